@@ -1,0 +1,209 @@
+"""The algebra: SPARQL 1.1 section 18.2 with windows as graph sources, and CQL scans as one more leaf.
+
+Immutable nodes; a query is a tree of them under ``Query``. Leaves read a *source*: a window, a static graph by name, or the
+default graph. Solutions are bags of mappings from variable names to terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from levada.algebra.expression import Aggregate, Expression, Var
+from levada.model.term import Term
+from levada.model.time import Window
+
+
+@dataclass(frozen=True, slots=True)
+class InWindow:
+    """Reads the content of the query's window with this name (index into ``Query.windows``)."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class InGraph:
+    """Reads a static graph: ``name`` is its IRI, None the default graph."""
+
+    name: str | None
+
+
+Source = InWindow | InGraph
+
+
+@dataclass(frozen=True, slots=True)
+class TriplePattern:
+    """Three positions, each a variable or a term. Blank nodes of the query text are variables named ``_:label``."""
+
+    subject: Var | Term
+    predicate: Var | Term
+    object: Var | Term
+
+    @property
+    def positions(self) -> tuple[Var | Term, Var | Term, Var | Term]:
+        """Subject, predicate, object."""
+        return (self.subject, self.predicate, self.object)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The empty group pattern: one empty solution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bgp:
+    """A basic graph pattern over one source (18.2.2.5); at least one pattern."""
+
+    source: Source
+    patterns: tuple[TriplePattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """CQL: the rows of a window over a tuple stream; ``columns`` maps column names to variable names, used ones only."""
+
+    source: InWindow
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Inline data; None is UNDEF."""
+
+    variables: tuple[str, ...]
+    rows: tuple[tuple[Term | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """All compatible pairs."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """OPTIONAL; ``condition`` sees both sides (18.2.2.6), None is true."""
+
+    left: Node
+    right: Node
+    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The bag union."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps the solutions whose condition has the effective boolean value true; errors drop."""
+
+    child: Node
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """BIND and expressions of SELECT: an error leaves the variable unbound."""
+
+    child: Node
+    variable: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """GROUP BY variables (key expressions are Extends below) with named aggregates.
+
+    Without keys there is one group, also over no solution. With keys, a key may be unbound.
+    """
+
+    child: Node
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Keeps these variables."""
+
+    child: Node
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """DISTINCT (and REDUCED, which may do the same)."""
+
+    child: Node
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    """ORDER BY: (expression, descending) pairs."""
+
+    child: Node
+    keys: tuple[tuple[Expression, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """OFFSET and LIMIT (None: no limit)."""
+
+    child: Node
+    offset: int
+    limit: int | None
+
+
+Node = (
+    Unit | Bgp | Scan | Values | Join | LeftJoin | Union | Filter | Extend | Group | Project | Distinct | OrderBy | Slice
+)
+
+
+class Form(StrEnum):
+    """The query form."""
+
+    SELECT = "SELECT"
+    ASK = "ASK"
+    CONSTRUCT = "CONSTRUCT"
+
+
+class Output(StrEnum):
+    """The relation-to-stream operator; RELATION is CQL's plain relation: its changes with both signs."""
+
+    RSTREAM = "RSTREAM"
+    ISTREAM = "ISTREAM"
+    DSTREAM = "DSTREAM"
+    RELATION = "RELATION"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOn:
+    """A window of a query: its name (an IRI; CQL: the alias), the stream it is on, and its parameters."""
+
+    name: str
+    stream: str
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A whole query, dialect-free.
+
+    ``variables`` are the columns of the result in order (CONSTRUCT: the template's variables; ASK: none).
+    ``template`` is CONSTRUCT's. ``graphs`` are the static graphs of FROM (None: the engine's default graph).
+    """
+
+    form: Form
+    pattern: Node
+    variables: tuple[str, ...]
+    windows: tuple[WindowOn, ...]
+    output: Output
+    template: tuple[TriplePattern, ...] = ()
+    graphs: tuple[str, ...] | None = None
+    text: str = ""

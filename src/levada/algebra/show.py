@@ -1,0 +1,147 @@
+"""The stable text form of the algebra, for ``explain --stage algebra`` and for snapshots in tests.
+
+One node a line, its children indented below it; sources, patterns, expressions and names stand in the node's line:
+
+    SELECT ?s RSTREAM
+      window 0 <http://e/w> on <http://e/s> [RANGE 4000 STEP 2000 close [)]
+      (project (?s)
+        (bgp (window 0)
+          (?s <http://e/p> ?o)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from levada.algebra import expression as expressions
+from levada.algebra.expression import Var
+from levada.algebra.nodes import (
+    Bgp,
+    Distinct,
+    Extend,
+    Filter,
+    Form,
+    Group,
+    InGraph,
+    InWindow,
+    Join,
+    LeftJoin,
+    Node,
+    OrderBy,
+    Project,
+    Query,
+    Scan,
+    Slice,
+    Source,
+    TriplePattern,
+    Union,
+    Unit,
+    Values,
+)
+from levada.model.term import Term
+from levada.model.time import Window, WindowKind
+
+
+def show(query: Query) -> str:
+    """The text form of a query: its form, columns and output, then its windows, graphs, template and pattern."""
+    head = [query.form.value, _names(query.variables) if query.form is Form.SELECT else "", query.output.value]
+    lines = [" ".join(part for part in head if part)]
+    for index, on in enumerate(query.windows):
+        lines.append(f"  window {index} <{on.name}> on <{on.stream}> {on.window.describe()}{_start(on.window)}")
+    if query.graphs is not None:
+        lines.append("  from " + (" ".join(f"<{graph}>" for graph in query.graphs) or "no graph"))
+    lines += [f"  template {_triple(triple)}" for triple in query.template]
+    return "\n".join([*lines, show_node(query.pattern, 1)])
+
+
+def show_node(node: Node, depth: int = 0) -> str:
+    """The text form of a node and what is below it.
+
+    >>> print(show_node(Join(Unit(), Unit())))
+    (join
+      (unit)
+      (unit))
+    """
+    lines = [f"{'  ' * depth}({_head(node)}", *(f"{'  ' * (depth + 1)}{line}" for line in _inner(node))]
+    lines += [show_node(child, depth + 1) for child in children(node)]
+    return "\n".join(lines) + ")"
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below a node."""
+    match node:
+        case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
+            return (left, right)
+        case Filter(child, _) | Extend(child, _, _) | Group(child, _, _) | Project(child, _):
+            return (child,)
+        case Distinct(child) | OrderBy(child, _) | Slice(child, _, _):
+            return (child,)
+        case Unit() | Bgp() | Scan() | Values():
+            return ()
+
+
+def _head(node: Node) -> str:
+    match node:
+        case Unit() | Join() | Union() | Distinct():
+            return type(node).__name__.lower()
+        case Bgp(source, _):
+            return f"bgp {_source(source)}"
+        case Scan(source, columns):
+            return f"scan {_source(source)} " + " ".join(f"{column}=?{name}" for column, name in columns)
+        case Values(variables, _):
+            return f"values {_names(variables)}"
+        case LeftJoin(_, _, condition):
+            return "left-join" if condition is None else f"left-join {expressions.show(condition)}"
+        case Filter(_, condition):
+            return f"filter {expressions.show(condition)}"
+        case Extend(_, variable, value):
+            return f"extend ?{variable} = {expressions.show(value)}"
+        case Group(_, keys, aggregates):
+            named = "".join(f" ?{name} = {expressions.show(aggregate)}" for name, aggregate in aggregates)
+            return f"group {_names(keys)}{named}"
+        case Project(_, variables):
+            return f"project {_names(variables)}"
+        case OrderBy(_, keys):
+            return "order " + " ".join(f"{'desc' if down else 'asc'} {expressions.show(key)}" for key, down in keys)
+        case Slice(_, offset, limit):
+            return f"slice offset {offset}" + ("" if limit is None else f" limit {limit}")
+
+
+def _inner(node: Node) -> Iterator[str]:
+    """The lines of a leaf."""
+    match node:
+        case Bgp(_, patterns):
+            yield from map(_triple, patterns)
+        case Values(_, rows):
+            for row in rows:
+                yield "(" + " ".join("UNDEF" if term is None else str(term) for term in row) + ")"
+        case _:
+            return
+
+
+def _source(source: Source) -> str:
+    match source:
+        case InWindow(index):
+            return f"(window {index})"
+        case InGraph(None):
+            return "(default graph)"
+        case InGraph(name):
+            return f"(graph <{name}>)"
+
+
+def _triple(triple: TriplePattern) -> str:
+    return "(" + " ".join(_position(position) for position in triple.positions) + ")"
+
+
+def _position(position: Var | Term) -> str:
+    return f"?{position.name}" if isinstance(position, Var) else str(position)
+
+
+def _names(names: Sequence[str]) -> str:
+    return "(" + " ".join(f"?{name}" for name in names) + ")"
+
+
+def _start(window: Window) -> str:
+    """The start of a window whose own text does not tell it."""
+    told = window.kind.on_close or window.kind is WindowKind.CHANGE
+    return f" from {window.t0}" if window.t0_given and not told else ""

@@ -1,0 +1,104 @@
+"""From a query's syntax tree to its algebra (SPARQL 1.1, section 18.2; design, section 1): the translation as a whole.
+
+    windows    FROM NAMED WINDOW and the options        translate_windows
+    dataset    FROM, FROM NAMED                         here
+    pattern    WHERE                                    translate_patterns, with translate_expressions
+    level      SELECT and the solution modifiers        translate_levels, with translate_aggregates
+    form       SELECT, ASK, CONSTRUCT                   here
+
+What SPARQL has and the engine does not evaluate is refused here, by its name and place. Nothing behind this knows the text's
+language. Cost: linear in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.algebra.expression import Var
+from levada.algebra.nodes import Form, InGraph, Output, Query, TriplePattern
+from levada.algebra.options import QueryOptions
+from levada.algebra.translate_context import Context
+from levada.algebra.translate_levels import level
+from levada.algebra.translate_patterns import inline, pattern, position
+from levada.algebra.translate_windows import iri, windows
+from levada.errors import QueryError, UnsupportedError
+from levada.syntax import ast
+
+_DEFAULTS = QueryOptions()
+
+
+def translate(unit: ast.QueryUnit, options: QueryOptions = _DEFAULTS, *, text: str = "") -> Query:
+    """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages and for ``Query.text``.
+
+    Raises ``UnsupportedError`` for what is not evaluated yet, ``UnknownNameError`` for a window, graph or function that does
+    not exist, ``QueryError`` for windows and options that contradict each other.
+
+    >>> from levada.syntax import parse
+    >>> query = translate(parse("SELECT ?s FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] { WINDOW <w> { ?s ?p ?o } }"))
+    >>> query.windows[0].window.describe()
+    '[RANGE 4000 STEP 2000 close [)]'
+    """
+    try:
+        return _query(unit, options, text)
+    except RecursionError:
+        raise QueryError("The query is nested too deeply.", text=text) from None
+
+
+def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
+    if isinstance(unit.form, ast.Describe):
+        raise UnsupportedError("DESCRIBE is not supported yet.", span=unit.form.span, text=text)
+    assert unit.where is not None, "only DESCRIBE may have no pattern"
+    declared = windows(unit.windows, options, text)
+    if not declared:
+        hint = "Declare one: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP PT5S]."
+        raise UnsupportedError("A query needs at least one window.", span=unit.form.span, text=text, hint=hint)
+    names = {window.name: index for index, window in enumerate(declared)}
+    named = frozenset(iri(clause.graph) for clause in unit.datasets if clause.named)
+    context = Context(text, names, named if unit.datasets else None, unit.base)
+    template = _template(unit.form.template, context) if isinstance(unit.form, ast.Construct) else ()
+    below = pattern(unit.where, InGraph(None), context)
+    data = None if unit.values is None else inline(unit.values)
+    columns = _variables(template) if isinstance(unit.form, ast.Construct) else None
+    above, shown = level(below, unit.form, unit.where, unit.modifiers, (unit.values, data), context, columns=columns)
+    return Query(
+        form=_form(unit.form),
+        pattern=above,
+        variables=shown,
+        windows=declared,
+        output=Output.RSTREAM if unit.register is None else Output(unit.register.operator),
+        template=template,
+        graphs=_default_graphs(unit.datasets),
+        text=text,
+    )
+
+
+def _form(form: ast.Form) -> Form:
+    match form:
+        case ast.Select():
+            return Form.SELECT
+        case ast.Construct():
+            return Form.CONSTRUCT
+        case _:
+            return Form.ASK
+
+
+def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:
+    """The graphs of FROM (13.2): with FROM NAMED alone the default graph is empty, without both it is the engine's."""
+    graphs = tuple(dict.fromkeys(iri(clause.graph) for clause in datasets if not clause.named))
+    return graphs if datasets else None
+
+
+def _template(triples: Sequence[ast.Triple], context: Context) -> tuple[TriplePattern, ...]:
+    out: list[TriplePattern] = []
+    for triple in triples:
+        for node in (triple.subject, triple.object):
+            if isinstance(node, ast.BlankNode):
+                raise context.unsupported("A blank node in the template of CONSTRUCT", node.span)
+        assert isinstance(triple.predicate, ast.Var | ast.Constant), "the syntax check refuses paths in templates"
+        out.append(TriplePattern(position(triple.subject), position(triple.predicate), position(triple.object)))
+    return tuple(out)
+
+
+def _variables(template: Sequence[TriplePattern]) -> tuple[str, ...]:
+    """The variables of a template in order of appearance."""
+    return tuple(dict.fromkeys(p.name for triple in template for p in triple.positions if isinstance(p, Var)))

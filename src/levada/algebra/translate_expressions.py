@@ -1,0 +1,90 @@
+"""Expressions of the syntax tree to expressions of the algebra (SPARQL 1.1, sections 17.3 to 17.5).
+
+Chains of ``||`` and ``&&`` become balanced trees, so that a condition of a thousand terms is ten levels deep; three-valued
+logic is associative, so this changes no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.algebra.expression import Aggregate, AggregateFunction, Call, Const, Expression, Function, Var
+from levada.algebra.translate_context import Context
+from levada.errors import QueryError, UnknownNameError, near
+from levada.model.term import STRING, XSD, Iri, Literal
+from levada.syntax import ast
+from levada.syntax.iri import resolve
+
+CASTS = ("boolean", "double", "float", "decimal", "integer", "string", "dateTime")
+_BUILT_INS = {function.value.upper(): function for function in Function}
+_BUILT_INS |= {"ISURI": Function.IS_IRI, "URI": Function.IRI}
+
+
+def expression(node: ast.Expression, context: Context) -> Expression:
+    """An expression of the algebra; aggregates stay in their place (``translate_aggregates`` lifts them)."""
+    match node:
+        case ast.Var(name):
+            return Var(name)
+        case ast.Constant(term):
+            return Const(term)
+        case ast.Operation(operator, operands):
+            return operation(Function(operator), [expression(operand, context) for operand in operands])
+        case ast.BuiltIn():
+            return _built_in(node, context)
+        case ast.FunctionCall():
+            return _cast(node, context)
+        case ast.Aggregate():
+            return _aggregate(node, context)
+        case ast.Exists(_, negated, span):
+            raise context.unsupported("NOT EXISTS" if negated else "EXISTS", span)
+
+
+def operation(function: Function, operands: Sequence[Expression]) -> Expression:
+    """An operator applied to its operands; AND and OR take any number of them, one alone is itself.
+
+    >>> from levada.algebra.expression import show
+    >>> show(operation(Function.AND, [Var("a"), Var("b"), Var("c")]))
+    '(&& (&& ?a ?b) ?c)'
+    """
+    if function not in (Function.AND, Function.OR):
+        return Call(function, tuple(operands))
+    if len(operands) == 1:
+        return operands[0]
+    middle = (len(operands) + 1) // 2
+    return Call(function, (operation(function, operands[:middle]), operation(function, operands[middle:])))
+
+
+def _built_in(node: ast.BuiltIn, context: Context) -> Expression:
+    args = tuple(expression(arg, context) for arg in node.args)
+    function = _BUILT_INS[node.name]
+    if function is Function.IRI and context.base is not None:
+        match args[0]:
+            case Const(Literal(lexical, datatype, _)) if datatype == STRING:
+                return Const(Iri(resolve(lexical, context.base)))
+            case Const():
+                return Call(function, args)
+            case _:
+                hint = "Leave out BASE, or write whole IRIs."
+                raise context.unsupported("IRI() of a computed value in a query with BASE", node.span, hint=hint)
+    return Call(function, args)
+
+
+def _cast(node: ast.FunctionCall, context: Context) -> Expression:
+    """A function named by an IRI: of these there are the casts (section 17.5)."""
+    known = [XSD + name for name in CASTS]
+    if node.name.value not in known:
+        close = near(node.name.value, known)
+        hint = (
+            f"{close} " if close.startswith("Did") else ""
+        ) + f"Known: {', '.join('xsd:' + name for name in CASTS)}."
+        raise UnknownNameError(f"The function {node.name} is not known.", span=node.span, text=context.text, hint=hint)
+    if len(node.args) != 1 or node.distinct:
+        raise QueryError(f"The cast {node.name} takes one argument.", span=node.span, text=context.text)
+    return Call(Function.CAST, (Const(node.name), expression(node.args[0], context)))
+
+
+def _aggregate(node: ast.Aggregate, context: Context) -> Aggregate:
+    if node.name not in AggregateFunction.__members__:
+        raise context.unsupported(f"The aggregate {node.name}", node.span)
+    arg = None if node.arg is None else expression(node.arg, context)
+    return Aggregate(AggregateFunction(node.name), arg, node.distinct)

@@ -1,0 +1,161 @@
+"""Group graph patterns to algebra (SPARQL 1.1, section 18.2.2), with WINDOW and GRAPH as the source of the leaves.
+
+A group is the join of its elements from left to right; its filters hold for the whole group and come last. A basic graph
+pattern is as large as it can be: triples that follow each other over one source, also across a FILTER (18.2.2.5), are one
+``Bgp``. Patterns outside WINDOW and GRAPH read the default graph; of nested ones the innermost names the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.algebra.expression import Expression, Function, Var
+from levada.algebra.nodes import (
+    Bgp,
+    Extend,
+    Filter,
+    InGraph,
+    InWindow,
+    Join,
+    LeftJoin,
+    Node,
+    Source,
+    TriplePattern,
+    Union,
+    Unit,
+    Values,
+)
+from levada.algebra.translate_context import Context
+from levada.algebra.translate_expressions import expression, operation
+from levada.algebra.translate_levels import level
+from levada.algebra.translate_windows import iri
+from levada.errors import Span, UnknownNameError, near
+from levada.model.term import Term
+from levada.syntax import ast
+
+
+def pattern(group: ast.Group, source: Source, context: Context) -> Node:
+    """The algebra of a group that reads ``source`` where it names no other."""
+    node, condition = _parts(group, source, context)
+    return node if condition is None else Filter(node, condition)
+
+
+def join(left: Node, right: Node) -> Node:
+    """All compatible pairs; the empty pattern vanishes, triples of one source that meet become one ``Bgp``.
+
+    >>> join(Unit(), Bgp(InGraph(None), ())).source
+    InGraph(name=None)
+    """
+    match left, right:
+        case (Unit(), _):
+            return right
+        case (_, Unit()):
+            return left
+        case (Bgp(source, patterns), Bgp(other, more)) if source == other:
+            return Bgp(source, patterns + more)
+        case (Join(first, Bgp(source, patterns)), Bgp(other, more)) if source == other:
+            return Join(first, Bgp(source, patterns + more))
+        case _:
+            return Join(left, right)
+
+
+def _parts(group: ast.Group, source: Source, context: Context) -> tuple[Node, Expression | None]:
+    """A group without its filters, and their conjunction: OPTIONAL takes the two apart (18.2.2.6)."""
+    node: Node = Unit()
+    conditions: list[Expression] = []
+    for element in group.elements:
+        if isinstance(element, ast.Filter):
+            conditions.append(expression(element.condition, context))
+        else:
+            node = _with(node, element, source, context)
+    return node, operation(Function.AND, conditions) if conditions else None
+
+
+def _with(node: Node, element: ast.Element, source: Source, context: Context) -> Node:
+    """What stands before, extended by one more element of the group."""
+    match element:
+        case ast.Triples(triples):
+            return join(node, Bgp(source, tuple(_triple(triple, context) for triple in triples)))
+        case ast.Group():
+            return join(node, pattern(element, source, context))
+        case ast.Optional(group):
+            right, condition = _parts(group, source, context)
+            return node if isinstance(right, Unit) else LeftJoin(node, right, condition)
+        case ast.Union(branches):
+            return join(node, _union([pattern(branch, source, context) for branch in branches]))
+        case ast.Graph(name, group, span):
+            return join(node, pattern(group, _graph(name, span, context), context))
+        case ast.Window(name, group, span):
+            return join(node, pattern(group, _window(name, span, context), context))
+        case ast.Bind(value, variable):
+            return Extend(node, variable.name, expression(value, context))
+        case ast.InlineData():
+            return join(node, inline(element))
+        case ast.SubSelect(select, where, modifiers, values):
+            below = pattern(where, source, context)
+            data = None if values is None else inline(values)
+            return join(node, level(below, select, where, modifiers, (values, data), context)[0])
+        case ast.Minus(_, span):
+            raise context.unsupported("MINUS", span)
+        case ast.Service(_, _, _, span):
+            raise context.unsupported("SERVICE", span)
+        case ast.Filter():
+            raise AssertionError("the filters of a group are collected before")
+
+
+def inline(data: ast.InlineData) -> Values:
+    """VALUES."""
+    return Values(tuple(variable.name for variable in data.variables), data.rows)
+
+
+def _union(branches: Sequence[Node]) -> Node:
+    """The union of all branches as a balanced tree: it is associative, and long ones stay shallow."""
+    if len(branches) == 1:
+        return branches[0]
+    middle = (len(branches) + 1) // 2
+    return Union(_union(branches[:middle]), _union(branches[middle:]))
+
+
+def _graph(name: ast.Name, span: Span, context: Context) -> InGraph:
+    """The static graph of a GRAPH pattern."""
+    if isinstance(name, ast.Var):
+        raise context.unsupported(f"GRAPH ?{name.name}", span, hint="Name the graph.")
+    graph = iri(name)
+    if graph in context.windows:
+        hint = f"Write WINDOW <{graph}>."
+        raise UnknownNameError(f"<{graph}> is a window, not a graph.", span=name.span, text=context.text, hint=hint)
+    if context.graphs is not None and graph not in context.graphs:
+        hint = f"{near(graph, context.graphs)} Add FROM NAMED <{graph}>, or leave out FROM."
+        message = f"The graph <{graph}> is not in the query's dataset."
+        raise UnknownNameError(message, span=name.span, text=context.text, hint=hint)
+    return InGraph(graph)
+
+
+def _window(name: ast.Name, span: Span, context: Context) -> InWindow:
+    """The window of a WINDOW pattern."""
+    if isinstance(name, ast.Var):
+        raise context.unsupported(f"WINDOW ?{name.name}", span, hint="Name the window.")
+    if iri(name) not in context.windows:
+        declared = ", ".join(f"<{known}>" for known in context.windows) or "none"
+        close = near(iri(name), context.windows)
+        hint = (f"{close} " if close.startswith("Did") else "") + f"Declared: {declared}."
+        message = f"The window <{iri(name)}> is not declared."
+        raise UnknownNameError(message, span=name.span, text=context.text, hint=hint)
+    return InWindow(context.windows[iri(name)])
+
+
+def _triple(triple: ast.Triple, context: Context) -> TriplePattern:
+    if not isinstance(triple.predicate, ast.Var | ast.Constant):
+        raise context.unsupported("A property path", triple.predicate.span)
+    return TriplePattern(position(triple.subject), position(triple.predicate), position(triple.object))
+
+
+def position(node: ast.Node) -> Var | Term:
+    """A position of a triple pattern; a blank node of the text is a variable that no ``*`` shows."""
+    match node:
+        case ast.Var(name):
+            return Var(name)
+        case ast.Constant(term):
+            return term
+        case ast.BlankNode(label):
+            return Var(f"_:{label}")

@@ -1,0 +1,93 @@
+"""``--stream NAME=PATH[,key=value...]`` and ``--static PATH[,graph=IRI]`` -> values.
+
+IRIs, paths and regular expressions may hold ``=`` and ``,``. The rules, in this order:
+
+1. ``<IRI>=PATH`` is unambiguous.
+2. A plain word before the first ``=`` is the name.
+3. Else NAME is an IRI, and it ends at the first ``=`` that a path follows: something that exists (a file, a folder, a
+   pattern with matches) or that begins with ``/``, ``./``, ``../`` or ``~``. If no ``=`` is such, the first one counts.
+4. An option begins at a comma that a word and ``=`` follow (``,lateness=10s``); other commas belong to what is before.
+
+A path that holds ``,word=`` needs an app file.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable
+
+from levada.app import StaticSource, check_graph
+from levada.config import OPTIONS, StreamConfig
+from levada.errors import UsageError, near
+from levada.naming import check_stream_name, is_iri, is_word
+
+_OPTION = re.compile(r",(?=[A-Za-z_]+=)")
+_ROOTED = ("/", "./", "../", "~")
+
+
+def parse_stream(text: str) -> StreamConfig:
+    """The stream of one ``--stream``. Raises ``UsageError``.
+
+    >>> stream = parse_stream("http://e/s?id=5=./a.nt,lateness=10s")
+    >>> stream.name, stream.path, stream.lateness
+    ('http://e/s?id=5', './a.nt', 10000)
+    """
+    name, rest = split_name(text, _exists)
+    path, options = split_options(rest)
+    for key in options:
+        if key not in OPTIONS:
+            raise UsageError(f"The stream {name} has no option {key}.", hint=near(key, OPTIONS))
+    return StreamConfig.of(check_stream_name(name), path, **options)
+
+
+def parse_static(text: str) -> StaticSource:
+    """The file of one ``--static``. Raises ``UsageError``.
+
+    >>> parse_static("rooms.ttl,graph=http://e/rooms").graph
+    'http://e/rooms'
+    """
+    path, options = split_options(text)
+    for key in options:
+        if key != "graph":
+            raise UsageError(f"Static data have no option {key}.", hint=near(key, ["graph"]))
+    if not path:
+        raise UsageError(f"--static {text} names no file.", hint="Say PATH or PATH,graph=IRI.")
+    return StaticSource(os.path.expanduser(path), check_graph(options["graph"]) if "graph" in options else None)
+
+
+def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:
+    """Name and rest of a ``--stream``, by the rules above; ``exists`` says whether a path is there."""
+    if text.startswith("<") and ">=" in text:
+        name, _, rest = text[1:].partition(">=")
+        return name, rest
+    places = [found.start() for found in re.finditer("=", text)]
+    if not places or places[0] == 0:
+        raise UsageError(f"--stream {text} has no name.", hint="Say NAME=PATH, NAME is an IRI or a plain word.")
+    if is_word(text[: places[0]]):
+        return text[: places[0]], text[places[0] + 1 :]
+    named = [place for place in places if is_iri(text[:place])]
+    followed = (place for place in named if _is_path(split_options(text[place + 1 :])[0], exists))
+    place = next(followed, places[0])
+    return text[:place], text[place + 1 :]
+
+
+def _is_path(path: str, exists: Callable[[str], bool]) -> bool:
+    return path.startswith(_ROOTED) or (bool(path) and exists(path))
+
+
+def _exists(path: str) -> bool:
+    return os.path.exists(path) or bool(glob.glob(path))
+
+
+def split_options(text: str) -> tuple[str, dict[str, str]]:
+    """A path and the ``key=value`` after it. Raises ``UsageError`` if a key is there twice."""
+    path, *parts = _OPTION.split(text)
+    options: dict[str, str] = {}
+    for part in parts:
+        key, _, value = part.partition("=")
+        if key in options:
+            raise UsageError(f"The option {key} is there twice in {text}.")
+        options[key] = value
+    return path, options

@@ -1,0 +1,60 @@
+"""What was given on the command line -> an ``App``: the app file first, then what the arguments add or override."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from levada.app import App, Options, QuerySource, load_app, read_query
+from levada.cli.arguments import parse_static, parse_stream
+from levada.config import parse_duration, parse_time
+from levada.errors import UsageError
+from levada.naming import check_query_name
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments that every command shares, as typed; ``options`` are those of ``levada.app.Options``, None: not given."""
+
+    queries: tuple[str, ...] = ()
+    app: Path | None = None
+    streams: tuple[str, ...] = ()
+    static: tuple[str, ...] = ()
+    dialect: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def assemble(given: Given) -> App:
+    """The application that was asked for. Raises ``UsageError``."""
+    base = App() if given.app is None else load_app(given.app)
+    options = {name: _read(name, value) for name, value in given.options.items() if value is not None}
+    added = App(
+        streams=tuple(map(parse_stream, given.streams)),
+        static=tuple(map(parse_static, given.static)),
+        queries=tuple(_query(Path(path), given.dialect) for path in given.queries),
+    )
+    return replace(base.merged(added), options=_options(base.options, options))
+
+
+def _options(base: Options, given: dict[str, Any]) -> Options:
+    """The application's options with the given ones in their places; a flag that is not set does not unset one."""
+    kept = {name: value for name, value in given.items() if value is not False}
+    return replace(base, **kept)
+
+
+def _read(name: str, value: Any) -> Any:
+    """The value of an option that is a text with a meaning."""
+    readers = {"epoch": parse_duration, "t0": parse_time}
+    if name not in readers:
+        return value
+    try:
+        return readers[name](value)
+    except UsageError as error:
+        raise UsageError(f"--{name}: {error.message}", hint=error.hint) from error
+
+
+def _query(path: Path, dialect: str | None) -> QuerySource:
+    query = read_query(path, dialect)
+    check_query_name(query.name)
+    return query

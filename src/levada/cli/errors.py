@@ -1,0 +1,35 @@
+"""Errors for people: one message on standard error, an exit code, and no stack trace unless ``--debug`` asks for it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TextIO
+
+from levada.errors import LevadaError
+
+FAILURE = 1
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an error; the query that it is about stands before it.
+
+    >>> from levada.errors import UsageError
+    >>> message_of(UsageError("No."))
+    'No.'
+    """
+    notes = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
+    if isinstance(error, LevadaError):
+        return notes + str(error)
+    kind = type(error).__name__
+    return f"{notes}Levada failed with {kind}: {error}. This is a fault of Levada; --debug shows where."
+
+
+def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> int:
+    """Prints an error and returns the exit code that it stands for."""
+    stream = to or sys.stderr
+    if debug:
+        traceback.print_exception(error, file=stream)
+    else:
+        print(f"levada: {message_of(error)}", file=stream)
+    return error.exit_code if isinstance(error, LevadaError) else FAILURE

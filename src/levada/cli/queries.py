@@ -1,0 +1,67 @@
+"""Query texts -> algebra -> plan, as far as a command needs; nothing here starts Spark.
+
+Errors leave with the query's name as a note (PEP 678), which ``errors.message_of`` puts before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from levada.algebra import nodes
+from levada.algebra.cql import translate_cql
+from levada.algebra.translate import translate
+from levada.app import App, QuerySource
+from levada.errors import LevadaError
+from levada.naming import match_streams
+from levada.plan.lower import Lowered, StreamFacts, lower
+from levada.sources.parquet import with_schema
+from levada.syntax import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What queries may refer to: the streams of an application, with the schemas of the tuple streams."""
+
+    facts: Mapping[str, StreamFacts]
+
+    @staticmethod
+    def of(app: App) -> Catalog:
+        """The catalog of an application; a Parquet stream without a schema is asked for its own."""
+        configs = [with_schema(config) for config in app.streams]
+        return Catalog({c.name: StreamFacts(dict(c.schema) if c.tabular else None, c.unique) for c in configs})
+
+    @property
+    def schemas(self) -> dict[str, Mapping[str, str]]:
+        """The tuple streams."""
+        return {name: fact.schema for name, fact in self.facts.items() if fact.schema is not None}
+
+
+def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Query:
+    """The algebra of a query, its streams as it names them. Raises ``QueryError``."""
+    options = app.query_options(source)
+    with naming(source.name):
+        if source.dialect == "cql":
+            return translate_cql(source.text, catalog.schemas, options)
+        return translate(parse(source.text), options, text=source.text)
+
+
+def plan_query(query: nodes.Query, name: str, catalog: Catalog) -> Lowered:
+    """The physical operators of a query; without any stream in the catalog its streams are taken as RDF streams."""
+    used = [window.stream for window in query.windows]
+    with naming(name):
+        facts = catalog.facts or dict.fromkeys(used, StreamFacts())
+        matched = match_streams(used, facts)
+        windows = tuple(replace(window, stream=matched[window.stream]) for window in query.windows)
+        return lower(replace(query, windows=windows), facts)
+
+
+@contextmanager
+def naming(query: str) -> Iterator[None]:
+    """Notes on an error which query it is about."""
+    try:
+        yield
+    except LevadaError as error:
+        error.add_note(query)
+        raise

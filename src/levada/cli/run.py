@@ -1,0 +1,74 @@
+"""``levada run``: checks what only a run needs, calls the engine, and tells how it went."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from levada.app import STDOUT, App
+from levada.cli.progress import choose
+from levada.emission.serialize import Format
+from levada.errors import UsageError
+from levada.sinks.stdout import StdoutSink
+from levada.sinks.whole import write_whole
+from levada.summary import Summary
+
+RunApp = Callable[..., Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How to run: ``once`` reads what is there, ``keep_open`` leaves its windows open; ``progress`` None: as the terminal is."""
+
+    once: bool = False
+    keep_open: bool = False
+    overwrite: bool = False
+    progress: bool | None = None
+
+
+def check_run(app: App, mode: Mode) -> None:
+    """What holds for a run only. Raises ``UsageError``."""
+    if mode.keep_open and not mode.once:
+        raise UsageError("--keep-open is for --once.", hint="Without --once the windows stay open anyway.")
+    if not app.queries:
+        raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
+    if not app.streams:
+        raise UsageError("There is no stream.", hint="Say --stream NAME=PATH, or give an app file with --app.")
+    app.check_output()
+
+
+def run(app: App, mode: Mode) -> Summary:
+    """Runs an application to its end."""
+    check_run(app, mode)
+    from levada.engine import run_app  # here: it takes a second to import, and a wrong use is to be told at once
+
+    return run_with(run_app, app, mode)
+
+
+def run_with(run_app: RunApp, app: App, mode: Mode) -> Summary:
+    """Runs an application with this engine, shows its progress, and tells at its end how it went."""
+    console = Console(stderr=True)
+    to_stdout = app.options.out == STDOUT
+    show = choose(console, mode.progress, time.monotonic, shared=to_stdout and sys.stdout.isatty())
+    try:
+        summary = run_app(
+            app,
+            once=mode.once,
+            keep_open=mode.keep_open,
+            overwrite=mode.overwrite,
+            master=app.options.master,
+            progress=show,
+            on_results=StdoutSink(Format(app.options.format), sys.stdout.buffer) if to_stdout else None,
+        )
+    finally:
+        if show is not None:
+            show.close()
+    if app.options.summary is not None:
+        write_whole(Path(app.options.summary), summary.to_json().encode() + b"\n")
+    console.print(summary)
+    return summary

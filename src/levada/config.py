@@ -1,0 +1,338 @@
+"""What a stream is and where its event times come from: the description half of ``sources`` and ``intake``.
+
+A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command line, the app file and the
+Python API share, and is valid from birth: everything downstream may trust it. Every wrong word is a ``UsageError`` that
+names the near misses or the values that exist. All durations and times are integer milliseconds (design, section 1).
+
+    format    nt | nq | csv | parquet; text formats also as .gz. By the file's ending unless given.
+    time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column (tuples: field:ts)
+    unit      ms | s: of integer times                                           ms
+    lateness  how far behind the largest event time an element may be            0
+    element   line | subject | graph | document: what one element is             line
+    schema    k:integer;v:double or a mapping (tuple streams; due for CSV)
+    unique    a promise that no triple repeats                                   false
+    idle      how long a silent stream holds the others back                     for ever
+    files     sequence | parallel: the files of a directory are one partition, or one each
+    ahead     pending elements that a fast stream may run ahead                  1,000,000
+    from, to  event times [from, to); what is outside is no element
+    limit     the most elements, counted after from and to
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from levada.errors import UsageError, near
+
+FORMATS = ("nt", "nq", "csv", "parquet")
+TUPLE_FORMATS = ("csv", "parquet")
+TYPES = ("integer", "double", "string", "boolean")
+_ELEMENTS = ("line", "subject", "graph", "document")
+_TIMES = ("column", "graph", "predicate", "filename", "field")
+
+_ENDINGS = {".nt": "nt", ".ntriples": "nt", ".nq": "nq", ".nquads": "nq", ".csv": "csv", ".parquet": "parquet"}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
+_ISO_DURATION = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def parse_duration(text: str | int) -> int:
+    """Milliseconds of ``100ms``, ``1s``, ``1.5m``, ``2h``, ``1d``, ``PT1S`` or a bare number (ms); not negative.
+
+    >>> parse_duration("10s"), parse_duration("PT1M30S"), parse_duration(250)
+    (10000, 90000, 250)
+    """
+    word = str(text).strip()
+    if found := _DURATION.fullmatch(word):
+        return _whole(float(found[1]) * _UNITS[found[2] or "ms"], word)
+    if word.startswith("P") and (found := _ISO_DURATION.fullmatch(word)) and any(found.groups()):
+        weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+        return _whole(((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1000, word)
+    if re.match(r"-?P.*[YM]", word.split("T")[0]):
+        raise UsageError(f"The duration {word} has years or months, which have no fixed length.")
+    raise UsageError(
+        f"{word or 'An empty text'} is not a duration.", hint="Say for example 100ms, 10s, 5m, 2h or PT10S."
+    )
+
+
+def _whole(milliseconds: float, word: str) -> int:
+    if abs(milliseconds - round(milliseconds)) > 1e-6:
+        raise UsageError(f"The duration {word} is finer than a millisecond.")
+    return round(milliseconds)
+
+
+def parse_time(text: str | int | datetime.date) -> int:
+    """Milliseconds since 1970-01-01T00:00Z of an ISO date or dateTime (without zone: UTC) or of an integer (ms).
+
+    >>> parse_time("1970-01-01T00:00:01.500Z"), parse_time("1970-01-02"), parse_time(7)
+    (1500, 86400000, 7)
+    """
+    word = text.isoformat() if isinstance(text, datetime.date) else str(text).strip()
+    if re.fullmatch(r"[+-]?\d{1,18}", word):
+        return int(word)
+    if _ISO_TIME.fullmatch(word):
+        try:
+            moment = datetime.datetime.fromisoformat(word)
+        except ValueError as error:
+            raise UsageError(f"{word} is not a time: {error}.") from error
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+        return (moment - _EPOCH) // datetime.timedelta(milliseconds=1)
+    hint = "Say for example 2013-01-01T05:00:00Z or an integer of milliseconds."
+    raise UsageError(f"{word or 'An empty text'} is not a time.", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfig:
+    """A stream of files: made by ``of``; the module head says what each field means. None is "not set".
+
+    >>> config = StreamConfig.of("temp", "temp.nq.gz", time="graph", lateness="10s")
+    >>> config.format, config.element, config.lateness, config.quads
+    ('nq', 'line', 10000, True)
+    """
+
+    name: str
+    path: str
+    format: str
+    time: str = "column"
+    unit: str = "ms"
+    lateness: int = 0
+    element: str = "line"
+    schema: tuple[tuple[str, str], ...] = ()
+    unique: bool = False
+    idle: int | None = None
+    files: str = "sequence"
+    ahead: int = 1_000_000
+    from_: int | None = None
+    to: int | None = None
+    limit: int | None = None
+
+    @classmethod
+    def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
+        """The stream ``name`` at ``path`` (a file, a directory or a glob) with options by their words.
+
+        ``from`` may be spelled ``from_``. Values may be texts or what YAML makes of them. Raises ``UsageError``.
+        """
+        if not name or not str(path):
+            raise UsageError("A stream needs a name and a path.", hint="Say NAME=PATH.")
+        values: dict[str, Any] = {}
+        for key, value in options.items():
+            word = "from" if key == "from_" else key
+            if word not in _OPTIONS:
+                raise UsageError(f"The stream {name} has no option {key}.", hint=near(key, _OPTIONS))
+            if value is not None:
+                values["from_" if word == "from" else word] = _converted(name, word, value)
+        location = os.path.expanduser(os.fspath(path))
+        values["format"] = values.get("format") or _format_at(name, location, values)
+        if values["format"] in TUPLE_FORMATS and values.get("time", "column") == "column":
+            values["time"] = "field:ts"
+        config = cls(name, location, **values)
+        _check(config)
+        return config
+
+    @property
+    def tabular(self) -> bool:
+        """Whether the elements are rows of a schema (else graphs)."""
+        return self.format in TUPLE_FORMATS
+
+    @property
+    def quads(self) -> bool:
+        """Whether lines may name a graph."""
+        return self.format == "nq"
+
+    @property
+    def timed(self) -> bool:
+        """Whether each line carries its time as a further term."""
+        return self.time == "column"
+
+    @property
+    def unit_ms(self) -> int:
+        """Milliseconds in one unit of an integer time."""
+        return _UNITS[self.unit]
+
+    @property
+    def time_kind(self) -> str:
+        """``column``, ``graph``, ``predicate``, ``filename`` or ``field``."""
+        return self.time.partition(":")[0]
+
+    @property
+    def time_argument(self) -> str:
+        """What stands behind the colon: the predicate's IRI, the regular expression, the field's name."""
+        return self.time.partition(":")[2]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether ``from`` or ``to`` cuts the stream."""
+        return self.from_ is not None or self.to is not None
+
+
+def format_of(file_name: str) -> str | None:
+    """The format that a file name's ending says, ``.gz`` left out; None if it says none.
+
+    >>> format_of("a/b.NT.gz"), format_of("b.dat")
+    ('nt', None)
+    """
+    stem = file_name.lower().removesuffix(".gz")
+    return _ENDINGS.get(Path(stem).suffix)
+
+
+def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
+    """The format by ending; a directory's by its files, else by what the options need."""
+    if found := format_of(path):
+        return found
+    if os.path.isdir(path):
+        endings = {format_of(entry) for entry in os.listdir(path) if not entry.startswith(".")}
+        if known := [word for word in ("nq", "nt", "csv", "parquet") if word in endings]:
+            return known[0]
+        if "schema" in values:
+            return "csv"
+        return "nq" if "graph" in (values.get("time"), values.get("element")) else "nt"
+    raise UsageError(
+        f"The format of the stream {name} does not show in its path {path}.", hint=_one_of(FORMATS, "format=")
+    )
+
+
+def _one_of(words: tuple[str, ...], prefix: str = "") -> str:
+    return "Say " + " or ".join(prefix + word for word in words) + "."
+
+
+def _converted(name: str, key: str, value: Any) -> Any:
+    try:
+        return _OPTIONS[key](value)
+    except UsageError as error:
+        raise UsageError(f"{key} of the stream {name}: {error.message}", hint=error.hint) from error
+
+
+def _word(words: tuple[str, ...]) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        if value not in words:
+            raise UsageError(f"{value} is none of {', '.join(words)}.", hint=near(str(value), words))
+        return str(value)
+
+    return convert
+
+
+def _time(value: Any) -> str:
+    """Checks ``time=``; a predicate loses its angle brackets."""
+    kind, colon, argument = str(value).partition(":")
+    if kind not in _TIMES:
+        raise UsageError(f"{kind} is none of {', '.join(_TIMES)}.", hint=near(kind, _TIMES))
+    if kind in ("column", "graph"):
+        if colon:
+            raise UsageError(f"{kind} takes nothing behind a colon.")
+        return kind
+    if not argument:
+        shape = {"predicate": "predicate:IRI", "filename": "filename:REGEX", "field": "field:NAME"}[kind]
+        raise UsageError(f"{kind} needs an argument.", hint=f"Say {shape}.")
+    if kind == "predicate":
+        argument = argument[1:-1] if argument.startswith("<") and argument.endswith(">") else argument
+    if kind == "filename":
+        _check_pattern(argument)
+    return f"{kind}:{argument}"
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise UsageError(f"{pattern} is not a regular expression: {error}.") from error
+    if groups < 1:
+        raise UsageError(f"The regular expression {pattern} has no group.", hint="Put the time in parentheses.")
+
+
+def _schema(value: Any) -> tuple[tuple[str, str], ...]:
+    """``k:integer;v:double`` or a mapping, in order."""
+    if isinstance(value, Mapping):
+        pairs = [(str(k), str(v)) for k, v in value.items()]
+    elif isinstance(value, (tuple, list)):
+        pairs = [(str(k), str(v)) for k, v in value]
+    else:
+        parts = [part.partition(":") for part in re.split(r"[;,]", str(value)) if part.strip()]
+        pairs = [(column.strip(), kind.strip()) for column, _, kind in parts]
+    if not pairs:
+        raise UsageError("a schema names at least one column.", hint="Say for example k:integer;v:double.")
+    for column, kind in pairs:
+        if not column or kind not in TYPES:
+            raise UsageError(f"the column {column} has the type {kind or '(none)'}.", hint=_one_of(TYPES))
+    if len({column for column, _ in pairs}) < len(pairs):
+        raise UsageError("a column stands twice in the schema.")
+    return tuple(pairs)
+
+
+def _flag(value: Any) -> bool:
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    if str(value).lower() not in words:
+        raise UsageError(f"{value} is neither true nor false.")
+    return words[str(value).lower()]
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9][0-9_]*", str(value)) or int(str(value)) < 1:
+        raise UsageError(f"{value} is not a positive number.")
+    return int(str(value))
+
+
+def _positive(value: Any) -> int:
+    if (duration := parse_duration(value)) == 0:
+        raise UsageError("the duration is not positive.")
+    return duration
+
+
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "format": _word(FORMATS),
+    "time": _time,
+    "unit": _word(("ms", "s")),
+    "lateness": parse_duration,
+    "element": _word(_ELEMENTS),
+    "schema": _schema,
+    "unique": _flag,
+    "idle": _positive,
+    "files": _word(("sequence", "parallel")),
+    "ahead": _count,
+    "from": parse_time,
+    "to": parse_time,
+    "limit": _count,
+}
+OPTIONS = tuple(_OPTIONS)
+
+
+def _check(config: StreamConfig) -> None:
+    """What holds between options. Each failing sentence is one ``UsageError``."""
+    tuples, kind = config.tabular, config.time_kind
+    wrong = (
+        (tuples and kind in ("graph", "predicate"), f"time={kind} is for RDF streams.", "Say time=field:NAME."),
+        (tuples and config.element != "line", "the elements of a tuple stream are its rows.", "Leave element= out."),
+        (config.format == "csv" and not config.schema, "CSV needs a schema.", "Say schema=k:integer;v:double."),
+        (not tuples and bool(config.schema), "a schema is for csv and parquet.", "Leave schema= out."),
+        (not tuples and kind == "field", "time=field is for csv and parquet.", "Say time=column or predicate:IRI."),
+        (
+            kind == "predicate" and config.element == "line",
+            "time=predicate needs elements of more than a line.",
+            _one_of(("subject", "graph", "document"), "element="),
+        ),
+        (
+            not tuples and not config.quads and "graph" in (kind, config.element),
+            "time=graph and element=graph need quads.",
+            "Say format=nq.",
+        ),
+        (
+            config.limit is not None and config.files == "parallel",
+            "limit= needs one order of the elements.",
+            "Say files=sequence.",
+        ),
+        (
+            config.from_ is not None and config.to is not None and config.from_ >= config.to,
+            "from is not before to.",
+            "",
+        ),
+    )
+    for fails, message, hint in wrong:
+        if fails:
+            raise UsageError(f"The stream {config.name}: {message}", hint=hint)

@@ -1,0 +1,100 @@
+"""Segments -> batches: the committed results of an epoch, by query, decoded for sinks and readers.
+
+A segment holds all queries' rows of one task; here they are put together over tasks, sorted by report (keeping their order
+within one), and turned into texts. CONSTRUCT's template is instantiated here, each triple once a report; a triple that
+would be no RDF (an unbound part, a literal as subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.algebra.expression import Var
+from levada.algebra.nodes import Form, Output, TriplePattern
+from levada.emission.serialize import Batch
+from levada.model.frame import Frame, concat
+from levada.model.terms import Terms
+from levada.operators.pool import Pool
+from levada.operators.values import column
+from levada.plan.topology import Plan, PlanNode, QueryPlan
+
+Opener = Callable[[str], tuple[dict[str, Frame], Any]]
+
+
+def batches(
+    plan: Plan, segments: Iterable[str], opener: Opener, only: str | None = None
+) -> Iterator[tuple[QueryPlan, Batch]]:  # fmt: skip
+    """The batch of each query (or of ``only`` one) that has rows in these segments of one epoch."""
+    frames: dict[int, list[Frame]] = {}
+    pool = Pool(0)
+    for segment in segments:
+        parts, _ = opener(segment)
+        pool.add(Terms.from_frames(parts, "terms"))
+        for name, frame in parts.items():
+            if name.startswith("r."):
+                frames.setdefault(int(name[2:]), []).append(frame)
+    for number, found in frames.items():
+        yield from _of_node(plan, plan.nodes[number], concat(found), pool, only)
+
+
+def _of_node(
+    plan: Plan, node: PlanNode, frame: Frame, pool: Pool, only: str | None
+) -> Iterator[tuple[QueryPlan, Batch]]:
+    order = np.lexsort((np.arange(frame.n), -_change(frame), frame["r"], frame["op"]))
+    frame = frame.take(order)
+    ops, starts = np.unique(frame["op"], return_index=True)
+    stops = [*starts[1:], frame.n]
+    for op, start, stop in zip(ops.tolist(), starts.tolist(), stops, strict=True):
+        query = plan.queries.get(node.members[op].query)
+        if query is not None and only in (None, query.name):
+            yield query, batch(query, node, frame.slice(start, int(stop)), pool)
+
+
+def _change(frame: Frame) -> npt.NDArray[np.int8]:
+    return frame["w"] if "w" in frame else np.zeros(frame.n, np.int8)
+
+
+def batch(query: QueryPlan, node: PlanNode, rows: Frame, pool: Pool) -> Batch:
+    """The rows of one query, sorted by report, as a batch of its form."""
+    texts = [column(rows, i, pool).texts() for i in range(len(node.layout.slots))]
+    sign = rows["w"] if query.output is Output.RELATION and "w" in rows else None
+    match query.form:
+        case Form.ASK:
+            return Batch(rows["r"], Form.ASK, booleans=texts[0].str.starts_with('"true"').to_numpy())
+        case Form.CONSTRUCT:
+            named = dict(zip(query.variables, texts, strict=True))
+            return _graphs(rows["r"], query.template, named)
+        case _:
+            return Batch(rows["r"], columns=dict(zip(query.variables, texts, strict=True)), change=sign)
+
+
+def _graphs(
+    report: npt.NDArray[np.int64], template: Sequence[TriplePattern], columns: Mapping[str, pl.Series]
+) -> Batch:
+    """One graph per report."""
+    parts = [_triples(report, triple, columns) for triple in template]
+    every = pl.concat(parts) if parts else pl.DataFrame({"r": [], "t": []}, schema={"r": pl.Int64, "t": pl.String})
+    every = every.unique(maintain_order=True).sort("r", maintain_order=True)
+    graphs = every.group_by("r", maintain_order=True).agg(pl.col("t").str.join(""))
+    return Batch(graphs["r"].to_numpy(), Form.CONSTRUCT, graphs=graphs["t"])
+
+
+def _triples(report: npt.NDArray[np.int64], triple: TriplePattern, columns: Mapping[str, pl.Series]) -> pl.DataFrame:
+    n = len(report)
+    frame = pl.DataFrame(
+        {
+            "r": report,
+            **{
+                name: columns[x.name] if isinstance(x, Var) else pl.Series([str(x)] * n, dtype=pl.String)
+                for name, x in zip("spo", triple.positions, strict=True)
+            },
+        }
+    )
+    sound = pl.col("o").is_not_null() & pl.col("p").str.starts_with("<") & ~pl.col("s").str.starts_with('"')
+    line = pl.concat_str("s", pl.lit(" "), "p", pl.lit(" "), "o", pl.lit(" .\n"))
+    return frame.filter(sound).select("r", t=line)

@@ -1,0 +1,126 @@
+"""Every error that Levada raises on purpose, as one tree.
+
+    LevadaError
+    ├── UsageError            a wrong option, app file, name or call                     exit 2
+    ├── QueryError            a query text that cannot be registered, with its position  exit 2
+    │   ├── QuerySyntaxError        the text does not parse
+    │   ├── UnsupportedError        valid, but not there yet: names the feature
+    │   └── UnknownNameError        an unknown prefix, stream, graph, function, column
+    ├── SourceError           a stream or static file that cannot be read                exit 1
+    ├── SinkError             results that cannot be written                             exit 1
+    ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
+    ├── JavaError             no usable Java                                             exit 1
+    └── EngineError           the engine stopped because of a failure                    exit 1
+
+A user's mistake is one of these; a programmer's mistake is an ``assert`` with a sentence.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a query text: line and column count from 1."""
+
+    line: int
+    column: int
+
+
+class LevadaError(Exception):
+    """The root. ``message`` is one sentence for people; ``hint`` says what to do, or is empty."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+
+class UsageError(LevadaError):
+    """A wrong option, name, app file or call."""
+
+    exit_code = 2
+
+
+class QueryError(LevadaError):
+    """A query text that cannot be registered.
+
+    ``span`` is where (or None), ``expected`` what could have stood there, ``text`` the whole query text.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self, message: str, *, span: Span | None = None, text: str = "", expected: Iterable[str] = (), hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.span = span
+        self.text = text
+        self.expected = tuple(expected)
+
+    def __str__(self) -> str:
+        where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
+        lines = [where + self.message]
+        if self.span and self.text:
+            source = (self.text.splitlines() or [""])[min(self.span.line, len(self.text.splitlines())) - 1 :][:1]
+            if source:
+                shown = source[0].replace("\t", " ")
+                lines += ["  " + shown, "  " + " " * (self.span.column - 1) + "^"]
+        if self.expected:
+            lines.append("expected: " + ", ".join(self.expected))
+        if self.hint:
+            lines.append(self.hint)
+        return "\n".join(lines)
+
+
+class QuerySyntaxError(QueryError):
+    """The text does not parse."""
+
+
+class UnsupportedError(QueryError):
+    """A feature that is not there yet; the message names it."""
+
+
+class UnknownNameError(QueryError):
+    """An unknown prefix, stream, graph, function or column; the hint says what is known."""
+
+
+class SourceError(LevadaError):
+    """A stream or static file that cannot be read."""
+
+
+class SinkError(LevadaError):
+    """Results that cannot be written."""
+
+
+class CheckpointError(LevadaError):
+    """A foreign, locked, damaged or ended checkpoint."""
+
+
+class JavaError(LevadaError):
+    """No usable Java."""
+
+
+class EngineError(LevadaError):
+    """The engine stopped because of a failure."""
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A sentence with the near misses of ``name`` among ``known``, or with what is known.
+
+    >>> near("formt", ["format", "path"])
+    'Did you mean format?'
+    """
+    names = sorted(set(known))
+    close = difflib.get_close_matches(name, names, n=3)
+    if close:
+        return "Did you mean " + " or ".join(close) + "?"
+    return "Known: " + ", ".join(names) + "." if names else "None is known."

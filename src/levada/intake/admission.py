@@ -1,0 +1,141 @@
+"""Which elements enter a stream: cut, future, late, or kept. One rule for graphs and for tuples (design, section 1).
+
+In this order, by an element's event time ``ts``:
+
+    no time             dead ("no time", "two times", ...): the caller has said why
+    outside [from, to)  cut: no element, counted nowhere
+    beyond the limit    cut; the limit counts what from and to let pass, in the order of reading
+    > future_above      dead ("future"): a wrong clock must not move the watermark
+    < late_below        late: below the stream's watermark after the epoch before
+    else                kept
+
+Cost: a few NumPy passes over one int64 an element; Python only per late or dead element, whose text is written out anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.config import StreamConfig
+from levada.kernels.instants import instants
+from levada.model.time import MAX, MIN
+from levada.sources.reference import Reference
+
+Times = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+FUTURE = "its time is more than a day ahead of the clock (future)"
+NO_TIME = "no time"
+TWO_TIMES = "two times"
+WRONG_TIME = "its time is neither an integer nor a dateTime"
+
+
+class Dead(NamedTuple):
+    """What goes to the dead letters: where it stands in the file (byte; Parquet: row), why, and its text."""
+
+    offset: int
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Late elements as columns: where they stand in the file, their times, and their texts."""
+
+    offset: Times
+    ts: Times
+    text: list[str]
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The bounds of one reference in one epoch: [start, stop), the limit's rest, and the times of late and future."""
+
+    start: int = MIN
+    stop: int = MAX
+    limit: int | None = None
+    late_below: int = MIN
+    future_above: int = MAX
+
+    @classmethod
+    def of(cls, config: StreamConfig, reference: Reference, late_below: int, future_above: int) -> Gate:
+        """The gate of a stream for a reference."""
+        start = MIN if config.from_ is None else config.from_
+        stop = MAX if config.to is None else config.to
+        return cls(start, stop, reference.limit_left, late_below, future_above)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One mask per fate (a row that is in none was cut or had no time); ``passed`` elements count for the limit.
+
+    ``max_ts`` is the greatest time of kept and late elements (MIN: none): what the watermark sees.
+    ``times`` are the distinct times of the kept ones, ascending.
+    """
+
+    keep: Mask
+    late: Mask
+    future: Mask
+    passed: int
+    max_ts: int
+    times: Times
+
+
+def admit(ts: Times, gate: Gate) -> Verdict:
+    """The fate of elements with times ``ts``, in the order of reading; MIN stands for one without a time.
+
+    >>> verdict = admit(np.array([5, 20, 99, MIN, 30]), Gate(late_below=10, future_above=50))
+    >>> verdict.keep.tolist(), verdict.late.tolist(), verdict.max_ts
+    ([False, True, False, False, True], [True, False, False, False, False], 30)
+    """
+    inside = (ts > MIN) & (ts >= gate.start) & (ts < gate.stop)
+    if gate.limit is not None:
+        inside &= np.cumsum(inside) <= gate.limit
+    future = inside & (ts > gate.future_above)
+    read = inside & ~future
+    late = read & (ts < gate.late_below)
+    keep = read & ~late
+    max_ts = int(ts.max(initial=MIN, where=read))
+    return Verdict(keep, late, future, int(np.count_nonzero(inside)), max_ts, _distinct(ts[keep]))
+
+
+def _distinct(ts: Times) -> Times:
+    """Sorted distinct times; what is in order already, as most streams are, needs no sort."""
+    steps = np.diff(ts)
+    if not len(ts) or bool((steps >= 0).all()):
+        first: Times = ts[np.concatenate([np.ones(min(len(ts), 1), np.bool_), steps > 0])]
+        return first
+    return np.unique(ts)
+
+
+def file_time(config: StreamConfig, name: str) -> int:
+    """The time that a file's name says by ``filename:REGEX``: its first group, or MIN.
+
+    >>> file_time(StreamConfig.of("s", "d_12.nt", time=r"filename:_([0-9]+)", unit="s"), "d_12.nt")
+    12000
+    """
+    found = re.search(config.time_argument, name)
+    text = np.frombuffer(((found[1] or "") if found else "").encode(), np.uint8)
+    return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), config.unit_ms)[0])
+
+
+def dead_records(reference: Reference, dead: Iterable[Dead]) -> list[dict[str, Any]]:
+    """The dead letters of a reference as NDJSON-able records."""
+    where = {"stream": reference.stream, "source": reference.name}
+    return [{**where, "offset": d.offset, "reason": d.reason, "text": d.text} for d in dead]
+
+
+def late_records(reference: Reference, late: Late, watermark: int) -> list[dict[str, Any]]:
+    """The late elements of a reference as NDJSON-able records; ``watermark`` is what they were below."""
+    where = {"stream": reference.stream, "source": reference.name}
+    rows = zip(late.offset.tolist(), late.ts.tolist(), late.text, strict=True)
+    return [{**where, "offset": offset, "ts": ts, "watermark": watermark, "text": text} for offset, ts, text in rows]

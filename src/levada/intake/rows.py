@@ -1,0 +1,193 @@
+"""Matched triples, tuples and constants as rows of the plan's first nodes (design, section 3, intake).
+
+Every pattern of the plan over one stream is matched at once by one table; ``Patterns`` says which node and member each pattern
+stands for. Slots are gathered from the parsed columns; texts that travel are made known to the pool here, where their
+bytes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.intake.identity import identify, identify_ints
+from levada.intake.match import PatternTable
+from levada.intake.parse import TermColumn, Triples
+from levada.intake.tuples import TupleColumn, Tuples
+from levada.kernels.groups import group
+from levada.model.frame import Column, Frame
+from levada.model.term import Kind
+from levada.model.terms import Terms
+from levada.model.time import Times
+from levada.operators.expressions.values import from_texts
+from levada.operators.pool import Pool
+from levada.operators.rows import key_of
+from levada.operators.values import slot
+from levada.plan import shapes as s
+from levada.plan.layout import Facet
+from levada.plan.topology import PlanNode
+
+Members = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The distinct patterns of some members, as one table; per node the member that each pattern is (-1: none)."""
+
+    table: PatternTable
+    nodes: tuple[tuple[PlanNode, Members], ...]
+
+
+def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int) -> Patterns | None:
+    """The patterns of the chosen members of Match nodes; None if there is none."""
+    index: dict[tuple[tuple[str | None, ...], int], int] = {}
+    places: list[dict[int, int]] = []
+    for node, mask in zip(nodes, chosen, strict=True):
+        assert isinstance(node.step, s.Match), "a pattern's node"
+        repeats = _repeats(node.step.positions)
+        own = {}
+        for m in np.flatnonzero(mask).tolist():
+            constants = tuple(None if t is None else str(t) for t in node.members[m].constants)
+            own[index.setdefault((constants, repeats), len(index))] = m
+        places.append(own)
+    if not index:
+        return None
+    triples = [(c[0], c[1], c[2]) for c, _ in index]
+    table = PatternTable.build(triples, [r for _, r in index], seed)
+    members = []
+    for own in places:
+        of = np.full(len(index), -1, np.int32)
+        of[list(own)] = list(own.values())
+        members.append(of)
+    return Patterns(table, tuple((n, m) for n, m in zip(nodes, members, strict=True) if (m >= 0).any()))
+
+
+def _repeats(positions: tuple[int, int, int]) -> int:
+    """Which positions hold the same variable: 1 s = o, 2 s = p, 4 p = o."""
+    a, b, c = positions
+    return (a >= 0 and a == c) * 1 + (a >= 0 and a == b) * 2 + (b >= 0 and b == c) * 4
+
+
+def matched(
+    patterns: Patterns, triples: Triples, ts: Times, keep: npt.NDArray[np.bool_] | None, pool: Pool
+) -> Iterator[tuple[PlanNode, Frame]]:  # fmt: skip
+    """The rows of each node that some triple matches."""
+    rows, which = patterns.table.match(triples, keep)
+    if not len(rows):
+        return
+    for node, members in patterns.nodes:
+        op = members[which]
+        mine = op >= 0
+        if mine.all():
+            yield node, _row_frame(node, op, triples, rows, ts, pool)
+        elif mine.any():
+            yield node, _row_frame(node, op[mine], triples, rows[mine], ts, pool)
+
+
+def _row_frame(
+    node: PlanNode, op: Members, triples: Triples, rows: npt.NDArray[np.int64], ts: Times, pool: Pool
+) -> Frame:
+    step = node.step
+    assert isinstance(step, s.Match), "a pattern's node"
+    columns: dict[str, Column] = {"op": op}
+    for i, at in enumerate(step.kept):
+        position = step.positions.index(at)
+        term = (triples.s, triples.p, triples.o)[position]
+        columns.update(_term_slot(term, rows, i, node.layout.slots[i], triples.buffer, pool))
+    if node.layout.windows:
+        columns["lo0"] = ts[rows]
+    return Frame(columns, len(rows))
+
+
+def _term_slot(
+    term: TermColumn, rows: npt.NDArray[np.int64], i: int, facets: Facet, buffer: npt.NDArray[np.uint8], pool: Pool
+) -> dict[str, Column]:  # fmt: skip
+    out: dict[str, Column] = {}
+    x, y = term.x[rows], term.y[rows]
+    out[f"x{i}"], out[f"y{i}"] = x, y
+    if Facet.NUM in facets:
+        kind = term.kind[rows]
+        out[f"k{i}"] = kind
+        n = len(rows)
+        out[f"d{i}"] = term.dbl[rows] if term.dbl is not None else np.zeros(n)
+        out[f"m{i}"] = term.man[rows] if term.man is not None else np.zeros(n, np.int64)
+        out[f"c{i}"] = term.scale[rows] if term.scale is not None else np.zeros(n, np.uint8)
+        if Facet.TEXT not in facets:
+            hard = np.flatnonzero((kind == Kind.HARD_NUMBER) | (kind == Kind.HARD_TIME))
+            if len(hard):
+                at = rows[hard]
+                pool.add(Terms.of(term.x[at], term.y[at], term.off[at], term.len[at], buffer))
+    if Facet.TEXT in facets:
+        pool.add(Terms.of(x, y, term.off[rows], term.len[rows], buffer))
+    if not (Facet.ID in facets or Facet.TEXT in facets):
+        del out[f"x{i}"], out[f"y{i}"]
+    return out
+
+
+def scanned(node: PlanNode, member: int, tuples: Tuples, pool: Pool) -> Frame:
+    """All tuples as rows of one member of a Scan node."""
+    step = node.step
+    assert isinstance(step, s.Scan), "a scan's node"
+    columns: dict[str, Column] = {"op": np.full(tuples.n, member, np.int32)}
+    for i, (name, facets) in enumerate(zip(step.columns, node.layout.slots, strict=True)):
+        values = tuples.columns.get(name)
+        columns.update(_value_slot(_time_column(tuples) if values is None else values, i, facets, pool))
+    columns["lo0"] = tuples.ts
+    return Frame(columns, tuples.n)
+
+
+def _time_column(tuples: Tuples) -> TupleColumn:
+    n = tuples.n
+    kind = np.full(n, Kind.INTEGER, np.uint8)
+    return TupleColumn(kind, tuples.ts.astype(np.float64), tuples.ts, np.zeros(n, np.uint8))
+
+
+def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: Pool) -> dict[str, Column]:
+    out: dict[str, Column] = {}
+    if values.text is not None:
+        if Facet.TEXT in facets:
+            out[f"x{i}"], out[f"y{i}"] = pool.identify(values.text)
+        elif Facet.ID in facets:
+            out[f"x{i}"], out[f"y{i}"] = identify(values.text, pool.seed)
+    elif Facet.ID in facets or Facet.TEXT in facets:
+        out[f"x{i}"], out[f"y{i}"] = _number_identity(values, pool.seed)
+    if Facet.NUM in facets:
+        out.update({f"k{i}": values.kind, f"d{i}": values.dbl, f"m{i}": values.man, f"c{i}": values.scale})
+    return out
+
+
+def _number_identity(values: TupleColumn, seed: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The identity of typed values: their kind and bits; (0, 0) for nulls."""
+    kinds = values.kind[values.kind != Kind.UNBOUND]
+    tag = int(kinds[0]) if len(kinds) else 0
+    bits = (values.dbl + 0.0).view(np.int64) if tag == Kind.DOUBLE else values.man
+    x, y = identify_ints(np.ascontiguousarray(bits), tag, seed)
+    null = values.kind == Kind.UNBOUND
+    if null.any():
+        x, y = np.where(null, np.uint64(0), x), np.where(null, np.uint64(0), y)
+    return x, y
+
+
+def constants(node: PlanNode, pool: Pool) -> Frame | None:
+    """The rows of VALUES of the members that are new in this plan."""
+    step = node.step
+    assert isinstance(step, s.Constant), "constants"
+    fresh = [m for m in range(node.fresh, len(node.members)) if node.alive[m]]
+    rows = [(m, row) for m in fresh for row in node.members[m].rows]
+    if not rows:
+        return None
+    columns: dict[str, Column] = {"op": np.array([m for m, _ in rows], np.int32)}
+    for i, facets in enumerate(node.layout.slots):
+        texts = pl.Series([None if row[i] is None else str(row[i]) for _, row in rows], dtype=pl.String)
+        columns.update(slot(from_texts(texts), i, facets, pool))
+    return Frame(columns, len(rows))
+
+
+def once(frame: Frame, slots: int) -> Frame:
+    """A static graph is a set: equal rows of a member once."""
+    _, first = group(*key_of(frame, range(slots)))
+    return frame if len(first) == frame.n else frame.take(first)

@@ -1,0 +1,307 @@
+"""Boundaries of elements in raw bytes: where a stream may be cut, and which element a line belongs to.
+
+The driver cuts byte ranges for tasks and tasks number the elements of a range. Both ask the functions here, so the place of
+a cut never shows in a result: an element is decided by bytes, not by what a parser makes of them.
+
+* a *line* is an element unless it is blank or a comment;
+* consecutive lines whose *subject* (or *graph*) is written alike are one element; blank lines, comments and lines that do
+  not begin with ``<`` or ``_:`` belong to what surrounds them;
+* a CSV *record* ends at a newline outside quotes (RFC 4180; a quote opens only at the beginning of a field); blank records
+  are no elements.
+
+Cost: newlines are looked for by eight bytes at a time (3 GB a CPU-second), keys and records byte by byte (0.5 to 1 GB).
+The twins in ``tests/unit/sources/test_lines.py`` say the same with ``bytes.split``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from levada.kernels import FLAG, I64, INT, U8, inlined, kernel
+
+SUBJECT, GRAPH = 1, 2
+SOUND, STRAY_RETURN, STRAY_QUOTE, OPEN_QUOTE = 0, 1, 2, 3
+
+_OUT = types.Array(types.int64, 1, "C")
+_FAULTS = types.Array(types.uint8, 1, "C")
+_ZERO = np.uint64(0)
+_NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+_LOW_BITS = np.uint64(0x0101010101010101)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+Offsets = npt.NDArray[np.int64]
+
+
+@inlined
+def _words(buf: Bytes) -> Words:
+    """``buf`` by eight bytes, its last few left out."""
+    words: Words = buf[: len(buf) // 8 * 8].view(np.uint64)
+    return words
+
+
+@inlined
+def _line_end(buf: Bytes, words: Words, at: int) -> int:
+    """The position of the newline at or after ``at``, or the end of ``buf``; ``words`` is ``_words(buf)``."""
+    n = len(buf)
+    while at < n and at & 7 != 0:
+        if buf[at] == 10:
+            return at
+        at += 1
+    word = at >> 3
+    while word < len(words):
+        x = words[word] ^ _NEWLINES
+        if (x - _LOW_BITS) & ~x & _HIGH_BITS != _ZERO:
+            break
+        word += 1
+    at = max(at, word << 3)
+    while at < n and buf[at] != 10:
+        at += 1
+    return at
+
+
+@inlined
+def _after_iri(buf: Bytes, at: int, end: int) -> int:
+    """Behind the ``>`` of the IRI at ``at``: byte by byte, since IRIs are short."""
+    while at < end and buf[at] != 62:
+        at += 1
+    return min(at + 1, end)
+
+
+@inlined
+def _begins_element(buf: Bytes, at: int, n: int) -> bool:
+    """Whether the line that begins at ``at`` is neither blank nor a comment."""
+    while at < n and (buf[at] == 32 or buf[at] == 9):
+        at += 1
+    return at < n and buf[at] != 10 and buf[at] != 13 and buf[at] != 35
+
+
+@inlined
+def _after_term(buf: Bytes, at: int, end: int) -> int:
+    """The end of the term that begins at ``at``: IRI, blank node, or literal with its tag or datatype."""
+    if buf[at] == 60:
+        return _after_iri(buf, at, end)
+    if buf[at] == 34:
+        at += 1
+        while at < end and buf[at] != 34:
+            at += 2 if buf[at] == 92 else 1
+        at = min(at + 1, end)
+        if at + 2 < end and buf[at] == 94 and buf[at + 2] == 60:
+            return _after_iri(buf, at + 2, end)
+    while at < end and buf[at] > 32 and buf[at] != 60 and buf[at] != 34:
+        at += 1
+    return at
+
+
+@inlined
+def _after_blanks(buf: Bytes, at: int, end: int) -> int:
+    while at < end and (buf[at] == 32 or buf[at] == 9 or buf[at] == 13):
+        at += 1
+    return at
+
+
+@inlined
+def _key(buf: Bytes, at: int, end: int, element: int) -> tuple[int, int]:
+    """Where the key of the line ``at:end`` stands: its subject or its graph (empty: the default graph); -1, -1: no key."""
+    at = _after_blanks(buf, at, end)
+    if at >= end or not (buf[at] == 60 or (buf[at] == 95 and at + 1 < end and buf[at + 1] == 58)):
+        return -1, -1
+    stop = _after_term(buf, at, end)
+    if element == SUBJECT:
+        return at, stop
+    for _ in range(2):
+        at = _after_blanks(buf, stop, end)
+        if at >= end:
+            return -1, -1
+        stop = _after_term(buf, at, end)
+    at = _after_blanks(buf, stop, end)
+    if at < end and (buf[at] == 60 or (buf[at] == 95 and at + 1 < end and buf[at + 1] == 58)):
+        return at, _after_term(buf, at, end)
+    return at, at
+
+
+@inlined
+def _alike(buf: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
+    if a_end - a != b_end - b:
+        return False
+    for i in range(a_end - a):  # noqa: SIM110 (numba compiles no generators)
+        if buf[a + i] != buf[b + i]:
+            return False
+    return True
+
+
+@kernel((U8, INT, FLAG))
+def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
+    """The longest beginning of ``buf`` of whole lines with at most ``rows`` elements: (its length, its elements).
+
+    ``buf`` begins at a line. ``last``: the file ends with it, so a tail without newline is a line.
+    """
+    n = len(buf)
+    words = _words(buf)
+    at = 0
+    elements = 0
+    while at < n:
+        end = _line_end(buf, words, at)
+        if end == n and not last:
+            break
+        if _begins_element(buf, at, end):
+            if elements == rows:
+                break
+            elements += 1
+        at = min(end + 1, n)
+    return at, elements
+
+
+@kernel((U8, INT, INT, FLAG))
+def cut_groups(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, int]:
+    """As ``cut_lines`` for ``element`` SUBJECT or GRAPH; an element is whole when another begins or the file ends."""
+    n = len(buf)
+    words = _words(buf)
+    at = 0
+    begun = 0
+    boundary = 0
+    key = 0
+    key_end = 0
+    while at < n:
+        end = _line_end(buf, words, at)
+        if end == n and not last:
+            break
+        a, b = _key(buf, at, end, element)
+        if a >= 0:
+            if begun == 0 or not _alike(buf, key, key_end, a, b):
+                if begun == rows:
+                    return at, begun
+                begun += 1
+                boundary = at
+            key = a
+            key_end = b
+        at = min(end + 1, n)
+    if last or begun == 0:
+        return at, begun
+    return boundary, begun - 1
+
+
+@inlined
+def _quoted_end(buf: Bytes, at: int, n: int) -> tuple[int, int]:
+    """As ``_field_end`` for a field that begins with a quote."""
+    at += 1
+    while at < n:
+        if buf[at] != 34:
+            at += 1
+        elif at + 1 < n and buf[at + 1] == 34:
+            at += 2
+        else:
+            break
+    if at >= n:
+        return n, OPEN_QUOTE
+    at += 1
+    fault = SOUND
+    while at < n and buf[at] != 44 and buf[at] != 10:
+        if buf[at] != 13 or (at + 1 < n and buf[at + 1] != 10):
+            fault = STRAY_QUOTE
+        at += 1
+    return at, fault
+
+
+@inlined
+def _field_end(buf: Bytes, at: int, n: int) -> tuple[int, int]:
+    """The comma, newline or end (``n``) that ends the CSV field that begins at ``at``, and what is wrong with it."""
+    if at < n and buf[at] == 34:
+        return _quoted_end(buf, at, n)
+    fault = SOUND
+    while at < n and buf[at] != 44 and buf[at] != 10:
+        if buf[at] == 34:
+            fault = STRAY_QUOTE
+        elif buf[at] == 13 and at + 1 < n and buf[at + 1] != 10:
+            fault = max(fault, STRAY_RETURN)
+        at += 1
+    return at, fault
+
+
+@inlined
+def _record_end(buf: Bytes, at: int, n: int) -> tuple[int, int, int]:
+    """The newline or end that ends the CSV record at ``at``, its number of fields, and what is wrong with it."""
+    fields = 1
+    fault = SOUND
+    at, wrong = _field_end(buf, at, n)
+    fault = max(fault, wrong)
+    while at < n and buf[at] == 44:
+        at, wrong = _field_end(buf, at + 1, n)
+        fault = max(fault, wrong)
+        fields += 1
+    return at, fields, fault
+
+
+@inlined
+def _is_blank(buf: Bytes, begin: int, end: int) -> bool:
+    return end == begin or (end == begin + 1 and buf[begin] == 13)
+
+
+@kernel((U8, INT, FLAG))
+def cut_records(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
+    """As ``cut_lines`` for CSV records."""
+    n = len(buf)
+    at = 0
+    records = 0
+    while at < n:
+        end, _, _ = _record_end(buf, at, n)
+        if end == n and not last:
+            break
+        if not _is_blank(buf, at, end):
+            if records == rows:
+                break
+            records += 1
+        at = min(end + 1, n)
+    return at, records
+
+
+@kernel((U8, _OUT, _OUT, _OUT, _FAULTS))
+def scan_records(buf: Bytes, start: Offsets, stop: Offsets, fields: Offsets, fault: Bytes) -> int:
+    """The records of ``buf``: begin, end (without the line's end), number of fields, and SOUND or what is wrong.
+
+    The four outputs hold at least one entry for each newline and one more; returns how many are filled.
+    """
+    n = len(buf)
+    at = 0
+    k = 0
+    while at < n:
+        end, count, wrong = _record_end(buf, at, n)
+        if not _is_blank(buf, at, end):
+            start[k] = at
+            stop[k] = end - 1 if end < n and buf[end - 1] == 13 else end
+            fields[k] = count
+            fault[k] = wrong
+            k += 1
+        at = end + 1
+    return k
+
+
+@kernel((U8, I64, INT))
+def number_elements(buf: Bytes, line: Offsets, element: int) -> npt.NDArray[np.int32]:
+    """The element (0, 1, ...) of each row: ``line`` has the ascending offsets of the rows' lines in ``buf``.
+
+    ``element`` is SUBJECT or GRAPH. Lines without a row count as boundaries too, as they do for ``cut_groups``.
+    """
+    out = np.zeros(len(line), np.int32)
+    words = _words(buf)
+    at = 0
+    number = -1
+    key = 0
+    key_end = 0
+    row = 0
+    while at < len(buf) and row < len(line):
+        end = _line_end(buf, words, at)
+        a, b = _key(buf, at, end, element)
+        if a >= 0:
+            if number < 0 or not _alike(buf, key, key_end, a, b):
+                number += 1
+            key = a
+            key_end = b
+        while row < len(line) and line[row] <= end:
+            out[row] = max(number, 0)
+            row += 1
+        at = end + 1
+    return out

@@ -1,0 +1,130 @@
+"""Frames: rows as columns of fixed width. What both stages of an epoch and its state files speak.
+
+A frame has ``n`` rows and named NumPy columns. Names by convention (design, section 2, "frames have slots"):
+
+    op              int32    the member (one query's operator of this shape) that a row belongs to
+    x0 y0, x1 y1    uint64   slot identity: low and high half of the seeded xxh3_128 of the canonical text; 0, 0 is unbound
+    k0 d0 m0 c0     uint8 float64 int64 uint8    value facets of a slot: Kind, double, mantissa (or ms), decimal scale
+    lo0 hi0 prev0   int64    per window: least and greatest event time, greatest earlier time of any triple (MIN: none)
+    w               int8     weight
+    r               int64    report time (above a snapshot operator, in place of lo, hi, prev)
+
+Texts are not in frames: a blob or run carries a ``Terms`` table beside its frames. ``pack`` and ``unpack`` are the jumbo
+format: a JSON head, then 64-byte aligned buffers; unpacked columns are read-only views of the given buffer (memory maps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[Any]
+_ALIGN = 64
+_MAGIC = b"LVF1"
+
+
+class Frame:
+    """``n`` rows of named columns, all of length ``n``; treat it as immutable."""
+
+    __slots__ = ("columns", "n")
+
+    def __init__(self, columns: Mapping[str, Column], n: int | None = None) -> None:
+        self.columns: dict[str, Column] = dict(columns)
+        self.n = len(next(iter(self.columns.values()))) if n is None else n
+        assert all(len(c) == self.n for c in self.columns.values()), "columns have one length"
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"Frame({self.n} rows: {' '.join(self.columns)})"
+
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Frame:
+        """The rows at these positions, in this order."""
+        return Frame({k: v[rows] for k, v in self.columns.items()}, len(rows))
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Frame:
+        """The rows where ``mask`` is true (self, if all are)."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def with_(self, **columns: Column) -> Frame:
+        """This frame with columns added or replaced."""
+        return Frame({**self.columns, **columns}, self.n)
+
+    def select(self, names: Iterable[str]) -> Frame:
+        """These columns only."""
+        return Frame({k: self.columns[k] for k in names}, self.n)
+
+    def slice(self, start: int, stop: int) -> Frame:
+        """Rows start..stop, as views."""
+        stop = min(stop, self.n)
+        return Frame({k: v[start:stop] for k, v in self.columns.items()}, max(stop - start, 0))
+
+
+def concat(frames: Sequence[Frame]) -> Frame:
+    """All rows of frames with the same columns, in order; at least one frame."""
+    if len(frames) == 1:
+        return frames[0]
+    names = frames[0].columns
+    return Frame({k: np.concatenate([f.columns[k] for f in frames]) for k in names}, sum(f.n for f in frames))
+
+
+class _Head(msgspec.Struct):
+    meta: Any
+    frames: list[tuple[str, int, list[tuple[str, str, int]]]]  # name, rows, (column, dtype, offset)
+    size: int
+
+
+def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:
+    """Frames and JSON-able ``meta`` as one blob.
+
+    >>> name, frame = next(iter(unpack(pack({"a": Frame({"x": np.arange(3)})}))[0].items()))
+    >>> name, frame["x"].tolist()
+    ('a', [0, 1, 2])
+    """
+    offset = 0
+    entries: list[tuple[str, int, list[tuple[str, str, int]]]] = []
+    buffers: list[tuple[int, Column]] = []
+    for name, frame in frames.items():
+        described = []
+        for column, values in frame.columns.items():
+            described.append((column, values.dtype.str, offset))
+            buffers.append((offset, values))
+            offset += -(-values.nbytes // _ALIGN) * _ALIGN
+        entries.append((name, frame.n, described))
+    head = msgspec.json.encode(_Head(meta, entries, offset))
+    start = -(-(8 + len(head)) // _ALIGN) * _ALIGN
+    out = np.zeros(start + offset, np.uint8)
+    out[:4] = np.frombuffer(_MAGIC, np.uint8)
+    out[4:8] = np.frombuffer(np.uint32(len(head)).tobytes(), np.uint8)
+    out[8 : 8 + len(head)] = np.frombuffer(head, np.uint8)
+    for at, values in buffers:
+        out[start + at : start + at + values.nbytes] = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+    return out.tobytes()
+
+
+def unpack(blob: bytes | memoryview | npt.NDArray[np.uint8]) -> tuple[dict[str, Frame], Any]:
+    """The frames and meta of a blob, without copying."""
+    data = np.frombuffer(blob, np.uint8) if not isinstance(blob, np.ndarray) else blob
+    assert data[:4].tobytes() == _MAGIC, "a jumbo blob starts with LVF1"
+    length = int(np.frombuffer(data[4:8].tobytes(), np.uint32)[0])
+    head = msgspec.json.decode(data[8 : 8 + length].tobytes(), type=_Head)
+    start = -(-(8 + length) // _ALIGN) * _ALIGN
+    frames = {}
+    for name, n, columns in head.frames:
+        views = {}
+        for column, dtype, offset in columns:
+            kind = np.dtype(dtype)
+            views[column] = data[start + offset : start + offset + n * kind.itemsize].view(kind)
+        frames[name] = Frame(views, n)
+    return frames, head.meta

@@ -1,0 +1,135 @@
+"""Event time and windows: the one place that decides a boundary (design, section 1).
+
+All times are integer milliseconds since 1970-01-01T00:00Z. ``MIN`` and ``MAX`` stand for minus and plus infinity;
+real event times lie strictly between, and the arithmetic below saturates at them.
+
+A window is two monotone functions: an element with time ``ts`` is in it at the instants ``enter(ts) <= tau < leave(ts)``.
+With closes at ``c_k = t0 + range + k * step`` and ``next(x)`` the smallest close > x:
+
+    CLOSE_OPEN    range, step, report on close, bounds [)   enter next(ts)      leave next(ts + range)
+    CLOSE_CLOSED  the same, bounds (]                       enter next(ts - 1)  leave next(ts + range - 1)
+    CHANGE        range, step, report on content change     enter ts            leave t0 + step*floor((ts-t0)/step) + range
+    RANGE         range, per element                        enter ts            leave ts + range
+    NOW                                                     enter ts            leave ts + 1
+    ALL                                                     enter ts            leave MAX
+    COUNT         the last ``count`` triples or rows        enter ts            ended by a row of weight -1
+
+``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window (``start``).
+The functions take and return ints or int64 arrays alike. ``kernels.interval`` is their compiled twin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+MIN = -(2**62)
+MAX = 2**62
+
+Times = npt.NDArray[np.int64]
+
+
+class WindowKind(IntEnum):
+    """How a window's content follows from event times; the numbers are stored in parameter tables."""
+
+    CLOSE_OPEN = 0
+    CLOSE_CLOSED = 1
+    CHANGE = 2
+    RANGE = 3
+    NOW = 4
+    ALL = 5
+    COUNT = 6
+
+    @property
+    def on_close(self) -> bool:
+        """Whether such a window reports at its closes (else at every change of its content)."""
+        return self in (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window as a value: its kind and its parameters (ms; ``count`` in triples or rows).
+
+    ``t0_given`` says that t0 was set by the user: then only closes with k >= 0 exist, and only elements from t0 on count.
+
+    >>> Window(WindowKind.CLOSE_OPEN, range=4000, step=2000).enter(2500)
+    4000
+    >>> Window(WindowKind.CLOSE_OPEN, range=4000, step=2000).leave(2500)
+    8000
+    """
+
+    kind: WindowKind
+    range: int = 0
+    step: int = 1
+    t0: int = 0
+    t0_given: bool = False
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        assert self.step > 0, "a step is positive"
+        assert self.range >= 0, "a range is not negative"
+
+    @property
+    def start(self) -> int:
+        """Elements before this time are in no window."""
+        return self.t0 if self.t0_given else MIN
+
+    def next_close(self, x: int) -> int:
+        """The smallest close > x (on-close windows only); MIN and MAX map to themselves."""
+        if x <= MIN or x >= MAX:
+            return x
+        first = self.t0 + self.range
+        close = first + ((x - first) // self.step + 1) * self.step
+        return max(close, first) if self.t0_given else close
+
+    def enter(self, ts: int) -> int:
+        """The first instant at which an element of time ``ts`` is in the window; MIN and MAX map to themselves."""
+        if ts <= MIN or ts >= MAX:
+            return ts
+        match self.kind:
+            case WindowKind.CLOSE_OPEN:
+                return self.next_close(ts)
+            case WindowKind.CLOSE_CLOSED:
+                return self.next_close(ts - 1)
+            case _:
+                return ts
+
+    def leave(self, ts: int) -> int:
+        """The first instant at which it no longer is; MIN and MAX map to themselves (an element that never was)."""
+        if ts <= MIN or ts >= MAX:
+            return ts
+        match self.kind:
+            case WindowKind.CLOSE_OPEN:
+                return self.next_close(ts + self.range)
+            case WindowKind.CLOSE_CLOSED:
+                return self.next_close(ts + self.range - 1)
+            case WindowKind.CHANGE:
+                return self.t0 + self.step * ((ts - self.t0) // self.step) + self.range
+            case WindowKind.RANGE:
+                return ts + self.range
+            case WindowKind.NOW:
+                return ts + 1
+            case WindowKind.ALL | WindowKind.COUNT:
+                return MAX
+
+    def describe(self) -> str:
+        """One line for explain: ``[RANGE 4000 STEP 2000 close [)]``."""
+        bounds = {WindowKind.CLOSE_OPEN: " close [)", WindowKind.CLOSE_CLOSED: " close (]", WindowKind.CHANGE: " change"}
+        match self.kind:
+            case WindowKind.NOW | WindowKind.ALL:
+                return f"[{self.kind.name}]"
+            case WindowKind.COUNT:
+                return f"[ROWS {self.count}]"
+            case WindowKind.RANGE:
+                return f"[RANGE {self.range}]"
+            case _:
+                t0 = f" t0 {self.t0}" if self.t0_given else ""
+                return f"[RANGE {self.range} STEP {self.step}{bounds[self.kind]}{t0}]"
+
+
+def order(ts: Times, text: list[str]) -> npt.NDArray[np.int64]:
+    """The order in which operators see elements: by (ts, canonical N-Triples text); returns row numbers."""
+    return np.array(sorted(range(len(text)), key=lambda i: (int(ts[i]), text[i])), dtype=np.int64)

@@ -1,0 +1,181 @@
+"""Aggregates that add up: partial sums of rows, sums of partials, the value at the end (SPARQL 1.1, 18.5.1).
+
+Each aggregate j keeps columns ``a{j}.*``; ``fold`` makes them from rows, ``merge`` from other partials, ``finish`` turns them
+into a slot. Sums are exact and independent of order: integers in two words, decimals in three limbs at 18 digits behind the
+point, floats and doubles as double-double pairs with NaN and infinities counted apart, rounded once at the end. A row whose
+value is unbound or, for SUM and AVG, no number, is an error: the group's value is unbound (COUNT passes over it).
+
+    COUNT           n                        SUM, AVG   n err t ih il e0 e1 e2 fh fl nan pinf ninf
+    MIN MAX SAMPLE  err + the slot's columns of the row that wins
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.algebra.expression import AggregateFunction
+from levada.kernels.sums import merge_int, net, round_int, sum_int, winners
+from levada.kernels.sums_dd import Sums, merge_dd, round_dd, sum_dd
+from levada.model.frame import Column, Frame
+from levada.model.term import Kind
+from levada.operators import decimals
+from levada.operators.rows import bound
+from levada.plan.shapes import Aggregate
+
+Codes = npt.NDArray[np.int32]
+Rank = Callable[[Frame, int], npt.NDArray[np.float64] | npt.NDArray[np.int64]]
+_A = AggregateFunction
+_DD = ("fh", "fl", "nan", "pinf", "ninf")
+_TYPE = {Kind.INTEGER: 0, Kind.DECIMAL: 1, Kind.HARD_NUMBER: 1, Kind.FLOAT: 2, Kind.DOUBLE: 3}
+_RANKS = np.array([_TYPE.get(Kind(k), -1) if k in Kind._value2member_map_ else -1 for k in range(256)], np.int8)
+
+
+def fold(
+    rows: Frame, codes: Codes, g: int, specs: Sequence[Aggregate], rank: Rank, hard: decimals.Hard
+) -> dict[str, Column]:
+    """The partials of g groups from rows (``codes``: each row's group)."""
+    columns: dict[str, Column] = {}
+    for j, spec in enumerate(specs):
+        match spec.function:
+            case _A.COUNT:
+                ones = np.ones(rows.n, np.int64) if spec.slot < 0 else bound(rows, spec.slot).astype(np.int64)
+                columns[f"a{j}.n"] = net(codes, ones, g)
+            case _A.SUM | _A.AVG:
+                columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", hard))
+            case _:
+                columns.update(_fold_winner(rows, codes, g, spec, spec.slot, f"a{j}.", rank))
+    return columns
+
+
+def _fold_sum(rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.Hard) -> dict[str, Column]:
+    kind = rows[f"k{i}"]
+    types = _RANKS[kind]
+    ones = np.ones(rows.n, np.int64)
+    error = types < 0
+    out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": net(codes, error.astype(np.int64), g)}
+    greatest = np.zeros(g, np.int8)
+    np.maximum.at(greatest, codes, types)
+    out[p + "t"] = greatest
+    integer = kind == Kind.INTEGER
+    whole = np.where(integer, rows[f"m{i}"], 0)
+    out[p + "ih"], out[p + "il"] = sum_int(codes, whole, ones, g)
+    exact = (kind == Kind.DECIMAL) | (kind == Kind.HARD_NUMBER)
+    limbs = decimals.fold(rows, i, np.flatnonzero(exact), codes, g, hard)
+    for n in range(3):
+        out[f"{p}e{n}"] = limbs[n]
+    floats = np.where(types >= 2, codes, np.int32(-1)).astype(np.int32)
+    out.update(zip([p + n for n in _DD], sum_dd(floats, rows[f"d{i}"], ones, g), strict=True))
+    return out
+
+
+def _fold_winner(
+    rows: Frame, codes: Codes, g: int, spec: Aggregate, i: int, p: str, rank: Rank, names: str = ""
+) -> dict[str, Column]:  # fmt: skip
+    """The row with the least or greatest value; the rows of SAMPLE rank alike, so the least identity stands for all."""
+    there = bound(rows, i)
+    ranks = np.zeros(rows.n, np.int64) if spec.function is _A.SAMPLE else rank(rows, i)
+    x, y = _identity(rows, i)
+    taking = np.where(there, codes, np.int32(-1)).astype(np.int32)
+    best = winners(taking, ranks, x, y, g, spec.function is _A.MAX)
+    out: dict[str, Column] = {p + "err": net(codes, (~there).astype(np.int64), g)}
+    at = np.maximum(best, 0)
+    for name in ("x", "y", "k", "d", "m", "c"):
+        if f"{name}{i}" in rows:
+            values = rows[f"{name}{i}"][at] if rows.n else np.zeros(g, rows[f"{name}{i}"].dtype)
+            out[p + name] = np.where(best >= 0, values, np.zeros(1, values.dtype)).astype(values.dtype)
+    return out
+
+
+def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    if f"x{i}" in rows:
+        return rows[f"x{i}"], rows[f"y{i}"]
+    return np.ascontiguousarray(rows[f"m{i}"]).view(np.uint64), np.ascontiguousarray(rows[f"d{i}"]).view(np.uint64)
+
+
+def merge(parts: Frame, codes: Codes, g: int, specs: Sequence[Aggregate], rank: Rank) -> dict[str, Column]:
+    """The partials of g groups from partials."""
+    columns: dict[str, Column] = {}
+    for j, spec in enumerate(specs):
+        p = f"a{j}."
+        match spec.function:
+            case _A.COUNT:
+                columns[p + "n"] = net(codes, parts[p + "n"], g)
+            case _A.SUM | _A.AVG:
+                columns.update(_merge_sum(parts, codes, g, p))
+            case _:
+                columns.update(_merge_winner(parts, codes, g, spec, p, rank))
+    return columns
+
+
+def _merge_sum(parts: Frame, codes: Codes, g: int, p: str) -> dict[str, Column]:
+    out: dict[str, Column] = {p + n: net(codes, parts[p + n], g) for n in ("n", "err")}
+    greatest = np.zeros(g, np.int8)
+    np.maximum.at(greatest, codes, parts[p + "t"])
+    out[p + "t"] = greatest
+    out[p + "ih"], out[p + "il"] = merge_int(codes, parts[p + "ih"], parts[p + "il"], g)
+    limbs = decimals.merge([parts[f"{p}e{n}"] for n in range(3)], codes, g)
+    for n in range(3):
+        out[f"{p}e{n}"] = limbs[n]
+    merged = merge_dd(codes, Sums(*(parts[p + n] for n in _DD)), g)
+    out.update(zip([p + n for n in _DD], merged, strict=True))
+    return out
+
+
+def _merge_winner(
+    parts: Frame, codes: Codes, g: int, spec: Aggregate, p: str, rank: Rank
+) -> dict[str, Column]:  # fmt: skip
+    """As folding: the winners of the parts are rows again."""
+    names = [n for n in ("x", "y", "k", "d", "m", "c") if p + n in parts]
+    rows = Frame({f"{n}0": parts[p + n] for n in names}, parts.n)
+    out = _fold_winner(rows, codes, g, spec, 0, p, rank)
+    out[p + "err"] = net(codes, parts[p + "err"], g)
+    return out
+
+
+def finish(parts: Frame, j: int, spec: Aggregate) -> tuple[dict[str, Column], dict[int, str]]:
+    """The value columns (x, y, k, d, m, c as far as there are) of aggregate j, one row a group; texts of HARD values."""
+    p = f"a{j}."
+    match spec.function:
+        case _A.COUNT:
+            return number(Kind.INTEGER, parts[p + "n"]), {}
+        case _A.SUM | _A.AVG:
+            return _finish_sum(parts, p, spec.function is _A.AVG)
+        case _:
+            columns = {n: parts[p + n] for n in ("x", "y", "k", "d", "m", "c") if p + n in parts}
+            failed = parts[p + "err"] > 0 if spec.function is not _A.SAMPLE else np.zeros(parts.n, bool)
+            return {n: np.where(failed, np.zeros(1, c.dtype), c).astype(c.dtype) for n, c in columns.items()}, {}
+
+
+def number(kind: Kind, values: npt.NDArray[np.int64]) -> dict[str, Column]:
+    """Value columns of integers."""
+    n = len(values)
+    kinds = np.full(n, kind, np.uint8)
+    return {"k": kinds, "d": values.astype(np.float64), "m": values, "c": np.zeros(n, np.uint8)}
+
+
+def _finish_sum(parts: Frame, p: str, average: bool) -> tuple[dict[str, Column], dict[int, str]]:
+    """By the greatest type of the group: integer, decimal, float, double; AVG of integers is a decimal."""
+    n = parts[p + "n"]
+    types = parts[p + "t"]
+    total, overflow = round_int(parts[p + "ih"], parts[p + "il"])
+    columns = number(Kind.INTEGER, total)
+    failed = (parts[p + "err"] > 0) | (overflow & (types == 0))
+    limbs = [parts[f"{p}e{i}"] for i in range(3)]
+    by_decimal = (types == 1) | ((types == 0) & average & (n > 0))
+    ints = (parts[p + "ih"], parts[p + "il"])
+    hard = decimals.finish(columns, np.flatnonzero(by_decimal & ~failed), limbs, ints, n, average)
+    by_float = np.flatnonzero((types >= 2) & ~failed)
+    if len(by_float):
+        sums = round_dd(Sums(*(parts[p + c][by_float] for c in _DD)))
+        sums = sums + decimals.as_double(limbs, *ints, by_float)
+        value = sums / n[by_float] if average else sums
+        single = types[by_float] == 2
+        value = np.where(single, value.astype(np.float32).astype(np.float64), value)
+        columns["k"][by_float] = np.where(single, Kind.FLOAT, Kind.DOUBLE)
+        columns["d"][by_float] = value
+        columns["m"][by_float] = 0
+    columns["k"][failed] = Kind.UNBOUND
+    return columns, hard

@@ -1,0 +1,113 @@
+"""The due reports of a node's members in one epoch: ranges for what follows from rows, lists for what does not.
+
+``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members' windows where the reports
+follow from the rows, by the lists of ``windows/reports`` where the node is ``listed``. Members of equal schedule share a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.expand import expand_closes, expand_instants
+from levada.model.time import MAX, Times, WindowKind
+from levada.plan.topology import PlanNode
+from levada.windows.reports import Progress, Reports, due, instants, next_report
+
+Rows = npt.NDArray[np.int64]
+Ops = npt.NDArray[np.int32]
+
+
+class Calendar:
+    """When the members of one node report in this epoch."""
+
+    def __init__(
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Mapping[int, Times]
+    ) -> None:  # fmt: skip
+        self.node = node
+        self.kinds = tuple(kinds)
+        self.table = node.windows
+        self.low, self.high = due(kinds, node.windows, progress)
+        self.presence = presence
+        self._lists: dict[int, Reports] = {}
+
+    @property
+    def any_due(self) -> bool:
+        """Whether any member's range of reports is not empty."""
+        return bool((self.high > self.low).any())
+
+    def reports(self, schedule: int) -> Reports:
+        """The due reports of a schedule."""
+        if schedule not in self._lists:
+            windows, streams, start = self.node.schedules.distinct[schedule]
+            member = int(np.argmax(self.node.schedules.of_member == schedule))
+            low, high = int(self.low[member]), int(self.high[member])
+            self._lists[schedule] = instants(windows, streams, start, self.presence, low, high)
+        return self._lists[schedule]
+
+    def pairs(self, op: Ops, s: Times, e: Times, listed: bool) -> tuple[Rows, Times]:
+        """Rows of members ``op`` that count in [s, e) -> (row, report), each report once per row."""
+        return self._from_lists(op, s, e) if listed else self._from_closes(op, s, e)
+
+    def _from_lists(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
+        of = self.node.schedules.of_member[op]
+        rows: list[Rows] = []
+        times: list[Times] = []
+        for schedule in np.unique(of):
+            reports = self.reports(int(schedule))
+            at = np.flatnonzero(of == schedule)
+            row, r = expand_instants(s[at], e[at], reports.times[reports.full])
+            rows.append(at[row])
+            times.append(r)
+        return _joined(rows), _joined(times)
+
+    def _from_closes(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
+        t = self.table
+        rows: list[Rows] = []
+        times: list[Times] = []
+        for j in range(len(self.kinds)):
+            closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
+            row, r = expand_closes(s, e, self.low[op], self.high[op], closes, op)
+            for i in range(j):
+                new = ~self._is_close(i, op[row], r)
+                row, r = row[new], r[new]
+            rows.append(row)
+            times.append(r)
+        return _joined(rows), _joined(times)
+
+    def _is_close(self, j: int, op: Ops, r: Times) -> npt.NDArray[np.bool_]:
+        t = self.table
+        first = t.t0[j][op] + t.range[j][op]
+        on_grid = (r - first) % t.step[j][op] == 0
+        return np.logical_and(on_grid, ~t.given[j][op] | (r >= first))
+
+    def after(self, op: Ops, r: Times, listed: bool) -> Times:
+        """The report that follows each report r of members ``op``; MAX where it is not known yet."""
+        out = np.full(len(r), MAX, np.int64)
+        of = self.node.schedules.of_member[op]
+        for schedule in np.unique(of):
+            windows, _, _ = self.node.schedules.distinct[schedule]
+            changes = self.reports(int(schedule)).changes if listed else np.empty(0, np.int64)
+            at = of == schedule
+            out[at] = next_report(windows, r[at], changes)
+        return out
+
+    def everywhere(self) -> tuple[Ops, Times]:
+        """(member, report) for every due report of every living member at which some window holds something."""
+        members: list[Ops] = []
+        times: list[Times] = []
+        for schedule in range(len(self.node.schedules.distinct)):
+            own = np.flatnonzero((self.node.schedules.of_member == schedule) & self.node.alive).astype(np.int32)
+            if not len(own):
+                continue
+            reports = self.reports(schedule)
+            r = reports.times[reports.full]
+            members.append(np.repeat(own, len(r)))
+            times.append(np.tile(r, len(own)))
+        return (np.concatenate([np.empty(0, np.int32), *members]), _joined(times))
+
+
+def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])

@@ -1,0 +1,163 @@
+"""Filter and Extend: expressions over slots and the members' constants (SPARQL 1.1, 17 and 18.5).
+
+All members of a shape are evaluated in one call: what differs between them is a column of parameters, gathered by member.
+A large fan-out of comparisons with a constant (thousands of thresholds over one input) is not expanded row by row: the
+thresholds are sorted once, and each row meets exactly those that it passes (``thresholds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.algebra.expression import Call, Expression, Function, Param, Var
+from levada.kernels.groups import group
+from levada.kernels.keyed import combine
+from levada.model.frame import Frame
+from levada.model.term import Kind, Term
+from levada.operators.expressions import Scope, evaluate, truth
+from levada.operators.expressions.values import Column, broadcast, from_texts, gather
+from levada.operators.pool import Pool
+from levada.operators.rows import gather as gather_slot
+from levada.operators.rows import key_of, with_report, zeros
+from levada.operators.values import column, slot
+from levada.plan import shapes as s
+from levada.plan.layout import Layout
+from levada.plan.topology import PlanNode
+
+_COMPARE = (Function.LESS, Function.LESS_EQUAL, Function.GREATER, Function.GREATER_EQUAL)
+
+
+def filter_(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+    """The rows whose condition is true."""
+    step = node.step
+    assert isinstance(step, s.Filter), "a filter"
+    keep = np.flatnonzero(truth(step.condition, scope(node, frame, pool)))
+    return _kept(frame, keep, step.kept, node.layout)
+
+
+def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+    """The rows with a computed slot; an error leaves it unbound."""
+    step = node.step
+    assert isinstance(step, s.Extend), "an extension"
+    every = np.arange(frame.n)
+    out = _kept(frame, every, step.kept, node.layout)
+    if len(node.layout.slots) == len(step.kept):
+        return out
+    values = evaluate(step.expression, scope(node, frame, pool))
+    last = len(step.kept)
+    return out.with_(**slot(broadcast(values, frame.n), last, node.layout.slots[last], pool))
+
+
+def _kept(frame: Frame, rows: npt.NDArray[np.int64], kept: Sequence[int], layout: Layout) -> Frame:
+    """These rows with the kept slots renumbered, and all times."""
+    columns = {
+        n: c[rows] for n, c in frame.columns.items() if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))
+    }
+    for i, at in enumerate(kept):
+        columns.update(gather_slot(frame, rows, at, i, layout.slots[i]))
+    return Frame(columns, len(rows))
+
+
+def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) -> Scope:
+    """What an expression sees: slots by number (``width`` of them), parameters per row, the report time as NOW()."""
+    slots = len(node.input_layouts[0].slots) if width is None else width
+    columns = {str(i): column(frame, i, pool) for i in range(slots)}
+    columns[""] = from_texts(pl.Series([None] * frame.n, dtype=pl.String))
+    return Scope(
+        n=frame.n,
+        columns=columns,
+        params=[gather(c, frame["op"].astype(np.int64)) for c in parameters(node)],
+        now=frame["r"] if "r" in frame else np.zeros(frame.n, np.int64),
+        seeds=seeds(node, frame) if "r" in frame else None,
+        identify=pool.identify,
+    )
+
+
+def parameters(node: PlanNode) -> list[Column]:
+    """The members' constants, one column per parameter with a row per member."""
+    width = max((len(m.constants) for m in node.members), default=0)
+    return [_constants([m.constants[i] if i < len(m.constants) else None for m in node.members]) for i in range(width)]
+
+
+def _constants(terms: Sequence[Term | None]) -> Column:
+    return from_texts(pl.Series([None if t is None else str(t) for t in terms], dtype=pl.String))
+
+
+def seeds(node: PlanNode, frame: Frame) -> npt.NDArray[np.uint64]:
+    """A seed per row from (query's operator, report, solution, place): what RAND, UUID and BNODE derive from."""
+    slots = [i for i in range(len(node.input_layouts[0].slots)) if f"x{i}" in frame]
+    k, h = with_report(key_of(frame, slots), frame)
+    place = _copies(k, h)
+    return combine(k, h, place, zeros(frame.n))[0]
+
+
+def _copies(k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """0, 1, 2, ... among equal solutions."""
+    codes, _ = group(k, h)
+    order = np.argsort(codes, kind="stable")
+    sorted_codes = codes[order]
+    first = np.concatenate([[True], sorted_codes[1:] != sorted_codes[:-1]]) if len(codes) else np.empty(0, bool)
+    starts = np.maximum.accumulate(np.where(first, np.arange(len(codes)), 0)) if len(codes) else np.empty(0, np.int64)
+    out = np.empty(len(codes), np.uint64)
+    out[order] = (np.arange(len(codes)) - starts).astype(np.uint64)
+    return out
+
+
+def is_threshold(expression: Expression) -> bool:
+    """Whether a condition compares one slot with one constant, which members can differ in."""
+    match expression:
+        case Call(function, (Var(_), Param(_))) if function in _COMPARE:
+            return True
+        case _:
+            return False
+
+
+def thresholds(node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], pool: Pool) -> Frame | None:
+    """All (row, member) pairs whose comparison is true, for one input row and many members; None: not all are numbers.
+
+    ``frame`` holds the input's rows once; ``members`` are all members that read them. Numbers are compared as doubles where
+    that is exact; where it might not be the caller expands.
+    """
+    step = node.step
+    assert isinstance(step, s.Filter) and isinstance(step.condition, Call), "a threshold"
+    variable, _ = step.condition.args
+    assert isinstance(variable, Var), "a slot against a constant"
+    i = int(variable.name)
+    values = gather(parameters(node)[0], members.astype(np.int64)).values()
+    if not (_doubles_do(*values[:3]) and _doubles_do(frame[f"k{i}"], frame[f"d{i}"], frame[f"m{i}"])):
+        return None
+    order = np.argsort(values[1], kind="stable")
+    rows, at = _passing(step.condition.function, frame[f"d{i}"], values[1][order])
+    out = frame.take(rows).with_(op=members[order[at]])
+    return _kept(out, np.arange(out.n), step.kept, node.layout)
+
+
+def _doubles_do(kind: npt.NDArray[np.uint8], dbl: npt.NDArray[np.float64], man: npt.NDArray[np.int64]) -> bool:
+    """Whether comparing as doubles is exact: integers below 2**53, and doubles that are numbers."""
+    integer = (kind == Kind.INTEGER) & (np.abs(man) < 2**53)
+    double = (kind == Kind.DOUBLE) & ~np.isnan(dbl)
+    return bool((integer | double).all())
+
+
+def _passing(
+    function: Function, values: npt.NDArray[np.float64], bounds: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # fmt: skip
+    """(row, place among the sorted bounds) for value < bound, value > bound and so on."""
+    n = len(bounds)
+    match function:
+        case Function.GREATER:
+            low, high = np.zeros(len(values), np.int64), np.searchsorted(bounds, values, side="left")
+        case Function.GREATER_EQUAL:
+            low, high = np.zeros(len(values), np.int64), np.searchsorted(bounds, values, side="right")
+        case Function.LESS:
+            low, high = np.searchsorted(bounds, values, side="right"), np.full(len(values), n)
+        case _:
+            low, high = np.searchsorted(bounds, values, side="left"), np.full(len(values), n)
+    counts = high - low
+    rows = np.repeat(np.arange(len(values)), counts)
+    starts = np.repeat(low - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) if len(values) else rows
+    return rows, (starts + np.arange(len(rows))).astype(np.int64)

@@ -1,0 +1,165 @@
+"""Evaluation of expressions over columns (SPARQL 1.1, section 17).
+
+``evaluate`` gives a column, ``truth`` the rows on which a condition holds. Constants and what is made of constants only are
+computed once (columns of length 1). Conditions stay three-valued truth between operators and become columns only where a
+value is wanted. Errors are unbound rows, or error in truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from levada.algebra.expression import Aggregate, Call, Const, Expression, Function, Param, Var
+from levada.operators.expressions import arithmetic, logic, seeded
+from levada.operators.expressions.compare import OPERATORS, compare, negated, same_term
+from levada.operators.expressions.rows import TRUE, strict
+from levada.operators.expressions.scalar.table import SCALAR
+from levada.operators.expressions.values import I64, U8, U64, Bools, Column, Identify, broadcast, constant
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an expression is evaluated over: ``n`` rows.
+
+    ``columns``: the variables by name (one that is not there is unbound). ``params``: the lifted constants, gathered to the
+    rows (or of length 1). ``now``: the report time of each row or of all (ms). ``seeds``: one for each row, derived from
+    query, report and solution; needed by RAND, UUID, STRUUID and BNODE. ``identify``: the hash of texts with the
+    checkpoint's seed. ``place``: the place of the expression in its query, so that two of them draw different values.
+    """
+
+    n: int
+    columns: Mapping[str, Column]
+    params: Sequence[Column] = ()
+    now: I64 | int = 0
+    seeds: U64 | None = None
+    identify: Identify | None = None
+    place: int = 0
+
+
+def evaluate(expression: Expression, scope: Scope) -> Column:
+    """The value of the expression in each row, unbound where it is an error.
+
+    >>> scope = Scope(2, {"v": Column(2, man=np.array([1, 5]), kind=np.array([10, 10], np.uint8),
+    ...                               dbl=np.zeros(2), scale=np.zeros(2, np.uint8))})
+    >>> evaluate(Call(Function.ADD, (Var("v"), Var("v"))), scope).man.tolist()
+    [2, 10]
+    """
+    return broadcast(_Evaluation(scope).column(expression), scope.n)
+
+
+def truth(expression: Expression, scope: Scope) -> Bools:
+    """Where the effective boolean value of the expression is true (an error is not)."""
+    return np.broadcast_to(_Evaluation(scope).truth(expression) == TRUE, scope.n).copy()
+
+
+@dataclass
+class _Evaluation:
+    """One walk over an expression; ``calls`` counts the calls that derive from seeds, in the order of the text."""
+
+    scope: Scope
+    calls: int = field(default=0)
+
+    def column(self, expression: Expression) -> Column:
+        """The value of a subexpression: n rows, or one for all."""
+        match expression:
+            case Var(name):
+                return self.scope.columns[name] if name in self.scope.columns else constant(None)
+            case Const(term):
+                return constant(term)
+            case Param(index):
+                return self.scope.params[index]
+            case Call(function, args):
+                return self._call(function, args)
+            case Aggregate():
+                raise AssertionError("aggregates are variables when their expression is evaluated")
+
+    def truth(self, expression: Expression) -> U8:
+        """The effective boolean value of a subexpression, three-valued."""
+        if isinstance(expression, Call) and expression.function in _CONDITIONS:
+            return _CONDITIONS[expression.function](self, expression.function, expression.args)
+        return logic.effective(self.column(expression))
+
+    def columns(self, expressions: Sequence[Expression]) -> list[Column]:
+        """The values of several subexpressions."""
+        return [self.column(e) for e in expressions]
+
+    def _call(self, function: Function, args: tuple[Expression, ...]) -> Column:
+        if function in _CONDITIONS:
+            return logic.column_of(_CONDITIONS[function](self, function, args))
+        if function in _VALUES:
+            return _VALUES[function](self, function, args)
+        return strict(SCALAR[function], self.columns(args))
+
+    def seeds(self) -> tuple[U64, int]:
+        """The seeds of the rows and the place of the next call that needs them."""
+        assert self.scope.seeds is not None, "RAND, UUID, STRUUID and BNODE need seeds"
+        self.calls += 1
+        return self.scope.seeds, self.scope.place * 1024 + self.calls
+
+
+_Args = tuple[Expression, ...]
+
+
+def _compare(e: _Evaluation, function: Function, args: _Args) -> U8:
+    a, b = e.columns(args)
+    return compare(function, a, b, e.scope.identify)
+
+
+def _logical(e: _Evaluation, function: Function, args: _Args) -> U8:
+    join = logic.both if function is Function.AND else logic.either
+    found = e.truth(args[0])
+    for arg in args[1:]:
+        found = join(found, e.truth(arg))
+    return found
+
+
+def _contained(e: _Evaluation, function: Function, args: _Args) -> U8:
+    value, *members = e.columns(args)
+    found = logic.contained(value, members, e.scope.identify)
+    return found if function is Function.IN else negated(found)
+
+
+def _same_term(e: _Evaluation, function: Function, args: _Args) -> U8:
+    a, b = e.columns(args)
+    return same_term(a, b, e.scope.identify)
+
+
+_Condition = Callable[[_Evaluation, Function, _Args], U8]
+_CONDITIONS: dict[Function, _Condition] = {
+    **dict.fromkeys(OPERATORS, _compare),
+    **dict.fromkeys((Function.AND, Function.OR), _logical),
+    **dict.fromkeys((Function.IN, Function.NOT_IN), _contained),
+    **dict.fromkeys(logic.TESTS, lambda e, f, a: logic.test(f, e.column(a[0]))),
+    Function.NOT: lambda e, f, a: negated(e.truth(a[0])),
+    Function.BOUND: lambda e, f, a: logic.bound(e.column(a[0])),
+    Function.SAME_TERM: _same_term,
+}
+
+
+def _blank(e: _Evaluation, function: Function, args: _Args) -> Column:
+    if not args:
+        return seeded.blank(*e.seeds())
+    names = e.column(args[0])
+    seeds, identify = e.scope.seeds, e.scope.identify
+    assert seeds is not None, "BNODE needs seeds"
+    assert identify is not None, "BNODE of a string needs the hash of texts"
+    return seeded.blank_of(seeds, names, *names.identify(identify))
+
+
+_Value = Callable[[_Evaluation, Function, _Args], Column]
+_VALUES: dict[Function, _Value] = {
+    **dict.fromkeys(arithmetic.BINARY, lambda e, f, a: arithmetic.calculate(f, *e.columns(a))),
+    **dict.fromkeys(arithmetic.UNARY, lambda e, f, a: arithmetic.unary(f, e.column(a[0]))),
+    Function.IF: lambda e, f, a: logic.branch(e.truth(a[0]), e.column(a[1]), e.column(a[2])),
+    Function.COALESCE: lambda e, f, a: logic.coalesce(e.columns(a)),
+    Function.BNODE: _blank,
+    Function.RAND: lambda e, f, a: seeded.rand(*e.seeds()),
+    Function.UUID: lambda e, f, a: seeded.uuid(*e.seeds(), as_iri=True),
+    Function.STRUUID: lambda e, f, a: seeded.uuid(*e.seeds(), as_iri=False),
+    Function.NOW: lambda e, f, a: seeded.now(e.scope.now),
+}
+
+assert set(_CONDITIONS) | set(_VALUES) | set(SCALAR) == set(Function), "every function is evaluated somewhere"

@@ -1,0 +1,110 @@
+"""Three-valued logic and the functional forms: ``&& || !``, EBV, BOUND, IN, IF, COALESCE, isX (SPARQL 1.1, 17.2, 17.4.1).
+
+Truth is uint8: 0 false, 1 true, 2 error. The tables of 17.2: ``true || error`` is true, ``false && error`` is false, every
+other combination with an error is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.algebra.expression import Function
+from levada.model.term import Kind
+from levada.operators.expressions import compare
+from levada.operators.expressions.rows import ERROR, FALSE, TRUE, Block, Result, blocks, general_truth
+from levada.operators.expressions.scalar.order import effective_boolean
+from levada.operators.expressions.values import U8, Column, Identify, choose, length
+
+_AND = np.array([[0, 0, 0], [0, 1, 2], [0, 2, 2]], np.uint8).reshape(-1)
+_OR = np.array([[0, 1, 2], [1, 1, 1], [2, 1, 2]], np.uint8).reshape(-1)
+_NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE, Kind.HARD_NUMBER)
+_KINDS: dict[Function, tuple[Kind, ...]] = {
+    Function.IS_IRI: (Kind.IRI,),
+    Function.IS_BLANK: (Kind.BLANK,),
+    Function.IS_LITERAL: tuple(k for k in Kind if k not in (Kind.UNBOUND, Kind.IRI, Kind.BLANK)),
+    Function.IS_NUMERIC: _NUMBERS,
+}
+TESTS = tuple(_KINDS)
+
+
+def both(a: U8, b: U8) -> U8:
+    """``&&``.
+
+    >>> both(np.array([0, 1], np.uint8), np.array([2, 2], np.uint8)).tolist()
+    [0, 2]
+    """
+    return np.asarray(_AND[a * 3 + b])
+
+
+def either(a: U8, b: U8) -> U8:
+    """``||``."""
+    return np.asarray(_OR[a * 3 + b])
+
+
+def column_of(truth: U8) -> Column:
+    """Truth as a column of xsd:boolean, unbound where it is an error."""
+    kind = np.where(truth == ERROR, Kind.UNBOUND, Kind.BOOLEAN).astype(np.uint8)
+    man = (truth == TRUE).astype(np.int64)
+    return Column(len(truth), None, None, kind, np.zeros(len(truth)), man, np.zeros(len(truth), np.uint8))
+
+
+def effective(column: Column) -> U8:
+    """The effective boolean value of each row (17.2.2)."""
+    out = np.full(column.n, ERROR, np.uint8)
+    for block in blocks(column):
+        out[slice(None) if block.rows is None else block.rows] = _effective(block)
+    return out
+
+
+def _effective(block: Block) -> U8 | int:
+    (kind,), (column,) = block.kinds, block.columns
+    if kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL):
+        return np.asarray(column.values()[2] != 0).view(np.uint8)
+    if kind in (Kind.FLOAT, Kind.DOUBLE):
+        dbl = column.values()[1]
+        return np.asarray((dbl != 0) & ~np.isnan(dbl)).view(np.uint8)
+    if kind == Kind.STRING:
+        return column.texts().__ne__('""').to_numpy().astype(np.uint8)
+    if kind in (Kind.LANG, Kind.HARD_NUMBER, Kind.OTHER):
+        return general_truth(effective_boolean, (column,), None)
+    return ERROR
+
+
+def test(function: Function, column: Column) -> U8:
+    """isIRI, isBLANK, isLITERAL, isNUMERIC; an error where unbound."""
+    table = np.full(256, FALSE, np.uint8)
+    table[list(_KINDS[function])] = TRUE
+    table[Kind.UNBOUND] = ERROR
+    return table[column.kinds()]
+
+
+def bound(column: Column) -> U8:
+    """``BOUND``."""
+    return column.bound().astype(np.uint8)
+
+
+def contained(value: Column, members: Sequence[Column], identify: Identify | None) -> U8:
+    """``IN``: ``=`` to one of the members, joined by ``||``."""
+    found = np.where(value.bound(), FALSE, ERROR).astype(np.uint8)
+    for member in members:
+        found = either(found, compare.compare(Function.EQUAL, value, member, identify))
+    return found
+
+
+def branch(condition: U8, yes: Column, no: Column) -> Column:
+    """``IF``: an error (unbound) where the condition is one."""
+    n = next((m for m in (len(condition), yes.n, no.n) if m != 1), 1)
+    which = np.array([1, 0, -1], np.int8)[np.broadcast_to(condition, n)]
+    return choose(which, (yes, no))
+
+
+def coalesce(columns: Sequence[Column]) -> Column:
+    """``COALESCE``: the first argument that has a value."""
+    if not columns:
+        return Result(1).column()
+    which = np.full(length(columns), -1, np.int8)
+    for i, column in enumerate(columns):
+        which[(which < 0) & column.bound()] = i
+    return choose(which, columns)

@@ -1,0 +1,98 @@
+"""Numbers in columns: exact integers, decimals as mantissa and scale, floats; alignment and promotion.
+
+Everything here works on one block (one kind per argument) and marks the rows that it cannot do exactly: these go to the
+general path. A decimal is turned into a float by one division of two exactly representable numbers, which is correctly
+rounded; a mantissa above 2^53 is marked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.model.term import Kind
+from levada.operators.expressions.values import F64, I64, U8, Bools, Column
+
+EXACT = (Kind.INTEGER, Kind.DECIMAL)
+FLOATING = (Kind.FLOAT, Kind.DOUBLE)
+NUMBERS = (*EXACT, *FLOATING)
+MOST = 10**18
+"""Results that are exact kinds have less than this mantissa, as in the intake."""
+_FLOAT_BITS = 2**53
+_POWERS = 10 ** np.arange(19, dtype=np.int64)
+
+Floats = npt.NDArray[np.floating[Any]]
+Undecided = Bools | None
+
+
+def facets(column: Column) -> tuple[I64, I64]:
+    """Mantissa and scale (as int64) of a block of an exact kind."""
+    _, _, man, scale = column.values()
+    return man, scale.astype(np.int64)
+
+
+def either(a: Undecided, b: Undecided) -> Undecided:
+    """Rows that one of two steps could not decide."""
+    return b if a is None else a if b is None else a | b
+
+
+def scaled(man: I64, by: I64) -> tuple[I64, Undecided]:
+    """``man * 10**by`` (by from 0 to 18), and where that leaves the exact range."""
+    if not by.any():
+        return man, None
+    power = _POWERS[np.minimum(by, 18)]
+    over = (np.abs(man) > (2**62) // power) | (by > 18)
+    return man * np.where(over, 1, power), over if over.any() else None
+
+
+def aligned(a: Column, b: Column) -> tuple[I64, I64, I64, Undecided]:
+    """Two blocks of exact kinds as integers of one scale: both mantissas, the scale, and the rows undecided."""
+    (am, ac), (bm, bc) = facets(a), facets(b)
+    scale = np.maximum(ac, bc)
+    left, over = scaled(am, scale - ac)
+    right, too = scaled(bm, scale - bc)
+    return left, right, scale, either(over, too)
+
+
+def floats(column: Column, kind: int, target: int) -> tuple[Floats, Undecided]:
+    """A block of one numeric kind in the precision of ``target`` (FLOAT or DOUBLE), and the rows undecided."""
+    single = target == Kind.FLOAT
+    _, dbl, man, scale = column.values()
+    if kind in FLOATING:
+        # The value of an xsd:float has single precision whatever the facet holds.
+        exact = dbl.astype(np.float32) if kind == Kind.FLOAT else dbl
+        return (exact if single else exact.astype(np.float64)), None
+    if kind == Kind.INTEGER:
+        return man.astype(np.float32 if single else np.float64), None
+    over = np.abs(man) > _FLOAT_BITS
+    value = man / 10.0 ** scale.astype(np.float64)
+    return (value.astype(np.float32) if single else value), over if over.any() else None
+
+
+def doubles(man: I64, scale: I64 | U8) -> F64:
+    """The doubles nearest to ``man / 10**scale`` (of mantissas above 2^53 within a unit in the last place)."""
+    if not scale.any():
+        return man.astype(np.float64)
+    return (man.astype(np.longdouble) / _POWERS[scale].astype(np.longdouble)).astype(np.float64)
+
+
+def wider(a: int, b: int) -> Kind:
+    """FLOAT or DOUBLE: the type to which two numeric kinds are promoted if one of them is floating."""
+    return Kind.DOUBLE if Kind.DOUBLE in (a, b) else Kind.FLOAT
+
+
+def reduced(man: I64, scale: I64) -> tuple[I64, I64]:
+    """Decimals without zeros at the end of the fraction.
+
+    >>> [v.tolist() for v in reduced(np.array([2500, 7]), np.array([2, 0]))]
+    [[25, 7], [0, 0]]
+    """
+    man, scale = man.copy(), scale.copy()
+    while True:
+        can = (scale > 0) & (man % 10 == 0)
+        if not can.any():
+            return man, scale
+        man[can] //= 10
+        scale[can] -= 1

@@ -1,0 +1,193 @@
+"""The order of ORDER BY, MIN and MAX as ranks (SPARQL 1.1, 15.1 and 18.5.1.5).
+
+Unbound < blank nodes < IRIs < literals. Among literals numbers come first, then booleans, then dates, times and durations
+(each type apart), then strings and all other literals by lexical form (code points), datatype and language. Numbers compare
+by value: as doubles, and where more than 15 digits make doubles too coarse by the rest; NaN is below all numbers. Equal
+ranks are values that SPARQL's order does not tell apart, so 1 and 1.0 tie.
+
+A row's key is (class, number, rest, text, tail). All numeric columns need one sort of a float64 column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.model.term import STRING, Blank, Iri, Kind, Literal, Term
+from levada.operators.expressions import printing
+from levada.operators.expressions.rows import blocks, combinations
+from levada.operators.expressions.scalar import durations, times
+from levada.operators.expressions.scalar.literals import Text, value_of
+from levada.operators.expressions.scalar.numbers import double
+from levada.operators.expressions.values import F64, I64, U8, Column
+
+_UNBOUND, _BLANK, _IRI, _NUMBER, _BOOLEAN, _TIME = range(6)
+_DURATION = _TIME + len(times.TYPES)
+_TEXT = _DURATION + 1
+_EXACT_AS_DOUBLE = 10**15
+_MS = durations.SECOND // 1000
+_EPOCH = durations.days_before(1970, 1, 1) * durations.DAY
+_Key = tuple[int, float, float, str, str]
+
+
+@dataclass
+class _Keys:
+    """The keys of n rows; the texts only of rows of the classes that have them."""
+
+    cls: U8
+    number: F64
+    rest: F64
+    text: list[tuple[I64, pl.Series]]
+    tail: list[tuple[I64, pl.Series]]
+
+
+def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    """A number for each row that orders the rows as SPARQL orders their terms: for MIN, MAX and sorting.
+
+    Equal numbers are equal in order. Unbound rows come first. int64, or float64 for columns of plain numbers.
+    """
+    kinds, dbl, man, _ = column.values()
+    if (kinds == Kind.INTEGER).all():
+        return man
+    if (kinds == Kind.DOUBLE).all() and not np.isnan(dbl).any():
+        return dbl
+    return _dense(_keys(column))
+
+
+def order_rank(columns: Sequence[Column], descending: Sequence[bool]) -> I64:
+    """The dense rank (from 0) of each row by several keys, each ascending or descending; equal ranks are ties."""
+    assert columns, "an order has at least one key"
+    n = max(c.n for c in columns)
+    rank = np.zeros(n, np.int64)
+    for column, down in zip(columns, descending, strict=True):
+        own = np.unique(compare_rank(column), return_inverse=True)[1].astype(np.int64)
+        if down:
+            own = own.max(initial=0) - own
+        rank = np.unique(rank * (own.max(initial=0) + 1) + own, return_inverse=True)[1].astype(np.int64)
+    return rank
+
+
+def order_rows(columns: Sequence[Column], descending: Sequence[bool], tiebreak_texts: Sequence[pl.Series]) -> I64:
+    """The positions of the rows in order; ties by the texts (null first, by code points), then by position."""
+    rank = order_rank(columns, descending)
+    texts = [t.alias(f"t{i}") for i, t in enumerate(tiebreak_texts)]
+    frame = pl.DataFrame([pl.Series("rank", rank), *texts]).with_row_index("row")
+    names = ["rank", *(t.name for t in texts)]
+    return frame.sort(names, nulls_last=False, maintain_order=True)["row"].to_numpy().astype(np.int64)
+
+
+def _keys(column: Column) -> _Keys:
+    n = column.n
+    keys = _Keys(np.zeros(n, np.uint8), np.zeros(n), np.zeros(n), [], [])
+    for block in blocks(column):
+        kind = Kind(block.kinds[0])
+        rows = np.arange(n) if block.rows is None else block.rows
+        if not _plain(kind, block.columns[0], rows, keys):
+            _by_terms(block.columns[0], rows, keys)
+    return keys
+
+
+def _plain(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
+    """The keys of a block whose facets or texts have them as they are; False if its terms must be read."""
+    _, dbl, man, scale = column.values()
+    match kind:
+        case Kind.UNBOUND:
+            return True
+        case Kind.IRI | Kind.BLANK:
+            keys.cls[rows] = _IRI if kind == Kind.IRI else _BLANK
+            keys.text.append((rows, column.texts().str.strip_prefix("<").str.strip_suffix(">")))
+        case Kind.STRING:
+            keys.cls[rows] = _TEXT
+            keys.text.append((rows, printing.lexicals(column.texts())))
+            keys.tail.append((rows, pl.Series([STRING]).new_from_index(0, len(rows))))
+        case Kind.FLOAT | Kind.DOUBLE:
+            keys.cls[rows] = _NUMBER
+            keys.number[rows] = np.where(np.isnan(dbl), -np.inf, dbl.astype(np.float32) if kind == Kind.FLOAT else dbl)
+            keys.rest[rows] = np.where(np.isnan(dbl), -1.0, 0.0)
+        case Kind.INTEGER | Kind.DECIMAL if (np.abs(man) < _EXACT_AS_DOUBLE).all():
+            keys.cls[rows] = _NUMBER
+            keys.number[rows] = man / 10.0 ** scale.astype(np.float64)
+        case Kind.BOOLEAN | Kind.DATETIME:
+            keys.cls[rows] = _BOOLEAN if kind == Kind.BOOLEAN else _TIME
+            keys.number[rows] = man
+        case _:
+            return False
+    return True
+
+
+def _by_terms(column: Column, rows: I64, keys: _Keys) -> None:
+    """The keys of a block from its distinct terms."""
+    codes, distinct = combinations((column,), None)
+    found = [_key(term) for (term,) in distinct]
+    cls, number, rest, text, tail = zip(*found, strict=True)
+    keys.cls[rows] = np.array(cls, np.uint8)[codes]
+    keys.number[rows] = np.array(number)[codes]
+    keys.rest[rows] = np.array(rest)[codes]
+    keys.text.append((rows, pl.Series(text, dtype=pl.String).gather(codes)))
+    keys.tail.append((rows, pl.Series(tail, dtype=pl.String).gather(codes)))
+
+
+def _key(term: Term | None) -> _Key:
+    """The key of one term: the oracle of ``_plain``."""
+    if not isinstance(term, Literal):
+        cls = _UNBOUND if term is None else _BLANK if isinstance(term, Blank) else _IRI
+        text = "" if term is None else term.value if isinstance(term, Iri) else str(term)
+        return cls, 0.0, 0.0, text, ""
+    match value_of(term):
+        case bool(flag):
+            return _BOOLEAN, float(flag), 0.0, "", ""
+        case int() | Decimal() | float() as number:
+            return (_NUMBER, *_number_key(number), "", "")
+        case times.Timestamp() as stamp:
+            ms, finer = divmod(stamp.instant - _EPOCH, _MS)
+            return _TIME + times.TYPES.index(stamp.datatype), float(ms), float(finer), "", ""
+        case durations.Duration() as duration:
+            return _DURATION, duration.months * 30.436875 * 86400 + duration.time / durations.SECOND, 0.0, "", ""
+        case Text(lexical, language):
+            return _TEXT, 0.0, 0.0, lexical, f"{term.datatype}@{language}" if language else STRING
+        case _:
+            return _TEXT, 0.0, 0.0, term.lexical, term.datatype
+
+
+def _number_key(number: int | Decimal | float) -> tuple[float, float]:
+    """(value as a double, what that lacks); NaN is below minus infinity, told by the rest."""
+    if number != number:
+        return -np.inf, -1.0
+    value = double(number)
+    if isinstance(number, float) or not np.isfinite(value):
+        return value, 0.0
+    few = len(Decimal(number).as_tuple().digits) <= 15
+    return value, 0.0 if few else float(Decimal(number) - Decimal(value))
+
+
+def _dense(keys: _Keys) -> I64:
+    """The dense rank of keys."""
+    if not keys.text and not keys.rest.any() and (keys.cls == keys.cls[:1]).all():
+        return np.unique(keys.number, return_inverse=True)[1].astype(np.int64)
+    n = len(keys.cls)
+    frame = pl.DataFrame(
+        {
+            "cls": keys.cls,
+            "number": keys.number + 0.0,
+            "rest": keys.rest,
+            "text": _scattered(n, keys.text),
+            "tail": _scattered(n, keys.tail),
+        }
+    )
+    ordered = frame.unique().sort(frame.columns, nulls_last=False).with_row_index("rank")
+    joined = frame.join(ordered, on=frame.columns, how="left", nulls_equal=True, maintain_order="left")
+    return joined["rank"].to_numpy().astype(np.int64)
+
+
+def _scattered(n: int, parts: list[tuple[I64, pl.Series]]) -> pl.Series:
+    pool = pl.concat([*(texts for _, texts in parts), pl.Series([None], dtype=pl.String)])
+    at, start = np.full(n, len(pool) - 1), 0
+    for rows, texts in parts:
+        at[rows] = start + np.arange(len(texts))
+        start += len(texts)
+    return pool.gather(at)

@@ -1,0 +1,177 @@
+"""The numeric tower of SPARQL on Python numbers (SPARQL 1.1, 17.3 and 17.1; XPath functions 6.2 to 6.4).
+
+    xsd:integer   int          results outside 64 bits are errors (XPath FOAR0002)
+    xsd:decimal   Decimal      results have at most 18 fractional digits, cut towards zero, and 127 bits in all
+    xsd:float     Single       a float that holds a value of single precision
+    xsd:double    float
+
+Operands are promoted to the wider of their two types; two integers divide to a decimal. Literals may be longer than the
+bounds: they compare exactly, and only a result that does not fit is an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+import numpy as np
+
+FRACTION_DIGITS = 18
+_INTEGERS = range(-(2**63), 2**63)
+_DECIMALS = range(-(2**127), 2**127)
+_UNIT = Decimal(1).scaleb(-FRACTION_DIGITS)
+_EXACT = Context(prec=4000, rounding=ROUND_DOWN, Emax=10**6, Emin=-(10**6))
+
+
+class ExpressionError(Exception):
+    """A type error in the sense of SPARQL 1.1, 17.2: the expression has no value for these arguments."""
+
+
+class Single(float):
+    """A value of xsd:float: a float that is exactly representable in single precision."""
+
+    __slots__ = ()
+
+
+Number = int | Decimal | Single | float
+
+
+def single(value: Any) -> Single:
+    """The xsd:float nearest to a number; beyond the range it is infinite. Rounded once, not by way of a double.
+
+    >>> single(Decimal("16777217.0000000000000001"))
+    16777218.0
+    """
+    wide = double(value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = float(np.float32(wide))
+        other = wide + (wide - near)
+        if isinstance(value, int | Decimal) and near != wide and float(np.float32(other)) == other:
+            # The double lies halfway between two floats: the exact value tells on which side of it.
+            exact = Decimal(value)
+            if exact != Decimal(wide):
+                wide = float(np.nextafter(wide, np.inf if exact > Decimal(wide) else -np.inf))
+        return Single(np.float32(wide))
+
+
+def double(value: Any) -> float:
+    """The xsd:double nearest to a number; beyond the range it is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def fit(value: Number) -> Number:
+    """The value as a result: cut to 18 fractional digits; an error if an integer or decimal is too large.
+
+    >>> fit(Decimal("0.3333333333333333333333"))
+    Decimal('0.333333333333333333')
+    """
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int):
+        if value not in _INTEGERS:
+            raise ExpressionError("an integer beyond 64 bits")
+        return value
+    cut = value.quantize(_UNIT, context=_EXACT)
+    if int(cut.scaleb(FRACTION_DIGITS, context=_EXACT)) not in _DECIMALS:
+        raise ExpressionError("a decimal beyond 127 bits")
+    return cut
+
+
+def promote(a: Number, b: Number) -> tuple[Number, Number]:
+    """Both numbers in the wider of their types."""
+    if isinstance(a, float) or isinstance(b, float):
+        wide = any(isinstance(v, float) and not isinstance(v, Single) for v in (a, b))
+        return (double(a), double(b)) if wide else (single(a), single(b))
+    if isinstance(a, Decimal) or isinstance(b, Decimal):
+        return Decimal(a), Decimal(b)
+    return a, b
+
+
+def _add(a: Any, b: Any) -> Any:
+    return _EXACT.add(a, b) if isinstance(a, Decimal) else a + b
+
+
+def _subtract(a: Any, b: Any) -> Any:
+    return _EXACT.subtract(a, b) if isinstance(a, Decimal) else a - b
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    return _EXACT.multiply(a, b) if isinstance(a, Decimal) else a * b
+
+
+def _divide(a: Any, b: Any) -> Any:
+    if isinstance(a, float):
+        with np.errstate(all="ignore"):
+            return float(np.float64(a) / np.float64(b))
+    if b == 0:
+        raise ExpressionError("division by zero")
+    return _EXACT.divide(Decimal(a), Decimal(b))
+
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"+": _add, "-": _subtract, "*": _multiply, "/": _divide}
+
+
+def calculate(operator: str, a: Number, b: Number) -> Number:
+    """``a operator b`` for ``+ - * /``.
+
+    >>> calculate("/", 1, 3)
+    Decimal('0.333333333333333333')
+    """
+    a, b = promote(a, b)
+    value = _OPERATIONS[operator](a, b)
+    return single(value) if isinstance(a, Single) else fit(value)
+
+
+def order(a: Number, b: Number) -> int | None:
+    """-1, 0 or 1 as a is less than, equal to or greater than b; None if one is not a number (NaN)."""
+    x, y = promote(a, b)
+    if x != x or y != y:
+        return None
+    return int(x > y) - int(x < y)
+
+
+def negate(a: Number) -> Number:
+    """Unary minus."""
+    return _like(a, -a if not isinstance(a, Decimal) else a.copy_negate())
+
+
+def absolute(a: Number) -> Number:
+    """``ABS``."""
+    return _like(a, abs(a) if not isinstance(a, Decimal) else a.copy_abs())
+
+
+def floor(a: Number) -> Number:
+    """``FLOOR``: the largest whole number that is not greater."""
+    if isinstance(a, float):
+        return _like(a, math.copysign(np.floor(a), a))
+    return fit(a.to_integral_value(ROUND_FLOOR, _EXACT)) if isinstance(a, Decimal) else fit(a)
+
+
+def ceiling(a: Number) -> Number:
+    """``CEIL``: the smallest whole number that is not less."""
+    if isinstance(a, float):
+        return _like(a, math.copysign(np.ceil(a), a))
+    return fit(a.to_integral_value(ROUND_CEILING, _EXACT)) if isinstance(a, Decimal) else fit(a)
+
+
+def round_half_up(a: Number) -> Number:
+    """``ROUND``: the nearest whole number, the greater of two (-2.5 is rounded to -2).
+
+    >>> round_half_up(-2.5)
+    -2.0
+    """
+    if isinstance(a, float):
+        whole = float(np.floor(a))
+        return _like(a, math.copysign(whole + (a - whole >= 0.5), a))
+    if isinstance(a, Decimal):
+        return fit(_EXACT.add(a, Decimal("0.5")).to_integral_value(ROUND_FLOOR, _EXACT))
+    return fit(a)
+
+
+def _like(a: Number, value: Number) -> Number:
+    return Single(value) if isinstance(a, Single) else fit(value)

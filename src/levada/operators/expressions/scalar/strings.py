@@ -1,0 +1,139 @@
+"""Functions on strings (SPARQL 1.1, 17.4.3).
+
+A string argument is a simple literal, an xsd:string or a language-tagged string. Two arguments are compatible if the second
+has no language or the language of the first; a result taken from a string keeps its language.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from levada.model.term import STRING, Literal, Term
+from levada.operators.expressions.scalar import regex
+from levada.operators.expressions.scalar.literals import Text, literal_of, value_of
+from levada.operators.expressions.scalar.numbers import ExpressionError
+
+
+def text(term: Term) -> Text:
+    """The value of a string argument, with or without language; an error for other terms."""
+    value = value_of(term)
+    if not isinstance(value, Text):
+        raise ExpressionError("a string is expected")
+    return value
+
+
+def simple(term: Term) -> str:
+    """The characters of a simple literal or xsd:string; an error for other terms."""
+    if not isinstance(term, Literal) or term.language or term.datatype != STRING:
+        raise ExpressionError("a simple literal is expected")
+    return term.lexical
+
+
+def integer(term: Term) -> int:
+    """The value of an integer argument."""
+    value = value_of(term)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ExpressionError("an integer is expected")
+    return value
+
+
+def compatible(a: Term, b: Term) -> tuple[Text, str]:
+    """Two compatible arguments (17.4.3.1.2): the first, and the characters of the second."""
+    x, y = text(a), text(b)
+    if y.language and y.language != x.language:
+        raise ExpressionError("two strings of different languages")
+    return x, y.lexical
+
+
+def strlen(a: Term) -> Literal:
+    """``STRLEN``: the number of characters."""
+    return literal_of(len(text(a).lexical))
+
+
+def substr(a: Term, start: Term, length: Term | None = None) -> Literal:
+    """``SUBSTR``: positions count from 1; what lies outside is left out.
+
+    >>> substr(Literal("foobar"), literal_of(0), literal_of(3)).lexical
+    'fo'
+    """
+    value = text(a)
+    first = integer(start)
+    end = len(value.lexical) + 1 if length is None else first + integer(length)
+    return literal_of(Text(value.lexical[max(first, 1) - 1 : max(end, 1) - 1], value.language))
+
+
+def ucase(a: Term) -> Literal:
+    """``UCASE``."""
+    value = text(a)
+    return literal_of(Text(value.lexical.upper(), value.language))
+
+
+def lcase(a: Term) -> Literal:
+    """``LCASE``."""
+    value = text(a)
+    return literal_of(Text(value.lexical.lower(), value.language))
+
+
+def strstarts(a: Term, b: Term) -> Literal:
+    """``STRSTARTS``."""
+    value, part = compatible(a, b)
+    return literal_of(value.lexical.startswith(part))
+
+
+def strends(a: Term, b: Term) -> Literal:
+    """``STRENDS``."""
+    value, part = compatible(a, b)
+    return literal_of(value.lexical.endswith(part))
+
+
+def contains(a: Term, b: Term) -> Literal:
+    """``CONTAINS``."""
+    value, part = compatible(a, b)
+    return literal_of(part in value.lexical)
+
+
+def strbefore(a: Term, b: Term) -> Literal:
+    """``STRBEFORE``: a simple empty literal if there is no match."""
+    value, part = compatible(a, b)
+    head, match, _ = value.lexical.partition(part) if part else ("", "found", "")
+    return literal_of(Text(head, value.language)) if match else Literal("")
+
+
+def strafter(a: Term, b: Term) -> Literal:
+    """``STRAFTER``: a simple empty literal if there is no match."""
+    value, part = compatible(a, b)
+    _, match, tail = value.lexical.partition(part) if part else ("", "found", value.lexical)
+    return literal_of(Text(tail, value.language)) if match else Literal("")
+
+
+def encode_for_uri(a: Term) -> Literal:
+    """``ENCODE_FOR_URI``: percent-encodes all but letters, digits and ``-._~``."""
+    return Literal(quote(text(a).lexical, safe="-._~"))
+
+
+def concat(*args: Term) -> Literal:
+    """``CONCAT``: keeps the language that all arguments share."""
+    values = [text(a) for a in args]
+    languages = {v.language for v in values}
+    return literal_of(Text("".join(v.lexical for v in values), languages.pop() if len(languages) == 1 else ""))
+
+
+def lang_matches(tag: Term, accepted: Term) -> Literal:
+    """``langMatches``: basic filtering of RFC 4647; ``*`` is any language."""
+    language, wanted = simple(tag).lower(), simple(accepted).lower()
+    if wanted == "*":
+        return literal_of(language != "")
+    return literal_of(language == wanted or (wanted != "" and language.startswith(wanted + "-")))
+
+
+def regex_matches(a: Term, pattern: Term, flags: Term | None = None) -> Literal:
+    """``REGEX``."""
+    found = regex.compiled(simple(pattern), simple(flags) if flags else "").search(text(a).lexical)
+    return literal_of(found is not None)
+
+
+def regex_replace(a: Term, pattern: Term, replacement: Term, flags: Term | None = None) -> Literal:
+    """``REPLACE``."""
+    value = text(a)
+    done = regex.replace(value.lexical, simple(pattern), simple(replacement), simple(flags) if flags else "")
+    return literal_of(Text(done, value.language))

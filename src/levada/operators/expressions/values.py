@@ -1,0 +1,220 @@
+"""Columns: the values of a variable or subexpression for n rows, as facets (``model.term.Kind``, ``model.frame``).
+
+A column has what was shipped: identities ``x, y``; the kind with the value facets ``dbl, man, scale``; the canonical
+N-Triples texts, fetched when first asked for. What is missing is derived from the rest where that is possible:
+
+* the text of a number, boolean or dateTime from its value facets (canonical form: right for computed values, and equal in
+  value for input whose own text was not shipped);
+* kind and value facets from the text, once per distinct text;
+* the identity from the text, by the injected hash.
+
+A column of length 1 stands for any number of rows (constants). Columns are immutable but for these caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.model.term import Kind, Term
+from levada.operators.expressions import printing
+from levada.operators.expressions.scalar.literals import facets, term_of
+
+U8 = npt.NDArray[np.uint8]
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+Identify = Callable[[pl.Series], tuple[U64, U64]]
+
+
+@dataclass(eq=False)
+class Column:
+    """``n`` values; None is a facet that was not shipped. ``text`` is null where unbound (or not shipped: see above)."""
+
+    n: int
+    x: U64 | None = None
+    y: U64 | None = None
+    kind: U8 | None = None
+    dbl: F64 | None = None
+    man: I64 | None = None
+    scale: U8 | None = None
+    text: Callable[[], pl.Series] | None = None
+    _shipped: pl.Series | None = field(default=None, repr=False)
+    _texts: pl.Series | None = field(default=None, repr=False)
+    _parts: list[tuple[int, Rows | None]] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        arrays = (self.x, self.y, self.kind, self.dbl, self.man, self.scale)
+        assert all(a is None or len(a) == self.n for a in arrays), "the facets of a column have its length"
+
+    def shipped(self) -> pl.Series | None:
+        """The texts as they came: null may also mean that this row's text did not."""
+        if self._shipped is None and self.text is not None:
+            self._shipped = self.text()
+            assert len(self._shipped) == self.n, "a column has a text for each row"
+        return self._shipped
+
+    def texts(self) -> pl.Series:
+        """The canonical text of each row, null where unbound."""
+        if self._texts is None:
+            self._texts = self._complete(self.shipped())
+        return self._texts
+
+    def _complete(self, shipped: pl.Series | None) -> pl.Series:
+        if shipped is not None and (self.man is None or shipped.null_count() == 0):
+            return shipped
+        _, dbl, man, scale = self.values()
+        kinds = self.kinds()
+        if shipped is None:
+            return printing.texts(kinds, dbl, man, scale)
+        lacking = np.flatnonzero(shipped.is_null().to_numpy() & (kinds != Kind.UNBOUND))
+        if len(lacking) == 0:
+            return shipped
+        derived = printing.texts(kinds[lacking], dbl[lacking], man[lacking], scale[lacking])
+        return printing.patched(shipped, lacking, derived)
+
+    def kinds(self) -> U8:
+        """The kind of each row."""
+        return self.values()[0] if self.kind is None else self.kind
+
+    def values(self) -> tuple[U8, F64, I64, U8]:
+        """Kind, double, mantissa and scale of each row; from the texts if they were not shipped."""
+        if self.kind is None or self.man is None or self.dbl is None or self.scale is None:
+            shipped = self.shipped()
+            assert shipped is not None, "a column whose values are read has its value facets or its texts"
+            self.kind, self.dbl, self.man, self.scale = classify(shipped)
+        return self.kind, self.dbl, self.man, self.scale
+
+    def bound(self) -> Bools:
+        """Whether each row is bound."""
+        if self.kind is not None:
+            return np.asarray(self.kind != Kind.UNBOUND)
+        if self.x is not None and self.y is not None:
+            return np.asarray((self.x | self.y) != 0)
+        return self.texts().is_not_null().to_numpy()
+
+    def identify(self, identify: Identify) -> tuple[U64, U64]:
+        """The identity of each row, (0, 0) where unbound; ``identify`` hashes texts with the checkpoint's seed."""
+        if self.x is None or self.y is None:
+            self.x, self.y = identify(self.texts())
+        return self.x, self.y
+
+    def parts(self) -> list[tuple[int, Rows | None]]:
+        """The rows of each kind that occurs; None is all rows."""
+        if self._parts is None:
+            kinds = self.kinds()
+            if self.n and (kinds == kinds[0]).all():
+                self._parts = [(int(kinds[0]), None)]
+            else:
+                found = np.flatnonzero(np.bincount(kinds, minlength=32)).tolist()
+                self._parts = [(k, np.flatnonzero(kinds == k)) for k in found]
+        return self._parts
+
+
+def constant(term: Term | None) -> Column:
+    """A term as a column of length 1, which stands for any number of rows; None is unbound."""
+    kind, dbl, man, scale = facets(term)
+    text = pl.Series([None if term is None else str(term)], dtype=pl.String)
+    zero = np.zeros(1, np.uint64)
+    return Column(
+        1,
+        zero if term is None else None,
+        zero if term is None else None,
+        np.array([kind], np.uint8),
+        np.array([dbl]),
+        np.array([man], np.int64),
+        np.array([scale], np.uint8),
+        lambda: text,
+    )
+
+
+def from_texts(texts: pl.Series) -> Column:
+    """A column of canonical texts (null: unbound); all else is derived when needed."""
+    return Column(len(texts), text=lambda: texts)
+
+
+def gather(column: Column, rows: Rows | None) -> Column:
+    """The rows at these positions; None is all rows. A column of length 1 stays one: it stands for any rows."""
+    if rows is None or column.n == 1:
+        return column
+    source = column.shipped if column.text is not None else None
+
+    def picked() -> pl.Series:
+        texts = source() if source else None
+        assert texts is not None, "a column with texts has texts"
+        return texts.gather(rows)
+
+    return _at(column, rows, picked if source else None)
+
+
+def broadcast(column: Column, n: int) -> Column:
+    """The column with n rows: a constant is repeated."""
+    if column.n == n:
+        return column
+    assert column.n == 1, "a column has the rows of its scope, or one"
+    rows = np.zeros(n, np.int64)
+    return _at(column, rows, lambda: column.texts().gather(rows))
+
+
+def _at(column: Column, rows: Rows, text: Callable[[], pl.Series] | None) -> Column:
+    x = None if column.x is None else column.x[rows]
+    y = None if column.y is None else column.y[rows]
+    kind = None if column.kind is None else column.kind[rows]
+    dbl = None if column.dbl is None else column.dbl[rows]
+    man = None if column.man is None else column.man[rows]
+    scale = None if column.scale is None else column.scale[rows]
+    return Column(len(rows), x, y, kind, dbl, man, scale, text)
+
+
+def length(columns: Sequence[Column]) -> int:
+    """The number of rows of columns of which some may be constants; 1 if all are."""
+    return next((c.n for c in columns if c.n != 1), 1)
+
+
+def choose(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> Column:
+    """Row by row the value of column ``which``; -1 is unbound."""
+    n = len(which)
+    kind, dbl, man, scale = np.zeros(n, np.uint8), np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.uint8)
+    x, y = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    identified = True
+    for i, column in enumerate(columns):
+        mask = which == i
+        facets_of = column.values()
+        np.copyto(kind, facets_of[0], where=mask)
+        np.copyto(dbl, facets_of[1], where=mask)
+        np.copyto(man, facets_of[2], where=mask)
+        np.copyto(scale, facets_of[3], where=mask)
+        if column.x is None or column.y is None:
+            identified = False
+        else:
+            np.copyto(x, column.x, where=mask)
+            np.copyto(y, column.y, where=mask)
+    ids = (x, y) if identified else (None, None)
+    return Column(n, ids[0], ids[1], kind, dbl, man, scale, lambda: _chosen(which, columns))
+
+
+def _chosen(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> pl.Series:
+    everything = pl.concat([*(c.texts() for c in columns), pl.Series([None], dtype=pl.String)])
+    starts = np.cumsum([0, *(c.n for c in columns)])
+    rows = np.arange(len(which))
+    at = np.full(len(which), starts[-1])
+    for i, column in enumerate(columns):
+        np.copyto(at, starts[i] + (rows if column.n > 1 else 0), where=which == i)
+    return everything.gather(at)
+
+
+def classify(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
+    """Kind and value facets of canonical texts, worked out once per distinct text."""
+    codes, distinct = printing.distinct([texts])
+    found = [facets(None if t is None else term_of(t)) for t in distinct[0].to_list()]
+    kind = np.array([f[0] for f in found], np.uint8)[codes]
+    dbl = np.array([f[1] for f in found], np.float64)[codes]
+    man = np.array([f[2] for f in found], np.int64)[codes]
+    scale = np.array([f[3] for f in found], np.uint8)[codes]
+    return kind, dbl, man, scale

@@ -1,0 +1,219 @@
+"""GROUP BY: by panes where rows have event times, per report where they are report rows (design, section 2).
+
+A *pane* is all rows of a group that count in the same [s, e): for windows on close there are as many as slices of the gcd of
+range and step. New rows are folded into one partial aggregate per (member, group, pane); at a report the panes that count are
+added up. So the work of an epoch is its rows, and that of a report its panes, whatever the window holds. Without GROUP BY there is
+a row at every report at which some window holds something, also where nothing matched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.kernels.groups import group
+from levada.kernels.keyed import combine
+from levada.model.frame import Column as Array
+from levada.model.frame import Frame, concat
+from levada.operators import aggregates, live
+from levada.operators.calendar import Calendar
+from levada.operators.expressions import compare_rank
+from levada.operators.expressions.values import Column
+from levada.operators.pool import Pool
+from levada.operators.rows import key_of, with_report
+from levada.operators.values import column, slot
+from levada.plan import shapes as s
+from levada.plan.layout import slot_columns
+from levada.plan.topology import PlanNode
+from levada.windows.intervals import exact
+from levada.windows.pieces import State
+
+Codes = npt.NDArray[np.int32]
+
+
+def panes(
+    node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool, home: npt.NDArray[np.bool_]
+) -> Frame | None:  # fmt: skip
+    """New rows into panes; at the due reports, the groups' values. ``home``: members whose home is this partition."""
+    step = node.step
+    assert isinstance(step, s.Panes), "panes"
+    key = f"{node.id}.live"
+    new = None
+    if frame is not None:
+        rows = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
+        new = _folded(step, rows, pool) if rows.n else None
+    parts = live.recall(state, key) if calendar.any_due else []
+    if new is not None:
+        parts.append(new)
+        live.remember(state, key, live.later(new, calendar.high))
+    out = _at_reports(node, step, parts, calendar, pool, home) if calendar.any_due else None
+    live.forget(state, key, calendar.high)
+    return out
+
+
+def _folded(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
+    """One partial per (member, group, s, e)."""
+    k, h = key_of(rows, step.keys)
+    k, h = combine(k, h, _bits(rows["#s"]), _bits(rows["#e"]))
+    codes, first = group(k, h)
+    kept = _group_columns(rows, step.keys, first)
+    folded = aggregates.fold(rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_lexical, pool))
+    return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **folded}, len(first))
+
+
+def _bits(times: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    return np.ascontiguousarray(times).view(np.uint64)
+
+
+def _group_columns(rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]) -> dict[str, Array]:
+    """The member and the key slots of each group, renumbered from 0."""
+    out: dict[str, Array] = {"op": rows["op"][first]}
+    for n, i in enumerate(keys):
+        for name in ("x", "y", "k", "d", "m", "c"):
+            if f"{name}{i}" in rows:
+                out[f"{name}{n}"] = rows[f"{name}{i}"][first]
+    return out
+
+
+def _rank(pool: Pool, rows: Frame, i: int) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
+    return compare_rank(column(rows, i, pool))
+
+
+def _lexical(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
+    """The lexical forms of the numbers of slot ``i`` in rows ``at``."""
+    texts = column(rows.take(at), i, pool).texts().to_list()
+    return [t[1 : t.rindex('"')] for t in texts]
+
+
+def _at_reports(
+    node: PlanNode, step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool, home: npt.NDArray[np.bool_]
+) -> Frame | None:  # fmt: skip
+    """Panes that count at each due report, added up per group."""
+    expanded = []
+    for part in parts:
+        at, r = calendar.pairs(part["op"], part["#s"], part["#e"], step.listed)
+        if len(at):
+            columns = Frame({n: c for n, c in part.columns.items() if n not in ("#s", "#e")}, part.n)
+            expanded.append(columns.take(at).with_(r=r))
+    merged = _merged(step, concat(expanded), pool) if expanded else None
+    if not step.keys and step.listed:
+        merged = _everywhere(step, merged, calendar, home, pool)
+    return _finished(node, step, merged, pool) if merged is not None and merged.n else None
+
+
+def _merged(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
+    k, h = with_report(key_of(rows, range(len(step.keys))), rows)
+    codes, first = group(k, h)
+    kept = _group_columns(rows, range(len(step.keys)), first)
+    merged = aggregates.merge(rows, codes, len(first), step.aggregates, partial(_rank, pool))
+    return Frame({**kept, "r": rows["r"][first], **merged}, len(first))
+
+
+def _everywhere(
+    step: s.Panes | s.RGroup, merged: Frame | None, calendar: Calendar, home: npt.NDArray[np.bool_], pool: Pool
+) -> Frame | None:  # fmt: skip
+    """Adds the empty group for the reports of members at home here that have no row."""
+    op, r = calendar.everywhere()
+    mine = home[op]
+    op, r = op[mine], r[mine]
+    if merged is not None:
+        have = set(zip(merged["op"].tolist(), merged["r"].tolist(), strict=True))
+        lacking = [i for i, pair in enumerate(zip(op.tolist(), r.tolist(), strict=True)) if pair not in have]
+        op, r = op[lacking], r[lacking]
+    if not len(op):
+        return merged
+    blank = _blank(step.aggregates, op, r, pool, merged)
+    return blank if merged is None else concat([merged, blank.select(merged.columns)])
+
+
+def _blank(
+    specs: Sequence[s.Aggregate], op: Codes, r: npt.NDArray[np.int64], pool: Pool, like: Frame | None
+) -> Frame:  # fmt: skip
+    """Partials of groups without rows."""
+    n = len(op)
+    none = np.empty(0, np.int32)
+    slots = {f"{name}{a.slot}": c for a in specs if a.slot >= 0 for name, c in _no_slot().items()}
+    rows = Frame({"op": none, **slots}, 0)
+    folded = aggregates.fold(rows, none, n, specs, lambda f, _: np.empty(f.n, np.int64), partial(_lexical, pool))
+    if like is not None:
+        folded = {c: v for c, v in folded.items() if c in like}
+    return Frame({"op": op, "r": r, **folded}, n)
+
+
+def _no_slot() -> dict[str, Array]:
+    return {
+        "x": np.empty(0, np.uint64), "y": np.empty(0, np.uint64), "k": np.empty(0, np.uint8),
+        "d": np.empty(0, np.float64), "m": np.empty(0, np.int64), "c": np.empty(0, np.uint8),
+    }  # fmt: skip
+
+
+def _finished(node: PlanNode, step: s.Panes | s.RGroup, merged: Frame, pool: Pool) -> Frame:
+    """The output slots: keys, then aggregates, those that are kept."""
+    columns: dict[str, Array] = {"op": merged["op"], "r": merged["r"]}
+    for i, at in enumerate(step.kept):
+        facets = node.layout.slots[i]
+        if at < len(step.keys):
+            columns.update({n: merged[f"{n[0]}{at}"] for n in slot_columns(i, facets)})
+            continue
+        j = at - len(step.keys)
+        value, hard = aggregates.finish(merged, j, step.aggregates[j])
+        if "x" in value:
+            columns.update({n: value[n[0]] for n in slot_columns(i, facets)})
+        else:
+            columns.update(slot(_computed(value, hard, merged.n), i, facets, pool))
+    return Frame(columns, merged.n)
+
+
+def _computed(value: dict[str, Array], hard: dict[int, str], n: int) -> Column:
+    """A computed aggregate; values that no mantissa holds come with their texts."""
+    texts = None
+    if hard:
+        shown = [hard.get(i) for i in range(n)]
+        texts = partial(pl.Series, values=shown, dtype=pl.String)
+    return Column(n, None, None, value["k"], value["d"], value["m"], value["c"], texts)
+
+
+def rgroup(
+    node: PlanNode, frame: Frame | None, calendar: Calendar, pool: Pool, home: npt.NDArray[np.bool_]
+) -> Frame | None:  # fmt: skip
+    """Groups of report rows: everything of a report is here, so rows fold straight into values."""
+    step = node.step
+    assert isinstance(step, s.RGroup), "a group of report rows"
+    merged: Frame | None = None
+    if frame is not None and frame.n:
+        k, h = with_report(key_of(frame, step.keys), frame)
+        codes, first = group(k, h)
+        kept = _group_columns(frame, step.keys, first)
+        folded = _fold_distinct(step, frame, k, h, codes, len(first), pool)
+        merged = Frame({**kept, "r": frame["r"][first], **folded}, len(first))
+    if not step.keys and step.listed:
+        merged = _everywhere(step, merged, calendar, home, pool)
+    return _finished(node, step, merged, pool) if merged is not None and merged.n else None
+
+
+def _fold_distinct(
+    step: s.RGroup, frame: Frame, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64], codes: Codes, g: int, pool: Pool
+) -> dict[str, Array]:  # fmt: skip
+    """DISTINCT aggregates see each value of a group once (COUNT(DISTINCT *): each row)."""
+    out: dict[str, Array] = {}
+    for j, spec in enumerate(step.aggregates):
+        rows, own = frame, codes
+        if spec.distinct:
+            first = _distinct_rows(frame, k, h, spec)
+            rows, own = frame.take(first), codes[first]
+        one = aggregates.fold(rows, own, g, (spec,), partial(_rank, pool), partial(_lexical, pool))
+        out.update({f"a{j}.{name[3:]}": c for name, c in one.items()})
+    return out
+
+
+def _distinct_rows(
+    frame: Frame, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64], spec: s.Aggregate
+) -> npt.NDArray[np.int64]:  # fmt: skip
+    slots = [spec.slot] if spec.slot >= 0 else [i for i in range(len(frame.columns)) if f"x{i}" in frame]
+    for i in slots:
+        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+    return group(k, h)[1]

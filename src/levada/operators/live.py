@@ -1,0 +1,61 @@
+"""Rows that wait for their reports: the state of Report, Panes and Changes (design, section 2, "Snapshot above").
+
+Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are opened only when a report
+is due; rows that have left before ``high`` are dropped when small pieces are put together. Nothing is rewritten per epoch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.model.frame import Frame, concat
+from levada.model.time import MIN, Times
+from levada.windows.pieces import Piece, State
+
+MOST_PIECES = 12
+
+
+def remember(state: State, key: str, rows: Frame) -> None:
+    """Appends rows (with #s, #e) that still have something to say."""
+    if rows.n:
+        span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))
+        state.replace(key, [*state.pieces(key), state.put({"": rows}, rows.n, span)])
+
+
+def recall(state: State, key: str) -> list[Frame]:
+    """All rows that are remembered."""
+    return [state.frame(p) for p in state.pieces(key)]
+
+
+def forget(state: State, key: str, low: Times) -> None:
+    """Drops what has left for good: rows with #e <= ``low[op]``, the last report that was made, or one after it."""
+    least = int(low.min(initial=2**62))
+    pieces = [p for p in state.pieces(key) if p.dead > least]
+    if len(pieces) > MOST_PIECES:
+        pieces = _together(state, pieces, low)
+    state.replace(key, pieces)
+
+
+def _together(state: State, pieces: list[Piece], low: Times) -> list[Piece]:
+    """Puts the younger half, or all if they are small, into one piece without the dead rows."""
+    sizes = [p.rows for p in pieces]
+    start = 0 if sizes[0] <= sum(sizes[1:]) else 1
+    frames = [state.frame(p) for p in pieces[start:]]
+    rows = concat([f.where(f["#e"] > low[f["op"]]) if f.n else f for f in frames])
+    if not rows.n:
+        return pieces[:start]
+    span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))
+    return [*pieces[:start], state.put({"": rows}, rows.n, span)]
+
+
+def timed(rows: Frame, s: Times, e: Times) -> Frame:
+    """Rows that count at some instant, with #s and #e in place of event times."""
+    counts = s < e
+    kept = {n: c for n, c in rows.columns.items() if not n.startswith(("lo", "hi", "prev"))}
+    frame = Frame({**kept, "#s": s, "#e": e}, rows.n)
+    return frame.where(counts) if rows.n else frame
+
+
+def later(rows: Frame, high: Times) -> Frame:
+    """The rows that count at some report after ``high`` (per member)."""
+    return rows.where(rows["#e"] > np.maximum(high[rows["op"]], MIN) + 1) if rows.n else rows

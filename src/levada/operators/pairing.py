@@ -1,0 +1,124 @@
+"""Joins of report rows: everything of a report is in one place, so they are hash joins with the report as one more key.
+
+RJoin pairs compatible rows; RLeft keeps left rows without a partner, its condition seeing both sides (SPARQL 1.1, 18.5).
+Shared variables that may be unbound are no keys: pairs are tested for compatibility and filled from either side.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.probe import arrange, join_pairs
+from levada.model.frame import Column, Frame, concat
+from levada.operators import rows as r
+from levada.operators.compute import scope
+from levada.operators.expressions import truth
+from levada.operators.join import compatible
+from levada.operators.pool import Pool
+from levada.plan import shapes as s
+from levada.plan.layout import slot_columns
+from levada.plan.topology import PlanNode
+
+Ints = npt.NDArray[np.int64]
+
+
+def rjoin(node: PlanNode, left: Frame | None, right: Frame | None) -> Frame | None:
+    """All compatible pairs of one report."""
+    if left is None or right is None:
+        return None
+    step = node.step
+    assert isinstance(step, s.RJoin), "a join of report rows"
+    i, j = _pairs(left, step.left, right, step.right, step.fills)
+    return _paired(node, left, i, right, j, step.out, step.fills) if len(i) else None
+
+
+def rleft(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -> Frame | None:
+    """All compatible pairs that satisfy the condition, and the left rows that have none."""
+    if left is None:
+        return None
+    step = node.step
+    assert isinstance(step, s.RLeft), "a left join of report rows"
+    none = np.empty(0, np.int64)
+    i, j = (none, none) if right is None else _pairs(left, step.left, right, step.right, step.fills)
+    if right is not None and step.condition is not None and len(i):
+        keep = _satisfying(node, step, left, i, right, j, pool)
+        i, j = i[keep], j[keep]
+    alone = np.ones(left.n, bool)
+    alone[i] = False
+    rest = np.flatnonzero(alone)
+    parts = []
+    if right is not None and len(i):
+        parts.append(_paired(node, left, i, right, j, step.out, step.fills))
+    if len(rest):
+        parts.append(_unpaired(node, left, rest, step.out))
+    return concat(parts) if parts else None
+
+
+def _pairs(
+    left: Frame, left_keys: tuple[int, ...], right: Frame, right_keys: tuple[int, ...], fills: tuple[tuple[int, int], ...]
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Row numbers of compatible pairs."""
+    lk, lh = r.with_report(r.key_of(left, left_keys), left)
+    rk, rh = r.with_report(r.key_of(right, right_keys), right)
+    order, buckets = arrange(rk, rh, np.zeros(right.n, np.int64), np.ones(right.n, np.int64))
+    i, at = join_pairs(lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), buckets)
+    j = order[at]
+    i = i.astype(np.int64)
+    if fills:
+        keep = compatible(left, i, right, j, fills)
+        i, j = i[keep], j[keep]
+    return i, j
+
+
+def _satisfying(
+    node: PlanNode, step: s.RLeft, left: Frame, i: Ints, right: Frame, j: Ints, pool: Pool
+) -> npt.NDArray[np.bool_]:  # fmt: skip
+    """The condition over the pairs: left slots, then right slots; a shared variable has the value of the joined row."""
+    width = len(node.input_layouts[0].slots)
+    columns: dict[str, Column] = {"op": left["op"][i], "r": left["r"][i]}
+    for at, facets in enumerate(node.input_layouts[0].slots):
+        columns.update(r.gather(left, i, at, at, facets))
+    for at, facets in enumerate(node.input_layouts[1].slots):
+        columns.update(r.gather(right, j, at, width + at, facets))
+    filled = dict(step.fills)
+    for at in filled:
+        _take_right(columns, at, slot_columns(at, node.input_layouts[0].slots[at]), width + filled[at])
+    assert step.condition is not None, "a condition"
+    pairs = Frame(columns, len(i))
+    return truth(step.condition, scope(node, pairs, pool, width + len(node.input_layouts[1].slots)))
+
+
+def _take_right(columns: dict[str, Column], at: int, names: list[str], other: int) -> None:
+    missing = (columns[f"x{at}"] == 0) & (columns[f"y{at}"] == 0)
+    for name in names:
+        if f"{name[0]}{other}" in columns:
+            columns[name] = np.where(missing, columns[f"{name[0]}{other}"], columns[name])
+
+
+def _paired(
+    node: PlanNode, left: Frame, i: Ints, right: Frame, j: Ints, out: tuple[tuple[int, int], ...], fills: tuple[tuple[int, int], ...]
+) -> Frame:  # fmt: skip
+    columns: dict[str, Column] = {"op": left["op"][i], "r": left["r"][i]}
+    filled = dict(fills)
+    for n, (side, at) in enumerate(out):
+        facets = node.layout.slots[n]
+        columns.update(r.gather((left, right)[side], (i, j)[side], at, n, facets))
+        if side == 0 and at in filled:
+            missing = (left[f"x{at}"][i] == 0) & (left[f"y{at}"][i] == 0)
+            for name in slot_columns(n, facets):
+                columns[name] = np.where(missing, right[f"{name[0]}{filled[at]}"][j], columns[name])
+    return Frame(columns, len(i))
+
+
+def _unpaired(node: PlanNode, left: Frame, rest: Ints, out: tuple[tuple[int, int], ...]) -> Frame:
+    """Left rows alone: the right side's slots are unbound."""
+    columns: dict[str, Column] = {"op": left["op"][rest], "r": left["r"][rest]}
+    blank = r.empty(node.layout)
+    for n, (side, at) in enumerate(out):
+        facets = node.layout.slots[n]
+        if side == 0:
+            columns.update(r.gather(left, rest, at, n, facets))
+        else:
+            columns.update({name: np.zeros(len(rest), blank[name].dtype) for name in slot_columns(n, facets)})
+    return Frame(columns, len(rest))

@@ -1,0 +1,407 @@
+"""Smart constructors of physical operators: where the rows are, what may be unbound, which stage (design, section 2).
+
+Each returns an ``Op`` whose fields hold by construction: an input is local (``exchange`` None) only if it is in the same
+stage and its rows are partitioned as the operator needs; equal rows of a window are merged (``Occur``) before anything
+could lose what tells two triples apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Var, variables
+from levada.algebra.nodes import Output, TriplePattern, WindowOn
+from levada.model.term import XSD, Literal, Term
+from levada.plan import physical as p
+from levada.plan.physical import HOME, Op
+
+ZERO = Const(Literal("0", XSD + "integer"))
+Exchange = tuple[tuple[str, ...] | None, ...]
+_Placing = tuple[int, Exchange, tuple[str, ...]]
+LOST = ("?",)  # partitioned by something that the rows no longer show
+
+
+def match(
+    pattern: TriplePattern, stream: str | None, graphs: tuple[str | None, ...], window: int | None, *, raw: bool
+) -> Op:
+    """A triple pattern at the intake; its variables in order of first position."""
+    names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
+    windows = () if window is None else (window,)
+    return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw)
+
+
+def constant(names: tuple[str, ...], rows: tuple[tuple[Term | None, ...], ...]) -> Op:
+    """VALUES, or the one empty row of an empty group."""
+    maybe = frozenset(v for i, v in enumerate(names) if any(r[i] is None for r in rows))
+    return Op(p.Constant(rows), (), names, (), 0, maybe=maybe)
+
+
+def is_unit(op: Op) -> bool:
+    """Whether this is the one empty row, which joins with everything and changes nothing."""
+    return isinstance(op.spec, p.Constant) and not op.variables and op.spec.rows == ((),)
+
+
+def last(rows: Op, window: int, count: int, *, bag: bool) -> Op:
+    """The changes of a count window, at its home; ``rows`` are all triples (or rows) of the stream."""
+    variables_ = rows.variables
+    return Op(
+        p.Last(window, count, bag),
+        (rows,),
+        variables_,
+        rows.windows,
+        1,
+        (HOME,),
+        HOME,
+        rows.maybe,
+        False,
+        True,
+        rows.typed,
+    )
+
+
+def select(rows: Op, pattern: TriplePattern) -> Op:
+    """A triple pattern over the rows of a count window."""
+    names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
+    return Op(p.Select(pattern), (rows,), names, rows.windows, rows.stage, (None,), HOME, weighted=True)
+
+
+def occur(op: Op) -> Op:
+    """Makes raw rows a set, partitioned by all their variables."""
+    if not op.raw:
+        return op
+    keys = op.variables or HOME
+    stage, exchange = _place((op,), keys)
+    return Op(p.Occur(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
+
+
+def hold(op: Op) -> Op:
+    """Rows of one window brought up from the intake, where they wait for its watermark; raw ones become a set."""
+    if op.raw:
+        return occur(op)
+    if op.stage > 0 or not op.windows:
+        return op
+    keys = tuple(v for v in op.variables if v not in op.maybe)[:1] or HOME
+    stage, exchange = _place((op,), keys)
+    return Op(p.Hold(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
+
+
+def filter_(op: Op, condition: Expression) -> Op:
+    """A filter where its input is."""
+    return _same(op, p.Filter(condition), op.variables, op.maybe)
+
+
+def extend(op: Op, variable: str, expression: Expression) -> Op:
+    """A computed variable where its input is."""
+    return _same(op, p.Extend(expression), (*op.variables, variable), op.maybe | {variable})
+
+
+def _same(op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str]) -> Op:
+    return Op(spec, (op,), names, op.windows, op.stage, (None,), op.placed, maybe, op.raw, op.weighted, op.typed)
+
+
+def rename(op: Op, names: Sequence[str]) -> Op:
+    """Projection; names that the input lacks are unbound."""
+    wanted = tuple(names)
+    if wanted == op.variables:
+        return op
+    if op.raw and not set(op.variables) <= set(wanted):
+        op = occur(op)
+    placed = op.placed if op.placed == HOME or set(op.placed) <= set(wanted) else LOST
+    maybe = (op.maybe & set(wanted)) | (set(wanted) - set(op.variables))
+    spec = p.Rename(wanted)
+    return Op(
+        spec, (op,), wanted, op.windows, op.stage, (None,), placed, frozenset(maybe), op.raw, op.weighted, op.typed
+    )
+
+
+def require(op: Op, names: Sequence[str]) -> Op:
+    """Only rows in which these variables are bound (an equi-join of tuples never matches nulls)."""
+    for name in names:
+        if name in op.maybe:
+            bound = filter_(op, Call(Function.BOUND, (Var(name),)))
+            op = replace(bound, maybe=bound.maybe - {name})
+    return op
+
+
+def bind_missing(op: Op, names: Sequence[str]) -> Op:
+    """The input with variables that it lacks added as unbound."""
+    missing = [n for n in dict.fromkeys(names) if n not in op.variables]
+    return rename(op, (*op.variables, *missing)) if missing else op
+
+
+def union(left: Op, right: Op) -> Op:
+    """All rows of both; each input's missing variables are unbound."""
+    left, right = hold(left), hold(right)
+    names = (*left.variables, *(v for v in right.variables if v not in left.variables))
+    common = set(left.variables) & set(right.variables)
+    maybe = left.maybe | right.maybe | (set(names) - common)
+    windows = None
+    if left.windows is not None and right.windows is not None:
+        windows = tuple(sorted({*left.windows, *right.windows}))
+    stage = max(left.stage, right.stage)
+    together = tuple(sorted(common)) or HOME
+    exchange = tuple(None if i.stage == stage else together for i in (left, right))
+    same = left.placed == right.placed and left.stage == right.stage and left.placed != HOME
+    placed = left.placed if same else (LOST if stage else ())
+    typed = frozenset(v for v in names if all(v in i.typed or v not in i.variables for i in (left, right)))
+    return Op(
+        p.Union(), (left, right), names, windows, stage, exchange, placed, frozenset(maybe),
+        weighted=left.weighted or right.weighted, typed=typed,
+    )  # fmt: skip
+
+
+def _place(inputs: tuple[Op, ...], keys: tuple[str, ...]) -> tuple[int, Exchange]:
+    """The stage in which all inputs are partitioned by ``keys``, and the exchanges that this takes."""
+    local = [i.stage > 0 and i.placed == keys and keys != HOME for i in inputs]
+    stage = max(i.stage if here else i.stage + 1 for i, here in zip(inputs, local, strict=True))
+    return stage, tuple(
+        None if here and i.stage == stage else keys for i, here in zip(inputs, local, strict=True)
+    )  # fmt: skip
+
+
+def _stay(op: Op) -> _Placing:
+    return op.stage, (None,), op.placed
+
+
+def _grouped(op: Op, keys: Sequence[str]) -> _Placing:
+    """Stage, exchange and placement of an operator that needs rows with equal ``keys`` together."""
+    if op.stage > 0 and (op.placed == HOME or (op.placed and set(op.placed) <= set(keys))):
+        return op.stage, (None,), op.placed
+    wanted = tuple(keys) or HOME
+    return op.stage + 1, (wanted,), wanted
+
+
+def _join_keys(left: Op, right: Op) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """All shared variables, those that are always bound on both sides, and the variables to partition by."""
+    shared = tuple(v for v in left.variables if v in right.variables)
+    keys = tuple(v for v in shared if v not in left.maybe and v not in right.maybe)
+    for side in (left, right):
+        if side.stage > 0 and side.placed not in (HOME, LOST, ()) and set(side.placed) <= set(keys):
+            return shared, keys, side.placed
+    return shared, keys, keys[:1] or HOME
+
+
+def join(left: Op, right: Op) -> Op:
+    """An incremental join of rows with event times."""
+    shared, keys, placed = _join_keys(left, right)
+    stage, exchange = _place((left, right), placed)
+    names = (*left.variables, *(v for v in right.variables if v not in shared))
+    assert left.windows is not None and right.windows is not None, "an incremental join has event times"
+    windows = tuple(sorted({*left.windows, *right.windows}))
+    maybe = _both_maybe(left, right, shared)
+    weighted = left.weighted or right.weighted
+    typed = (left.typed | right.typed) - frozenset(v for v in shared if v not in left.typed or v not in right.typed)
+    spec = p.Join(keys, (left.raw, right.raw))
+    return Op(spec, (left, right), names, windows, stage, exchange, placed, maybe, weighted=weighted, typed=typed)
+
+
+def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
+    """A shared variable can be unbound in the result only if it can be on both sides."""
+    one_sided = (left.maybe | right.maybe) - set(shared)
+    return one_sided | frozenset(v for v in shared if v in left.maybe and v in right.maybe)
+
+
+def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
+    """Joins all parts, each filter as soon as its variables are there: stars of one subject first, then the fewest stages."""
+    pending = list(conjuncts)
+    components = [_apply(part, pending, parts) for part in parts]
+    while len(components) > 1:
+        pairs = [(i, j) for i in range(len(components)) for j in range(i + 1, len(components))]
+        i, j = min(pairs, key=lambda ij: (*_join_cost(components[ij[0]], components[ij[1]]), ij))
+        joined = join(components[i], components[j])
+        rest = [c for n, c in enumerate(components) if n not in (i, j)]
+        components = [_apply(joined, pending, [joined, *rest]), *rest]
+    whole = components[0]
+    for condition in pending:
+        whole = filter_(whole, condition)
+    return whole
+
+
+def _apply(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
+    """Applies the pending filters whose variables this part binds for good."""
+    for condition in list(pending):
+        names = set(variables(condition))
+        elsewhere = {v for o in others if o is not op for v in o.variables}
+        if names and names <= set(op.variables) and not (names & op.maybe & elsewhere):
+            op = filter_(op, condition)
+            pending.remove(condition)
+    return op
+
+
+def _join_cost(left: Op, right: Op) -> tuple[bool, bool, int, int]:
+    """Cartesian products last; stars of one subject first; then fewer stages; then more shared variables."""
+    _, keys, placed = _join_keys(left, right)
+    stage, _ = _place((left, right), placed)
+    center = _center(left)
+    star = center is not None and center == _center(right)
+    return (not keys, not star, stage, -len(keys))
+
+
+def _center(op: Op) -> str | None:
+    """The subject that all patterns of this part share, if it is one variable."""
+    if isinstance(op.spec, p.Match):
+        return op.spec.pattern.subject.name if isinstance(op.spec.pattern.subject, Var) else None
+    if isinstance(op.spec, (p.Filter, p.Extend, p.Join)):
+        centers = {_center(i) for i in op.inputs}
+        return centers.pop() if len(centers) == 1 else None
+    return None
+
+
+def report(op: Op, listed: bool) -> Op:
+    """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to cancel."""
+    if op.windows is None:
+        return op
+    op = occur(op)
+    if op.stage == 0 or op.weighted:
+        stage, exchange, placed = _grouped(op, op.variables)
+    else:
+        stage, exchange, placed = _stay(op)
+    return Op(p.Report(listed), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
+
+
+def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
+    """I, D or both signs. ``certain``: nothing can cancel (equal solutions have equal times), so nothing is remembered."""
+    op = occur(op)
+    if certain and op.stage > 0:
+        stage, exchange, placed = _stay(op)
+    else:
+        stage, exchange, placed = _grouped(op, op.variables)
+    spec = p.Changes(output, listed)
+    certain_i = certain and output is Output.ISTREAM
+    return Op(
+        spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, weighted=not certain_i, typed=op.typed
+    )  # fmt: skip
+
+
+def group(
+    op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpec, ...], names: tuple[str, ...], listed: bool,
+    windows: Sequence[WindowOn],
+) -> Op:  # fmt: skip
+    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per report."""
+    summable = all(not s.distinct for s in aggregates) and not op.weighted
+    on_close = all(w.window.kind.on_close for w in windows)
+    computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if _is_number(s, op))
+    maybe = (op.maybe & set(keys)) | frozenset(n for n, s in zip(names, aggregates, strict=True) if not _always(s))
+    typed = (op.typed & set(keys)) | computed
+    if op.windows is not None and summable and on_close:
+        op = occur(op)
+        stage, exchange, placed = _grouped(op, keys)
+        spec: p.Spec = p.Panes(keys, aggregates, listed)
+    else:
+        op = report(op, listed)
+        stage, exchange, placed = _grouped(op, keys)
+        spec = p.RGroup(keys, aggregates, listed)
+    return Op(spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed)
+
+
+def _is_number(s: p.AggregateSpec, op: Op) -> bool:
+    """Whether the value facets say all of a result: counts, sums of doubles, sums of whole columns, any typed winner."""
+    if s.function is AggregateFunction.COUNT:
+        return True
+    if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
+        kind = _column_type(op, s.arg or "")
+        return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
+    return s.arg in op.typed
+
+
+def _column_type(op: Op, name: str) -> str:
+    """The type of the tuple column that a variable is, or ""."""
+    if isinstance(op.spec, p.Scan) and name in op.variables:
+        return op.spec.types[op.variables.index(name)]
+    if isinstance(op.spec, p.Extend) and name == op.variables[-1]:
+        return _column_type(op.inputs[0], op.spec.expression.name) if isinstance(op.spec.expression, Var) else ""
+    for child in op.inputs:
+        if name in child.variables:
+            return _column_type(child, name)
+    return ""
+
+
+def _always(s: p.AggregateSpec) -> bool:
+    return s.function is AggregateFunction.COUNT
+
+
+def rjoin(left: Op, right: Op) -> Op:
+    """An inner join of report rows."""
+    shared, keys, placed = _join_keys(left, right)
+    stage, exchange = _place((left, right), placed)
+    names = (*left.variables, *(v for v in right.variables if v not in shared))
+    typed = (left.typed | right.typed) - frozenset(v for v in shared if v not in left.typed or v not in right.typed)
+    spec = p.RJoin(keys, shared)
+    return Op(spec, (left, right), names, None, stage, exchange, placed, _both_maybe(left, right, shared), typed=typed)
+
+
+def left(left_: Op, right: Op, condition: Expression | None) -> Op:
+    """OPTIONAL on report rows."""
+    shared, keys, placed = _join_keys(left_, right)
+    stage, exchange = _place((left_, right), placed)
+    names = (*left_.variables, *(v for v in right.variables if v not in shared))
+    maybe = left_.maybe | (frozenset(right.variables) - set(shared))
+    typed = (left_.typed | right.typed) - frozenset(v for v in shared if v not in left_.typed or v not in right.typed)
+    spec = p.RLeft(keys, shared, condition)
+    return Op(spec, (left_, right), names, None, stage, exchange, placed, maybe, typed=typed)
+
+
+def distinct(op: Op) -> Op:
+    """DISTINCT on report rows."""
+    stage, exchange, placed = _grouped(op, op.variables)
+    return Op(p.RDistinct(), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
+
+
+def order(
+    op: Op, keys: tuple[tuple[Expression, bool], ...], offset: int, limit: int | None, shown: tuple[str, ...] | None = None
+) -> Op:  # fmt: skip
+    """ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first."""
+    if shown is not None:
+        rest = tuple(v for v in op.variables if v not in shown)
+        op = rename(op, (*shown, *rest))
+    stage, exchange, placed = _grouped(op, ())
+    return Op(
+        p.ROrder(keys, offset, limit), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed
+    )
+
+
+def emit(op: Op) -> Op:
+    """The results; whatever is left at the intake is carried over one exchange first."""
+    assert op.windows is None, "results are report rows"
+    return Op(
+        p.Emit(),
+        (op,),
+        op.variables,
+        None,
+        op.stage,
+        (None,),
+        op.placed,
+        op.maybe,
+        weighted=op.weighted,
+        typed=op.typed,
+    )
+
+
+def time_variables(op: Op) -> dict[int, str]:
+    """For each window of tuple scans below: the result variable that shows its event time, if one does."""
+    found: dict[int, str] = {}
+    for name in op.variables:
+        window = _time_of(op, name)
+        if window is not None:
+            found[window] = name
+    return found
+
+
+def _time_of(op: Op, name: str) -> int | None:
+    """The window whose event time this variable is, looking down through what keeps variables as they are."""
+    if isinstance(op.spec, p.Scan):
+        column = dict(zip(op.variables, op.spec.columns, strict=True)).get(name)
+        return op.windows[0] if column == "ts" and op.windows else None
+    if isinstance(op.spec, (p.Filter, p.Join, p.Occur)):
+        for child in op.inputs:
+            if name in child.variables:
+                return _time_of(child, name)
+    if isinstance(op.spec, p.Rename) and name in op.inputs[0].variables:
+        return _time_of(op.inputs[0], name)
+    if isinstance(op.spec, p.Extend) and name == op.variables[-1]:
+        below = op.spec.expression
+        return _time_of(op.inputs[0], below.name) if isinstance(below, Var) else None
+    if isinstance(op.spec, p.Extend):
+        return _time_of(op.inputs[0], name)
+    return None

@@ -1,0 +1,274 @@
+"""Physical operators -> shapes and members: names become slots, constants become parameters.
+
+``install`` walks an ``Op`` tree with the facets that are needed of each output, and yields for every operator its ``Shape``
+and ``Member``; ``Topology`` finds or makes the node and the member. Projections are no operators: they are in the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from levada.algebra.expression import Call, Const, Expression, Var
+from levada.algebra.nodes import Output, Query
+from levada.model.term import Term
+from levada.plan import physical as p
+from levada.plan import shapes as s
+from levada.plan.facets import Needs, emit_needs, input_needs, lift
+from levada.plan.layout import Facet, Layout, Span
+from levada.plan.physical import HOME, Op
+
+Intern = Callable[[s.Shape, s.Member], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An operator in the topology: its shape, its member, and the names of its output slots."""
+
+    shape: s.Shape
+    member: int
+    names: tuple[str, ...]
+
+
+class Installer:
+    """Installs one query; ``intern`` gives the member index of a (shape, member) pair, making what is missing."""
+
+    def __init__(self, query: Query, name: str, start: int, intern: Intern) -> None:
+        self.q = query
+        self.name = name
+        self.start = start
+        self.intern = intern
+        self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
+        self.kinds = tuple(w.window.kind for w in query.windows)
+
+    def root(self, op: Op) -> Installed:
+        """Installs the whole query; the root is its Emit."""
+        return self.install(op, emit_needs(op))
+
+    def install(self, op: Op, needs: Needs) -> Installed:
+        """Finds or makes this operator and all below it."""
+        key = (id(op), tuple(sorted(needs.items())))
+        if key not in self.done:
+            self.done[key] = self._install(op, needs)
+        return self.done[key]
+
+    def _install(self, op: Op, needs: Needs) -> Installed:
+        wanted = input_needs(op, needs)
+        inputs, edges, ins = [], [], []
+        for i, (child, child_needs) in enumerate(zip(op.inputs, wanted, strict=True)):
+            names = tuple(v for v in child.variables if v in child_needs)
+            if isinstance(op.spec, p.Union):
+                names = tuple(v for v in op.variables if v in needs)
+                child_needs = {v: needs[v] for v in names}
+            base, source = _through(child)
+            installed = self.install(base, {source[v]: f for v, f in child_needs.items() if v in source and f})
+            edges.append(self._edge(op, i, child, names, child_needs, installed, source))
+            inputs.append(installed)
+            ins.append(names)
+        names = self._outputs(op, needs)
+        layout = self._layout(op, names, needs, edges)
+        step, member = self._step(op, names, ins)
+        shape = s.Shape(step, op.stage, tuple((i.shape, e) for i, e in zip(inputs, edges, strict=True)), layout)
+        member = s.Member(
+            tuple(i.member for i in inputs), member.windows, member.streams, member.start, member.constants,
+            member.rows, member.graphs, member.query,
+        )  # fmt: skip
+        return Installed(shape, self.intern(shape, member), names)
+
+    def _outputs(self, op: Op, needs: Needs) -> tuple[str, ...]:
+        if isinstance(op.spec, (p.Changes, p.ROrder, p.RDistinct, p.Last, p.Report, p.Emit, p.Occur)):
+            return tuple(v for v in op.variables if v in needs or not isinstance(op.spec, (p.Report, p.Emit, p.Occur)))
+        return tuple(v for v in op.variables if v in needs)
+
+    def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[s.Edge]) -> Layout:
+        facets = []
+        for v in names:
+            own = needs.get(v, Facet(0))
+            facets.append(own or Facet.ID)
+        if op.windows is None:
+            return Layout(tuple(facets), (), op.weighted, True)
+        return Layout(tuple(facets), tuple(self._span(op, w, edges) for w in op.windows), op.weighted, False)
+
+    def _span(self, op: Op, window: int, edges: list[s.Edge]) -> Span:
+        """Whether a window's rows need ``hi`` and ``prev``."""
+        below = []
+        for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
+            if child.windows is not None and window in child.windows:
+                span = edge.layout.windows[child.windows.index(window)]
+                raw = isinstance(op.spec, p.Occur) or (isinstance(op.spec, p.Join) and op.spec.raw[i])
+                below.append(Span(span.hi, span.prev or raw))
+        if not below:
+            return Span(False, False)
+        several = isinstance(op.spec, p.Join) and len(below) > 1
+        absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
+        last = isinstance(op.spec, p.Last)
+        return Span(several or absent or last or any(b.hi for b in below), any(b.prev for b in below))
+
+    def _edge(
+        self, op: Op, i: int, child: Op, names: tuple[str, ...], needs: Needs, installed: Installed, source: dict[str, str]
+    ) -> s.Edge:  # fmt: skip
+        slots = tuple(installed.names.index(source[v]) if source.get(v) in installed.names else -1 for v in names)
+        base = installed.shape.layout
+        windows = range(len(base.windows))
+        spans = base.windows
+        index: tuple[int, ...] = tuple(windows)
+        if isinstance(op.spec, p.Union) and op.windows is not None:
+            assert child.windows is not None, "both inputs have event times"
+            index = tuple(child.windows.index(w) if w in child.windows else -1 for w in op.windows)
+            spans = tuple(base.windows[n] if n >= 0 else Span(True, False) for n in index)
+        layout = Layout(tuple(needs[v] for v in names), spans, base.weighted, base.report)
+        exchange = op.exchange[i]
+        by = None if exchange is None else tuple(names.index(v) for v in exchange if v) if exchange != HOME else ()
+        return s.Edge(slots, index, layout, by)
+
+    def _windows(self, op: Op) -> s.Member:
+        on = [self.q.windows[w] for w in op.windows or ()]
+        return s.Member(windows=tuple(w.window for w in on), streams=tuple(w.stream for w in on), start=self.start)
+
+    def _schedule(self) -> s.Member:
+        on = self.q.windows
+        return s.Member(windows=tuple(w.window for w in on), streams=tuple(w.stream for w in on), start=self.start)
+
+    def _step(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
+        spec = op.spec
+        match spec:
+            case p.Match(pattern, stream, graphs):
+                step, constants = _positions(pattern.positions, op.variables, names)
+                streams = () if stream is None else (stream,)
+                member = s.Member(streams=streams, constants=constants, graphs=graphs)
+                return s.Match(step, tuple(op.variables.index(v) for v in names), stream is None), member
+            case p.Scan(stream, columns, types):
+                kept = [op.variables.index(v) for v in names]
+                return s.Scan(tuple(columns[k] for k in kept), tuple(types[k] for k in kept)), s.Member(
+                    streams=(stream,)
+                )
+            case p.Constant(rows):
+                kept = [op.variables.index(v) for v in names]
+                return s.Constant(len(kept)), s.Member(rows=tuple(tuple(r[k] for k in kept) for r in rows))
+            case p.Last(_, _, bag):
+                return s.Last(bag), self._windows(op)
+            case p.Select(pattern):
+                positions, constants = _positions(pattern.positions, op.variables, names)
+                return s.Select(positions, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
+            case p.Filter(condition):
+                lifted, terms = _lift(condition, ins[0])
+                return s.Filter(lifted, tuple(ins[0].index(v) for v in names)), s.Member(constants=terms)
+            case p.Extend(expression):
+                lifted, terms = _lift(expression, ins[0])
+                kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
+                return s.Extend(lifted, kept_), s.Member(constants=terms)
+            case p.Union():
+                return s.Union(), s.Member()
+            case p.Occur():
+                return s.Occur(), self._windows(op)
+            case p.Hold():
+                return s.Hold(), self._windows(op)
+            case p.Join(keys, raw):
+                return self._join(op, keys, raw, names, ins), self._windows(op)
+            case p.Emit():
+                return s.Emit(op.inputs[0].weighted), s.Member(query=self.name)
+            case _:
+                return self._above(op, names, ins)
+
+    def _join(
+        self, op: Op, keys: tuple[str, ...], raw: tuple[bool, bool], names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> s.Join:  # fmt: skip
+        left, right = op.inputs
+        assert op.windows is not None and left.windows is not None and right.windows is not None, "event times"
+        windows = tuple(
+            (left.windows.index(w) if w in left.windows else -1, right.windows.index(w) if w in right.windows else -1)
+            for w in op.windows
+        )
+        sides, out, fills = _sides(keys, names, ins)
+        return s.Join(*sides, out, fills, windows, raw)
+
+    def _above(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
+        spec = op.spec
+        rows = op.inputs[0].windows
+        match spec:
+            case p.Report(listed):
+                return s.Report(self.kinds, rows or (), listed), self._schedule()
+            case p.Panes(keys, aggregates, listed):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                slots = tuple(ins[0].index(k) for k in keys)
+                return s.Panes(self.kinds, rows or (), listed, slots, folded, kept), self._schedule()
+            case p.RGroup(keys, aggregates, listed):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                slots = tuple(ins[0].index(k) for k in keys)
+                return s.RGroup(self.kinds, listed, slots, folded, kept), self._schedule()
+            case p.RJoin(keys, _):
+                sides, out, fills = _sides(keys, names, ins)
+                return s.RJoin(*sides, out, fills), s.Member()
+            case p.RLeft(keys, _, condition):
+                sides, out, fills = _sides(keys, names, ins)
+                if condition is None:
+                    return s.RLeft(*sides, out, fills, None), s.Member()
+                both = (*ins[0], *ins[1])
+                lifted, terms = _lift(condition, both)
+                return s.RLeft(*sides, out, fills, lifted), s.Member(constants=terms)
+            case p.RDistinct():
+                return s.RDistinct(), s.Member()
+            case p.ROrder(keys, offset, limit):
+                constants: list[Const] = []
+                lifted_keys = tuple((_slots(lift(e, constants), ins[0]), d) for e, d in keys)
+                terms = tuple(c.term for c in constants)
+                return s.ROrder(lifted_keys, offset, limit), s.Member(constants=terms)
+            case p.Changes(output, listed):
+                certain = not op.weighted and output is Output.ISTREAM
+                return s.Changes(output, self.kinds, rows, listed, certain), self._schedule()
+            case _:
+                raise AssertionError(f"no shape for {type(spec).__name__}")
+
+    def _aggregates(
+        self, op: Op, keys: tuple[str, ...], specs: tuple[p.AggregateSpec, ...], names: tuple[str, ...], ins: tuple[str, ...]
+    ) -> tuple[tuple[s.Aggregate, ...], tuple[int, ...]]:  # fmt: skip
+        """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
+        folded = tuple(s.Aggregate(a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct) for a in specs)
+        return folded, tuple(op.variables.index(v) for v in names)
+
+
+def _through(op: Op) -> tuple[Op, dict[str, str]]:
+    """The operator below projections, and for each name above its name there."""
+    source = {v: v for v in op.variables}
+    while isinstance(op.spec, p.Rename):
+        child = op.inputs[0]
+        inner = dict(zip(op.variables, op.spec.sources, strict=True))
+        source = {v: inner[n] for v, n in source.items() if inner.get(n) in child.variables}
+        op = child
+    return op, source
+
+
+def _positions(
+    positions: tuple[Var | Term, ...], variables: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[tuple[int, int, int], tuple[Term | None, ...]]:  # fmt: skip
+    slots = tuple(variables.index(x.name) if isinstance(x, Var) else -1 for x in positions)
+    constants = tuple(None if isinstance(x, Var) else x for x in positions)
+    return (slots[0], slots[1], slots[2]), constants
+
+
+def _slots(expression: Expression, names: tuple[str, ...]) -> Expression:
+    """Variables by slot; one that the input lacks is named "" and is unbound."""
+    match expression:
+        case Var(name):
+            return Var(str(names.index(name)) if name in names else "")
+        case Call(function, args):
+            return Call(function, tuple(_slots(arg, names) for arg in args))
+        case _:
+            return expression
+
+
+def _lift(expression: Expression, names: tuple[str, ...]) -> tuple[Expression, tuple[Term, ...]]:
+    constants: list[Const] = []
+    lifted = _slots(lift(expression, constants), names)
+    return lifted, tuple(c.term for c in constants)
+
+
+def _sides(
+    keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]]
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:  # fmt: skip
+    """Key slots of both sides, the origin of each output slot, and shared slots that may be unbound."""
+    left, right = ins
+    sides = (tuple(left.index(k) for k in keys), tuple(right.index(k) for k in keys))
+    out = tuple((0, left.index(v)) if v in left else (1, right.index(v)) for v in names)
+    fills = tuple((left.index(v), right.index(v)) for v in left if v in right and v not in keys)
+    return sides, out, fills

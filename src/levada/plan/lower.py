@@ -1,0 +1,342 @@
+"""Algebra -> physical operators of one query (design, section 2: monotone below, snapshot above).
+
+``lower`` walks the algebra bottom-up. As long as everything is monotone (patterns, joins, filters, BIND, UNION, projection)
+operators work on rows with event times. The first operator that is not (OPTIONAL, aggregates, DISTINCT, ORDER/LIMIT, or an
+expression that sees the report time) turns its inputs into report rows. Exchanges are placed where an operator needs rows
+with equal values together and they are not yet (three physical forms: co-partitioned where the keys agree, staged where
+they do not; a join without a key runs at the operator's home).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from levada.algebra import nodes as a
+from levada.algebra.expression import Aggregate, AggregateFunction, Call, Expression, Function, Var
+from levada.model.time import WindowKind
+from levada.plan import build
+from levada.plan import physical as p
+from levada.plan.physical import Op
+
+_PER_REPORT = {Function.NOW, Function.RAND, Function.UUID, Function.STRUUID, Function.BNODE}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples) and the ``unique`` promise."""
+
+    schema: Mapping[str, str] | None = None
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The physical query: its root (an Emit), and whether its reports need the times of all elements (``listed``)."""
+
+    root: Op
+    listed: bool
+
+
+def lower(query: a.Query, streams: Mapping[str, StreamFacts]) -> Lowered:
+    """The physical operators of a query whose names have been resolved against ``streams``."""
+    lowering = _Lowering(query, streams)
+    return lowering.query()
+
+
+def needs_list(query: a.Query) -> bool:
+    """Whether the report times follow from all elements, not only from the rows that match.
+
+    So it is if a window reports on change and more than its matches can show (RStream, or any snapshot operator), if a
+    solution can exist without a match (ungrouped aggregates, ASK, parts without a window), or if a window that never
+    empties stands beside one with closes.
+    """
+    kinds = [w.window.kind for w in query.windows]
+    on_change = any(not k.on_close for k in kinds)
+    endless = any(k in (WindowKind.ALL, WindowKind.COUNT) for k in kinds)
+    snapshot = _has_snapshot(query.pattern) or query.form is a.Form.ASK
+    if on_change and (snapshot or query.output is a.Output.RSTREAM):
+        return True
+    if endless and any(k.on_close for k in kinds):
+        return True
+    if query.form is a.Form.ASK or _matchless(query.pattern) or _free_parts(query.pattern):
+        return True
+    return snapshot and _reads_static(query.pattern)
+
+
+def _reads_static(node: a.Node) -> bool:
+    """Whether some part has no window: as report rows it exists at every report."""
+    match node:
+        case a.Values():
+            return True
+        case a.Bgp(source, _):
+            return isinstance(source, a.InGraph)
+        case _:
+            return any(map(_reads_static, _children(node)))
+
+
+def _children(node: a.Node) -> tuple[a.Node, ...]:
+    match node:
+        case a.Join(left, right) | a.LeftJoin(left, right, _) | a.Union(left, right):
+            return (left, right)
+        case a.Unit() | a.Bgp() | a.Scan() | a.Values():
+            return ()
+        case _:
+            return (node.child,)
+
+
+def _has_snapshot(node: a.Node) -> bool:
+    if isinstance(node, (a.LeftJoin, a.Group, a.Distinct, a.OrderBy, a.Slice)):
+        return True
+    if isinstance(node, a.Filter) and per_report(node.condition):
+        return True
+    if isinstance(node, a.Extend) and per_report(node.expression):
+        return True
+    return any(map(_has_snapshot, _children(node)))
+
+
+def _matchless(node: a.Node) -> bool:
+    """Whether an ungrouped aggregate occurs, which has a row even where nothing matches."""
+    return (isinstance(node, a.Group) and not node.keys) or any(map(_matchless, _children(node)))
+
+
+def _free_parts(node: a.Node) -> bool:
+    """Whether a solution can be made of static data and constants alone."""
+    match node:
+        case a.Unit() | a.Values():
+            return True
+        case a.Bgp(source, _):
+            return isinstance(source, a.InGraph)
+        case a.Scan():
+            return False
+        case a.Union(left, right):
+            return _free_parts(left) or _free_parts(right)
+        case a.Join(left, right):
+            return _free_parts(left) and _free_parts(right)
+        case a.LeftJoin(left, _, _):
+            return _free_parts(left)
+        case _:
+            return _free_parts(node.child)
+
+
+def per_report(expression: Expression) -> bool:
+    """Whether an expression depends on the report (NOW, RAND, UUID, ...)."""
+    match expression:
+        case Call(function, args):
+            return function in _PER_REPORT or any(map(per_report, args))
+        case Aggregate(_, arg, _) if arg is not None:
+            return per_report(arg)
+        case _:
+            return False
+
+
+class _Lowering:
+    """The walk; holds the query's facts and counts fresh variables."""
+
+    def __init__(self, query: a.Query, streams: Mapping[str, StreamFacts]) -> None:
+        self.q = query
+        self.streams = streams
+        self.listed = needs_list(query)
+        self.fresh = 0
+
+    def query(self) -> Lowered:
+        body = self.node(self.q.pattern)
+        if self.q.form is a.Form.ASK:
+            return Lowered(build.emit(self._ask(body)), True)
+        body = build.rename(body, self.q.variables)
+        if self.q.output is a.Output.RSTREAM:
+            body = build.report(body, self.listed)
+        else:
+            body = build.changes(body, self.q.output, self.listed, self._timed(body))
+        return Lowered(build.emit(body), self.listed)
+
+    def _ask(self, body: Op) -> Op:
+        """ASK is: are there any solutions; a boolean per report, also where nothing matches."""
+        count = (p.AggregateSpec(AggregateFunction.COUNT, None, False),)
+        counted = build.group(body, (), count, (".ask",), True, self.q.windows)
+        one = build.extend(counted, ".answer", Call(Function.GREATER, (Var(".ask"), build.ZERO)))
+        answer = build.rename(one, (".answer",))
+        if self.q.output is a.Output.RSTREAM:
+            return answer
+        return build.changes(answer, self.q.output, True, False)
+
+    def _timed(self, body: Op) -> bool:
+        """Whether equal solutions have equal times, so that nothing can cancel: all times are in the solution.
+
+        Over tuple streams the event time is a column (``ts``); if every window's is in the result, two equal solutions
+        begin and end together, and a row that begins after it ends does not count.
+        """
+        if body.windows is None or body.weighted:
+            return False
+        times = build.time_variables(body)
+        return all(w in times for w in range(len(self.q.windows)))
+
+    def node(self, node: a.Node) -> Op:
+        match node:
+            case a.Unit():
+                return build.constant((), ((),))
+            case a.Values(names, rows):
+                return build.constant(names, rows)
+            case a.Scan(source, columns):
+                return self._scan(source, columns)
+            case a.Bgp() | a.Join():
+                return self._conjunction(node, ())
+            case a.LeftJoin(left, right, condition):
+                return build.left(self._r(self.node(left)), self._r(self.node(right)), condition)
+            case a.Union(left, right):
+                return self._union(self.node(left), self.node(right))
+            case a.Filter():
+                return self._filter(node)
+            case a.Extend(child, variable, expression):
+                return build.extend(self._fit(self.node(child), expression), variable, expression)
+            case a.Group():
+                return self._group(node)
+            case a.Project(child, names):
+                return build.rename(self.node(child), names)
+            case a.Distinct(child):
+                return build.distinct(self._r(self.node(child)))
+            case a.OrderBy(child, keys):
+                return build.order(self._r(self.node(child)), keys, 0, None)
+            case a.Slice(child, offset, limit):
+                return self._slice(child, offset, limit)
+
+    def _r(self, op: Op) -> Op:
+        return build.report(op, self.listed) if op.windows is not None else op
+
+    def _fit(self, op: Op, expression: Expression) -> Op:
+        return self._r(op) if per_report(expression) else op
+
+    def _slice(self, child: a.Node, offset: int, limit: int | None) -> Op:
+        """ORDER BY right below is taken along: one sort."""
+        keys: tuple[tuple[Expression, bool], ...] = ()
+        names: tuple[str, ...] | None = None
+        inner = child
+        if isinstance(inner, a.Project) and isinstance(inner.child, a.OrderBy):
+            names, inner = inner.variables, inner.child
+        if isinstance(inner, a.OrderBy):
+            keys, inner = inner.keys, inner.child
+        ordered = build.order(self._r(self.node(inner)), keys, offset, limit, names)
+        return ordered if names is None else build.rename(ordered, names)
+
+    def _union(self, left: Op, right: Op) -> Op:
+        if (left.windows is None) != (right.windows is None):
+            left, right = self._r(left), self._r(right)
+        return build.union(left, right)
+
+    def _filter(self, node: a.Filter) -> Op:
+        """Filters above a conjunction go down into it, one conjunct at a time; others stay where they stand."""
+        conjuncts: list[Expression] = []
+        child: a.Node = node
+        while isinstance(child, a.Filter):
+            conjuncts = [*_conjuncts(child.condition), *conjuncts]
+            child = child.child
+        early = [c for c in conjuncts if not per_report(c)]
+        late = [c for c in conjuncts if per_report(c)]
+        if isinstance(child, (a.Bgp, a.Join)):
+            op = self._conjunction(child, early)
+        else:
+            op = self.node(child)
+            for condition in early:
+                op = build.filter_(op, condition)
+        for condition in late:
+            op = build.filter_(self._r(op), condition)
+        return op
+
+    def _conjunction(self, node: a.Node, conjuncts: Sequence[Expression]) -> Op:
+        """A tree of joins as one flat conjunction, so that the order is free; report rows join last."""
+        parts = [op for op in self._parts(node) if not build.is_unit(op)]
+        if any(isinstance(op.spec, p.Scan) for op in parts):
+            parts = _require_keys(parts)
+        timed = [op for op in parts if op.windows is not None]
+        reported = [op for op in parts if op.windows is None]
+        if not reported:
+            return build.join_all(timed, conjuncts) if timed else self._constants(conjuncts)
+        whole = reported[0]
+        for op in reported[1:]:
+            whole = build.rjoin(whole, op)
+        if timed:
+            whole = build.rjoin(self._r(build.join_all(timed)), whole)
+        for condition in conjuncts:
+            whole = build.filter_(whole, condition)
+        return whole
+
+    def _constants(self, conjuncts: Sequence[Expression]) -> Op:
+        op = build.constant((), ((),))
+        for condition in conjuncts:
+            op = build.filter_(op, condition)
+        return op
+
+    def _parts(self, node: a.Node) -> list[Op]:
+        match node:
+            case a.Join(left, right):
+                return [*self._parts(left), *self._parts(right)]
+            case a.Bgp(source, patterns):
+                return [self._leaf(source, pattern) for pattern in patterns]
+            case _:
+                return [self.node(node)]
+
+    def _group(self, node: a.Group) -> Op:
+        child = self.node(node.child)
+        specs = []
+        for _, aggregate in node.aggregates:
+            arg: str | None = None
+            if isinstance(aggregate.arg, Var):
+                arg = aggregate.arg.name
+            elif aggregate.arg is not None:
+                arg = self._new("arg")
+                child = build.extend(self._fit(child, aggregate.arg), arg, aggregate.arg)
+            specs.append(p.AggregateSpec(aggregate.function, arg, aggregate.distinct))
+        child = build.bind_missing(child, [*node.keys, *(s.arg for s in specs if s.arg is not None)])
+        names = tuple(name for name, _ in node.aggregates)
+        return build.group(child, node.keys, tuple(specs), names, self.listed, self.q.windows)
+
+    def _new(self, stem: str) -> str:
+        self.fresh += 1
+        return f".{stem}{self.fresh}"
+
+    def _scan(self, source: a.InWindow, columns: tuple[tuple[str, str], ...]) -> Op:
+        on = self.q.windows[source.index]
+        schema = self.streams[on.stream].schema
+        assert schema is not None, "a scan reads a tuple stream"
+        types = {"ts": "integer", **schema}
+        names = tuple(c for c, _ in columns)
+        spec = p.Scan(on.stream, names, tuple(types[c] for c in names))
+        typed = frozenset(v for c, v in columns if types[c] != "string")
+        scan = Op(
+            spec,
+            (),
+            tuple(v for _, v in columns),
+            (source.index,),
+            0,
+            typed=typed,
+            maybe=frozenset(v for _, v in columns),
+        )
+        timed = replace(scan, maybe=frozenset(v for c, v in columns if c != "ts"))
+        if on.window.kind is WindowKind.COUNT:
+            return build.last(timed, source.index, on.window.count, bag=True)
+        return timed
+
+    def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
+        if isinstance(source, a.InGraph):
+            graphs = (source.name,) if source.name is not None else (self.q.graphs or (None,))
+            return build.match(pattern, None, tuple(graphs), None, raw=False)
+        on = self.q.windows[source.index]
+        if on.window.kind is WindowKind.COUNT:
+            spo = a.TriplePattern(Var("s"), Var("p"), Var("o"))
+            rows = build.match(spo, on.stream, (), source.index, raw=False)
+            return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
+        return build.match(pattern, on.stream, (), source.index, raw=not self.streams[on.stream].unique)
+
+
+def _require_keys(parts: list[Op]) -> list[Op]:
+    """Tuple columns that several parts share are join keys: nulls do not join."""
+    uses = Counter(v for op in parts for v in op.variables)
+    return [build.require(op, [v for v in op.variables if uses[v] > 1]) for op in parts]
+
+
+def _conjuncts(condition: Expression) -> list[Expression]:
+    """The parts of a conjunction: a filter keeps a row iff all are true."""
+    if isinstance(condition, Call) and condition.function is Function.AND:
+        return [c for arg in condition.args for c in _conjuncts(arg)]
+    return [condition]

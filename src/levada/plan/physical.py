@@ -1,0 +1,213 @@
+"""The physical operators of one query, by variable names: between the algebra and the topology.
+
+An ``Op`` is a value: what it does (``spec``), its inputs, its output variables (slot i holds ``variables[i]``), the query's
+windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
+``topology`` turns it into shared nodes with slots.
+
+    below the report     Match Scan Constant Last Select -> Filter Extend Union Occur Join
+    the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation)
+    above                Filter Extend Union RJoin RLeft RGroup RDistinct ROrder Changes -> Emit
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from levada.algebra.expression import AggregateFunction, Expression
+from levada.algebra.nodes import Output, TriplePattern
+from levada.model.term import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is the default graph)."""
+
+    pattern: TriplePattern
+    stream: str | None
+    graphs: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Columns of a tuple stream, one per output variable."""
+
+    stream: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """VALUES: rows of terms."""
+
+    rows: tuple[tuple[Term | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in, -1 out."""
+
+    window: int
+    count: int
+    bag: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A triple pattern over rows (s, p, o) of ``Last``."""
+
+    pattern: TriplePattern
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps rows whose condition is true."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Appends a computed variable."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Only these variables, in this order, under the names of the output (projection)."""
+
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of all inputs; what an input does not bind is unbound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occur:
+    """Makes the window a set: ``prev`` of each row, equal rows of one time merged (design, section 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Passes rows on as they are: where rows of one window wait for its watermark before they meet others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in."""
+
+    keys: tuple[str, ...]
+    raw: tuple[bool, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Each row once for every report at which it counts."""
+
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateSpec:
+    """One aggregate of a group: function, argument variable (None: the row itself), DISTINCT."""
+
+    function: AggregateFunction
+    arg: str | None
+    distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """Groups of interval rows: partial aggregates per (group, interval), added up at each report."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RJoin:
+    """Inner join of report rows per report; compatible where keys may be unbound."""
+
+    keys: tuple[str, ...]
+    shared: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RLeft:
+    """Left join of report rows per report, with the OPTIONAL's condition."""
+
+    keys: tuple[str, ...]
+    shared: tuple[str, ...]
+    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class RGroup:
+    """Groups of report rows."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RDistinct:
+    """Equal report rows once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ROrder:
+    """ORDER BY, OFFSET, LIMIT per report; ties by the terms' text."""
+
+    keys: tuple[tuple[Expression, bool], ...]
+    offset: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What began or ended at each report: IStream, DStream, relation."""
+
+    output: Output
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """The result rows of a query."""
+
+
+Spec = (
+    Match | Scan | Constant | Last | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
+    | Report | Panes | RJoin | RLeft | RGroup | RDistinct | ROrder | Changes | Emit
+)  # fmt: skip
+
+HOME = ("",)  # partitioned by the operator itself: all rows of a query's operator in one place
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One physical operator of one query.
+
+    ``windows``: indexes of the query's windows whose times the rows carry; None for report rows.
+    ``exchange``: per input the variables by whose identities its rows must be partitioned, None where no exchange is needed.
+    ``maybe``: variables that can be unbound. ``raw``: rows of a window that are not yet made a set.
+    ``placed``: the variables by whose identities the rows are partitioned; () at the source, HOME by operator.
+    ``typed``: variables whose values are typed columns, so that their text follows from the value facets.
+    """
+
+    spec: Spec
+    inputs: tuple[Op, ...]
+    variables: tuple[str, ...]
+    windows: tuple[int, ...] | None
+    stage: int
+    exchange: tuple[tuple[str, ...] | None, ...] = ()
+    placed: tuple[str, ...] = ()
+    maybe: frozenset[str] = field(default_factory=frozenset)
+    raw: bool = False
+    weighted: bool = False
+    typed: frozenset[str] = field(default_factory=frozenset)

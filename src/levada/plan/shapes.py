@@ -1,0 +1,245 @@
+"""Shapes: operators by slots. Queries that differ only in constants, windows and streams have equal shapes.
+
+A ``Shape`` is a value: its kind (``Step``), its input shapes with the edges to them, its layout. Each shape becomes one node
+of the topology with a table of members; what differs between members is a ``Member``'s parameters. Slots in steps are
+numbers; in expressions a variable is named by its slot ("0", "1", ...), a constant is ``Param(i)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from levada.algebra.expression import AggregateFunction, Expression
+from levada.algebra.nodes import Output
+from levada.model.term import Term
+from levada.model.time import Window, WindowKind
+from levada.plan.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Slot of each position s, p, o (-1: a constant of the member); ``used`` slots are kept, in order."""
+
+    positions: tuple[int, int, int]
+    kept: tuple[int, ...]
+    static: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The column of each slot, and its type."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Rows of the member's terms, ``width`` wide."""
+
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """A count window over all rows of a stream."""
+
+    bag: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """As ``Match``, over slots 0, 1, 2 = s, p, o."""
+
+    positions: tuple[int, int, int]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Condition over slots and parameters; ``kept`` input slots form the output."""
+
+    condition: Expression
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Appends the value of the expression after the ``kept`` input slots (not at all if nobody reads it)."""
+
+    expression: Expression
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Both inputs come with the output's layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occur:
+    """Sets ``prev``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Passes rows on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Key slots on each side; where each output slot comes from (side, slot); shared slots that may be unbound."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    out: tuple[tuple[int, int], ...]
+    fills: tuple[tuple[int, int], ...]
+    windows: tuple[tuple[int, int], ...]  # per output window: its index left and right, -1 if it is not there
+    raw: tuple[bool, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Rows at their reports. ``rows`` are the schedule's windows that the rows carry."""
+
+    kinds: tuple[WindowKind, ...]
+    rows: tuple[int, ...]
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Function, argument slot (-1: the row itself), DISTINCT."""
+
+    function: AggregateFunction
+    slot: int
+    distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """Groups of interval rows by key slots."""
+
+    kinds: tuple[WindowKind, ...]
+    rows: tuple[int, ...]
+    listed: bool
+    keys: tuple[int, ...]
+    aggregates: tuple[Aggregate, ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RJoin:
+    """As ``Join``, over report rows."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    out: tuple[tuple[int, int], ...]
+    fills: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RLeft:
+    """As ``RJoin`` with unmatched left rows kept; the condition sees left slots, then right slots."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    out: tuple[tuple[int, int], ...]
+    fills: tuple[tuple[int, int], ...]
+    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class RGroup:
+    """Groups of report rows; ``kinds`` as in ``Report`` (an ungrouped aggregate has a row at every report)."""
+
+    kinds: tuple[WindowKind, ...]
+    listed: bool
+    keys: tuple[int, ...]
+    aggregates: tuple[Aggregate, ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RDistinct:
+    """Equal rows of a report once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ROrder:
+    """Sort keys over slots (expression, descending), offset, limit; ties by text."""
+
+    keys: tuple[tuple[Expression, bool], ...]
+    offset: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Differences between reports. ``rows`` is None for report rows; ``certain``: nothing cancels, nothing is kept."""
+
+    output: Output
+    kinds: tuple[WindowKind, ...]
+    rows: tuple[int, ...] | None
+    listed: bool
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Results; the text facets say what is shown."""
+
+    changes: bool
+
+
+Step = (
+    Match | Scan | Constant | Last | Select | Filter | Extend | Union | Occur | Hold | Join
+    | Report | Panes | RJoin | RLeft | RGroup | RDistinct | ROrder | Changes | Emit
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """How an input's rows become a consumer's: slot by slot and window by window (-1: unbound, absent).
+
+    ``exchange``: slots of the consumer's input by whose identities rows are partitioned, () by the member, None local.
+    """
+
+    slots: tuple[int, ...]
+    windows: tuple[int, ...]
+    layout: Layout
+    exchange: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One operator by slots, with its inputs."""
+
+    step: Step
+    stage: int
+    inputs: tuple[tuple[Shape, Edge], ...]
+    layout: Layout
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.step, self.stage, self.inputs, self.layout)))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What one query's operator adds to its shape. Only the fields of its kind are set.
+
+    ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules). ``start``: elements
+    before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where variable).
+    """
+
+    inputs: tuple[int, ...] = ()
+    windows: tuple[Window, ...] = ()
+    streams: tuple[str, ...] = ()
+    start: int = 0
+    constants: tuple[Term | None, ...] = ()
+    rows: tuple[tuple[Term | None, ...], ...] = ()
+    graphs: tuple[str | None, ...] = ()
+    query: str = ""

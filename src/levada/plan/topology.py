@@ -1,0 +1,255 @@
+"""The topology: one shared dataflow for all queries, as nodes (shapes) with members (queries' operators).
+
+A node is one vectorised operator; a member is a row of its parameter tables. Equal operators over equal inputs are one
+member, whichever query asks for them (hash-consing); members are counted and removed with the last query that uses them.
+Numbers of nodes and members never change and are never used again, because state refers to them.
+
+``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need, with arrays instead of
+dictionaries; it is pickled once per version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.algebra.nodes import Form, Output, Query, TriplePattern
+from levada.model.time import Window
+from levada.plan import shapes as s
+from levada.plan.install import Installer
+from levada.plan.layout import Layout
+from levada.plan.lower import StreamFacts, lower
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What emission and sinks must know of a query."""
+
+    name: str
+    form: Form
+    output: Output
+    variables: tuple[str, ...]
+    template: tuple[TriplePattern, ...]
+    streams: tuple[str, ...]
+    node: int
+    member: int
+    start: int
+    empty_reports: bool
+    windows: tuple[Window, ...] = ()
+
+
+@dataclass
+class _Node:
+    """A node of the catalog: its shape, the nodes of its inputs, its members in the order of their numbers."""
+
+    shape: s.Shape
+    inputs: tuple[int, ...]
+    members: dict[s.Member, int] = field(default_factory=dict)
+    rows: list[s.Member] = field(default_factory=list)
+    uses: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class WindowTable:
+    """Windows of members as parameter arrays, shape (windows, members): a row of an array is one window's column."""
+
+    kind: npt.NDArray[np.uint8]
+    range: I64
+    step: I64
+    t0: I64
+    given: npt.NDArray[np.bool_]
+    stream: I32
+    start: I64  # per window and member: elements before it do not count
+
+    @staticmethod
+    def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> WindowTable:
+        """The table of these members."""
+        width = max((len(m.windows) for m in members), default=0)
+        shape = (width, len(members))
+        kind, given = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
+        range_, t0, start = (np.zeros(shape, np.int64) for _ in range(3))
+        step = np.ones(shape, np.int64)
+        stream = np.full(shape, -1, np.int32)
+        for i, m in enumerate(members):
+            for j, (w, name) in enumerate(zip(m.windows, m.streams, strict=False)):
+                kind[j, i], range_[j, i], step[j, i], t0[j, i] = w.kind, w.range, w.step, w.t0
+                given[j, i], stream[j, i], start[j, i] = w.t0_given, streams[name], max(m.start, w.start)
+        return WindowTable(kind, range_, step, t0, given, stream, start)
+
+    def pick(self, rows: Sequence[int]) -> WindowTable:
+        """These windows only, in this order."""
+        at = list(rows)
+        return WindowTable(
+            self.kind[at], self.range[at], self.step[at], self.t0[at], self.given[at], self.stream[at], self.start[at]
+        )
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """The distinct schedules (windows, stream numbers, start) of members, and which one each member has."""
+
+    distinct: tuple[tuple[tuple[Window, ...], tuple[int, ...], int], ...]
+    of_member: I32
+
+    @staticmethod
+    def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> Schedules:
+        """The schedules of these members."""
+        index: dict[tuple[tuple[Window, ...], tuple[int, ...], int], int] = {}
+        keys = [(m.windows, tuple(streams[n] for n in m.streams), m.start) for m in members]
+        of_member = [index.setdefault(key, len(index)) for key in keys]
+        return Schedules(tuple(index), np.array(of_member, np.int32))
+
+
+@dataclass(frozen=True)
+class FanOut:
+    """From a producer's members to a consumer's: consumers of member i are ``members[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: I32
+    members: I32
+    identity: bool
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """An edge as the producer sees it."""
+
+    node: int
+    input: int
+    edge: s.Edge
+    fan: FanOut
+    stage: int
+
+
+@dataclass(frozen=True)
+class PlanNode:
+    """A node as workers see it. ``fresh``: members from this number on are new in this plan version."""
+
+    id: int
+    step: s.Step
+    stage: int
+    layout: Layout
+    inputs: tuple[int, ...]
+    input_layouts: tuple[Layout, ...]
+    consumers: tuple[Consumer, ...]
+    members: tuple[s.Member, ...]
+    alive: npt.NDArray[np.bool_]
+    windows: WindowTable
+    schedules: Schedules
+    fresh: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sealed version of the topology."""
+
+    version: int
+    nodes: Mapping[int, PlanNode]
+    order: tuple[int, ...]  # node numbers, inputs before consumers
+    streams: tuple[str, ...]
+    queries: Mapping[str, QueryPlan]
+    stages: int  # the greatest stage
+
+
+class Topology:
+    """The catalog of nodes and members; the driver's."""
+
+    def __init__(self, streams: Mapping[str, StreamFacts]) -> None:
+        self.facts = dict(streams)
+        self.streams = tuple(self.facts)
+        self.nodes: list[_Node] = []
+        self.index: dict[s.Shape, int] = {}
+        self.queries: dict[str, QueryPlan] = {}
+        self.version = 0
+        self._seen: dict[int, int] = {}
+        self._fresh: dict[int, int] = {}
+
+    def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
+        """Fits a query in: reuses what is there, makes what is not. Takes effect with the next ``seal``."""
+        assert name not in self.queries, "a query's name is free when it is added"
+        lowered = lower(query, self.facts)
+        root = Installer(query, name, start, self._intern).root(lowered.root)
+        node = self.index[root.shape]
+        self._count(node, root.member, 1)
+        self.queries[name] = QueryPlan(
+            name, query.form, query.output, query.variables, query.template,
+            tuple(dict.fromkeys(w.stream for w in query.windows)), node, root.member, start, empty_reports,
+            tuple(w.window for w in query.windows),
+        )  # fmt: skip
+
+    def remove(self, name: str) -> None:
+        """Takes a query out; members that no other query uses die with it."""
+        query = self.queries.pop(name)
+        self._count(query.node, query.member, -1)
+
+    def _intern(self, shape: s.Shape, member: s.Member) -> int:
+        number = self.index.get(shape)
+        if number is None:
+            number = self.index[shape] = len(self.nodes)
+            self.nodes.append(_Node(shape, tuple(self.index[i] for i, _ in shape.inputs)))
+        node = self.nodes[number]
+        at = node.members.get(member)
+        if at is None:
+            at = node.members[member] = len(node.rows)
+            node.rows.append(member)
+            node.uses.append(0)
+        return at
+
+    def _count(self, node: int, member: int, change: int) -> None:
+        """Counts a use; the inputs are used by a member as long as it is used itself."""
+        entry = self.nodes[node]
+        before = entry.uses[member]
+        entry.uses[member] = after = before + change
+        if (before == 0) != (after == 0):
+            for i, m in zip(entry.inputs, entry.rows[member].inputs, strict=True):
+                self._count(i, m, change)
+            if after == 0:
+                del entry.members[entry.rows[member]]
+
+    def seal(self) -> Plan:
+        """The next version of the plan, for workers."""
+        self.version += 1
+        consumers: dict[int, list[Consumer]] = {n: [] for n in range(len(self.nodes))}
+        for number, node in enumerate(self.nodes):
+            for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
+                fan = self._fan(node, i, len(self.nodes[producer].rows))
+                consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
+        nodes = {n: self._sealed(n, tuple(consumers[n])) for n, node in enumerate(self.nodes) if any(node.uses)}
+        order = tuple(sorted(nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
+        stages = max((nodes[n].stage for n in order), default=1)
+        return Plan(self.version, nodes, order, self.streams, dict(self.queries), max(stages, 1))
+
+    def _depth(self, number: int) -> int:
+        if number not in self._seen:
+            self._seen[number] = 1 + max((self._depth(i) for i in self.nodes[number].inputs), default=0)
+        return self._seen[number]
+
+    def _sealed(self, number: int, consumers: tuple[Consumer, ...]) -> PlanNode:
+        node = self.nodes[number]
+        numbers = {n: i for i, n in enumerate(self.streams)}
+        windows = WindowTable.of(node.rows, numbers)
+        alive = np.array([u > 0 for u in node.uses], bool)
+        fresh = self._fresh.get(number, 0)
+        self._fresh[number] = len(node.rows)
+        used = tuple(c for c in consumers if any(self.nodes[c.node].uses))
+        layouts = tuple(e.layout for _, e in node.shape.inputs)
+        return PlanNode(
+            number, node.shape.step, node.shape.stage, node.shape.layout, node.inputs, layouts, used,
+            tuple(node.rows), alive, windows, Schedules.of(node.rows, numbers), fresh,
+        )  # fmt: skip
+
+    def _fan(self, node: _Node, i: int, producers: int) -> FanOut:
+        """CSR from the producer's members to this node's, the living ones only."""
+        living = [m for m in range(len(node.rows)) if node.uses[m] > 0]
+        sources = np.array([node.rows[m].inputs[i] for m in living], np.int64)
+        order = np.argsort(sources, kind="stable")
+        offsets = np.zeros(producers + 1, np.int32)
+        np.cumsum(np.bincount(sources, minlength=producers), out=offsets[1:])
+        members = np.array(living, np.int32)[order]
+        identity = producers == len(living) and bool((members == np.arange(producers)).all())
+        return FanOut(offsets, members, identity and bool((sources[order] == members).all()))

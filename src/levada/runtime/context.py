@@ -1,0 +1,146 @@
+"""What every task of an epoch knows: small, JSON, sent once per job. The plan is a file that workers cache per version."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from levada.config import StreamConfig
+from levada.model.time import MAX, MIN, Times
+from levada.plan.topology import Plan
+
+
+class StreamState(msgspec.Struct):
+    """A stream as an epoch begins, and what the epoch does with it.
+
+    ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that are not read in this epoch
+    and not finished (MAX: none such; MIN: one is known and unread). ``reading``: partitions read now that go on after it,
+    with their largest time so far. ``ended``: after this epoch nothing can come. ``idle``: silent, follows the others.
+    ``unmoved``: every partition is finished, but the stream is not: W stays.
+    """
+
+    watermark: int = MIN
+    floor: int = MAX
+    reading: dict[str, int] = {}
+    lateness: int = 0
+    ended: bool = False
+    idle: bool = False
+
+
+class Context(msgspec.Struct):
+    """One epoch, for tasks."""
+
+    epoch: int
+    root: str
+    plan: str
+    seed: int
+    wall: int
+    partitions: int
+    groups: int
+    streams: list[StreamState]
+    state: dict[str, str]
+    setup: str = ""
+    shared: list[list[int]] = []  # for each stream the streams that it shares a query with
+
+
+class Control(msgspec.Struct):
+    """What an intake task saw: the head of each of its blobs (design, section 3, "Jumbo frames")."""
+
+    stream: int
+    partition: str
+    max_ts: int
+    elements: int = 0
+    triples: int = 0
+    late: int = 0
+    dead: int = 0
+    cut: int = 0
+    passed: int = 0
+    matched: int = 0
+    side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
+
+
+class Done(msgspec.Struct):
+    """What a stage's task made: names that the manifest will hold."""
+
+    stage: int
+    partition: int
+    state: str | None = None
+    files: list[str] = []
+    segment: str | None = None
+    counts: dict[str, list[int]] = {}  # query -> [solutions, least report, greatest report]
+    rows_in: int = 0
+    rows_touched: int = 0
+
+
+def encode(value: msgspec.Struct) -> bytes:
+    """JSON of a struct."""
+    return msgspec.json.encode(value)
+
+
+def decode_context(data: bytes) -> Context:
+    """The context of a job."""
+    return _decode(data)
+
+
+@lru_cache(maxsize=4)
+def _decode(data: bytes) -> Context:
+    return msgspec.json.decode(data, type=Context)
+
+
+@lru_cache(maxsize=4)
+def load_plan(path: str) -> Plan:
+    """A sealed plan from its file; cached per process."""
+    plan = pickle.loads(Path(path).read_bytes())
+    assert isinstance(plan, Plan), "a plan file holds a plan"
+    return plan
+
+
+class Setup(msgspec.Struct):
+    """The streams and static files of an engine: fixed per run, a file beside the plan."""
+
+    streams: list[StreamConfig]
+    static: list[tuple[str, str | None]]
+
+
+@lru_cache(maxsize=4)
+def load_setup(path: str) -> Setup:
+    """An engine's setup from its file."""
+    setup = pickle.loads(Path(path).read_bytes())
+    assert isinstance(setup, Setup), "a setup file holds a setup"
+    return setup
+
+
+def advance(streams: Sequence[StreamState], controls: Sequence[Control], shared: Sequence[Sequence[int]]) -> Times:
+    """W of every stream after the epoch (design, section 1, "Progress"); the same at every target and at the driver."""
+    seen: dict[tuple[int, str], int] = {}
+    for c in controls:
+        key = (c.stream, c.partition)
+        seen[key] = max(seen.get(key, MIN), c.max_ts)
+    new = np.array([_advanced(s, i, seen) for i, s in enumerate(streams)], np.int64)
+    for i, s in enumerate(streams):
+        if s.idle and not s.ended:
+            others = [int(new[j]) for j in shared[i] if not streams[j].idle]
+            if others:
+                new[i] = max(s.watermark, min(others))
+    return new
+
+
+def _advanced(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int:
+    if s.ended:
+        return MAX
+    least = s.floor
+    for partition, before in s.reading.items():
+        least = min(least, max(before, seen.get((i, partition), MIN)))
+    if least >= MAX or least <= MIN:
+        return s.watermark
+    return max(s.watermark, least - s.lateness)
+
+
+def old_watermarks(streams: Sequence[StreamState]) -> Times:
+    """W of every stream before the epoch."""
+    return np.array([s.watermark for s in streams], np.int64)

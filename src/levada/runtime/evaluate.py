@@ -1,0 +1,97 @@
+"""Which operator evaluates which step: the one table between plan and operators."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.intake.identity import identify_one
+from levada.model.frame import Frame, concat
+from levada.operators.changes import changes
+from levada.operators.compute import extend, filter_
+from levada.operators.groups import panes, rgroup
+from levada.operators.join import join
+from levada.operators.last import last, select
+from levada.operators.occur import occur
+from levada.operators.pairing import rjoin, rleft
+from levada.operators.report import report
+from levada.operators.shape_rows import distinct, order
+from levada.plan import shapes as s
+from levada.plan.topology import PlanNode
+
+if TYPE_CHECKING:
+    from levada.runtime.stage import StageRun
+
+
+def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> Frame | None:
+    """The new output rows of a node, from its inputs' new rows and its state."""
+    step = node.step
+    first = frames[0]
+    match step:
+        case s.Report():
+            return report(node, run.state, first, run.calendar(node, step.kinds))
+        case s.Panes():
+            return panes(node, run.state, first, run.calendar(node, step.kinds), run.pool, run.home(node))
+        case s.Changes():
+            return changes(node, run.state, first, run.calendar(node, step.kinds))
+        case s.RGroup():
+            return rgroup(node, first, run.calendar(node, step.kinds), run.pool, run.home(node))
+        case s.Join():
+            return join(node, run.state, frames, run.horizon(node))
+        case s.RJoin():
+            return rjoin(node, frames[0], frames[1])
+        case s.RLeft():
+            return rleft(node, frames[0], frames[1], run.pool)
+        case s.Union():
+            there = [f for f in frames if f is not None]
+            return concat(there) if there else None
+        case _:
+            return None if first is None else _one_input(run, node, first)
+
+
+def _one_input(run: StageRun, node: PlanNode, frame: Frame) -> Frame | None:
+    step = node.step
+    match step:
+        case s.Occur():
+            return occur(node, run.state, frame, run.horizon(node))
+        case s.Last():
+            return last(node, run.state, frame, run.pool)
+        case s.Select():
+            return select(node, frame, _constants(run.plan.version, node, run.context.seed))
+        case s.Filter():
+            return filter_(node, frame, run.pool)
+        case s.Extend():
+            return extend(node, frame, run.pool)
+        case s.RDistinct():
+            return distinct(node, frame)
+        case s.ROrder():
+            return order(node, frame, run.pool)
+        case s.Hold() | s.Emit():
+            return frame
+        case _:
+            raise AssertionError(f"a {type(step).__name__} is evaluated at the intake")
+
+
+_TABLES: dict[tuple[int, int, int], npt.NDArray[np.uint64]] = {}
+
+
+def _constants(version: int, node: PlanNode, seed: int) -> npt.NDArray[np.uint64]:
+    """The identities of a pattern's constants, shape (members, 3, 2)."""
+    key = (version, node.id, seed)
+    if key not in _TABLES:
+        _TABLES.clear()
+        table = np.zeros((len(node.members), 3, 2), np.uint64)
+        for i, member in enumerate(node.members):
+            for position, term in enumerate(member.constants):
+                if term is not None:
+                    table[i, position] = _identity(str(term), seed)
+        _TABLES[key] = table
+    return _TABLES[key]
+
+
+@lru_cache(maxsize=100_000)
+def _identity(text: str, seed: int) -> tuple[int, int]:
+    return identify_one(text, seed)

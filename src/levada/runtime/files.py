@@ -1,0 +1,48 @@
+"""State files: written under names unique to the attempt, read by memory map, cached while a worker lives.
+
+A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at the next start.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from levada.errors import CheckpointError
+from levada.model.frame import Frame, unpack
+
+
+def write(root: str, folder: str, stem: str, data: bytes) -> str:
+    """Writes ``data`` durably as a new file; returns its name relative to ``root``."""
+    name = f"{folder}/{stem}-{secrets.token_hex(4)}"
+    path = os.path.join(root, name)
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {root} cannot be written: {error.strerror}.") from error
+    return name
+
+
+@lru_cache(maxsize=512)
+def opened(root: str, name: str) -> tuple[dict[str, Frame], Any]:
+    """The frames and meta of a packed file, as views of a memory map."""
+    path = Path(root) / name
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint's file {path} cannot be read: {error.strerror}.") from error
+    return unpack(np.frombuffer(data, np.uint8))

@@ -1,0 +1,204 @@
+"""The intake of one task: read, parse, find elements, match, evaluate what needs no exchange, ship.
+
+One task reads a bundle of references (or the static files that new queries ask for) and sends one blob to every target, headed
+by a control record per source partition. Late and malformed input goes to side files that the manifest will name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from levada.config import StreamConfig
+from levada.intake.admission import dead_records, late_records
+from levada.intake.elements import elements_of
+from levada.intake.parse import parse
+from levada.intake.rows import Patterns, constants, matched, once, patterns_of, scanned
+from levada.intake.tuples import tuples_of
+from levada.model.frame import Frame, concat
+from levada.model.time import Times
+from levada.operators.pool import Pool
+from levada.plan import shapes as s
+from levada.plan.topology import Plan, PlanNode
+from levada.runtime import files
+from levada.runtime.compute_local import local
+from levada.runtime.context import Context, Control, load_plan, load_setup
+from levada.runtime.ship import Outbox
+from levada.sources.read import read_bytes, read_tuples
+from levada.sources.reference import Reference
+from levada.sources.static import static_chunks
+
+DAY = 86_400_000
+
+
+class Payload(msgspec.Struct):
+    """What one intake task does: references to read; ``static``: the static data of new members instead."""
+
+    references: list[Reference] = []
+    static: bool = False
+
+
+class IntakeRun:
+    """One task's intake."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.plan: Plan = load_plan(context.plan)
+        self.setup = load_setup(context.setup)
+        self.pool = Pool(context.seed)
+        self.outbox = Outbox(context, self.plan, 0, self.pool)
+        self.controls: list[Control] = []
+        self.times: dict[int, list[Times]] = {}
+        self.side: dict[str, list[dict[str, Any]]] = {}
+
+    def run(self, payload: Payload) -> list[tuple[int, bytes]]:
+        """The blobs of this task, one per target."""
+        if payload.static:
+            self._static()
+        for reference in payload.references:
+            self._reference(reference)
+        self._write_side()
+        return self.outbox.blobs(self.controls, [], 0, self.times)
+
+    def _reference(self, reference: Reference) -> None:
+        config = next(c for c in self.setup.streams if c.name == reference.stream)
+        stream = self.plan.streams.index(reference.stream)
+        w = self.context.streams[stream].watermark
+        bounds = {"late_below": w, "future_above": self.context.wall + DAY}
+        if config.tuples:
+            control = self._tuples(config, reference, stream, bounds)
+        else:
+            control = self._triples(config, reference, stream, bounds)
+        self.controls.append(control)
+
+    def _triples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
+        triples = parse(
+            read_bytes(reference), quads=config.quads, timed=config.time == "column", seed=self.context.seed,
+            document=reference.document, unit_ms=config.unit_ms,
+        )  # fmt: skip
+        found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
+        self._see(stream, found.times)
+        self._aside(reference, found.dead, found.late, bounds["late_below"])
+        patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
+        rows = 0
+        if patterns is not None:
+            keep = None if found.keep.all() else found.keep
+            rows = self._deliver(matched(patterns, triples, found.ts, keep, self.pool))
+        return Control(
+            stream, reference.partition, found.max_ts, found.elements, found.triples, len(found.late), len(found.dead),
+            found.cut, found.passed, rows,
+        )  # fmt: skip
+
+    def _tuples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
+        found = tuples_of(read_tuples(reference, config), config, reference, **bounds)
+        self._see(stream, found.times)
+        self._aside(reference, found.dead, found.late, bounds["late_below"])
+        rows = 0
+        if found.n:
+            rows = self._deliver(self._scans(stream, found))
+        return Control(
+            stream, reference.partition, found.max_ts, found.n, found.n, len(found.late), len(found.dead), found.cut,
+            found.passed, rows,
+        )  # fmt: skip
+
+    def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
+        name = self.plan.streams[stream]
+        for node in self._first_nodes(s.Scan):
+            for m, member in enumerate(node.members):
+                if node.alive[m] and member.streams == (name,):
+                    yield node, scanned(node, m, found, self.pool)
+
+    def _first_nodes(self, kind: type) -> list[PlanNode]:
+        return [n for n in map(self.plan.nodes.__getitem__, self.plan.order) if isinstance(n.step, kind)]
+
+    def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
+        """Rows of first nodes through the nodes of the intake, into the boxes; returns how many there were."""
+        n = 0
+        for node, frame in rows:
+            n += frame.n
+            local(self.plan, self.pool, self.outbox, node, frame)
+        return n
+
+    def _static(self) -> None:
+        """The matches of static patterns and the rows of VALUES for members that are new in this plan."""
+        for node in self._first_nodes(s.Constant):
+            frame = constants(node, self.pool)
+            if frame is not None:
+                local(self.plan, self.pool, self.outbox, node, frame)
+        found: dict[int, list[Frame]] = {}
+        for graphs, patterns in _static_patterns(self.plan, self.context.seed):
+            for triples in static_chunks(self.setup.static, graphs, self.context.seed):
+                ts = np.zeros(triples.n, np.int64)
+                for node, frame in matched(patterns, triples, ts, None, self.pool):
+                    found.setdefault(node.id, []).append(frame)
+        for number, frames in found.items():
+            node = self.plan.nodes[number]
+            local(self.plan, self.pool, self.outbox, node, once(concat(frames), len(node.layout.slots)))
+
+    def _see(self, stream: int, times: Times) -> None:
+        """The distinct times of elements, where some query's reports follow from them."""
+        if stream in _listed_streams(self.context.plan):
+            self.times.setdefault(stream, []).append(times)
+
+    def _aside(self, reference: Reference, dead: Any, late: Any, watermark: int) -> None:
+        if dead:
+            self.side.setdefault("dead-letter", []).extend(dead_records(reference, dead))
+        if len(late):
+            self.side.setdefault("late", []).extend(late_records(reference, late, watermark))
+
+    def _write_side(self) -> None:
+        if not self.side or not self.controls:
+            return
+        names = []
+        for kind, records in self.side.items():
+            lines = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records)
+            names.append(
+                (
+                    kind,
+                    files.write(self.context.root, "side", f"{self.context.epoch}-{kind}", lines.encode()),
+                    len(records),
+                )
+            )
+        self.controls[0].side = names
+
+
+@lru_cache(maxsize=64)
+def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
+    """The table of all living patterns over a stream; cached per plan version."""
+    sealed = load_plan(plan)
+    name = sealed.streams[stream]
+    nodes = [sealed.nodes[n] for n in sealed.order if isinstance(sealed.nodes[n].step, s.Match)]
+    chosen = [np.array([m.streams == (name,) for m in n.members], bool) & n.alive for n in nodes]
+    return patterns_of(nodes, chosen, seed)
+
+
+def _static_patterns(plan: Plan, seed: int) -> Iterator[tuple[tuple[str | None, ...], Patterns]]:
+    """The patterns over static graphs that are new in this plan, by the graphs that they read."""
+    nodes = [plan.nodes[n] for n in plan.order if isinstance(plan.nodes[n].step, s.Match)]
+    fresh = [(np.arange(len(n.members)) >= n.fresh) & n.alive for n in nodes]
+    choices = {
+        m.graphs
+        for n, f in zip(nodes, fresh, strict=True)
+        for m, new in zip(n.members, f, strict=True)
+        if new and m.graphs
+    }
+    for graphs in sorted(choices, key=str):
+        chosen = [
+            np.array([m.graphs == graphs for m in n.members], bool) & f for n, f in zip(nodes, fresh, strict=True)
+        ]
+        patterns = patterns_of(nodes, chosen, seed)
+        if patterns is not None:
+            yield graphs, patterns
+
+
+@lru_cache(maxsize=8)
+def _listed_streams(plan: str) -> frozenset[int]:
+    """Streams whose elements' times decide some query's reports."""
+    sealed = load_plan(plan)
+    listed = [n for n in sealed.nodes.values() if getattr(n.step, "listed", False)]
+    return frozenset(i for n in listed for _, streams, _ in n.schedules.distinct for i in streams)

@@ -1,0 +1,101 @@
+"""Intentions and manifests: what an epoch will do, and that it is done (design, section 4, "Commit").
+
+An intention is JSON that Spark writes ahead; with it an epoch can be repeated to the letter. A manifest is a file that is created only
+if it is absent: it is the commit, and it fences off a second engine. Everything that it names is durable before.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from levada.errors import CheckpointError
+from levada.model.time import MIN
+from levada.runtime.context import StreamState
+from levada.sources.reference import Reference
+
+
+class Intention(msgspec.Struct):
+    """What epoch N will do."""
+
+    epoch: int
+    plan: int
+    wall: int
+    references: list[Reference] = []
+    positions: dict[str, dict[str, Any]] = {}
+    streams: list[StreamState] = []
+    finished: dict[str, list[str]] = {}
+    static: bool = False
+    ended: bool = False
+
+
+class StreamRecord(msgspec.Struct):
+    """A stream after an epoch: W, its largest event time, that of each partition, and counts since the beginning."""
+
+    watermark: int = MIN
+    max_ts: int = MIN
+    partitions: dict[str, int] = {}
+    finished: list[str] = []
+    ended: bool = False
+    ahead: int = 0
+    elements: int = 0
+    triples: int = 0
+    late: int = 0
+    dead: int = 0
+    cut: int = 0
+
+
+class Manifest(msgspec.Struct):
+    """Epoch N is done: what is there now."""
+
+    epoch: int
+    plan: int
+    positions: dict[str, dict[str, Any]] = {}
+    streams: dict[str, StreamRecord] = {}
+    state: dict[str, str] = {}
+    files: list[str] = []
+    segments: list[str] = []
+    side: list[tuple[str, str, int]] = []
+    counts: dict[str, list[int]] = {}
+    totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since the beginning
+    ended: bool = False
+    rows_in: int = 0
+
+
+def write_once(path: Path, data: bytes) -> bool:
+    """Creates a file with this content, durably and only if it is absent; False if it is there already."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync(path.parent)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}.") from error
+    return True
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """A manifest from its file."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CheckpointError(f"The checkpoint's manifest {path} cannot be read.", hint=str(error)) from error

@@ -1,0 +1,109 @@
+"""Pending rows: what is read but not yet below its stream's watermark (design, section 1, "Progress").
+
+An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait as pieces cut by time, so that a
+stream that runs far ahead is not rewritten every epoch: only the pieces that the watermark reaches are opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from levada.model.frame import Frame, concat
+from levada.model.time import MAX, MIN, Times
+from levada.plan import shapes as s
+from levada.plan.topology import PlanNode
+from levada.windows.pieces import Piece
+
+if TYPE_CHECKING:
+    from levada.runtime.stage import StageRun
+
+PIECE_ROWS = 65_536
+
+
+def release(run: StageRun) -> None:
+    """Replaces the new rows of every input that comes from the intake by those that are up now; the rest waits."""
+    fresh = {f"{node}.{at}" for node, at in run.inputs}
+    waiting = {key.removeprefix("pending.") for key in run.state.keys("pending.")}
+    for name in sorted(fresh | waiting):
+        node_id, at = (int(part) for part in name.split("."))
+        node = run.plan.nodes.get(node_id)
+        if node is None:
+            run.state.replace(f"pending.{name}", [])
+            continue
+        if not node.input_layouts[at].windows or node.input_layouts[at].report:
+            continue
+        frames = run.inputs.pop((node_id, at), [])
+        up = _release_input(run, node, at, frames, f"pending.{name}")
+        if up is not None and up.n:
+            run.inputs[(node_id, at)] = [up]
+
+
+def _release_input(run: StageRun, node: PlanNode, at: int, frames: list[Frame], key: str) -> Frame | None:
+    streams = _stream_of(node, at)
+    w = np.where(streams >= 0, run.progress.new[np.maximum(streams, 0)], MAX)
+    start = _start_of(node, at)
+    up: list[Frame] = []
+    kept: list[Piece] = []
+    rest: list[Frame] = []
+    greatest = int(w.max(initial=MIN))
+    for piece in run.state.pieces(key):
+        if piece.low >= greatest:
+            kept.append(piece)
+        else:
+            _split(run.state.frame(piece), w, start, up, rest)
+    for frame in frames:
+        _split(frame, w, start, up, rest)
+    left = [f for f in rest if f.n]
+    if left:
+        kept += _pieces(run, concat(left))
+    run.state.replace(key, kept)
+    found = [f for f in up if f.n]
+    return _in_order(concat(found)) if found else None
+
+
+def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:
+    """Rows that are up, and rows that wait; rows before their query's start count nowhere."""
+    op, ts = frame["op"], frame["lo0"]
+    counts = ts >= start[op]
+    now = ts < w[op]
+    up.append(frame.where(now & counts) if frame.n else frame)
+    rest.append(frame.where(~now & counts) if frame.n else frame)
+
+
+def _in_order(frame: Frame) -> Frame:
+    ts = frame["lo0"]
+    return frame if (ts[1:] >= ts[:-1]).all() else frame.take(np.argsort(ts, kind="stable"))
+
+
+def _pieces(run: StageRun, rows: Frame) -> list[Piece]:
+    """Waiting rows as pieces of bounded size in order of time."""
+    rows = _in_order(rows)
+    out = []
+    for first in range(0, rows.n, PIECE_ROWS):
+        part = rows.slice(first, first + PIECE_ROWS)
+        out.append(run.state.put({"": part}, part.n, (MAX, int(part["lo0"][0]), int(part["lo0"][-1]))))
+    return out
+
+
+def _stream_of(node: PlanNode, at: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
+    return node.windows.stream[_window_of(node, at)]
+
+
+def _start_of(node: PlanNode, at: int) -> Times:
+    start: Times = node.windows.start[_window_of(node, at)]
+    return start
+
+
+def _window_of(node: PlanNode, at: int) -> int:
+    """The place, in the node's window table, of the one window of this input."""
+    step = node.step
+    match step:
+        case s.Join():
+            return [pair[at] for pair in step.windows].index(0)
+        case s.Report() | s.Panes() | s.Changes():
+            assert step.rows is not None, "rows with event times"
+            return step.rows[0]
+        case _:
+            return 0

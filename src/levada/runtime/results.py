@@ -1,0 +1,60 @@
+"""The results of a task: one segment file for all queries, rows by query and report with the texts that they show.
+
+A segment holds one frame per Emit node (columns of its layout, ``op`` telling the query) and one term table. It is written under
+a name unique to the attempt; the manifest names those that count, and publication reads them (``emission``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.kernels.groups import group
+from levada.model.frame import Frame, concat, pack
+from levada.model.terms import Terms
+from levada.operators.pool import Pool
+from levada.plan.topology import Plan, PlanNode
+from levada.runtime import files
+from levada.runtime.context import Context
+from levada.runtime.ship import text_identities
+
+
+class Results:
+    """Collects what Emit nodes put out."""
+
+    def __init__(self, plan: Plan, pool: Pool) -> None:
+        self.plan = plan
+        self.pool = pool
+        self.frames: dict[int, list[Frame]] = {}
+
+    def add(self, node: PlanNode, frame: Frame) -> None:
+        """Result rows of an Emit node."""
+        self.frames.setdefault(node.id, []).append(frame)
+
+    def write(self, context: Context, stage: int, partition: int) -> tuple[str | None, dict[str, list[int]]]:
+        """The segment's name (None: no rows) and per query [solutions, least report, greatest report]."""
+        if not self.frames:
+            return None, {}
+        frames = {node: concat(parts) for node, parts in self.frames.items()}
+        counts: dict[str, list[int]] = {}
+        for node, frame in frames.items():
+            counts.update(_counts(self.plan.nodes[node], frame))
+        named = {f"r.{node}": frame for node, frame in frames.items()}
+        data = pack({**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version})
+        return files.write(context.root, "results", f"{context.epoch}-{stage}-{partition}", data), counts
+
+    def _terms(self, frames: dict[int, Frame]) -> Terms:
+        pairs = [p for node, f in frames.items() for p in text_identities(f, self.plan.nodes[node].layout)]
+        if not pairs:
+            return Terms.empty()
+        return self.pool.pick(np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs]))
+
+
+def _counts(node: PlanNode, frame: Frame) -> dict[str, list[int]]:
+    codes, first = group(frame["op"].astype(np.uint64), np.zeros(frame.n, np.uint64))
+    n = np.bincount(codes, minlength=len(first))
+    least = np.full(len(first), 2**62, np.int64)
+    most = np.full(len(first), -(2**62), np.int64)
+    np.minimum.at(least, codes, frame["r"])
+    np.maximum.at(most, codes, frame["r"])
+    queries = [node.members[int(op)].query for op in frame["op"][first]]
+    return {q: [int(c), int(a), int(b)] for q, c, a, b in zip(queries, n, least, most, strict=True)}

@@ -1,0 +1,144 @@
+"""What leaves a task: rows along the edges, to nodes of this stage or as jumbo blobs, one per (task, target).
+
+A blob holds the rows for all nodes of the next stages at one target, the texts that these rows need, and the control records of
+the epoch; every target gets one, also without rows. Static rows and rows of windows travel alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed_route import partition_of, scatter_order
+from levada.model.frame import Frame, concat, pack
+from levada.model.term import Kind
+from levada.model.terms import Terms
+from levada.model.time import Times
+from levada.operators.compute import is_threshold, thresholds
+from levada.operators.pool import Pool
+from levada.operators.rows import along, placing
+from levada.plan import shapes as s
+from levada.plan.layout import Facet, Layout
+from levada.plan.topology import Consumer, Plan, PlanNode
+from levada.runtime.context import Context, Control, Done
+
+MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
+
+
+class Outbox:
+    """The rows that a task sends to later stages, by target."""
+
+    def __init__(self, context: Context, plan: Plan, stage: int, pool: Pool) -> None:
+        self.context = context
+        self.plan = plan
+        self.stage = stage
+        self.pool = pool
+        self.frames: list[dict[str, list[Frame]]] = [{} for _ in range(context.partitions)]
+        self.table = (np.arange(context.groups) % context.partitions).astype(np.int32)
+
+    def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
+        """The rows for consumers in this stage; the others are put into the boxes."""
+        for consumer in node.consumers:
+            for at, frame in self._rows(node, out, consumer):
+                if not frame.n:
+                    continue
+                if at.stage == self.stage:
+                    yield at, frame
+                else:
+                    self._put(at, frame)
+
+    def _rows(self, node: PlanNode, out: Frame, consumer: Consumer) -> Iterator[tuple[Consumer, Frame]]:
+        """One producer's rows for one consumer; a large fan-out of thresholds skips the filter's input."""
+        target = self.plan.nodes[consumer.node]
+        if self._sorted(consumer, target) and consumer.stage == self.stage:
+            passed = self._thresholds(node, out, consumer, target)
+            if passed is not None:
+                for after in target.consumers:
+                    yield from self._rows(target, passed, after)
+                return
+        yield consumer, along(out, consumer, node.layout)
+
+    def _sorted(self, consumer: Consumer, target: PlanNode) -> bool:
+        if not isinstance(target.step, s.Filter) or not is_threshold(target.step.condition):
+            return False
+        producers = len(consumer.fan.offsets) - 1
+        return len(consumer.fan.members) >= MANY * max(producers, 1)
+
+    def _thresholds(self, node: PlanNode, out: Frame, consumer: Consumer, target: PlanNode) -> Frame | None:
+        """Per producer's member: its rows once against all its consumers' constants."""
+        fan = consumer.fan
+        parts = []
+        for op in np.unique(out["op"]):
+            members = fan.members[fan.offsets[op] : fan.offsets[op + 1]]
+            once = consumer.fan.__class__(np.array([0, 1], np.int32), np.zeros(1, np.int32), True)
+            single = Consumer(consumer.node, consumer.input, consumer.edge, once, consumer.stage)
+            rows = along(out.where(out["op"] == op), single, node.layout)
+            passed = thresholds(target, rows, members, self.pool)
+            if passed is None:
+                return None
+            parts.append(passed)
+        return concat(parts)
+
+    def _put(self, consumer: Consumer, frame: Frame) -> None:
+        """Cuts rows by their target."""
+        slots = consumer.edge.exchange
+        assert slots is not None, "an edge between stages says how its rows are partitioned"
+        name = f"n.{consumer.node}.{consumer.input}"
+        if self.context.partitions == 1:
+            self.frames[0].setdefault(name, []).append(frame)
+            return
+        target = partition_of(np.ascontiguousarray(placing(frame, slots, consumer.node)), self.table)
+        order, offsets = scatter_order(target, self.context.partitions)
+        for t in range(self.context.partitions):
+            rows = order[offsets[t] : offsets[t + 1]]
+            if len(rows):
+                self.frames[t].setdefault(name, []).append(frame.take(rows))
+
+    def blobs(
+        self, controls: Sequence[Control], done: Sequence[Done], source: int, times: Mapping[int, Sequence[Times]]
+    ) -> list[tuple[int, bytes]]:  # fmt: skip
+        """One blob per target. Outcomes of earlier stages go to one target only, controls once from source 0."""
+        seen = {f"times.{i}": Frame({"ts": _distinct(parts)}) for i, parts in times.items()} if source == 0 else {}
+        out = []
+        for target in range(self.context.partitions):
+            meta = {
+                "controls": msgspec.to_builtins(list(controls)) if source == 0 else [],
+                "done": msgspec.to_builtins(list(done)) if target == 0 else [],
+            }
+            frames = {name: concat(parts) for name, parts in self.frames[target].items()}
+            terms = self._terms(frames)
+            out.append((target, pack({**frames, **terms.frames("terms"), **seen}, meta)))
+        return out
+
+    def _terms(self, frames: Mapping[str, Frame]) -> Terms:
+        """The texts that the rows of a blob need: of text slots, and of values that only their text says exactly."""
+        xs, ys = [], []
+        for name, frame in frames.items():
+            _, node, at = name.split(".")
+            layout = self.plan.nodes[int(node)].input_layouts[int(at)]
+            for x, y in text_identities(frame, layout):
+                xs.append(x)
+                ys.append(y)
+        if not xs:
+            return Terms.empty()
+        return self.pool.pick(np.concatenate(xs), np.concatenate(ys))
+
+
+def text_identities(
+    frame: Frame, layout: Layout
+) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]]:  # fmt: skip
+    """The identities in a frame whose texts must travel with it."""
+    for i, facets in enumerate(layout.slots):
+        if Facet.TEXT in facets:
+            yield frame[f"x{i}"], frame[f"y{i}"]
+        elif Facet.NUM in facets and f"x{i}" in frame:
+            hard = (frame[f"k{i}"] == Kind.HARD_NUMBER) | (frame[f"k{i}"] == Kind.HARD_TIME)
+            if hard.any():
+                yield frame[f"x{i}"][hard], frame[f"y{i}"][hard]
+
+
+def _distinct(parts: Sequence[Times]) -> Times:
+    return np.unique(np.concatenate(list(parts)))

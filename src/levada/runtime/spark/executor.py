@@ -1,0 +1,139 @@
+"""One epoch's job as one Spark job on RDDs of bytes (design, section 3, "Spark drives").
+
+    payloads (one split each) -> intake -> shuffle by target -> stage 1 -> shuffle -> ... -> last stage -> outcomes
+
+Spark moves blobs and nothing else. Without payloads the job starts at stage 1, so timers still run on every partition; a
+fused job is one task. The order of blobs and outcomes is that of ``LocalExecutor``.
+
+The RDDs are built on Spark's JVM classes, as pyspark's own ``RDD`` does, because the small jobs of quiet epochs are all
+overhead. Measured against ``RDD.partitionBy`` and ``collect`` (2 cores, 2 partitions, empty blobs; JVM CPU-ms a job):
+
+- the shuffle's key and value are declared as objects, so that Spark keeps its Java serializer: for bytes it would choose Kryo,
+  which is built anew in every task (56 -> 40);
+- ``collectAsync`` in place of ``collect``: Spark's closure cleaner then reads one small class and not its two largest ones
+  (40 -> 30);
+- references to JVM classes and methods are looked up once, not for every job.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import shutil
+from dataclasses import replace
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.util import _load_from_socket
+
+from levada.errors import EngineError
+from levada.runtime.local import Job
+from levada.runtime.spark import work
+from levada.runtime.spark.carrier import THRESHOLD, Carrier
+
+JavaObject = Any  # what py4j gives; pyspark has no types for it
+
+
+class SparkExecutor:
+    """Runs jobs on Spark. ``threshold``: from how many bytes on a blob goes by reference, where executors share this host."""
+
+    def __init__(self, session: SparkSession, *, threshold: int = THRESHOLD) -> None:
+        self._context = session.sparkContext
+        self._threshold = threshold
+        self._serials = itertools.count()
+        local = shares_host(self._context.master)
+        self._scratch = os.path.join(self._context._temp_dir, "levada-xfer") if local else None  # Spark deletes it
+        jvm = self._context._jvm
+        self._python_rdd = jvm.PythonRDD
+        self._read_file, self._values = self._python_rdd.readRDDFromFile, self._python_rdd.valueOfPair
+        self._serve = self._python_rdd.serveIterator
+        self._function = jvm.SimplePythonFunction
+        self._pairs, self._partitioner = jvm.PairwiseRDD, jvm.PythonPartitioner
+        self._java_pairs = jvm.org.apache.spark.api.java.JavaPairRDD.fromRDD
+        self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
+        self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
+
+    def run(self, job: Job) -> list[bytes]:
+        """The outcomes, by partition and place; what a function raised in a task is raised here."""
+        if job.fused:
+            return self._collect(self._map(self._source(job.payloads, 1), work.FusedTask(replace(job, payloads=[]))))
+        folder = None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
+        try:
+            return self._collect(self._staged(job, Carrier(folder, self._threshold)))
+        finally:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _staged(self, job: Job, carrier: Carrier) -> JavaObject:
+        """The RDD of outcomes of a job, stage after stage."""
+        intake, stage = job.functions
+        if job.payloads:
+            rdd = self._source(job.payloads, len(job.payloads))
+            rdd = self._exchange(rdd, work.IntakeTask(job.context, intake, carrier), job.partitions)
+        else:
+            rdd = self._source([], job.partitions)
+        for number in range(1, job.stages):
+            rdd = self._exchange(rdd, work.StageTask(job.context, stage, carrier, number), job.partitions)
+        return self._map(rdd, work.LastStageTask(job.context, stage, job.stages))
+
+    def _source(self, records: list[bytes], splits: int) -> JavaObject:
+        """An RDD of these records, spread evenly over splits."""
+        context = self._context
+        return context._serialize_to_jvm(
+            records,
+            work.PLAIN,
+            lambda path: self._read_file(context._jsc, path, splits),
+            lambda: context._jvm.PythonParallelizeServer(context._jsc.sc(), splits),
+        ).rdd()
+
+    def _map(self, rdd: JavaObject, task: object, writer: object = work.PLAIN) -> JavaObject:
+        """The RDD that a task makes of each split of bytes."""
+        context = self._context
+        command = pickle.dumps((task, None, work.PLAIN, writer), pickle.HIGHEST_PROTOCOL)
+        function = self._function(
+            bytearray(command),
+            context.environment,
+            context._python_includes,
+            context.pythonExec,
+            context.pythonVer,
+            [],
+            context._javaAccumulator,
+        )
+        return self._python_rdd(rdd, function, False, False)
+
+    def _exchange(self, rdd: JavaObject, task: object, partitions: int) -> JavaObject:
+        """What a task sends, as an RDD of the blobs of each target partition."""
+        sent = self._java_pairs(self._pairs(self._map(rdd, task, work.ADDRESSED)), self._object_tag, self._object_tag)
+        return self._values(sent.partitionBy(self._partitioner(partitions, 0))).rdd()
+
+    def _collect(self, rdd: JavaObject) -> list[bytes]:
+        """Run the job and fetch its outcomes."""
+        try:
+            outcomes = rdd.asJavaRDD().collectAsync().get()
+            served = self._serve(self._as_scala(outcomes.iterator()), "levada outcomes")
+            with _load_from_socket(served, work.PLAIN) as stream:
+                return list(stream)
+        except (Py4JError, PySparkException) as error:
+            raise task_error(error) from error
+
+
+def shares_host(master: str) -> bool:
+    """Whether all executors of this master run on this host.
+
+    >>> shares_host("local[*]"), shares_host("local-cluster[2,1,512]"), shares_host("spark://host:7077")
+    (True, False, False)
+    """
+    return master == "local" or master.startswith("local[")
+
+
+def task_error(error: Exception) -> Exception:
+    """What a task raised, or an ``EngineError`` with the first line of what Spark says."""
+    text = str(error)
+    carried = work.raised(text)
+    if carried is not None:
+        return carried
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("An error occurred")]
+    return EngineError(f"Spark could not run the epoch: {lines[0] if lines else type(error).__name__}")

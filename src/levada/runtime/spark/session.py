@@ -1,0 +1,237 @@
+"""Starting Spark for Levada: quietly, with the settings that its path needs, in a process group of its own.
+
+What is set and why (measured on 2 cores; design, section 3, "Spark facts to build on"):
+
+- Python: sockets in the file system (loopback TCP costs 40 ms a stage), our daemon, workers used again, one thread each for
+  Polars, BLAS, Arrow and numba (Spark's cores are the parallelism);
+- JVM: the serial collector and the first compiler only, since it just moves blobs; Spark's own jar first on the class path,
+  because each job's closures are looked up along it;
+- scheduling: no waiting for locality; shuffle files uncompressed and without checksums (blobs take care of themselves);
+- Structured Streaming: checkpoint files through the file system's own rename (no forked processes), a short history.
+
+The JVM starts in a session of its own, so that Ctrl-C reaches this process only; it ends when this process does, since Spark
+watches the pipe to it. Its output, with that of the Python workers, goes to ``spark.log`` in the scratch folder. The
+environment of this process is left as it was, and so is its handler of SIGINT, which pyspark replaces.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from levada.errors import JavaError
+from levada.runtime.java import find_java
+from levada.runtime.spark.executor import shares_host
+
+DAEMON = "levada.runtime.spark.daemon"
+FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+ONE_THREAD = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+EXECUTION = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": DAEMON,
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.shuffle.checksum.enabled": "false",
+    "spark.shuffle.reduceLocality.enabled": "false",
+    "spark.broadcast.compress": "false",
+    "spark.locality.wait": "0",
+}
+"""What an epoch's job needs to be fast; a session of the user's should have the same."""
+
+QUIET = {
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "40",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "1",
+}
+
+STREAMING = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "3",
+    "spark.sql.streaming.numRecentProgressUpdates": "1",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
+"""Settings of the streaming query; they can be set on a running session."""
+
+
+def start_session(
+    master: str = "local[*]",
+    *,
+    config: Mapping[str, str] | None = None,
+    scratch: Path,
+    environ: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A Spark session for Levada; ``config`` is added to our settings and wins.
+
+    ``scratch`` is a local folder for Spark's files and its log. If this process has a session already, that is used as it is,
+    with a warning for each setting that it lacks. Errors: ``JavaError`` if there is no Java or its JVM does not start.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        for sentence in missing_settings(running):
+            warnings.warn(sentence, stacklevel=2)
+        return running
+    scratch.mkdir(parents=True, exist_ok=True)
+    settings = session_settings(master, config or {}, scratch)
+    environment = session_environment(master, os.environ if environ is None else environ)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints the traceback of every failing callback
+    with _environment(environment), _sigint_kept():
+        _launch(settings, scratch / "spark.log")
+        builder = SparkSession.builder
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop Spark and its JVM; a later ``start_session`` starts a new one."""
+    gateway = session.sparkContext._gateway
+    session.stop()
+    process: subprocess.Popen[bytes] | None = gateway.proc
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    if process is not None and process.stdin is not None:
+        process.stdin.close()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> dict[str, str]:
+    """All settings of a session, the user's on top; JVM options are joined.
+
+    >>> session_settings("local[2]", {"spark.ui.enabled": "true"}, Path("/tmp/s"))["spark.ui.enabled"]
+    'true'
+    """
+    settings = EXECUTION | QUIET | STREAMING | {"spark.app.name": "levada", "spark.master": master}
+    settings["spark.sql.streaming.checkpointFileManagerClass"] = FILE_MANAGER
+    settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
+    settings["spark.local.dir"] = str(scratch / "spark")
+    settings["spark.driver.extraJavaOptions"] = settings["spark.executor.extraJavaOptions"] = JVM_OPTIONS
+    core = next((Path(_spark_home()) / "jars").glob("spark-core_*.jar"), None)
+    if core is not None:
+        settings["spark.driver.extraClassPath"] = str(core)
+    for name, value in _worker_environment(os.environ).items():
+        settings[f"spark.executorEnv.{name}"] = value
+    if shares_host(master):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    for name, value in config.items():
+        joined = name.endswith(".extraJavaOptions")
+        settings[name] = f"{settings.get(name, '')} {value}".strip() if joined else value
+    return settings
+
+
+def session_environment(master: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that Spark's launcher and JVM need beside what is there."""
+    wanted = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, **_worker_environment(environ)}
+    wanted["JAVA_HOME"] = str(find_java(environ).path)
+    if shares_host(master):
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return wanted
+
+
+def missing_settings(session: SparkSession) -> list[str]:
+    """A sentence for each setting that a session of the user's lacks and that matters.
+
+    The session is used as it is: results are the same, epochs are slower.
+    """
+    conf = session.sparkContext.getConf()
+    return [
+        f"The Spark session has {name}={conf.get(name, '(unset)')}; Levada's epochs are faster with {name}={value}."
+        for name, value in EXECUTION.items()
+        if conf.get(name, "true" if name == "spark.python.worker.reuse" else "(unset)") != value
+    ]
+
+
+def _worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What Python workers must see: one thread each, and the kernels' cache that this process uses, if one is named."""
+    shared = {name: environ[name] for name in ("NUMBA_CACHE_DIR", "LEVADA_CACHE") if environ.get(name)}
+    return ONE_THREAD | shared
+
+
+def _spark_home() -> str:
+    from pyspark.find_spark_home import _find_spark_home
+
+    return str(_find_spark_home())
+
+
+class _Settings:
+    """The part of ``SparkConf`` that the launcher reads; a real one needs a JVM."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+
+    def getAll(self) -> list[tuple[str, str]]:  # noqa: N802 (pyspark's name)
+        return list(self._settings.items())
+
+
+def _launch(settings: Mapping[str, str], log: Path) -> None:
+    """Start the JVM in a session of its own, with its output in ``log``, unless this process has one."""
+    if SparkContext._gateway is not None:
+        return
+    with open(log, "ab") as output:
+        try:
+            options = {"start_new_session": True, "stdout": output, "stderr": subprocess.STDOUT}
+            gateway = launch_gateway(_Settings(settings), options)
+        except (PySparkRuntimeError, OSError) as error:
+            raise JavaError(f"Spark's JVM did not start: {_last_line(log) or error}.", hint=f"See {log}.") from error
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1].rstrip(".") if lines else ""
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a block; what starts in it inherits them."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _sigint_kept() -> Iterator[None]:
+    """Undo pyspark's handler of SIGINT, which would cancel the epoch in flight."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def remove_scratch(scratch: Path) -> None:
+    """Delete a scratch folder after ``stop_session``; what is in use or gone already is left."""
+    shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,160 @@
+"""What a Spark task does around the functions of a job. Runs in the Python workers.
+
+A task is an object that Spark calls with (split, records) and whose results it writes with the given serializer. The objects
+are pickled by class and fields: a few dozen bytes and the job's context, once a stage. Each drains its records before it works
+(a task that does not costs Spark its worker), and turns what a function raises into ``TaskFailure``, whose text carries the
+exception itself through Spark's own errors back to the driver (``raised``).
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import pickle
+import re
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+from pyspark import TaskContext
+from pyspark.serializers import FramedSerializer, NoOpSerializer, write_int, write_long
+
+from levada.runtime.local import Blob, Job, LocalExecutor, outcome, resolve
+from levada.runtime.spark.carrier import Carrier, Sender, receive
+
+Parts = tuple[int, tuple[Blob, bytes]]
+
+
+class Addressed(FramedSerializer):  # type: ignore[misc]
+    """Writes (target, (body, tail)) as the two framed records of a pair that ``PairwiseRDD`` reads: key and value."""
+
+    def dump_stream(self, iterator: Iterator[Parts], stream: BinaryIO) -> None:
+        """Write all pairs; bodies are not copied."""
+        for target, (body, tail) in iterator:
+            write_int(8, stream)
+            write_long(target, stream)
+            write_int(memoryview(body).nbytes + len(tail), stream)
+            stream.write(body)
+            stream.write(tail)
+
+
+PLAIN = NoOpSerializer()
+ADDRESSED = Addressed()
+
+
+class TaskFailure(Exception):  # noqa: N818 (its text is what matters; nobody catches it by name)
+    """Carries another exception through Spark in its text."""
+
+
+def _carrying_failures(run: Callable[[Any, int, Iterable[bytes]], Iterable[Any]]) -> Callable[..., Iterator[Any]]:
+    """A task's call whose exceptions leave it as ``TaskFailure``."""
+
+    @functools.wraps(run)
+    def call(task: Any, split: int, records: Iterable[bytes]) -> Iterator[Any]:
+        try:
+            yield from run(task, split, records)
+        except Exception as error:
+            raise TaskFailure(_carry(error)) from error
+
+    return call
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeTask:
+    """Intake of the payloads of one split."""
+
+    context: bytes
+    function: str
+    carrier: Carrier
+
+    @_carrying_failures
+    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
+        """Call intake on each payload and address its blobs."""
+        intake = resolve(self.function)
+        payloads = list(records)
+        with Sender(self.carrier, split, _attempt("intake", split)) as sender:
+            for payload in payloads:
+                for target, blob in intake(self.context, payload):
+                    yield target, sender.wrap(blob)
+
+
+@dataclass(frozen=True, slots=True)
+class StageTask:
+    """One stage of one partition, but the last."""
+
+    context: bytes
+    function: str
+    carrier: Carrier
+    stage: int
+
+    @_carrying_failures
+    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
+        """Read the partition's blobs, call stage and address its blobs."""
+        blobs = receive(records)
+        with Sender(self.carrier, split, _attempt(str(self.stage), split)) as sender:
+            for target, blob in resolve(self.function)(self.context, self.stage, split, blobs):
+                yield target, sender.wrap(blob)
+
+
+@dataclass(frozen=True, slots=True)
+class LastStageTask:
+    """The last stage of one partition."""
+
+    context: bytes
+    function: str
+    stage: int
+
+    @_carrying_failures
+    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
+        """Read the partition's blobs and call stage; what it sends are outcomes."""
+        blobs = receive(records)
+        for target, blob in resolve(self.function)(self.context, self.stage, split, blobs):
+            yield outcome(target, blob)
+
+
+@dataclass(frozen=True, slots=True)
+class FusedTask:
+    """A whole job in one task; its payloads are the records."""
+
+    job: Job
+
+    @_carrying_failures
+    def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
+        """Run the job in this process."""
+        return iter(LocalExecutor().run(replace(self.job, payloads=list(records))))
+
+
+def _attempt(stage: str, split: int) -> str:
+    """A file name that no other task attempt of this Spark application uses."""
+    context = TaskContext.get()
+    assert context is not None, "tasks run in Spark's workers"
+    return f"{stage}-{split}-{context.taskAttemptId()}"
+
+
+_CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")
+
+
+def _carry(error: Exception) -> str:
+    """A text that holds the exception, with its traceback as a note if it can be pickled, else as it prints."""
+    error.add_note("".join(traceback.format_exception(error)).rstrip())
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)
+    except Exception:
+        return "".join(traceback.format_exception_only(error))
+    return f"levada-failure:{base64.b64encode(data).decode()}:"
+
+
+def raised(text: str) -> Exception | None:
+    """The exception that a task raised, from the text of Spark's error; None if Spark itself failed.
+
+    >>> raised("... " + _carry(ValueError("no")) + " ...")
+    ValueError('no')
+    """
+    match = _CARRIED.search(text)
+    if match is None:
+        return None
+    error = pickle.loads(base64.b64decode(match.group(1)))  # our own worker wrote it
+    assert isinstance(error, Exception), "tasks carry exceptions"
+    return error

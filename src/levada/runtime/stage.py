@@ -1,0 +1,210 @@
+"""One stage of one partition: blobs in, rows through the operators, blobs and results out.
+
+Reads as the data path: receive (controls, terms, rows; what is ahead of its watermark stays pending), evaluate the nodes of the stage
+in order, ship what goes on, write state and results. Nodes without new rows and without a due report are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed import mix
+from levada.kernels.keyed_route import partition_of
+from levada.model.frame import Frame, concat, unpack
+from levada.model.terms import Terms
+from levada.model.time import MAX, MIN, Times
+from levada.operators.calendar import Calendar
+from levada.operators.pool import Pool
+from levada.operators.rows import home_number, zeros
+from levada.plan import shapes as s
+from levada.plan.topology import Plan, PlanNode
+from levada.runtime import files, pending
+from levada.runtime.context import Context, Control, Done, advance, old_watermarks
+from levada.runtime.evaluate import evaluate_node
+from levada.runtime.results import Results
+from levada.runtime.ship import Outbox
+from levada.windows import term_runs
+from levada.windows.intervals import outer
+from levada.windows.pieces import Head, State, read_head
+from levada.windows.reports import Progress, retained
+
+DUE_KINDS = (s.Report, s.Panes, s.Changes, s.RGroup)
+
+
+class StageRun:
+    """The work of one partition in one stage; ``run`` does it."""
+
+    def __init__(self, context: Context, plan: Plan, stage: int, partition: int) -> None:
+        self.context = context
+        self.plan = plan
+        self.stage = stage
+        self.partition = partition
+        self.state = self._open_state()
+        self.pool = Pool(context.seed, lambda: term_runs.tables(self.state))
+        self.inputs: dict[tuple[int, int], list[Frame]] = {}
+        self.controls: list[Control] = []
+        self.done: list[Done] = []
+        self.times: dict[int, list[Times]] = {}
+        self.results = Results(plan, self.pool)
+        self.nodes = [plan.nodes[n] for n in plan.order if plan.nodes[n].stage == stage]
+        self.touched = 0
+
+    def _open_state(self) -> State:
+        name = self.context.state.get(f"{self.stage}.{self.partition}")
+        head: Head | None = None
+        if name is not None:
+            head = read_head(files.opened(self.context.root, name)[1])
+        return State(head, name or "", lambda file: files.opened(self.context.root, file))
+
+    def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
+        """The stage's blobs for the next stage, or its outcome."""
+        arrived = self._receive(blobs)
+        self.progress = Progress(old_watermarks(self.context.streams), self._new_watermarks())
+        self._keep_terms(arrived)
+        self.presence = self._presence()
+        if self.stage == 1:
+            pending.release(self)
+        outbox = Outbox(self.context, self.plan, self.stage, self.pool)
+        for node in self.nodes:
+            self._node(node, outbox)
+        return self._finish(outbox)
+
+    def _receive(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[Terms]:
+        """Rows by node and input, controls once each, times of flagged streams, terms."""
+        arrived: list[Terms] = []
+        for blob in blobs:
+            frames, meta = unpack(blob)
+            self.controls += msgspec.convert(meta["controls"], list[Control])
+            self.done += msgspec.convert(meta.get("done", []), list[Done])
+            for name, frame in frames.items():
+                kind, _, rest = name.partition(".")
+                if kind == "n":
+                    node, at = rest.split(".")
+                    self.inputs.setdefault((int(node), int(at)), []).append(frame)
+                elif kind == "times":
+                    self.times.setdefault(int(rest), []).append(frame["ts"])
+            if "terms.id" in frames:
+                arrived.append(Terms.from_frames(frames, "terms"))
+        for terms in arrived:
+            self.pool.add(terms)
+        return arrived
+
+    def _new_watermarks(self) -> Times:
+        return advance(self.context.streams, self.controls, self.context.shared)
+
+    def _keep_terms(self, arrived: list[Terms]) -> None:
+        """Terms live as long as the rows that came with them (report rows are gone after the epoch)."""
+        dead = MIN
+        for (node, at), frames in self.inputs.items():
+            target = self.plan.nodes[node]
+            layout = target.input_layouts[at]
+            if layout.report:
+                continue
+            for frame in frames:
+                dead = max(dead, self._latest_end(target, at, frame))
+        horizon = int(self.progress.new.min(initial=MAX)) - 1
+        term_runs.insert(self.state, Terms.merge(arrived) if dead > MIN else Terms.empty(), dead, min(horizon, MAX - 1))
+
+    def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
+        """The greatest end of these rows; MAX where the operator's windows are not the rows' own."""
+        layout = node.input_layouts[at]
+        if not frame.n:
+            return MIN
+        step = node.step
+        if isinstance(step, s.Join):
+            table = node.windows.pick([[p[at] for p in step.windows].index(w) for w in range(len(layout.windows))])
+        elif isinstance(step, (s.Report, s.Panes, s.Changes)) and step.rows is not None:
+            table = node.windows.pick(step.rows)
+        elif isinstance(step, (s.Occur, s.Hold, s.Last)):
+            table = node.windows
+        else:
+            return MAX
+        return int(outer(frame, layout, table)[1].max())
+
+    def _presence(self) -> dict[int, Times]:
+        """The distinct event times of all elements that have come up, for nodes whose reports are listed."""
+        listed = [n for n in self.nodes if getattr(n.step, "listed", False)]
+        streams = {i for n in listed for _, ids, _ in n.schedules.distinct for i in ids}
+        known: dict[int, Times] = {}
+        for i in sorted(streams):
+            key = f"times.{i}"
+            kept = [self.state.frame(p)["ts"] for p in self.state.pieces(key)]
+            fresh = self.times.get(i, [])
+            every = np.unique(np.concatenate([np.empty(0, np.int64), *kept, *fresh]))
+            known[i] = every[every < self.progress.new[i]]
+            self._keep_times(key, i, every, listed, bool(fresh))
+        return known
+
+    def _keep_times(self, key: str, stream: int, every: Times, listed: list[PlanNode], fresh: bool) -> None:
+        if not fresh and not self.progress.moved:
+            return
+        horizon = int(self.progress.new.min(initial=MAX))
+        keep = every >= min(self.progress.new[stream], MAX)
+        for windows, ids, start in {d for n in listed for d in n.schedules.distinct}:
+            own = [w for w, i in zip(windows, ids, strict=True) if i == stream]
+            keep |= retained(every, own, start, horizon)
+        left = every[keep]
+        pieces = [self.state.put({"": Frame({"ts": left})}, len(left), (MAX, 0, 0))] if len(left) else []
+        self.state.replace(key, pieces)
+
+    def _node(self, node: PlanNode, outbox: Outbox) -> None:
+        """Evaluates a node if it has rows or reports; its output goes on."""
+        waiting = [self.inputs.pop((node.id, i), None) for i in range(max(len(node.inputs), 1))]
+        frames = [concat(w) if w else None for w in waiting]
+        if all(f is None for f in frames) and not (self.progress.moved and isinstance(node.step, DUE_KINDS)):
+            return
+        self.touched += sum(f.n for f in frames if f is not None)
+        out = evaluate_node(self, node, frames)
+        if out is None or not out.n:
+            return
+        if isinstance(node.step, s.Emit):
+            self.results.add(node, out)
+            return
+        self.deliver(node, out, outbox)
+
+    def deliver(self, node: PlanNode, out: Frame, outbox: Outbox) -> None:
+        """A node's output to its consumers: of this stage, or by the outbox."""
+        for consumer, frame in outbox.along(node, out):
+            self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
+
+    def calendar(self, node: PlanNode, kinds: Sequence[Any]) -> Calendar:
+        """The due reports of a node."""
+        return Calendar(node, kinds, self.progress, self.presence)
+
+    def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
+        """Which members of a node are at home in this partition."""
+        members = np.arange(len(node.members), dtype=np.int32)
+        blank = zeros(len(members))
+        h = mix(blank, blank, home_number(node.id, members))[1]
+        table = group_table(self.context)
+        return np.equal(partition_of(h, table), self.partition)
+
+    def horizon(self, node: PlanNode) -> int:
+        """The least instant that new rows of any member can still have: state dead at it is dropped."""
+        streams = np.unique(node.windows.stream[node.windows.stream >= 0])
+        return int(self.progress.new[streams].min(initial=MAX)) - 1 if len(streams) else MIN
+
+    def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:
+        done = Done(self.stage, self.partition, rows_in=self.touched)
+        done.files = self.state.files()
+        done.state = self.context.state.get(f"{self.stage}.{self.partition}")
+        if self.state.changed:
+            stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
+            done.state = files.write(self.context.root, "state", stem, self.state.finish())
+        if done.state is not None:
+            done.files.append(done.state)
+        done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        if self.stage < self.plan.stages:
+            return outbox.blobs(self.controls, [*self.done, done], self.partition, self.times)
+        outcome = {"controls": self.controls if self.partition == 0 else [], "done": [*self.done, done]}
+        return [(-1, msgspec.json.encode(outcome))]
+
+
+def group_table(context: Context) -> npt.NDArray[np.int32]:
+    """Partition of each group: dealt round robin (fixed in this version)."""
+    return (np.arange(context.groups) % context.partitions).astype(np.int32)

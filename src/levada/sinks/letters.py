@@ -1,0 +1,43 @@
+"""What is in no window, as NDJSON: late elements and dead letters.
+
+    <folder>/dead-letter/000000007-0000.ndjson    {"stream", "source", "offset", "reason", "text"}
+    <folder>/late/000000007-0000.ndjson           {"stream", "source", "offset", "ts", "watermark", "text"}
+
+``folder`` is ``--out``, or the checkpoint with ``--out -``. Names and atomicity are as in ``files``. Cost: linear; letters
+are rare, so a Python mapping each will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from levada.sinks.whole import write_whole
+
+
+class Letter(StrEnum):
+    """The two kinds; the value is the folder's name, which no query may have."""
+
+    LATE = "late"
+    DEAD = "dead-letter"
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFiles:
+    """Publishes letters below ``folder``."""
+
+    folder: Path
+
+    def publish(self, kind: Letter, epoch: int, records: Iterable[Mapping[str, Any]], part: int = 0) -> list[str]:
+        """One file of an epoch's letters, in the given order; returns its name below ``folder``, none for no letter."""
+        data = msgspec.json.Encoder().encode_lines([dict(record) for record in records])
+        if not data:
+            return []
+        name = f"{kind}/{epoch:09d}-{part:04d}.ndjson"
+        write_whole(self.folder / name, data)
+        return [name]

@@ -1,0 +1,48 @@
+"""``--out -``: results on standard output, flushed at publication.
+
+Every publication writes whole lines and flushes, so a reader behind a pipe sees a report as soon as it is committed. There
+are no names: after a crash the last epoch's lines may come again, as with every terminal. A reader that goes away
+(``| head``) is a ``SinkError``. CSV and TSV have one header a run, hence one query only (the command line checks that).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from levada.emission.serialize import Batch, Format, heading, joined, lines
+from levada.errors import SinkError
+from levada.sinks.whole import sink_error
+
+
+class StdoutSink:
+    """Writes batches to a binary stream, by default the process's standard output."""
+
+    def __init__(self, form: Format, stream: BinaryIO) -> None:
+        self.format = form
+        self._stream = stream
+        self._headed = False
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
+        """Writes and flushes; nothing is written for a batch without a line."""
+        records = lines(self.format, query, variables, batch)
+        if not len(records):
+            return []
+        header = b"" if self._headed else heading(self.format, variables, batch)
+        self._headed = True
+        try:
+            self._stream.write(header + joined(records))
+            self._stream.flush()
+        except BrokenPipeError as error:
+            self._forget_reader()
+            raise SinkError("Nobody reads standard output any more.") from error
+        except OSError as error:
+            raise sink_error(error, "standard output") from error
+        return []
+
+    def _forget_reader(self) -> None:
+        """Lets the interpreter's own flush at exit go nowhere, instead of failing once more."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)

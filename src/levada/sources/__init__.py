@@ -1,0 +1,1 @@
+"""World -> references and bytes. The driver finds and cuts (``files``), the tasks read (``read``); no row crosses between."""

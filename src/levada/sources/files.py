@@ -1,0 +1,256 @@
+"""A stream of files, seen from the driver: what is there, and which references come next.
+
+    discover  -> which files there are and how long they are          (the only method that looks at the directory)
+    take      -> the next references from a position, and the position behind them
+    freeze    -> what is there now is all there will be (``--once``)
+
+``take`` is a function of the position and of what was discovered: the caller writes the new position ahead and a replay gives
+the same references. A position is JSON; ``{}`` is the beginning. Its keys:
+
+    file, at   files=sequence: the file and the offset in it up to which the stream is read
+    files      files=parallel: the same for each file
+    after      files=parallel: the file after which the next round begins
+    taken      elements given out so far, well-formed or not; ``limit`` counts these unless from or to is set
+    passed     with limit and from or to only: elements that passed them. Only tasks can count these, so one reference is
+               given at a time with ``limit_left`` on it, and the CALLER adds what the task counted before it takes again.
+
+A file is finished when a later name exists or the source is frozen. The files of a directory are one sequence in the order
+of their names (a name that comes up before one that is being read comes too late: ``overtaken``), or a partition each.
+Cost: a ``scandir`` a discovery; an ``open`` and one pass over the bytes at several GB a second a take.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from levada.config import StreamConfig
+from levada.errors import CheckpointError, SourceError
+from levada.sources.listing import is_glob, list_files
+from levada.sources.pieces import WINDOW, Cutter, Piece, SourceFile
+from levada.sources.reference import Reference, document_id
+
+Position = dict[str, Any]
+_Taken = tuple[SourceFile, Piece]
+
+
+class FileSource:
+    """The files of one stream. ``scratch`` is a folder for decompressed copies; it may be removed when the stream ended."""
+
+    def __init__(self, config: StreamConfig, scratch: Path) -> None:
+        self.config = config
+        self.frozen = False
+        self.overtaken: list[str] = []
+        self._cutter = Cutter(config, scratch)
+        self._files: dict[str, SourceFile] = {}
+        self._names: list[str] = []
+        self._frontier = ""
+        self._peeked: dict[str, tuple[tuple[int, bool], bool]] = {}
+
+    def discover(self, final: bool = False) -> None:
+        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a path that is not there."""
+        if self.frozen:
+            return
+        found = list_files(self.config.name, self.config.path)
+        if final and not found and is_glob(self.config.path):
+            raise SourceError(f"The stream {self.config.name} has no data: no file matches {self.config.path}.")
+        files: dict[str, SourceFile] = {}
+        for i, entry in enumerate(found):
+            file = self._seen(entry.name, entry.path, later=i + 1 < len(found))
+            if file is not None:
+                files[entry.name] = file
+        if self._names:
+            self.overtaken += [name for name in files if name < self._frontier and name not in self._files]
+        self._files = files
+        self._names = list(files)
+        if final:
+            self.freeze()
+
+    def freeze(self) -> None:
+        """Fixes the files and sizes as found: each file is finished, later growth is not read."""
+        self.frozen = True
+        for file in self._files.values():
+            file.finished = True
+
+    def take(self, position: Position, rows: int) -> tuple[list[Reference], Position]:
+        """The references of the next elements, at most ``rows`` in all, and the position behind them."""
+        assert rows > 0, "an epoch takes at least one element"
+        rows = self._allowed(position, rows)
+        if rows <= 0:
+            return [], position
+        one = self.config.limit is not None and self.config.bounded
+        sequence = self.config.files == "sequence"
+        taken, moved = self._take_sequence(position, rows, one) if sequence else self._take_parallel(position, rows)
+        if not taken:
+            return [], position
+        self._frontier = max(self._frontier, moved.get("file", ""))
+        counted = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
+        return self._references(taken, position), {**moved, "taken": counted}
+
+    def backlog(self, position: Position) -> bool:
+        """Whether a take would give anything."""
+        return bool(self.take(position, 1)[0])
+
+    def ended(self, position: Position) -> bool:
+        """Whether everything is read and nothing more will come."""
+        return self.frozen and not self.backlog(position)
+
+    def known(self, position: Position) -> dict[str, bool]:
+        """The partitions that hold or held data, and whether each has unread data; empty ones are left out.
+
+        One that was never read although it has data holds the watermark back at minus infinity.
+        """
+        if self.config.files == "sequence":
+            unread = self.backlog(position)
+            return {self.config.name: unread} if unread or "file" in position else {}
+        read = position.get("files", {})
+        partitions = dict.fromkeys(read, False)
+        for name, file in self._files.items():
+            if self._has_unread(file, read.get(name, 0)):
+                partitions[name] = True
+        return partitions
+
+    def check_grown(self, position: Position) -> None:
+        """Raises ``CheckpointError`` if there is data behind the position at which the stream once ended."""
+        self.discover(final=True)
+        if self.backlog(position):
+            where = position.get("file", self.config.path)
+            message = f"The stream {self.config.name} has grown behind {where} since the run on this checkpoint ended."
+            raise CheckpointError(message, hint="Use a new checkpoint, or run with --keep-open from the beginning.")
+
+    # -- discovery --
+
+    def _seen(self, name: str, path: str, *, later: bool) -> SourceFile | None:
+        """The file as it is now; a finished file of a sequence is not looked at again. None: it has just vanished."""
+        old = self._files.get(name)
+        if old is not None and old.finished:
+            return old
+        try:
+            size = os.stat(path).st_size
+        except FileNotFoundError:
+            return None
+        finished = later and (self.config.files == "sequence" or self._whole_files)
+        if old is None:
+            return SourceFile(name, path, size, finished)
+        old.size, old.finished = size, finished
+        return old
+
+    @property
+    def _whole_files(self) -> bool:
+        """Whether a later name finishes a file also where each file is a partition: such files do not grow by lines."""
+        return self.config.element == "document" or self.config.format == "parquet"
+
+    # -- taking --
+
+    def _allowed(self, position: Position, rows: int) -> int:
+        """``rows``, or what the limit leaves of them; what passes from and to is for the tasks to cut."""
+        if self.config.limit is None:
+            return rows
+        left = self.config.limit - int(position.get("passed" if self.config.bounded else "taken", 0))
+        return min(rows, left) if left <= 0 or not self.config.bounded else rows
+
+    def _drain(self, file: SourceFile, at: int, rows: int, one: bool = False) -> Iterator[Piece]:
+        """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is, or no more data)."""
+        while rows > 0 and (piece := self._cutter.next(file, at, rows)) is not None:
+            if piece.elements:
+                yield piece
+                if one:
+                    return
+            at = piece.stop
+            rows -= piece.elements
+
+    def _take_sequence(self, position: Position, rows: int, one: bool) -> tuple[list[_Taken], Position]:
+        taken: list[_Taken] = []
+        current = position.get("file", "")
+        for name in self._names[bisect_left(self._names, current) :]:
+            file = self._files[name]
+            at = position.get("at", 0) if name == current else 0
+            for piece in self._drain(file, at, rows, one):
+                taken.append((file, piece))
+                rows -= piece.elements
+            if rows <= 0 or not file.finished or (one and taken):
+                break
+        if not taken:
+            return [], position
+        file, piece = taken[-1]
+        return taken, {**position, "file": file.name, "at": piece.stop}
+
+    def _take_parallel(self, position: Position, rows: int) -> tuple[list[_Taken], Position]:
+        """Shares ``rows`` among the files with data, in rounds, from the file after the last one served."""
+        ats: dict[str, int] = dict(position.get("files", {}))
+        first = bisect_left(self._names, position.get("after", "") + "\0")
+        active = [self._files[name] for name in self._names[first:] + self._names[:first]]
+        active = [file for file in active if self._cutter.content(file)[1] != ats.get(file.name, 0)]
+        taken: list[_Taken] = []
+        while active and rows > 0:
+            share = max(rows // len(active), 1)
+            lively = []
+            for file in active:
+                wanted = min(share, rows)
+                got = 0
+                for piece in self._drain(file, ats.get(file.name, 0), wanted):
+                    taken.append((file, piece))
+                    ats[file.name] = piece.stop
+                    got += piece.elements
+                rows -= got
+                if got == wanted:
+                    lively.append(file)
+                if rows <= 0:
+                    break
+            active = lively
+        after = taken[-1][0].name if taken else ""
+        return taken, {**position, "files": ats, "after": after}
+
+    def _has_unread(self, file: SourceFile, at: int) -> bool:
+        """Whether a whole element lies behind ``at``; what was found at the beginning of a file is kept in mind."""
+        if self._cutter.content(file)[1] == at:
+            return False
+        seen = self._peeked.get(file.name)
+        if at == 0 and seen is not None and seen[0] == file.state:
+            return seen[1]
+        unread = next(self._drain(file, at, 1), None) is not None
+        if at == 0:
+            self._peeked[file.name] = (file.state, unread)
+        return unread
+
+    def _references(self, taken: list[_Taken], position: Position) -> list[Reference]:
+        config = self.config
+        bounded = config.limit is not None and config.bounded
+        left = config.limit - int(position.get("passed", 0)) if bounded and config.limit is not None else None
+        counts: dict[str, int] = {}
+        references = []
+        for file, piece in _merged(taken, by_bytes=config.format != "parquet"):
+            partition = config.name if config.files == "sequence" else file.name
+            index = counts[partition] = counts.get(partition, -1) + 1
+            references.append(
+                Reference(
+                    stream=config.name,
+                    partition=partition,
+                    name=file.name,
+                    path=self._cutter.content(file)[0],
+                    format=self._cutter.format(file),
+                    start=piece.start,
+                    stop=piece.stop,
+                    index=index,
+                    document=document_id(config.name, file.name),
+                    elements=piece.elements,
+                    limit_left=left,
+                )
+            )
+        return references
+
+
+def _merged(taken: list[_Taken], *, by_bytes: bool) -> list[_Taken]:
+    """Neighbouring small pieces of a file as one, each file's in order and the files in order of first appearance."""
+    by_file: dict[str, list[_Taken]] = {}
+    for file, piece in taken:
+        pieces = by_file.setdefault(file.name, [])
+        if pieces and by_bytes and piece.stop - pieces[-1][1].start <= WINDOW:
+            first = pieces[-1][1]
+            pieces[-1] = (file, Piece(first.start, piece.stop, first.elements + piece.elements))
+        else:
+            pieces.append((file, piece))
+    return [entry for pieces in by_file.values() for entry in pieces]

@@ -1,0 +1,42 @@
+"""References: what the driver tells a task to read, in place of rows (design, section 3).
+
+A reference is a range of one file that holds whole elements. It is small, JSON-able (msgspec) and says everything that a
+task needs beside the stream's configuration: where the bytes are, which document they belong to, how the file is called.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import xxhash
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A range of whole elements of one file.
+
+    ``partition`` is the source partition (the stream, or the file with ``files=parallel``), ``name`` the file's name for
+    people and ``filename:`` times, ``path`` where the bytes lie (a scratch file for ``.gz``). ``start`` and ``stop`` are
+    bytes of the (decompressed) text, for Parquet rows. ``index`` counts the references of a partition within one ``take``.
+    ``document`` scopes blank nodes. ``elements`` is how many elements the driver counted, well-formed or not.
+    ``limit_left``: the task keeps at most so many elements within from and to (None: no limit for the task to apply).
+    """
+
+    stream: str
+    partition: str
+    name: str
+    path: str
+    format: str
+    start: int
+    stop: int
+    index: int
+    document: int
+    elements: int
+    limit_left: int | None = None
+
+
+def document_id(stream: str, name: str) -> int:
+    """The document that the file ``name`` of a stream is: the same file gives the same document, on any machine.
+
+    >>> document_id("s", "a.nt") == document_id("s", "a.nt") != document_id("s", "b.nt")
+    True
+    """
+    return int(xxhash.xxh3_64_intdigest(f"{stream}\0{name}".encode()))

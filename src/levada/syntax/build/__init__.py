@@ -1,0 +1,1 @@
+"""From Lark's parse tree to the tree of ``ast``: terms, expressions, patterns, the whole query."""

@@ -1,0 +1,231 @@
+"""CQL text -> syntax tree.
+
+``parse_cql`` is the only way in. The grammar (``cql.lark``) is LALR(1) and is built once, at the first query (tens of
+ms); a query then costs about a millisecond. What CQL has and Levada does not evaluate is refused here where one word
+tells (Union, Partition By, sub-queries ...), by name and position; the tables are in ``dialects/cql.py``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+import lark
+from lark import Token, v_args
+from lark.tree import Meta
+
+from levada.errors import QuerySyntaxError, Span, UnsupportedError, near
+from levada.syntax.cql_ast import (
+    Call,
+    Column,
+    Constant,
+    Every,
+    Expression,
+    Item,
+    LiteralType,
+    Operation,
+    Select,
+    Statement,
+    Table,
+    WindowSpec,
+    WindowWord,
+)
+from levada.syntax.dialects.cql import DEFAULT_UNIT, EXPECTED, REFUSED, UNITS
+
+_OFFERED = 8  # a list of expected words longer than this helps nobody
+_WORD = re.compile(r"\w+")
+_SUB_QUERY = re.compile(r"\(\s*(?:select|[idr]stream)\b", re.IGNORECASE)
+
+
+def parse_cql(text: str) -> Statement:
+    """The tree of one CQL query.
+
+    Raises ``QuerySyntaxError`` (with position and what was expected) and ``UnsupportedError`` (a feature, by name).
+
+    >>> parse_cql("Istream(Select k From A [Range 1 Minute])").select.tables[0].window.range
+    60000
+    """
+    try:
+        tree = _parser().parse(text)
+        return _Build(text).transform(tree)  # type: ignore[no-any-return]
+    except lark.exceptions.VisitError as error:
+        raise error.orig_exc from None
+    except lark.UnexpectedInput as error:
+        _refuse(error, text)
+
+
+@cache
+def _parser() -> lark.Lark:
+    grammar = Path(__file__).with_name("cql.lark").read_text(encoding="utf-8")
+    return lark.Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
+
+
+def _refuse(error: lark.UnexpectedInput, text: str) -> NoReturn:
+    """Turns Lark's error into ours: a feature that is not there, or a syntax error with what was expected."""
+    start = len(text.rstrip()) if _at_end(error) else (error.pos_in_stream or 0)
+    span = Span(text.count("\n", 0, start) + 1, start - (text.rfind("\n", 0, start) + 1) + 1)
+    word = _WORD.match(text, start)
+    found = word[0] if word else text[start : start + 1].strip()
+    feature = "a sub-query" if _SUB_QUERY.match(text, start) else REFUSED.get(found.lower())
+    if feature:
+        raise UnsupportedError(f"{feature[0].upper()}{feature[1:]} is not there yet in CQL.", span=span, text=text)
+    if found in ("'", '"'):
+        raise QuerySyntaxError("This string is not closed, or does not fit here.", span=span, text=text)
+    allowed = _acceptable(text[:start])
+    words = list(dict.fromkeys(EXPECTED[name] for name in EXPECTED if name in allowed))
+    close = difflib.get_close_matches(found.lower(), [w.lower() for w in words if w.isalpha()], n=1)
+    raise QuerySyntaxError(
+        f"{found!r} does not fit here." if found else "The query ends too early.",
+        span=span,
+        text=text,
+        expected=words[:_OFFERED],
+        hint=f"Did you mean {close[0].capitalize()}?" if close else "",
+    )
+
+
+def _at_end(error: lark.UnexpectedInput) -> bool:
+    return isinstance(error, lark.UnexpectedToken) and error.token.type == "$END"
+
+
+def _acceptable(prefix: str) -> set[str]:
+    """The terminals that can follow a prefix that parses so far."""
+    state = _parser().parse_interactive(prefix)
+    state.exhaust_lexer()
+    return set(state.accepts())  # type: ignore[no-untyped-call]
+
+
+@v_args(meta=True)
+class _Build(lark.Transformer[Token, Any]):
+    """Tree of the grammar -> syntax tree, bottom up; one method per rule."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def start(self, meta: Meta, parts: list[Statement]) -> Statement:
+        return parts[0]
+
+    def streamed(self, meta: Meta, parts: list[Any]) -> Statement:
+        return Statement(str(parts[0]).capitalize(), parts[1], self.text)
+
+    def relation(self, meta: Meta, parts: list[Any]) -> Statement:
+        return Statement(None, parts[0], self.text)
+
+    def select(self, meta: Meta, parts: list[Any]) -> Select:
+        _, distinct, items, _, tables, where, group, having = parts
+        return Select(distinct is not None, items, tables, where, group or (), having)
+
+    def items(self, meta: Meta, parts: list[Item | Every]) -> tuple[Item | Every, ...]:
+        return tuple(parts)
+
+    def every_column(self, meta: Meta, parts: list[Token]) -> Every:
+        return Every(None, _at(meta))
+
+    def every_column_of(self, meta: Meta, parts: list[Token]) -> Every:
+        return Every(str(parts[0]), _at(meta))
+
+    def column_item(self, meta: Meta, parts: list[Any]) -> Item:
+        expression, as_, alias = parts
+        end = as_.start_pos if as_ else meta.end_pos
+        text = " ".join(self.text[meta.start_pos : end].split())
+        return Item(expression, str(alias) if alias else None, text, _at(meta))
+
+    def tables(self, meta: Meta, parts: list[Table]) -> tuple[Table, ...]:
+        return tuple(parts)
+
+    def table(self, meta: Meta, parts: list[Any]) -> Table:
+        stream, window, _, alias = parts
+        window = window or WindowSpec(WindowWord.UNBOUNDED, span=_at(meta))
+        return Table(str(stream), window, str(alias or stream), _at(meta))
+
+    def range(self, meta: Meta, parts: list[Any]) -> WindowSpec:
+        return WindowSpec(WindowWord.RANGE, range=parts[1], slide=parts[3] or 0, span=_at(meta))
+
+    def unbounded(self, meta: Meta, parts: list[Token]) -> WindowSpec:
+        return WindowSpec(WindowWord.UNBOUNDED, span=_at(meta))
+
+    def now(self, meta: Meta, parts: list[Token]) -> WindowSpec:
+        return WindowSpec(WindowWord.NOW, span=_at(meta))
+
+    def rows(self, meta: Meta, parts: list[Token]) -> WindowSpec:
+        count = int(parts[1])
+        if count == 0:
+            raise QuerySyntaxError("A window holds at least one row.", span=_at(parts[1]), text=self.text)
+        return WindowSpec(WindowWord.ROWS, rows=count, span=_at(meta))
+
+    def duration(self, meta: Meta, parts: list[Any]) -> int:
+        number, unit = parts
+        scale = UNITS.get(str(unit or DEFAULT_UNIT).lower())
+        if scale is None:
+            hint = near(str(unit).lower(), ["ms", "seconds", "minutes", "hours", "days"])
+            raise QuerySyntaxError(f"{str(unit)!r} is not a unit of time.", span=_at(unit), text=self.text, hint=hint)
+        ms = Decimal(str(number)) * scale
+        if ms <= 0 or ms != int(ms):
+            problem = "A duration is positive." if ms <= 0 else "A duration is a whole number of milliseconds."
+            raise QuerySyntaxError(problem, span=_at(meta), text=self.text)
+        return int(ms)
+
+    def where(self, meta: Meta, parts: list[Any]) -> Expression:
+        return parts[1]  # type: ignore[no-any-return]
+
+    def having(self, meta: Meta, parts: list[Any]) -> Expression:
+        return parts[1]  # type: ignore[no-any-return]
+
+    def group(self, meta: Meta, parts: list[Any]) -> tuple[Expression, ...]:
+        return tuple(parts[2:])
+
+    def either(self, meta: Meta, parts: list[Any]) -> Operation:
+        return Operation("or", (parts[0], parts[2]), _at(meta))
+
+    def both(self, meta: Meta, parts: list[Any]) -> Operation:
+        return Operation("and", (parts[0], parts[2]), _at(meta))
+
+    def negated(self, meta: Meta, parts: list[Any]) -> Operation:
+        return Operation("not", (parts[1],), _at(meta))
+
+    def compared(self, meta: Meta, parts: list[Any]) -> Operation:
+        operator = "<>" if parts[1] == "!=" else str(parts[1])
+        return Operation(operator, (parts[0], parts[2]), _at(meta))
+
+    def computed(self, meta: Meta, parts: list[Any]) -> Operation:
+        return Operation(str(parts[1]), (parts[0], parts[2]), _at(meta))
+
+    def signed(self, meta: Meta, parts: list[Any]) -> Operation:
+        return Operation(str(parts[0]), (parts[1],), _at(meta))
+
+    def column(self, meta: Meta, parts: list[Token]) -> Column:
+        return Column(None, str(parts[0]), _at(meta))
+
+    def column_of(self, meta: Meta, parts: list[Token]) -> Column:
+        return Column(str(parts[0]), str(parts[1]), _at(meta))
+
+    def integer(self, meta: Meta, parts: list[Token]) -> Constant:
+        return Constant(LiteralType.INTEGER, str(parts[0]), _at(meta))
+
+    def decimal(self, meta: Meta, parts: list[Token]) -> Constant:
+        return Constant(LiteralType.DOUBLE, str(parts[0]), _at(meta))
+
+    def string(self, meta: Meta, parts: list[Token]) -> Constant:
+        quote = parts[0][0]
+        return Constant(LiteralType.STRING, parts[0][1:-1].replace(quote * 2, quote), _at(meta))
+
+    def boolean(self, meta: Meta, parts: list[Token]) -> Constant:
+        return Constant(LiteralType.BOOLEAN, str(parts[0]).lower(), _at(meta))
+
+    def call_star(self, meta: Meta, parts: list[Token]) -> Call:
+        return Call(str(parts[0]), None, False, _at(meta))
+
+    def call(self, meta: Meta, parts: list[Any]) -> Call:
+        return Call(str(parts[0]), parts[2], parts[1] is not None, _at(meta))
+
+    def grouped(self, meta: Meta, parts: list[Expression]) -> Expression:
+        return parts[0]
+
+
+def _at(place: Meta | Token) -> Span:
+    assert place.line is not None and place.column is not None, "a parsed thing has a position"
+    return Span(place.line, place.column)

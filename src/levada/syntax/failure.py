@@ -1,0 +1,145 @@
+"""From the parser's failure to a sentence for people: where, what stands there, what could have stood there, a near miss.
+
+The parser stops at a character that no token can start with or at a token that no rule wants; either way the words that are
+possible there are asked from the parser by trying each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from lark import Lark
+from lark.exceptions import UnexpectedInput
+from lark.lexer import TerminalDef
+
+from levada.errors import QuerySyntaxError, near
+from levada.syntax.source import Source
+
+_MOST = 8
+_NAMES = {
+    "VAR": "a variable",
+    "IRIREF": "an IRI",
+    "PNAME_LN": "a prefixed name",
+    "PNAME_NS": "a prefixed name",
+    "STRING": "a string",
+    "LONG_STRING": "a string",
+    "INTEGER": "a number",
+    "DECIMAL": "a number",
+    "DOUBLE": "a number",
+    "SIGNED_INTEGER": "a number",
+    "SIGNED_DECIMAL": "a number",
+    "SIGNED_DOUBLE": "a number",
+    "BOOLEAN": "true or false",
+    "BLANK_NODE_LABEL": "a blank node",
+    "ANON": "a blank node",
+    "NIL": '"()"',
+    "LANGTAG": "a language tag",
+    "DURATION": "a duration such as PT10S",
+    "STREAM_OPERATOR": "RSTREAM, ISTREAM or DSTREAM",
+    "DUPLICATES": "DISTINCT",
+    "COMPARISON": "a comparison",
+    "COUNT": "an aggregate",
+    "AGGREGATE": "an aggregate",
+    "GROUP_CONCAT": "an aggregate",
+    "BOUND": "a function",
+    "A": '"a"',
+    "$END": "the end of the query",
+}
+_FIRST = [
+    *("a variable", "an IRI", "a prefixed name", "a number", "a duration such as PT10S", "the end of the query"),
+    *('"}"', '")"', '"]"', '"{"', '"("', '"."', '";"', '","', "AS", "WHERE", "FROM", "SELECT", "REGISTER", "FILTER"),
+    *("a string", "a function"),
+]
+_WORD = re.compile(r"[A-Za-z_][\w-]*")
+_TOKEN = re.compile(r"[^\s(){}\[\];,.]+|\S")
+_LETTERS_BEFORE = re.compile(r"[A-Za-z_]*\Z")
+
+
+def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
+    """The error of a text that ``parser`` does not accept."""
+    text = source.decoded
+    accepted, offset = _stop(parser, text)
+    hint, message = "", "The query ends too early."
+    if offset < len(text.rstrip()):
+        message = _open(text[offset], accepted)
+        if message:
+            accepted = set()
+        else:
+            offset, hint = _near_miss(text, offset, accepted, parser.terminals)
+            message = f"{_word(text, offset)} cannot stand here."
+    terminals = [terminal for terminal in parser.terminals if terminal.name in accepted]
+    names = {_readable(terminal) for terminal in terminals} | {_NAMES[name] for name in accepted & {"$END"}}
+    expected = sorted(names, key=_usefulness)[:_MOST]
+    return QuerySyntaxError(message, span=source.span(offset), text=source.text, expected=expected, hint=hint)
+
+
+def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
+    """The terminals that the parser would have accepted where it stops, and the offset of that place."""
+    state: Any = parser.parse_interactive(text)  # Lark leaves some of its methods untyped
+    good: Any = state.copy(deepcopy_values=False)  # a token that fails may already have reduced the stack of ``state``
+    try:
+        for token in state.lexer_thread.lex(state.parser_state):
+            state.feed_token(token)
+            good = state.copy(deepcopy_values=False)
+    except UnexpectedInput as error:
+        return set(good.accepts()), error.pos_in_stream or 0
+    return set(good.accepts()), len(text.rstrip())
+
+
+def _readable(terminal: TerminalDef) -> str:
+    if terminal.name in _NAMES:
+        return _NAMES[terminal.name]
+    if terminal.name.startswith("FUNCTION"):
+        return "a function"
+    value = terminal.pattern.value
+    return value.upper() if value.isalpha() else f'"{value}"'
+
+
+def _usefulness(name: str) -> tuple[int, str]:
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)
+
+
+def _words(terminals: Iterable[TerminalDef]) -> set[str]:
+    """The keywords and functions among terminals, in upper case."""
+    return {
+        word.upper()
+        for terminal in terminals
+        if terminal.name not in ("A", "IRIREF", "VAR", "DURATION")
+        for word in re.findall(r"[A-Za-z_]\w{1,}", terminal.pattern.value.replace(r"(?!\w)", ""))
+    }
+
+
+def _near_miss(text: str, offset: int, accepted: set[str], terminals: Iterable[TerminalDef]) -> tuple[int, str]:
+    """A hint for a misspelt word at ``offset``, and where that word starts.
+
+    Of SELECTT the lexer has taken SELECT: a word that goes on where it stopped is compared whole, with all words.
+    """
+    glued = _LETTERS_BEFORE.search(text, 0, offset)
+    before = offset - len(glued.group()) if glued else offset
+    here = _words(terminal for terminal in terminals if terminal.name in accepted)
+    for start, words in ((offset, here), (before, _words(terminals) if before < offset else set())):
+        word = _WORD.match(text, start)
+        if word is None or text[word.end() : word.end() + 1] == ":":
+            continue
+        hint = near(word.group().upper(), words)
+        if hint.startswith("Did") and word.group().upper() not in words:
+            return start, hint
+    return offset, ""
+
+
+def _open(found: str, accepted: set[str]) -> str:
+    """The complaint about a string or an IRI that starts and does not end."""
+    if found in "\"'" and "STRING" in accepted:
+        return "The string that starts here is not closed, or has an escape that SPARQL does not know."
+    if found == "<" and "IRIREF" in accepted:
+        return "The IRI that starts here is not closed, or has a character that no IRI has."
+    return ""
+
+
+def _word(text: str, offset: int) -> str:
+    """What stands at ``offset``, as it is shown: a word as it is, other signs in quotes."""
+    found = _TOKEN.match(text, offset)
+    shown = found.group()[:40] if found else repr(text[offset])
+    return shown if shown[0].isalnum() else f'"{shown}"'

@@ -1,0 +1,125 @@
+"""What a query says over given window contents: SPARQL by pyoxigraph, SQL by SQLite. The reference's two judges.
+
+pyoxigraph gets each window as a named graph (created also when it is empty, so that ``GRAPH <w> {..}`` of an empty
+window means what the algebra says) beside the static graphs; SQLite gets each window as a table. NOW() is the report
+time. SAMPLE may return any member: its value here is a literal of all members (``members``), and ``compare`` takes any.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyoxigraph as ox
+
+from levada.testing.question import Answer, Bag, Graphs, Item, Question, ReferenceSql, literal
+
+Contents = Mapping[str, Sequence[tuple[Item, int]]]
+
+MEMBERS = "urn:levada:members"
+_NOW = re.compile(r"\bNOW\s*\(\s*\)", re.IGNORECASE)
+_SAMPLE = re.compile(r"\bSAMPLE\s*\(", re.IGNORECASE)
+
+
+def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Answer:
+    """The result of a query over windows' contents at an instant: a bag of solutions, or an ASK's boolean."""
+    if isinstance(query, ReferenceSql):
+        return _sql(query, contents)
+    store = _store(contents, static)
+    default: list[Any] | None = None if query.graphs is None else [ox.NamedNode(g) for g in query.graphs]
+    text = _SAMPLE.sub(f"<{MEMBERS}>(", _NOW.sub(date_time(now), query.sparql))
+    result = store.query(text, default_graph=default, custom_aggregate_functions={ox.NamedNode(MEMBERS): _Members})
+    if isinstance(result, ox.QueryBoolean):
+        return bool(result)
+    assert isinstance(result, ox.QuerySolutions), "the reference selects a CONSTRUCT's variables"
+    names = [v.value for v in result.variables]
+    return Counter(frozenset((n, str(row[n])) for n in names if row[n] is not None) for row in result)
+
+
+def _store(contents: Contents, static: Graphs) -> ox.Store:
+    store = ox.Store()
+    for name, triples in static.items():
+        _add(store, name, triples)
+    for name, items in contents.items():
+        _add(store, name, {item for item, _ in items if isinstance(item, str)})
+    return store
+
+
+def _add(store: ox.Store, name: str | None, triples: Iterable[str]) -> None:
+    graph = ox.DefaultGraph() if name is None else ox.NamedNode(name)
+    if isinstance(graph, ox.NamedNode):
+        store.add_graph(graph)
+    text = "".join(f"{t} .\n" for t in triples)
+    quads = ox.parse(text.encode(), ox.RdfFormat.N_TRIPLES)
+    store.extend([ox.Quad(q.subject, q.predicate, q.object, graph) for q in quads])
+
+
+def date_time(ms: int) -> str:
+    """An instant as an xsd:dateTime literal in UTC.
+
+    >>> date_time(1500)
+    '"1970-01-01T00:00:01.5Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+    """
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    fraction = f".{ms % 1000:03}".rstrip("0").rstrip(".")
+    return f'"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+
+
+class _Members:
+    """An aggregate whose value is all that SAMPLE may return; of no solution it has none."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def accumulate(self, term: Any) -> None:
+        self.found.add(str(term))
+
+    def finish(self) -> Any:
+        if not self.found:
+            return None
+        return ox.Literal(json.dumps(sorted(self.found)), datatype=ox.NamedNode(MEMBERS))
+
+
+def members(text: str) -> list[str] | None:
+    """The terms that a reference's SAMPLE stands for; None for any other term."""
+    if not text.endswith(f"^^<{MEMBERS}>"):
+        return None
+    term = next(iter(ox.parse(f"<a:s> <a:p> {text} .".encode(), ox.RdfFormat.N_TRIPLES))).object
+    assert isinstance(term, ox.Literal), "members stand in a literal"
+    found: list[str] = json.loads(term.value)
+    return found
+
+
+_TYPES = {"integer": "INTEGER", "double": "REAL", "string": "TEXT", "boolean": "INTEGER"}
+
+
+def _sql(query: ReferenceSql, contents: Contents) -> Bag:
+    base = sqlite3.connect(":memory:")
+    try:
+        for alias, items in contents.items():
+            schema = query.schemas[query.windows[alias][0]]
+            _table(base, alias, schema, items)
+        rows = base.execute(query.sql).fetchall()
+    finally:
+        base.close()
+    return Counter(_solution(query.types, row) for row in rows)
+
+
+def _table(base: sqlite3.Connection, alias: str, schema: Mapping[str, str], items: Iterable[tuple[Item, int]]) -> None:
+    columns = [f'"{c}" {_TYPES[t]}' for c, t in schema.items()]
+    timed = "ts" not in schema
+    columns += ['"ts" INTEGER'] * timed
+    base.execute(f'CREATE TABLE "{alias}" ({", ".join(columns)})')
+    rows = [(*item, ts) if timed else tuple(item) for item, ts in items]
+    base.executemany(f'INSERT INTO "{alias}" VALUES ({", ".join("?" * len(columns))})', rows)
+
+
+def _solution(types: Mapping[str, str], row: Sequence[Any]) -> frozenset[tuple[str, str]]:
+    cast = {"integer": int, "double": float, "string": str, "boolean": bool}
+    named = zip(types.items(), row, strict=True)
+    return frozenset((name, literal(cast[kind](value))) for (name, kind), value in named if value is not None)

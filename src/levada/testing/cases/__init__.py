@@ -1,0 +1,29 @@
+"""Random cases for property tests: Hypothesis strategies for streams, queries, and whole cases with their results.
+
+``cases()`` makes RSP-QL queries over RDF streams, ``cql_cases()`` CQL queries over tuple streams. Each query comes as a
+text for the engine and as a question for the naive reference; ``Case.expected()`` asks it, ``Case.describe()`` prints
+all that is needed to reproduce a failure.
+
+Hypothesis runs about five mutations of each case that it draws, which often repeat its queries: several queries a case
+(``most``), rather than more examples, make a test meet more of them.
+"""
+
+from levada.testing.cases.case import Case, CaseQuery
+from levada.testing.cases.cql import cql_cases, cql_queries
+from levada.testing.cases.elements import elements, rows
+from levada.testing.cases.queries import queries
+from levada.testing.cases.rspql import cases
+from levada.testing.cases.windows import Clause, clauses
+
+__all__ = [
+    "Case",
+    "CaseQuery",
+    "Clause",
+    "cases",
+    "clauses",
+    "cql_cases",
+    "cql_queries",
+    "elements",
+    "queries",
+    "rows",
+]

@@ -1,0 +1,82 @@
+"""A case: streams, static graphs, and queries: each a text for the engine and a question for the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from levada.testing.cases.windows import allows_gap
+from levada.testing.question import Element, Question, Report, Row
+from levada.testing.reference import evaluate
+from levada.testing.streams import time_term
+
+
+@dataclass(frozen=True, slots=True)
+class CaseQuery:
+    """A query: its name, its text in a dialect ("rspql" or "cql"), its options, and what the reference is asked.
+
+    ``options`` has those of ``bounds`` ("[)" or "(]"), ``t0`` (ms), ``report`` ("close" or "change") and
+    ``empty_reports`` (True) that are given.
+    """
+
+    name: str
+    text: str
+    dialect: str
+    options: Mapping[str, object]
+    reference: Question
+
+    @property
+    def allows_gap(self) -> bool:
+        """Whether a year without elements costs the reference nothing."""
+        return allows_gap((window for _, window in self.reference.windows.values()), self.reference.empty_reports)
+
+
+@dataclass(frozen=True, repr=False)
+class Case:
+    """All that a run needs. Elements are in order of arrival, disordered by at most ``lateness`` (ms): none is late.
+
+    ``streams`` are by name: an IRI, or a word for tuple streams, whose columns are in ``schemas`` (name to type; the
+    event time is a further column ``ts``). ``static`` maps graph IRIs, or None for the default graph, to triples.
+    """
+
+    streams: Mapping[str, tuple[Element | Row, ...]]
+    queries: tuple[CaseQuery, ...]
+    lateness: int = 0
+    static: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
+    schemas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def expected(self, after: Mapping[str, int] | None = None) -> dict[str, list[Report]]:
+        """The reports of each query, by its name, as the reference sees them.
+
+        ``after`` has the time T (ms) of each query that is registered in mid-stream: it sees the elements after T.
+        """
+        found = {}
+        for query in self.queries:
+            asked = replace(query.reference, after=(after or {}).get(query.name, query.reference.after))
+            found[query.name] = evaluate(asked, self.streams, self.static)
+        return found
+
+    def describe(self) -> str:
+        """Everything that is needed to reproduce the case, for people and for pasting into files."""
+        parts = [f"lateness {self.lateness} ms"]
+        for name, elements in self.streams.items():
+            schema = f" schema {dict(self.schemas[name])}" if name in self.schemas else ""
+            parts.append(f"stream {name}{schema}")
+            parts += [f"  {line}" for e in elements for line in _lines(e)]
+        for graph, triples in self.static.items():
+            parts.append(f"static {graph or 'default graph'}")
+            parts += [f"  {t} ." for t in triples]
+        for query in self.queries:
+            parts.append(f"query {query.name} ({query.dialect}) options {dict(query.options)}")
+            parts += [f"  {line}" for line in query.text.splitlines()]
+            parts.append(f"  reference: {query.reference}")
+        return "\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Case:\n{self.describe()}\n"
+
+
+def _lines(element: Element | Row) -> list[str]:
+    if isinstance(element, Row):
+        return [f"{element.values} at {element.ts}"]
+    return [f"{t} {time_term(element.ts)} ." for t in element.triples]

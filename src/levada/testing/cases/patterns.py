@@ -1,0 +1,145 @@
+"""Random group patterns over windows and static graphs, with the variables that they bind.
+
+A ``Scope`` maps variables to what they hold: "node" (an IRI), "number", "string", "predicate", "any" (terms of any
+kind), "computed" (a literal that an expression made), "maybe" (possibly unbound). Texts say ``WINDOW :w0 {..}``; the
+reference's text has ``GRAPH`` in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from levada.testing.cases.expressions import bindings, conditions
+
+Scope = dict[str, str]
+
+_PATTERNS: tuple[tuple[str, Scope], ...] = (
+    ("?s :p ?v", {"s": "node", "v": "number"}),
+    ("?s :q ?x", {"s": "node", "x": "node"}),
+    ("?x :p ?u", {"x": "node", "u": "number"}),
+    ("?s :r ?t", {"s": "node", "t": "string"}),
+    ("?s :p ?u", {"s": "node", "u": "number"}),
+    ("?y :p ?v", {"y": "node", "v": "number"}),
+    ("?x :q ?y", {"x": "node", "y": "node"}),
+    ("?x :r ?t", {"x": "node", "t": "string"}),
+    ("?s ?k ?o", {"s": "node", "k": "predicate", "o": "any"}),
+    (":a :p ?v", {"v": "number"}),
+    ("?s :q :b", {"s": "node"}),
+    ("?s :q ?s", {"s": "node"}),
+)
+
+_STATIC: tuple[tuple[str, Scope], ...] = (
+    ("?s :kind ?c .", {"s": "node", "c": "node"}),
+    ("?x :kind :K .", {"x": "node"}),
+    ("?s :kind ?c . ?c :name ?n .", {"s": "node", "c": "node", "n": "string"}),
+    ("GRAPH :g { ?s :rank ?j }", {"s": "node", "j": "number"}),
+    ("OPTIONAL { ?s :kind ?c }", {"s": "node", "c": "maybe"}),
+)
+
+_VALUES: tuple[tuple[str, Scope], ...] = (
+    ("VALUES ?s { :a :b :c }", {"s": "node"}),
+    ("VALUES (?s ?z) { (:a 1) (:a 2) (:b UNDEF) }", {"s": "node", "z": "maybe"}),
+    ("VALUES ?v { 1 2.5 5 }", {"v": "number"}),
+    ("VALUES (?s ?z) { (:a 1) (UNDEF 2) }", {"s": "node", "z": "maybe"}),
+)
+
+_OPTIONALS: tuple[tuple[str, str], ...] = (
+    ("?s :r ?opt", ""),
+    ("?s :p ?opt", ""),
+    ("?s :p ?opt", "FILTER(?opt > 2)"),
+    ("?s :p ?opt", "FILTER(?opt > ?v)"),
+    ("?s :q ?opt . ?opt :p ?w", ""),
+)
+
+_SUBSELECTS: tuple[tuple[str, Scope], ...] = (
+    ("SELECT ?s (COUNT(*) AS ?n) WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} GROUP BY ?s", {"s": "node", "n": "number"}),
+    ("SELECT ?s (MAX(?m) AS ?n) WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} GROUP BY ?s", {"s": "node", "n": "number"}),
+    ("SELECT DISTINCT ?s WHERE {{ WINDOW {w} {{ ?s :q ?m }} }}", {"s": "node"}),
+    ("SELECT ?s ?m WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} ORDER BY DESC(?m) ?s LIMIT 2", {"s": "node", "m": "number"}),
+    ("SELECT (SUM(?m) AS ?n) WHERE {{ WINDOW {w} {{ ?z :p ?m }} }}", {"n": "number"}),
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
+    """A group's text, without its braces, and its scope; every window is read."""
+    core = draw(st.sampled_from(("join", "join", "join", "union", "optional", "subselect")))
+    build = {"join": _joined, "union": _union, "optional": _optional, "subselect": _subselect}[core]
+    text, scope = draw(build(windows))
+    for extra, chance in ((_STATIC, 3), (_VALUES, 5)):
+        if draw(st.integers(0, chance)) == chance:
+            more, bound = draw(st.sampled_from(extra))
+            text, scope = f"{text} {more}", {**bound, **scope}
+    if draw(st.integers(0, 3)) == 3:
+        more, kind = draw(bindings(scope))
+        text, scope = f"{text} BIND({more} AS ?e)", {**scope, "e": kind}
+    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
+        text = f"{text} FILTER({draw(conditions(scope))})"
+    return text, scope
+
+
+@st.composite
+def _joined(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
+    """One to three triple patterns, at least one in each window, mostly connected."""
+    scope: Scope = {}
+    parts = []
+    budget = 3 - len(windows)
+    for window in windows:
+        count = 1 + (draw(st.integers(0, budget)) if budget > 0 else 0)
+        budget -= count - 1
+        text, scope = draw(_block(window, scope, count))
+        parts.append(text)
+    return " ".join(parts), scope
+
+
+@st.composite
+def _block(draw: st.DrawFn, window: str, scope: Scope, count: int = 1) -> tuple[str, Scope]:
+    """``WINDOW w { .. }`` of so many patterns, and the scope with what they bind; seldom with a filter inside."""
+    chosen: list[str] = []
+    inside: Scope = {}
+    for _ in range(count):
+        bound = {**scope, **inside}
+        near = [p for p in _PATTERNS if p[0] not in chosen and (not bound or bound.keys() & p[1].keys())]
+        free = draw(st.integers(0, 11)) == 11
+        text, binds = draw(st.sampled_from(_PATTERNS if free or not near else near))
+        chosen.append(text)
+        inside = {**inside, **binds}
+    text = " . ".join(chosen)
+    if draw(st.integers(0, 7)) == 7:
+        text = f"{text} FILTER({draw(conditions(inside))})"
+    return f"WINDOW {window} {{ {text} }}", {**scope, **inside}
+
+
+@st.composite
+def _union(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
+    left, first = draw(_block(windows[0], {}, draw(st.integers(1, 2))))
+    right, second = draw(_block(windows[-1], {}, 1))
+    scope = {
+        name: (kind if name in first and name in second else "maybe") for name, kind in {**first, **second}.items()
+    }
+    return f"{{ {left} }} UNION {{ {right} }}", scope
+
+
+@st.composite
+def _optional(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
+    left, scope = draw(_block(windows[0], {"s": "node"}, draw(st.integers(1, 2))))
+    right, condition = draw(st.sampled_from(_OPTIONALS))
+    scope = {**scope, "opt": "maybe"}
+    if "?w" in right:
+        scope["w"] = "maybe"
+    if "?s" not in left:
+        scope["s"] = "maybe"
+    if len(windows) == 1 and draw(st.booleans()):
+        return f"{left[:-2]} OPTIONAL {{ {right} {condition} }} }}", scope
+    return f"{left} OPTIONAL {{ WINDOW {windows[-1]} {{ {right} }} {condition} }}", scope
+
+
+@st.composite
+def _subselect(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
+    inner, binds = draw(st.sampled_from(_SUBSELECTS))
+    outer, scope = draw(_block(windows[0], {"s": "node"}, draw(st.integers(1, 2))))
+    if "?s" not in outer and "s" not in binds:
+        scope = {name: kind for name, kind in scope.items() if name != "s"}
+    return f"{outer} {{ {inner.format(w=windows[-1])} }}", {**binds, **scope}

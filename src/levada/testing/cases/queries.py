@@ -1,0 +1,125 @@
+"""Random continuous queries, each in RSP-QL and as a question for the reference.
+
+The query forms: SELECT of some variables or all, DISTINCT, ORDER BY with LIMIT (always a total order), GROUP BY with
+HAVING, ungrouped aggregates, SAMPLE, ASK, CONSTRUCT; the outputs RStream, IStream, DStream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from levada.testing.cases.case import CaseQuery
+from levada.testing.cases.expressions import aggregates
+from levada.testing.cases.patterns import Scope, bodies
+from levada.testing.cases.vocabulary import PREFIX, iri
+from levada.testing.cases.windows import Clause, clauses, options
+from levada.testing.question import ReferenceQuery, TripleTemplate
+
+FORMS = ("select", "select", "star", "distinct", "limit", "group", "group", "ungrouped", "ask", "construct", "sample")
+HAVINGS = ("COUNT(*) > 1", "COUNT(*) >= 1", "COUNT(*) != 2")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query's head, and what follows its group; of a CONSTRUCT also the head and template of the reference."""
+
+    head: str
+    tail: str = ""
+    select: str = ""
+    template: tuple[TripleTemplate, ...] = ()
+
+
+@st.composite
+def queries(draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clause, ...] = ()) -> CaseQuery:
+    """A query over one or two windows on these streams (IRIs), with the given clauses or random ones."""
+    used = used or draw(st.lists(clauses, min_size=1, max_size=2).map(tuple))
+    windows = {f"w{i}": (draw(st.sampled_from(streams)), clause) for i, clause in enumerate(used)}
+    chosen = draw(options(used))
+    body, scope = draw(bodies([f":{w}" for w in windows]))
+    form = draw(st.sampled_from(FORMS))
+    asked = draw(_asked(form, scope))
+    output = "RSTREAM" if form == "sample" else draw(st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")))
+    stepped = all(c.kind == "step" for c in used)
+    if form != "ask" and stepped and draw(st.integers(0, 7)) == 7:
+        chosen["empty_reports"] = True
+    text = "\n".join(
+        [
+            f"{PREFIX}REGISTER {output} {iri(name)} AS",
+            asked.head,
+            *(f"FROM NAMED WINDOW :{w} ON <{on}> {clause.rspql}" for w, (on, clause) in windows.items()),
+            f"WHERE {{ {body} }}{asked.tail}",
+        ]
+    )
+    reference = ReferenceQuery(
+        f"{PREFIX}{asked.select or asked.head} WHERE {{ {body.replace('WINDOW', 'GRAPH')} }}{asked.tail}",
+        {f"http://e/{w}": (on, clause.window(chosen)) for w, (on, clause) in windows.items()},
+        output,
+        empty_reports=bool(chosen.get("empty_reports")),
+        template=asked.template,
+    )
+    return CaseQuery(name, text, "rspql", chosen, reference)
+
+
+@st.composite
+def _asked(draw: st.DrawFn, form: str, scope: Scope) -> Asked:
+    names = sorted(scope)
+    some = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    shown = " ".join(f"?{name}" for name in some)
+    match form:
+        case "select":
+            return Asked(f"SELECT {shown}")
+        case "star":
+            return Asked("SELECT *")
+        case "distinct":
+            return Asked(f"SELECT DISTINCT {shown}")
+        case "limit":
+            return Asked(f"SELECT {draw(st.sampled_from(('', 'DISTINCT ')))}{shown}", _limit(draw, some, scope))
+        case "group" | "ungrouped":
+            return draw(_grouped(scope, [] if form == "ungrouped" else some[:2]))
+        case "sample":
+            return Asked(f"SELECT {shown} (SAMPLE(?{draw(st.sampled_from(names))}) AS ?any)", f" GROUP BY {shown}")
+        case "ask":
+            return Asked("ASK")
+        case _:
+            return _construct(draw, scope)
+
+
+def _limit(draw: st.DrawFn, shown: Sequence[str], scope: Scope) -> str:
+    """ORDER BY over all shown variables, so that ties are equal solutions, and LIMIT, with or without OFFSET."""
+    keys = []
+    for name in shown:
+        match scope[name]:
+            case "node":
+                keys.append(f"DESC(?{name})")
+            case "number":
+                keys.append(f"?{name} STR(DATATYPE(?{name}))")
+            case "string":
+                keys.append(f"STR(?{name}) LANG(?{name})")
+            case _:
+                keys.append(f"STR(?{name}) STR(DATATYPE(?{name})) LANG(?{name})")
+    offset = draw(st.sampled_from(("", "", " OFFSET 1")))
+    return f" ORDER BY {' '.join(keys)} LIMIT {draw(st.integers(1, 4))}{offset}"
+
+
+@st.composite
+def _grouped(draw: st.DrawFn, scope: Scope, keys: Sequence[str]) -> Asked:
+    found = draw(st.lists(aggregates(scope), min_size=1, max_size=3, unique=True))
+    columns = [f"?{k}" for k in keys] + [f"({text} AS ?a{i})" for i, text in enumerate(found)]
+    tail = f" GROUP BY {' '.join(f'?{k}' for k in keys)}" if keys else ""
+    if draw(st.integers(0, 3)) == 3:
+        tail += f" HAVING({draw(st.sampled_from(HAVINGS))})"
+    return Asked(f"SELECT {' '.join(columns)}", tail)
+
+
+def _construct(draw: st.DrawFn, scope: Scope) -> Asked:
+    """A template whose first triple comes of every solution, so that a report is never an empty graph."""
+    nodes = [f"?{name}" for name, kind in scope.items() if kind == "node"]
+    subject = draw(st.sampled_from(nodes)) if nodes else iri("it")
+    other = "?" + draw(st.sampled_from(sorted(scope)))
+    template: tuple[TripleTemplate, ...] = ((subject, iri("is"), iri("seen")), (subject, iri("with"), other))
+    select = " ".join(dict.fromkeys(t for triple in template for t in triple if t[0] == "?"))
+    text = " . ".join(" ".join(triple) for triple in template)
+    return Asked(f"CONSTRUCT {{ {text} }}", select=f"SELECT {select}", template=template)

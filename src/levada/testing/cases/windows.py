@@ -1,0 +1,106 @@
+"""Random windows: the clause in RSP-QL or CQL, and what ``model.time`` makes of it under a query's options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from levada.model.time import Window, WindowKind
+
+RANGES = (4000, 2000, 3000, 5000, 1000, 10000, 2500, 6000, 250)
+STEPS = (1000, 2000, 500, 3000, 250)
+ORIGINS = (0, 500, 1000, 1300, -750)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all" or "count"."""
+
+    kind: str
+    range: int = 0
+    step: int = 1
+    count: int = 0
+
+    @property
+    def rspql(self) -> str:
+        """The clause in RSP-QL, with its brackets."""
+        match self.kind:
+            case "step":
+                return f"[RANGE {duration(self.range)} STEP {duration(self.step)}]"
+            case "range":
+                return f"[RANGE {duration(self.range)}]"
+            case "count":
+                return f"[TRIPLES {self.count}]"
+            case _:
+                return f"[{self.kind.upper()}]"
+
+    @property
+    def cql(self) -> str:
+        """The clause in CQL, with its brackets."""
+        match self.kind:
+            case "step":
+                return f"[Range {_span(self.range)} Slide {_span(self.step)}]"
+            case "range":
+                return f"[Range {_span(self.range)}]"
+            case "count":
+                return f"[Rows {self.count}]"
+            case "now":
+                return "[Now]"
+            case _:
+                return "[Range Unbounded]"
+
+    def window(self, options: Mapping[str, object]) -> Window:
+        """The window under these options: with a step it reports on close, unless ``report`` is "change"."""
+        kinds = {"range": WindowKind.RANGE, "now": WindowKind.NOW, "all": WindowKind.ALL, "count": WindowKind.COUNT}
+        closed = WindowKind.CLOSE_CLOSED if options.get("bounds") == "(]" else WindowKind.CLOSE_OPEN
+        stepped = WindowKind.CHANGE if options.get("report") == "change" else closed
+        kind = kinds.get(self.kind, stepped)
+        t0 = options.get("t0")
+        assert t0 is None or isinstance(t0, int), "t0 is in ms"
+        return Window(kind, self.range, self.step, t0 or 0, t0 is not None, self.count)
+
+
+def duration(ms: int) -> str:
+    """A duration in ISO 8601.
+
+    >>> duration(2500)
+    'PT2.5S'
+    """
+    return f"PT{ms / 1000:g}S"
+
+
+def _span(ms: int) -> str:
+    return f"{ms} ms" if ms % 1000 else f"{ms // 1000} s"
+
+
+_CHOICES = (
+    *(Clause("step", a, b) for a in RANGES for b in STEPS),
+    *(Clause("range", a) for a in RANGES * 2),
+    *(Clause("count", count=n) for n in (3, 1, 2, 4, 5, 8) * 2),
+    *(Clause("all"), Clause("now")) * 3,
+)
+clauses: st.SearchStrategy[Clause] = st.sampled_from(_CHOICES)
+"""A window clause: two in five are RANGE and STEP."""
+
+
+@st.composite
+def options(draw: st.DrawFn, used: tuple[Clause, ...]) -> dict[str, object]:
+    """Options that fit these windows: about half of the queries have none."""
+    found: dict[str, object] = {}
+    stepped = any(c.kind == "step" for c in used)
+    if stepped and draw(st.integers(0, 3)) == 3:
+        found["bounds"] = draw(st.sampled_from(("(]", "[)")))
+    if draw(st.integers(0, 4)) == 4:
+        found["t0"] = draw(st.sampled_from(ORIGINS))
+    if draw(st.integers(0, 4)) == 4:
+        found["report"] = draw(st.sampled_from(("change", "close"))) if stepped else "change"
+    return found
+
+
+def allows_gap(windows: Iterable[Window], empty_reports: bool) -> bool:
+    """Whether a year without elements costs the reference nothing: no close is evaluated in it."""
+    kinds = {w.kind for w in windows}
+    endless = empty_reports or kinds & {WindowKind.ALL, WindowKind.COUNT}
+    return not endless or not any(kind.on_close for kind in kinds)

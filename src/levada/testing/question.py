@@ -1,0 +1,126 @@
+"""What the naive reference is asked and what it says: elements, queries over windows, reports. Plain values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyoxigraph as ox
+
+from levada.model.time import MIN, Window
+
+OUTPUTS = ("RSTREAM", "ISTREAM", "DSTREAM", "RELATION")
+
+Value = int | float | str | bool
+"""A column's value in a tuple stream."""
+
+Item = str | tuple[Value, ...]
+"""What a window holds: a triple's N-Triples text, or a row."""
+
+Solution = frozenset[tuple[str, str]]
+"""One solution: (variable, canonical N-Triples text) pairs; an unbound variable is absent."""
+
+Bag = Counter[Solution]
+Answer = Bag | bool | None
+"""What a query says at one instant: a bag of solutions, an ASK's boolean, or None where nothing was asked."""
+
+TripleTemplate = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of an RDF stream: event time (ms) and its triples, N-Triples texts without the dot."""
+
+    ts: int
+    triples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An element of a tuple stream: event time (ms) and the values of its schema's columns, in order."""
+
+    ts: int
+    values: tuple[Value, ...]
+
+
+Streams = Mapping[str, Sequence[Element | Row]]
+Graphs = Mapping[str | None, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceQuery:
+    """A SPARQL query over windows.
+
+    ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause; ``windows`` maps the windows'
+    IRIs to stream and window, ``graphs`` names the static graphs of FROM (None: the default one). Of a CONSTRUCT,
+    ``sparql`` selects the template's variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with
+    ts <= ``after`` do not count (the time of registration). ``limit`` and ``offset`` are those of a LIMIT without a
+    total order, left out of ``sparql``.
+    """
+
+    sparql: str
+    windows: Mapping[str, tuple[str, Window]]
+    output: str = "RSTREAM"
+    after: int = MIN
+    empty_reports: bool = False
+    template: tuple[TripleTemplate, ...] = ()
+    graphs: tuple[str, ...] | None = None
+    limit: int | None = None
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        assert self.output in OUTPUTS, "an output is RSTREAM, ISTREAM, DSTREAM or RELATION"
+        assert self.limit is None or self.output == "RSTREAM", "an undetermined LIMIT has no differences"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSql:
+    """A CQL query: ``sql`` is evaluated by SQLite over one table per alias of ``windows``.
+
+    ``schemas`` has each stream's columns with their types (integer, double, string, boolean); the tables have a further
+    column ``ts`` unless the schema has one. ``types`` are the result's columns with their types.
+    """
+
+    sql: str
+    windows: Mapping[str, tuple[str, Window]]
+    schemas: Mapping[str, Mapping[str, str]]
+    types: Mapping[str, str]
+    output: str = "RELATION"
+    after: int = MIN
+    empty_reports: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.output in OUTPUTS, "an output is RSTREAM, ISTREAM, DSTREAM or RELATION"
+
+
+Question = ReferenceQuery | ReferenceSql
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a query reports at one time: ``solutions``, or ``boolean`` (ASK), or ``graph`` (CONSTRUCT: its triples).
+
+    ``change`` is "insert" or "delete" for a relation's changes. With ``size``, any so many of the solutions are right.
+    """
+
+    time: int
+    solutions: Bag = field(default_factory=Counter)
+    boolean: bool | None = None
+    graph: frozenset[str] | None = None
+    change: str | None = None
+    size: int | None = None
+
+
+def literal(value: Value) -> str:
+    """A column's value as canonical N-Triples text.
+
+    >>> literal(2.5)
+    '"2.5"^^<http://www.w3.org/2001/XMLSchema#double>'
+    """
+    return str(ox.Literal(value))
+
+
+def canonical(item: Item) -> str:
+    """The text that orders the occurrences of one ts: a triple's own; of a row, its values as terms, spaces between."""
+    return item if isinstance(item, str) else " ".join(literal(v) for v in item)

@@ -1,0 +1,243 @@
+"""The naive reference: the meaning of a continuous query, recomputed at every report (design, sections 1 and 8.5).
+
+It is the judge of the engine, so it is short and slow, and shares nothing with it but ``model.time``:
+
+1. every occurrence of a triple (or row) is in a window from its ``enter`` to its ``leave``: a ``Stay``;
+2. the report times of a query follow from its windows' stays (``report_times``);
+3. at each of them the windows' contents are collected, and the query is evaluated over them by another engine: SPARQL
+   by pyoxigraph, with the windows as named graphs, SQL by SQLite (``answers``);
+4. consecutive results are subtracted as bags (IStream, DStream, a relation's changes).
+
+Streams are sequences of ``Element`` or ``Row`` in any order and end after their last element. Late elements are not the
+reference's business: its caller leaves them out. Times are milliseconds. Cost: reports x (occurrences + an evaluation);
+a window that never empties beside one that reports on close costs a report per close, also in a gap of a year.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from levada.model.time import MAX, MIN, Window, WindowKind
+from levada.testing.answers import answer
+from levada.testing.question import (
+    Answer,
+    Bag,
+    Element,
+    Graphs,
+    Item,
+    Question,
+    ReferenceQuery,
+    ReferenceSql,
+    Report,
+    Row,
+    Solution,
+    Streams,
+    TripleTemplate,
+    canonical,
+)
+
+__all__ = [
+    "Bag",
+    "Element",
+    "Graphs",
+    "ReferenceQuery",
+    "ReferenceSql",
+    "Report",
+    "Row",
+    "Solution",
+    "Streams",
+    "evaluate",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """An occurrence in a window: there at the instants ``enter <= tau < leave``; ``ts`` is its event time."""
+
+    enter: int
+    leave: int
+    item: Item
+    ts: int
+
+
+Held = Mapping[str, Sequence[Stay]]
+"""The stays of each window of a query, by the window's name."""
+
+
+def evaluate(query: Question, streams: Streams, static: Graphs | None = None) -> list[Report]:
+    """The reports of a query, in time order: those with something to say, all of them with ``empty_reports``.
+
+    >>> window = Window(WindowKind.RANGE, range=4000)
+    >>> query = ReferenceQuery("SELECT ?s { GRAPH <a:w> { ?s ?p ?o } }", {"a:w": ("s", window)})
+    >>> [(r.time, len(r.solutions)) for r in evaluate(query, {"s": [Element(1000, ("<a:a> <a:b> <a:c>",))]})]
+    [(1000, 1)]
+    """
+    seen = {on: occurrences(streams[on], query.after) for on, _ in query.windows.values()}
+    held = {name: stays(window, seen[on]) for name, (on, window) in query.windows.items()}
+    windows = {name: window for name, (_, window) in query.windows.items()}
+    counted = [ts for on, window in query.windows.values() for ts, _ in seen[on] if ts >= window.start]
+    out: list[Report] = []
+    before: Answer = None
+    for time in report_times(windows, held, counted if query.empty_reports else ()):
+        contents = {name: content(held[name], time) for name in held}
+        now: Answer = None
+        if any(contents.values()) or query.empty_reports:
+            now = answer(query, contents, static or {}, time)
+        out += _reports(query, time, before, now)
+        before = now
+    return out
+
+
+def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tuple[int, Item]]:
+    """(ts, item) of all elements with ts > after, by (ts, canonical text).
+
+    Equal triples of one ts are one occurrence; equal rows stay.
+    """
+    triples: set[tuple[int, Item]] = {
+        (e.ts, triple) for e in elements if isinstance(e, Element) for triple in e.triples
+    }
+    rows: list[tuple[int, Item]] = [(e.ts, e.values) for e in elements if isinstance(e, Row)]
+    return sorted(
+        ((ts, x) for ts, x in [*triples, *rows] if ts > after), key=lambda found: (found[0], canonical(found[1]))
+    )
+
+
+def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
+    """When each of these occurrences is in the window; those that never are, are left out.
+
+    In a count window an occurrence is among the last n until the n-th after it comes.
+    """
+    counted = [(ts, item) for ts, item in ordered if ts >= window.start]
+    found = []
+    for i, (ts, item) in enumerate(counted):
+        leave = window.leave(ts)
+        if window.kind is WindowKind.COUNT and i + window.count < len(counted):
+            leave = counted[i + window.count][0]
+        found.append(Stay(window.enter(ts), leave, item, ts))
+    return [s for s in found if s.enter < s.leave]
+
+
+def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
+    """The items in a window at an instant, each with its ts: a bag of rows; a graph is the set of its triples."""
+    return [(s.item, s.ts) for s in held if s.enter <= tau < s.leave]
+
+
+def report_times(windows: Mapping[str, Window], held: Held, counted: Sequence[int] = ()) -> list[int]:
+    """The times at which a query is evaluated: the union over its windows.
+
+    These are the closes of the windows that report on close, and the enters and leaves of the others; of the times at
+    which all windows are empty, only the first after content. With a window that never empties they end with the last
+    change of any window's content. With ``counted`` (the event times of all elements, for ``empty_reports``) every
+    close after the first element counts, up to the last report or element.
+    """
+    occupied = _spans(s for name in held for s in held[name])
+    last = max((t for name in held for t in _changes(held[name])), default=MIN)
+    closing = [w for w in windows.values() if w.kind.on_close]
+    times = {t for name in held if not windows[name].kind.on_close for t in _changes(held[name])}
+    for start, end in occupied:
+        for window in closing:
+            times.update(_closes(window, start, min(end, last)))
+            if end < MAX:
+                times.add(window.next_close(end - 1))
+    kept = _after_content(sorted(times), occupied)
+    if counted:
+        for window in closing:
+            kept += _closes(window, min(counted) + 1, max(*counted, *kept, MIN))
+    return sorted(set(kept))
+
+
+def _changes(held: Iterable[Stay]) -> set[int]:
+    """The instants at which something enters or leaves."""
+    return {t for s in held for t in (s.enter, s.leave) if t < MAX}
+
+
+def _spans(every: Iterable[Stay]) -> list[tuple[int, int]]:
+    """The times at which some window holds something, as disjoint intervals [start, end) in order."""
+    merged: list[tuple[int, int]] = []
+    for enter, leave in sorted((s.enter, s.leave) for s in every):
+        if merged and enter <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(leave, merged[-1][1]))
+        else:
+            merged.append((enter, leave))
+    return merged
+
+
+def _closes(window: Window, first: int, last: int) -> Iterator[int]:
+    """The closes in [first, last]."""
+    close = window.next_close(first - 1)
+    while close <= last:
+        yield close
+        close = window.next_close(close)
+
+
+def _after_content(times: Iterable[int], occupied: Sequence[tuple[int, int]]) -> list[int]:
+    """Without the times at which all is empty and was so at the time before."""
+    starts = [start for start, _ in occupied]
+    kept = []
+    before = False
+    for time in times:
+        at = bisect_right(starts, time) - 1
+        now = at >= 0 and time < occupied[at][1]
+        if now or before:
+            kept.append(time)
+        before = now
+    return kept
+
+
+def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterator[Report]:
+    """What the query says at this time. An ASK that was not asked the time before counts as changed."""
+    if isinstance(now, bool) or isinstance(before, bool):
+        if now is not None and (query.output == "RSTREAM" or now is not before):
+            yield Report(time, boolean=bool(now))
+        return
+    for change, bag in differences(query.output, before or Counter(), now or Counter()):
+        if bag or query.empty_reports:
+            yield _report(query, time, change, bag)
+
+
+def differences(output: str, before: Bag, now: Bag) -> list[tuple[str | None, Bag]]:
+    """What a relation-to-stream operator says of two consecutive results, as bags.
+
+    >>> a, b = frozenset({("x", "1")}), frozenset({("x", "2")})
+    >>> differences("ISTREAM", Counter({a: 1}), Counter({a: 2, b: 1})) == [(None, Counter({a: 1, b: 1}))]
+    True
+    """
+    match output:
+        case "RSTREAM":
+            return [(None, now)]
+        case "ISTREAM":
+            return [(None, now - before)]
+        case "DSTREAM":
+            return [(None, before - now)]
+        case _:
+            return [("delete", before - now), ("insert", now - before)]
+
+
+def _report(query: Question, time: int, change: str | None, bag: Bag) -> Report:
+    if isinstance(query, ReferenceSql):
+        return Report(time, bag, change=change)
+    if query.template:
+        return Report(time, graph=construct(query.template, bag), change=change)
+    size = None
+    if query.limit is not None:
+        size = max(min(bag.total() - query.offset, query.limit), 0)
+    return Report(time, bag, change=change, size=size)
+
+
+def construct(template: Sequence[TripleTemplate], bag: Bag) -> frozenset[str]:
+    """The graph of a CONSTRUCT: the template under each solution, without what is no triple (SPARQL 1.1, 16.2).
+
+    >>> sorted(construct([("?s", "<a:p>", '"x"')], Counter({frozenset({("s", "<a:s>")}): 2})))
+    ['<a:s> <a:p> "x"']
+    """
+    graph = set()
+    for n, solution in enumerate(sorted(bag.elements(), key=sorted)):
+        bound = {f"?{name}": text for name, text in solution}
+        for triple in template:
+            s, p, o = (f"{t}s{n}" if t.startswith("_:") else bound.get(t, t) for t in triple)
+            if s[0] in "<_" and p[0] == "<" and o[0] != "?":
+                graph.add(f"{s} {p} {o}")
+    return frozenset(graph)

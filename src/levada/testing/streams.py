@@ -1,0 +1,117 @@
+"""Builders for tests: elements as files that Levada reads, and a clock that a test moves.
+
+RDF elements become N-Triples lines with the event time as a further term before the dot (``time=column``): one line a
+triple, so with ``element=line`` each triple is an element of its own. Rows become CSV with a column for the time. A
+directory's files are named in order; names that end in ``.gz`` are compressed, with no time in the head: equal input
+makes equal bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from levada.model.term import XSD
+from levada.testing.answers import date_time
+from levada.testing.question import Element, Row
+
+TimeForm = Literal["bare", "quoted", "typed", "dateTime"]
+
+
+def time_term(ts: int, form: TimeForm = "bare") -> str:
+    """An event time (ms) as one of the terms that ``time=column`` reads.
+
+    >>> time_term(1500), time_term(1500, "quoted")
+    ('1500', '"1500"')
+    """
+    match form:
+        case "bare":
+            return str(ts)
+        case "quoted":
+            return f'"{ts}"'
+        case "typed":
+            return f'"{ts}"^^<{XSD}integer>'
+        case "dateTime":
+            return date_time(ts)
+
+
+def lines(elements: Iterable[Element], form: TimeForm = "bare") -> Iterator[str]:
+    """The lines of elements, without ends of line.
+
+    >>> list(lines([Element(7, ("<a:s> <a:p> <a:o>",))]))
+    ['<a:s> <a:p> <a:o> 7 .']
+    """
+    for element in elements:
+        for triple in element.triples:
+            yield f"{triple} {time_term(element.ts, form)} ."
+
+
+def write_lines(path: Path, elements: Iterable[Element], form: TimeForm = "bare") -> Path:
+    """Writes a stream to one file of timed N-Triples; returns the path."""
+    return _write(path, "".join(f"{line}\n" for line in lines(elements, form)))
+
+
+def write_directory(
+    folder: Path, elements: Sequence[Element], files: int = 2, form: TimeForm = "bare", ending: str = ".nt"
+) -> Path:
+    """Cuts a stream into so many files, ``0000.nt`` and so on, of consecutive elements; returns the folder.
+
+    ``ending`` may be ``.nt.gz``. Files may be empty if there are fewer elements.
+    """
+    assert files > 0, "a stream is cut into at least one file"
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(files):
+        start, stop = (len(elements) * j // files for j in (i, i + 1))
+        write_lines(folder / f"{i:04}{ending}", elements[start:stop], form)
+    return folder
+
+
+def write_graph(path: Path, triples: Iterable[str]) -> Path:
+    """Writes static triples as N-Triples; returns the path."""
+    return _write(path, "".join(f"{t} .\n" for t in triples))
+
+
+def write_csv(path: Path, rows: Iterable[Row], columns: Sequence[str], time: str = "ts") -> Path:
+    """Writes a tuple stream as CSV with a header and the event time in column ``time``; returns the path."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*columns, time])
+    for row in rows:
+        writer.writerow([*(_cell(v) for v in row.values), row.ts])
+    return _write(path, out.getvalue())
+
+
+def _cell(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _write(path: Path, text: str) -> Path:
+    data = text.encode()
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    return path
+
+
+class ManualClock:
+    """A wall clock in milliseconds that moves only when a test says so.
+
+    >>> clock = ManualClock(1000)
+    >>> clock.advance(500)
+    >>> clock()
+    1500
+    """
+
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        """The time now."""
+        return self.now
+
+    def advance(self, ms: int) -> None:
+        """Lets time pass: never backwards."""
+        assert ms >= 0, "time does not run backwards"
+        self.now += ms

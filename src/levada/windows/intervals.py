@@ -1,0 +1,65 @@
+"""From event times to the instants at which rows count, with each row's own parameters (design, sections 1 and 2).
+
+``exact``: [s, e) with s = max over windows of max(enter(hi), leave(prev)), e = min over windows of leave(lo).
+``outer``: [max hi, min leave(lo)), a superset in the order of event times, by which joins narrow before they look exactly.
+Rows without windows (static data) count always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from levada.kernels.interval import interval, leave
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN, Times
+from levada.plan.layout import Layout
+from levada.plan.topology import WindowTable
+
+_NONE = np.empty(0, np.int64)
+
+
+def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
+    """A superset of each row's instants, whose start is its greatest event time."""
+    s = np.full(frame.n, MIN, np.int64)
+    e = np.full(frame.n, MAX, np.int64)
+    for j, span in enumerate(layout.windows):
+        np.maximum(s, frame[f"hi{j}" if span.hi else f"lo{j}"], out=s)
+        params = (table.kind[j], table.range[j], table.step[j], table.t0[j], table.given[j])
+        np.minimum(e, leave(*params, frame["op"], frame[f"lo{j}"]), out=e)
+    return s, e
+
+
+def exact(frame: Frame, layout: Layout, table: WindowTable, rows: Sequence[int] | None = None) -> tuple[Times, Times]:
+    """The instants [s, e) at which each row counts; ``rows`` maps the layout's windows to the table's."""
+    s = np.full(frame.n, MIN, np.int64)
+    e = np.full(frame.n, MAX, np.int64)
+    for j, span in enumerate(layout.windows):
+        t = j if rows is None else rows[j]
+        lo = frame[f"lo{j}"]
+        hi = frame[f"hi{j}"] if span.hi else lo
+        prev = frame[f"prev{j}"] if span.prev else _NONE
+        params = (table.kind[t], table.range[t], table.step[t], table.t0[t], table.given[t], table.start[t])
+        one_s, one_e = interval(*params, frame["op"], lo, hi, prev)
+        np.maximum(s, one_s, out=s)
+        np.minimum(e, one_e, out=e)
+    return s, e
+
+
+def watermark(table: WindowTable, streams: Times) -> Times:
+    """W of each member: the least over the streams of its windows (MAX without windows)."""
+    w = np.full(table.kind.shape[1], MAX, np.int64)
+    for j in range(table.kind.shape[0]):
+        own = np.where(table.stream[j] >= 0, streams[np.maximum(table.stream[j], 0)], MAX) if len(streams) else w
+        np.minimum(w, own, out=w)
+    return w
+
+
+def quarter(table: WindowTable) -> int:
+    """A quarter of the longest window: the most that a run of state may span."""
+    if not table.kind.size:
+        return MAX
+    from_kind = np.where(table.kind >= 5, MAX, table.range)  # ALL and COUNT never end by time
+    longest = int(from_kind.max())
+    return MAX if longest >= MAX else max(longest // 4, 1)

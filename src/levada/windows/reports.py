@@ -1,0 +1,154 @@
+"""Report times: when a query is evaluated (design, section 1, "Report").
+
+Each window contributes its closes, or the instants at which an element enters or leaves it; a query reports at all of them. A
+report r is made in the epoch in which W_q >= r (all windows on close with bounds [)) or W_q > r becomes true: ``due`` gives
+the range (low, high] of an epoch. Where the reports follow from rows alone no list is made; where they follow from all
+elements (``listed``), ``Schedule.instants`` makes the list from their event times.
+
+Between closes nothing costs: closes are counted only inside the instants at which some window holds something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.expand import expand_closes
+from levada.kernels.interval import Params, enter, leave
+from levada.model.time import MAX, MIN, Times, Window, WindowKind
+from levada.plan.topology import WindowTable
+from levada.windows.intervals import watermark
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Watermarks per stream (in the plan's order) before and after this epoch, and whether all streams have ended."""
+
+    old: Times
+    new: Times
+
+    @property
+    def moved(self) -> bool:
+        """Whether any report can be due."""
+        return bool((self.new != self.old).any())
+
+
+def due(kinds: Sequence[WindowKind], table: WindowTable, progress: Progress) -> tuple[Times, Times]:
+    """(low, high] of each member: reports already made, reports to be made by this epoch."""
+    low, high = watermark(table, progress.old), watermark(table, progress.new)
+    if all(k is WindowKind.CLOSE_OPEN for k in kinds):
+        return low, high
+    return _before(low), _before(high)
+
+
+def _before(w: Times) -> Times:
+    return np.where((w > MIN) & (w < MAX), w - 1, w)
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The due reports of a schedule: ``times`` sorted; ``full``: some window holds something at it."""
+
+    times: Times
+    full: npt.NDArray[np.bool_]
+    changes: Times  # the instants of windows that report on change, for ``next_report``
+
+
+def instants(
+    windows: Sequence[Window], streams: Sequence[int], start: int, presence: Mapping[int, Times], low: int, high: int
+) -> Reports:
+    """All reports in (low, high] from the event times of all elements (``presence``: sorted, by stream).
+
+    With high = MAX (the end) and a window that never empties, the last report is the last change of any window.
+    """
+    spans = [_span(w, presence.get(n, _EMPTY), start) for w, n in zip(windows, streams, strict=True)]
+    if high >= MAX:
+        finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
+        high = max((int(t.max()) for t in finite if len(t)), default=low)
+    changed = [t for w, (s, e) in zip(windows, spans, strict=True) if not w.kind.on_close for t in (s, e)]
+    changes = _unique(changed, low, high)
+    covered = _union(spans)
+    closes = [_closes(w, covered, low, high) for w in windows if w.kind.on_close]
+    times = _unique([changes, *closes], low, high)
+    return Reports(times, _inside(times, covered), changes)
+
+
+_EMPTY = np.empty(0, np.int64)
+
+
+def _span(w: Window, ts: Times, start: int) -> tuple[Times, Times]:
+    """Where each element is in the window; elements that never are left out."""
+    ts = ts[ts >= max(start, w.start)]
+    params, row = Params.of([w]), np.zeros(len(ts), np.int32)
+    s, e = enter(*params, row, ts), leave(*params, row, ts)
+    in_it = s < e
+    return s[in_it], e[in_it]
+
+
+def _unique(parts: Sequence[Times], low: int, high: int) -> Times:
+    every = np.concatenate([_EMPTY, *parts])
+    return np.unique(every[(every > low) & (every <= high)])
+
+
+def _union(spans: Sequence[tuple[Times, Times]]) -> tuple[Times, Times]:
+    """The union of intervals as disjoint ones, in order."""
+    s = np.concatenate([_EMPTY, *(s for s, _ in spans)])
+    e = np.concatenate([_EMPTY, *(e for _, e in spans)])
+    if not len(s):
+        return s, e
+    order = np.argsort(s, kind="stable")
+    s, e = s[order], np.maximum.accumulate(e[order])
+    first = np.concatenate([[True], s[1:] > e[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return s[first], e[last]
+
+
+def _closes(w: Window, covered: tuple[Times, Times], low: int, high: int) -> Times:
+    params, row = Params.of([w]), np.zeros(len(covered[0]), np.int32)
+    if not len(row) or high <= low:
+        return _EMPTY
+    return expand_closes(*covered, low, high, params[1:], row)[1]
+
+
+def _inside(times: Times, covered: tuple[Times, Times]) -> npt.NDArray[np.bool_]:
+    s, e = covered
+    if not len(s):
+        return np.zeros(len(times), bool)
+    at = np.searchsorted(s, times, side="right") - 1
+    return (at >= 0) & (times < e[np.maximum(at, 0)])
+
+
+def next_report(windows: Sequence[Window], r: Times, changes: Times) -> Times:
+    """The report after each report r: the next close, or the next of the ``changes``; MAX where none is known yet."""
+    out = np.full(len(r), MAX, np.int64)
+    for w in windows:
+        if w.kind.on_close:
+            np.minimum(out, enter(*Params.of([_opening(w)]), np.zeros(len(r), np.int32), r), out=out)
+    if len(changes):
+        at = np.searchsorted(changes, r, side="right")
+        later = np.where(at < len(changes), changes[np.minimum(at, len(changes) - 1)], MAX)
+        np.minimum(out, later, out=out)
+    return out
+
+
+def _opening(w: Window) -> Window:
+    """The window as if with bounds [), whose ``enter`` is the next close."""
+    return Window(WindowKind.CLOSE_OPEN, w.range, w.step, w.t0, w.t0_given)
+
+
+def retained(ts: Times, windows: Sequence[Window], start: int, horizon: int) -> npt.NDArray[np.bool_]:
+    """Which event times still matter after ``horizon``: those that leave later, and of endless windows the first."""
+    keep = np.zeros(len(ts), bool)
+    for w in windows:
+        params, row = Params.of([w]), np.zeros(len(ts), np.int32)
+        counts = ts >= max(start, w.start)
+        last = np.maximum(leave(*params, row, ts), enter(*params, row, ts))
+        endless = last >= MAX
+        keep |= counts & ~endless & (last >= horizon)
+        first = np.flatnonzero(counts & endless)
+        keep[first[:1]] = True
+        keep |= counts & endless & (ts >= horizon)
+    return keep

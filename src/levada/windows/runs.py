@@ -1,0 +1,130 @@
+"""Runs: the state of a keyed input, in bucket order, probed by the new rows of the other side (design, section 4).
+
+Columns of a run: the payload, the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``), for raw inputs the hash of
+the whole row ``#f``; and the bucket directory. Rows of a bucket are in time order.
+
+One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs or spans a quarter of
+the window; then it is sealed. Four sealed runs of a level merge into one of the next, within a quarter of the window. So
+at most about a dozen runs are probed, and a row is rewritten a bounded number of times. Whole runs are dropped when dead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.probe import Buckets, arrange
+from levada.model.frame import Frame, concat
+from levada.model.time import MAX, Times
+from levada.windows.pieces import Piece, State, span_of
+
+OPEN_EPOCHS = 8
+MERGE = 4
+MOST_RUNS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as probes see it: its rows (payload and # columns, in bucket order) and its buckets."""
+
+    rows: Frame
+    buckets: Buckets
+
+    def occurrences(self) -> Buckets:
+        """The same with the whole row's hash in place of the key's low half: for ``prev``."""
+        return self.buckets._replace(h=self.rows["#f"])
+
+
+def arranged(rows: Frame) -> Run:
+    """Rows with their # columns as a run."""
+    order, buckets = arrange(rows["#k"], rows["#h"], rows["#s"], rows["#e"])
+    kept = {n: c[order] for n, c in rows.columns.items() if n not in ("#k", "#h", "#s", "#e")}
+    columns = {**kept, "#k": buckets.k, "#h": buckets.h, "#s": buckets.s, "#e": buckets.e}
+    return Run(Frame(columns, rows.n), buckets)
+
+
+def opened(state: State, piece: Piece) -> Run:
+    """A run of state."""
+    rows = state.frame(piece)
+    directory = state.frame(piece, ".dir")["d"]
+    return Run(rows, Buckets(rows["#k"], rows["#h"], rows["#s"], rows["#e"], directory, piece.bits, piece.longest))
+
+
+def live(state: State, key: str, horizon: int) -> list[Run]:
+    """The runs of an input that are not dead at ``horizon``."""
+    return [opened(state, p) for p in state.drop_dead(key, horizon)]
+
+
+def insert(state: State, key: str, run: Run, quarter: int, horizon: int) -> None:
+    """Adds an epoch's rows to the open run, sealing and merging what is due."""
+    pieces = list(state.drop_dead(key, horizon))
+    tail = pieces[-1] if pieces else None
+    if tail is not None and _stays_open(tail, run.rows, quarter):
+        rows = concat([_alive(state.frame(tail), horizon), _alive(run.rows, horizon)])
+        pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
+    else:
+        if tail is not None and tail.level == 0:
+            pieces[-1] = _sealed(tail)
+        pieces = _merged(state, pieces, quarter, horizon)
+        pieces += _put(state, run, 0, 1) if run.rows.n else []
+    state.replace(key, pieces)
+
+
+def _stays_open(tail: Piece, rows: Frame, quarter: int) -> bool:
+    if tail.level != 0 or tail.epochs >= OPEN_EPOCHS:
+        return False
+    high = max(tail.high, int(rows["#s"].max(initial=tail.high)))
+    return high - tail.low <= quarter
+
+
+def _sealed(piece: Piece) -> Piece:
+    return Piece(
+        piece.file,
+        piece.name,
+        piece.rows,
+        piece.dead,
+        piece.low,
+        piece.high,
+        1,
+        piece.epochs,
+        piece.bits,
+        piece.longest,
+    )
+
+
+def _alive(rows: Frame, horizon: int) -> Frame:
+    return rows.where(rows["#e"] > horizon) if rows.n else rows
+
+
+def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
+    frames = {"": run.rows, ".dir": Frame({"d": run.buckets.directory})}
+    span = span_of(run.rows["#s"], run.rows["#e"])
+    b = run.buckets
+    return [state.put(frames, run.rows.n, span, level=level, epochs=epochs, bits=b.bits, longest=min(b.longest, MAX))]
+
+
+def _merged(state: State, pieces: list[Piece], quarter: int, horizon: int) -> list[Piece]:
+    """Merges the last four runs of one level as long as that is due; never beyond a quarter of the window."""
+    while len(pieces) >= MERGE:
+        last = pieces[-MERGE:]
+        span = max(p.high for p in last) - min(p.low for p in last)
+        same = len({p.level for p in last}) == 1
+        if not ((same and span <= quarter) or len(pieces) > MOST_RUNS):
+            break
+        rows = concat([_alive(state.frame(p), horizon) for p in last])
+        level = max(p.level for p in last) + 1
+        pieces = [*pieces[:-MERGE], *(_put(state, arranged(rows), level, 0) if rows.n else [])]
+    return pieces
+
+
+def keyed(
+    frame: Frame, key: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], s: Times, e: Times,
+    whole: npt.NDArray[np.uint64] | None,
+) -> Frame:  # fmt: skip
+    """A frame with the # columns of a run."""
+    columns = {"#k": key[0], "#h": key[1], "#s": s, "#e": e}
+    if whole is not None:
+        columns["#f"] = whole
+    return frame.with_(**columns)

@@ -1,0 +1,151 @@
+"""What is valid and not evaluated yet, or names what does not exist: refused by its name, at its place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from levada.algebra.options import QueryOptions
+from levada.algebra.translate import translate
+from levada.errors import LevadaError, QueryError, Span, UnknownNameError, UnsupportedError
+from levada.syntax import ast, parse
+
+PROLOGUE = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
+WINDOW = "FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S]"
+
+
+def refusal(text: str, options: QueryOptions | None = None) -> QueryError:
+    unit = parse(text)
+    with pytest.raises(QueryError) as caught:
+        translate(unit, options or QueryOptions(), text=text)
+    assert caught.value.text == text
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message", "column"),
+    [
+        ("?s <p>/<q> ?o", "A property path is not supported yet.", 6),
+        ("?s ^<p> ?o", "A property path is not supported yet.", 7),
+        ("?s <p>* ?o", "A property path is not supported yet.", 6),
+        ("?s !(<p>|a) ?o", "A property path is not supported yet.", 6),
+        ("?s <p> ?o MINUS { ?s <q> ?o }", "MINUS is not supported yet.", 13),
+        ("FILTER EXISTS { ?s <p> ?o }", "EXISTS is not supported yet.", 10),
+        ("BIND(1 + IF(NOT EXISTS { ?s <p> ?o }, 1, 2) AS ?n)", "NOT EXISTS is not supported yet.", 15),
+        ("SERVICE <x> { ?s <p> ?o }", "SERVICE is not supported yet.", 3),
+        ("GRAPH ?g { ?s <p> ?o }", "GRAPH ?g is not supported yet.", 3),
+        ("WINDOW ?w { ?s <p> ?o }", "WINDOW ?w is not supported yet.", 3),
+        ("{ SELECT (GROUP_CONCAT(?o) AS ?c) { ?s <p> ?o } }", "The aggregate GROUP_CONCAT is not supported yet.", 13),
+    ],
+)
+def test_what_is_not_evaluated_yet(pattern: str, message: str, column: int) -> None:
+    error = refusal(f"{PROLOGUE}SELECT * {WINDOW} {{\n  {pattern} }}")
+    assert isinstance(error, UnsupportedError)
+    assert (error.message, error.span) == (message, Span(3, column))
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "span"),
+    [
+        ("DESCRIBE <x>", "DESCRIBE is not supported yet.", Span(1, 1)),
+        ("\n SELECT * { ?s ?p ?o }", "A query needs at least one window.", Span(2, 2)),
+        (
+            f"CONSTRUCT {{ ?s <p> [] }} {WINDOW} {{ ?s ?p ?o }}",
+            "A blank node in the template of CONSTRUCT is not supported yet.",
+            Span(1, 20),
+        ),
+        (
+            f"BASE <http://e/> SELECT (IRI(?o) AS ?i) {WINDOW} {{ ?s ?p ?o }}",
+            "IRI() of a computed value in a query with BASE is not supported yet.",
+            Span(1, 26),
+        ),
+    ],
+)
+def test_whole_queries_that_are_not_evaluated_yet(text: str, message: str, span: Span) -> None:
+    error = refusal(text)
+    assert isinstance(error, UnsupportedError)
+    assert (error.message, error.span) == (message, span)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "pattern", "message", "hint", "column"),
+    [
+        ("", "WINDOW <x> {}", "The window <x> is not declared.", "Declared: <w>.", 10),
+        (
+            "FROM NAMED WINDOW <temp> ON <t> [NOW]",
+            "WINDOW <tem> {}",
+            "The window <tem> is not declared.",
+            "Did you mean temp? Declared: <w>, <temp>.",
+            10,
+        ),
+        ("", "GRAPH <w> {}", "<w> is a window, not a graph.", "Write WINDOW <w>.", 9),
+        (
+            "FROM <g> FROM NAMED <n>",
+            "GRAPH <g> {}",
+            "The graph <g> is not in the query's dataset.",
+            "Known: n. Add FROM NAMED <g>, or leave out FROM.",
+            9,
+        ),
+        (
+            "",
+            "FILTER(<f>(1))",
+            "The function <f> is not known.",
+            "Known: xsd:boolean, xsd:double, xsd:float, xsd:decimal, xsd:integer, xsd:string, xsd:dateTime.",
+            10,
+        ),
+        (
+            "",
+            "FILTER(xsd:int(1))",
+            "The function <http://www.w3.org/2001/XMLSchema#int> is not known.",
+            None,
+            10,
+        ),
+    ],
+)
+def test_names_that_do_not_exist(clauses: str, pattern: str, message: str, hint: str | None, column: int) -> None:
+    error = refusal(f"{PROLOGUE}SELECT * {WINDOW} {clauses} {{\n  {pattern} }}")
+    assert isinstance(error, UnknownNameError)
+    assert (error.message, error.span) == (message, Span(3, column))
+    assert hint is None or error.hint == hint
+
+
+def test_a_near_cast_is_named() -> None:
+    error = refusal(f"{PROLOGUE}SELECT * {WINDOW} {{ FILTER(xsd:int(1)) }}")
+    assert error.hint.startswith("Did you mean http://www.w3.org/2001/XMLSchema#integer")
+
+
+@pytest.mark.parametrize("call", ["xsd:integer()", "xsd:integer(1, 2)", "xsd:integer(DISTINCT 1)"])
+def test_a_cast_takes_one_argument(call: str) -> None:
+    error = refusal(f"{PROLOGUE}SELECT * {WINDOW}\n{{ FILTER({call}) }}")
+    assert error.message == "The cast <http://www.w3.org/2001/XMLSchema#integer> takes one argument."
+    assert error.span == Span(3, 10)
+
+
+def test_a_window_is_declared_once() -> None:
+    error = refusal(f"ASK {WINDOW}\n  FROM NAMED WINDOW <w> ON <t> [NOW] {{}}")
+    assert (error.message, error.span) == ("The window <w> is declared twice.", Span(2, 3))
+
+
+def test_report_on_close_needs_a_step() -> None:
+    text = (
+        "ASK\nFROM NAMED WINDOW <w> ON <s> [RANGE PT4S] FROM NAMED WINDOW <v> ON <s> [NOW] { WINDOW <w> { ?s ?p ?o } }"
+    )
+    error = refusal(text, QueryOptions(report="close"))
+    assert error.message == "The option report=close needs a window with a STEP: only such windows close."
+    assert error.span == Span(2, 1)
+
+
+def test_deep_nesting_is_an_error_and_no_crash() -> None:
+    unit = parse(f"ASK {WINDOW} {'{' * 200} ?s ?p ?o {'}' * 200}")
+    group = unit.where
+    assert group is not None
+    for _ in range(2000):
+        group = ast.Group((group,), group.span)
+    with pytest.raises(QueryError, match="nested too deeply"):
+        translate(replace(unit, where=group))
+
+
+def test_every_refusal_is_a_usage_error() -> None:
+    error: LevadaError = refusal("DESCRIBE <x>")
+    assert error.exit_code == 2

@@ -1,0 +1,246 @@
+"""The commands from the outside: exit codes, what goes to which output, and what an ``App`` reaches the engine."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from levada.app import App, Options, QuerySource
+from levada.cli.assemble import Given, assemble
+from levada.cli.main import main
+from levada.cli.run import Mode, check_run, run_with
+from levada.config import StreamConfig
+from levada.emission.serialize import Batch
+from levada.errors import EngineError, UsageError
+from levada.summary import Progress, StreamCounts, Summary
+
+HOT = """PREFIX : <http://e/>
+SELECT ?s FROM NAMED WINDOW :w ON <http://e/temp> [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }
+"""
+W1 = "Istream(Select A.k, A.v From A [Range 60 s], B [Range 60 s] Where A.k = B.k)"
+STREAMS = ["--stream", "A=a.csv,schema=k:integer;v:double", "--stream", "B=b.csv,schema=k:integer"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("hot.rq").write_text(HOT)
+    Path("w1.cql").write_text(W1)
+    Path("bad.rq").write_text("SELECT ?s WERE { }")
+    Path("bad.cql").write_text("Select k Form A")
+    Path("app.yaml").write_text("queries: {hot: {file: hot.rq, t0: 7}}\noptions: {epoch: 2s, empty_reports: true}\n")
+    return tmp_path
+
+
+def test_check_accepts_and_says_what_it_saw(folder, capsys):
+    assert main(["check", "hot.rq"]) == 0
+    out, err = capsys.readouterr()
+    assert (out, err) == ("hot: ok, SELECT RSTREAM over http://e/temp [RANGE 10000 STEP 5000 close [)]\n", "")
+    assert main(["check", "w1.cql", *STREAMS]) == 0
+    assert capsys.readouterr().out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
+
+
+def test_check_goes_on_after_an_error_and_fails_at_the_end(folder, capsys):
+    assert main(["check", "bad.cql", "w1.cql", *STREAMS]) == 2
+    out, err = capsys.readouterr()
+    assert out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
+    assert err.startswith("levada: bad: line 1, column 10: 'Form' does not fit here.\n  Select k Form A\n           ^\n")
+    assert err.endswith("Did you mean From?\n")
+
+
+def test_check_of_rsp_ql_shows_the_place(folder, capsys):
+    assert main(["check", "bad.rq"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("levada: bad: line 1, column 11: ")
+
+
+def test_check_knows_the_streams_that_are_given(folder, capsys):
+    assert main(["check", "hot.rq", "--stream", "temp=t.nt"]) == 0
+    assert main(["check", "hot.rq", "--stream", "tmp=t.nt"]) == 2
+    assert capsys.readouterr().err == "levada: hot: There is no stream http://e/temp.\nDid you mean tmp?\n"
+
+
+def test_the_dialect_option_beats_the_ending(folder, capsys):
+    assert main(["check", "w1.cql", "--dialect", "rspql"]) == 2
+    assert capsys.readouterr().err.startswith("levada: w1: line 1, column 1: ")
+
+
+def test_explain(folder, capsys):
+    assert main(["explain", "w1.cql", "--stage", "ast"]) == 0
+    assert capsys.readouterr().out.startswith("Istream(\nSelect A.k, A.v\n")
+    assert main(["explain", "hot.rq", "--stage", "ast"]) == 0
+    assert capsys.readouterr().out.startswith("(query-unit\n")
+    assert main(["explain", "w1.cql", "--stage", "algebra", *STREAMS]) == 0
+    assert capsys.readouterr().out.startswith("SELECT (?k ?v) ISTREAM\n  window 0 <A> on <A> [RANGE 60000]\n")
+
+
+def test_explain_as_json(folder, capsys):
+    assert main(["explain", "w1.cql", "--stage", "algebra", "--json", *STREAMS]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["query"], found["stage"], found["tree"]["type"], found["tree"]["output"]) == (
+        "w1",
+        "algebra",
+        "Query",
+        "ISTREAM",
+    )
+    assert found["tree"]["pattern"]["child"]["right"]["columns"] == [["k", "k"]]
+    assert main(["explain", "hot.rq", "--stage", "ast", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tree"]["type"] == "QueryUnit"
+
+
+def test_explain_shows_operators_and_exchanges(folder, capsys):
+    assert main(["explain", "w1.cql", "--stage", "topology", *STREAMS]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("(emit")
+    assert "(join" in out
+    assert out.count("exchange by ?k") == 2
+    assert out.count("(scan") == 2
+    assert main(["explain", "w1.cql", "--json", *STREAMS]) == 0
+    assert json.loads(capsys.readouterr().out)["tree"]["type"] == "Op"
+
+
+def test_explain_finds_a_query_of_the_app_file(folder, capsys):
+    assert main(["explain", "hot", "--app", "app.yaml", "--stage", "algebra"]) == 0
+    assert "t0 7" in capsys.readouterr().out
+    assert main(["explain", "hut", "--app", "app.yaml", "--stage", "ast"]) == 2
+    assert capsys.readouterr().err == "levada: There is no query hut. Did you mean hot?\n"
+
+
+def test_version_and_help(capsys):
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out.startswith("levada 0.")
+    for command in ("run", "check", "explain"):
+        assert main([command, "--help"]) == 0
+        assert "Example" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "levada: There is no query. Give query files, or an app file with --app.\n"),
+        (["check"], "levada: There is no query. Give query files, or an app file with --app.\n"),
+        (["run", "hot.rq"], "levada: There is no stream. Say --stream NAME=PATH, or give an app file with --app.\n"),
+        (["run", "no.rq"], "levada: The query file no.rq cannot be read: No such file or directory.\n"),
+        (["run", "hot.rq", "hot.rq"], "levada: The query hot is there twice. Give one query another name.\n"),
+        (["run", "hot.rq", "--app", "app.yaml"], "levada: The query hot is there twice. Give one query another name.\n"),
+        (
+            ["run", "hot.rq", "--stream", "a=t.nt", "--keep-open"],
+            "levada: --keep-open is for --once. Without --once the windows stay open anyway.\n",
+        ),
+        (
+            ["run", "hot.rq", "--t0", "noon"],
+            "levada: --t0: noon is not a time. Say for example 2013-01-01T05:00:00Z or an integer of milliseconds.\n",
+        ),
+        (
+            ["run", "hot.rq", "w1.cql", "--format", "csv", *STREAMS],
+            "levada: csv on standard output is for one query, these are 2. Say --out DIR or --format ndjson.\n",
+        ),
+    ],
+)
+def test_wrong_uses_are_one_message_and_exit_2(folder, capsys, arguments, message):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", message)
+
+
+@pytest.mark.parametrize("arguments", [["run", "--bounds", "()"], ["rnu"], ["run", "--once=5"], ["explain"]])
+def test_wrong_options_exit_2(folder, capsys, arguments):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Error" in err
+
+
+def test_debug_shows_the_stack_trace(folder, capsys):
+    assert main(["run", "no.rq", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_the_installed_command(folder):
+    command = Path(sys.executable).with_name("levada")
+    done = subprocess.run([command, "check", "bad.cql"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("levada: bad: line 1, column 10:")
+    assert "Traceback" not in done.stderr
+
+
+def test_arguments_override_the_app_file(folder):
+    given = Given(
+        queries=("w1.cql",),
+        app=Path("app.yaml"),
+        streams=("A=./a.csv,schema=k:integer",),
+        static=("r.ttl",),
+        options={"epoch": "250ms", "t0": "1970-01-02", "out": None, "empty_reports": False, "epoch_rows": 5},
+    )
+    app = assemble(given)
+    assert [(query.name, query.dialect, query.t0) for query in app.queries] == [("hot", "rspql", 7), ("w1", "cql", None)]
+    assert app.options == Options(epoch=250, t0=86_400_000, empty_reports=True, epoch_rows=5)
+    assert ([s.name for s in app.streams], [s.path for s in app.static]) == (["A"], ["r.ttl"])
+
+
+def one_query(**options):
+    stream = StreamConfig.of("A", "a.csv", schema="k:integer")
+    return App(streams=(stream,), queries=(QuerySource("q", "x", "cql"),), options=Options(**options))
+
+
+SUMMARY = Summary(elements=10, results=3, queries={"q": 3}, streams={"A": StreamCounts(10, 0, 1, 2, 5)}, wall_seconds=2.0)
+
+
+def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(tmp_path, capsys):
+    seen = {}
+
+    def engine(app, **arguments):
+        seen.update(arguments, app=app)
+        arguments["progress"](Progress(1, 10, 3, 1.0))
+        return SUMMARY
+
+    app = one_query(out=str(tmp_path), master="local[2]", summary=str(tmp_path / "s.json"))
+    assert run_with(engine, app, Mode(once=True, overwrite=True, progress=True)) is SUMMARY
+    show = seen.pop("progress")
+    assert show is not None
+    assert seen == {
+        "app": app,
+        "once": True,
+        "keep_open": False,
+        "overwrite": True,
+        "master": "local[2]",
+        "on_results": None,
+    }
+    assert json.loads((tmp_path / "s.json").read_text())["streams"]["A"]["late"] == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "10 elements" in err
+
+
+def test_results_go_to_standard_output(capfdbinary, monkeypatch):
+    batch = Batch(np.array([5]), columns={"k": pl.Series(["<http://e/a>"])})
+
+    def engine(app, *, on_results, progress, **arguments):
+        assert progress is None
+        on_results.publish("q", ["k"], 1, batch)
+        return SUMMARY
+
+    with io.TextIOWrapper(io.FileIO(1, "wb", closefd=False)) as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        run_with(engine, one_query(format="csv"), Mode())
+    assert capfdbinary.readouterr().out == b"report,k\n5,http://e/a\n"
+
+
+def test_the_display_is_closed_when_the_engine_fails():
+    def engine(app, *, progress, **arguments):
+        raise EngineError("It broke.")
+
+    with pytest.raises(EngineError, match="It broke"):
+        run_with(engine, one_query(), Mode(progress=True))
+
+
+def test_what_only_a_run_needs():
+    check_run(one_query(), Mode(once=True, keep_open=True))
+    with pytest.raises(UsageError, match="There is no stream"):
+        check_run(App(queries=(QuerySource("q", "x"),)), Mode())

@@ -1,0 +1,57 @@
+"""Names of queries and streams."""
+
+import pytest
+
+from levada.errors import UnknownNameError, UsageError
+from levada.naming import check_query_name, check_stream_name, match_streams
+
+
+@pytest.mark.parametrize("name", ["q1", "a.b-c_d", "7", "-x", "übung"])
+def test_names_of_queries(name):
+    assert check_query_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "..", ".x", "q\n", "late", "dead-letter"])
+def test_what_is_no_name_of_a_query(name):
+    with pytest.raises(UsageError):
+        check_query_name(name)
+
+
+def test_names_of_streams():
+    assert check_stream_name("<http://e/a>") == "http://e/a"
+    assert check_stream_name("urn:x") == "urn:x"
+    assert check_stream_name("temp") == "temp"
+    for wrong in ("", "a b", "/a", "1a", "http://e/a b"):
+        with pytest.raises(UsageError, match="is not a name of a stream"):
+            check_stream_name(wrong)
+
+
+def test_a_word_names_every_iri_that_ends_in_it():
+    assert match_streams(["http://e/temp"], ["temp"]) == {"http://e/temp": "temp"}
+    assert match_streams(["http://e/v#temp", "http://e/hum"], ["hum", "temp"]) == {
+        "http://e/v#temp": "temp",
+        "http://e/hum": "hum",
+    }
+    assert match_streams(["http://e/temp", "temp"], ["temp"]) == {"http://e/temp": "temp", "temp": "temp"}
+
+
+def test_an_equal_name_wins():
+    assert match_streams(["http://e/temp"], ["temp", "http://e/temp"]) == {"http://e/temp": "http://e/temp"}
+
+
+def test_two_iris_of_one_word():
+    with pytest.raises(UsageError, match=r"The word temp could be <http://a/temp> or <http://b/temp>\."):
+        match_streams(["http://a/temp", "http://b/temp"], ["temp"])
+    names = ["temp", "http://b/temp"]
+    assert match_streams(["http://a/temp", "http://b/temp"], names) == {
+        "http://a/temp": "temp",
+        "http://b/temp": "http://b/temp",
+    }
+
+
+def test_an_unknown_stream_says_what_is_known():
+    with pytest.raises(UnknownNameError) as caught:
+        match_streams(["http://e/tmp"], ["temp", "hum"])
+    assert (caught.value.message, caught.value.hint) == ("There is no stream http://e/tmp.", "Did you mean temp?")
+    with pytest.raises(UnknownNameError, match="Known: a, b"):
+        match_streams(["http://e/zzzzzz"], ["a", "b"])

@@ -1,0 +1,129 @@
+"""Progress and summary: what they say, and where."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from levada.cli.errors import message_of, report
+from levada.cli.progress import LiveLine, PlainLines, choose
+from levada.errors import EngineError, UsageError
+from levada.model.time import MAX, MIN
+from levada.summary import Progress, StreamCounts, Summary, instant
+
+
+def console(terminal=False):
+    return Console(file=io.StringIO(), force_terminal=terminal, width=200, color_system=None)
+
+
+def text_of(shown):
+    return shown.file.getvalue()
+
+
+def moment(epochs):
+    return Progress(epochs, 1000 * epochs, epochs, 2.0, {"a": 0, "b": 5000}, "a")
+
+
+def test_the_line_of_a_moment():
+    line = moment(3).line()
+    assert line == "epoch 3 · 3,000 elements · 1,500/s · 3 results · at 1970-01-01T00:00:00Z · a holds back"
+    assert Progress(0, 0, 0, 0.0).line() == "epoch 0 · 0 elements · 0/s · 0 results"
+
+
+def test_a_plain_line_now_and_then():
+    clock = iter([0.0, 1.0, 5.0, 6.0, 10.0])
+    shown = console()
+    lines = PlainLines(shown, lambda: next(clock))
+    for epoch in range(1, 5):
+        lines(moment(epoch))
+    lines.close()
+    assert [line.split(" ·")[0] for line in text_of(shown).splitlines()] == ["epoch 2", "epoch 4"]
+
+
+def test_a_live_line_shows_each_moment_and_goes_away():
+    shown = console(terminal=True)
+    line = LiveLine(shown)
+    line(moment(1))
+    line(moment(2))
+    assert "epoch 2 · 2,000 elements" in text_of(shown)
+    before = len(text_of(shown))
+    line.close()
+    assert "\x1b[2K" in text_of(shown)[before:]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "wanted", "shared", "kind"),
+    [
+        (True, None, False, LiveLine),
+        (True, None, True, type(None)),
+        (True, True, True, PlainLines),
+        (True, False, False, type(None)),
+        (False, None, False, type(None)),
+        (False, True, False, PlainLines),
+    ],
+)
+def test_which_display(terminal, wanted, shared, kind):
+    show = choose(console(terminal), wanted, lambda: 0.0, shared=shared)
+    assert isinstance(show, kind)
+    if show is not None:
+        show.close()
+
+
+SUMMARY = Summary(
+    elements=2000,
+    triples=6000,
+    results=7,
+    reports=5,
+    epochs=2,
+    late=1,
+    dead=3,
+    queries={"q[1]": 7},
+    streams={"s": StreamCounts(2000, 6000, 1, 3, MAX), "t": StreamCounts(watermark=1500), "u": StreamCounts()},
+    wall_seconds=2.0,
+    cpu_seconds=4.0,
+    holds_back="t",
+)
+
+
+def test_the_summary_as_json():
+    found = json.loads(SUMMARY.to_json())
+    assert {name: stream["watermark"] for name, stream in found["streams"].items()} == {"s": "end", "t": 1500, "u": None}
+    assert (found["elements_per_second"], found["elements_per_cpu_second"]) == (1000.0, 500.0)
+    assert (found["triples"], found["late"], found["dead"], found["queries"]) == (6000, 1, 3, {"q[1]": 7})
+    assert json.loads(Summary().to_json())["elements_per_second"] == 0.0
+
+
+def test_the_summary_for_people():
+    shown = console()
+    shown.print(SUMMARY)
+    lines = text_of(shown).splitlines()
+    assert lines[0] == "2,000 elements (6,000 triples) -> 7 results in 5 reports, 2 epochs, 2.0 s (4.0 CPU-s)"
+    assert lines[1] == "1,000 elements/s, 500 per CPU-second; late 1, dead-lettered 3"
+    assert lines[2] == "t holds the queries back."
+    assert [line.split() for line in lines[4:7]] == [
+        ["s", "2,000", "6,000", "1", "3", "end"],
+        ["t", "0", "0", "0", "0", "1970-01-01T00:00:01.500Z"],
+        ["u", "0", "0", "0", "0", "-"],
+    ]
+    assert lines[8].split() == ["q[1]", "7"]
+
+
+def test_instants():
+    assert [instant(ms) for ms in (0, -1, MIN, MAX)] == ["1970-01-01T00:00:00Z", "1969-12-31T23:59:59.999Z", "-", "end"]
+    assert instant(10**17) == "100000000000000000 ms"
+
+
+def test_errors_for_people():
+    usage = UsageError("No.", hint="Say yes.")
+    usage.add_note("q1")
+    assert message_of(usage) == "q1: No. Say yes."
+    out = io.StringIO()
+    assert report(usage, debug=False, to=out) == 2
+    assert report(EngineError("It broke."), debug=False, to=out) == 1
+    assert report(ValueError("x"), debug=False, to=out) == 1
+    assert out.getvalue().splitlines() == [
+        "levada: q1: No. Say yes.",
+        "levada: It broke.",
+        "levada: Levada failed with ValueError: x. This is a fault of Levada; --debug shows where.",
+    ]

@@ -1,0 +1,37 @@
+"""Cut, future, late, kept: in this order."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.config import StreamConfig
+from levada.intake.admission import Gate, admit, file_time
+from levada.model.time import MIN
+
+TIMES = st.lists(st.one_of(st.integers(-20, 20), st.just(MIN)), max_size=20)
+BOUND = st.integers(-15, 15)
+
+
+@given(TIMES, BOUND, BOUND, st.one_of(st.none(), st.integers(0, 12)), BOUND, BOUND)
+def test_every_element_has_one_fate(times, start, stop, limit, late_below, future_above):
+    verdict = admit(np.array(times, np.int64), Gate(start, stop, limit, late_below, future_above))
+    fates, passed = [], 0
+    for ts in times:
+        if ts == MIN or not start <= ts < stop or (limit is not None and passed >= limit):
+            fates.append("out")
+            continue
+        passed += 1
+        fates.append("future" if ts > future_above else "late" if ts < late_below else "keep")
+    masks = {"keep": verdict.keep, "late": verdict.late, "future": verdict.future}
+    assert {name: mask.tolist() for name, mask in masks.items()} == {name: [f == name for f in fates] for name in masks}
+    assert verdict.passed == passed
+    read = [ts for ts, fate in zip(times, fates, strict=True) if fate in ("keep", "late")]
+    assert verdict.max_ts == max(read, default=MIN)
+    assert verdict.times.tolist() == sorted({ts for ts, fate in zip(times, fates, strict=True) if fate == "keep"})
+
+
+def test_a_file_name_without_a_match_says_no_time():
+    config = StreamConfig.of("s", "a.nt", time=r"filename:_(\d+)?")
+    assert file_time(config, "x_12.nt") == 12
+    assert file_time(config, "x_y.nt") == MIN
+    assert file_time(config, "xy.nt") == MIN

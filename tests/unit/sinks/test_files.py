@@ -1,0 +1,135 @@
+"""Files that are there whole: names, parts, atomicity, and what a full or forbidden folder says."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.emission.serialize import Batch, Format
+from levada.errors import SinkError
+from levada.sinks.files import FileSink, Roll, existing_results
+from levada.sinks.letters import Letter, LetterFiles
+from levada.sinks.whole import sink_error, write_whole
+
+
+def batch(n):
+    return Batch(np.arange(n), columns={"x": pl.Series([f"<http://e/{i}>" for i in range(n)], dtype=pl.String)})
+
+
+def names(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_results_of_a_query_are_files_in_its_folder(tmp_path):
+    sink = FileSink(tmp_path / "out", Format.NDJSON)
+    assert sink.publish("q1", ["x"], 7, batch(3)) == ["q1/000000007-0000.ndjson"]
+    lines = (tmp_path / "out/q1/000000007-0000.ndjson").read_text().splitlines()
+    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2]
+    assert names(tmp_path) == ["out/q1/000000007-0000.ndjson"]
+
+
+def test_publishing_twice_gives_the_same_files(tmp_path):
+    sink = FileSink(tmp_path, Format.CSV, Roll(bytes=40))
+    first = sink.publish("q", ["x"], 1, batch(9))
+    before = {name: (tmp_path / name).read_bytes() for name in first}
+    assert sink.publish("q", ["x"], 1, batch(9)) == first
+    assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
+
+
+def test_parts_are_cut_at_records_and_each_has_its_header(tmp_path):
+    sink = FileSink(tmp_path, Format.CSV, Roll(bytes=40))
+    published = sink.publish("q", ["x"], 1, batch(9))
+    assert len(published) > 2
+    parts = [(tmp_path / name).read_text().splitlines() for name in published]
+    assert all(part[0] == "report,x" and len(part) > 1 for part in parts)
+    assert [line for part in parts for line in part[1:]] == [f"{i},http://e/{i}" for i in range(9)]
+
+
+def test_a_batch_without_a_line_makes_no_file(tmp_path):
+    assert FileSink(tmp_path, Format.CSV).publish("q", ["x"], 1, batch(0)) == []
+    assert names(tmp_path) == []
+
+
+@given(sizes=st.lists(st.integers(1, 30), max_size=30), limit=st.integers(1, 60))
+def test_a_cut_keeps_every_record_in_order_and_few_bytes_too_many(sizes, limit):
+    records = pl.Series(["x" * size for size in sizes], dtype=pl.String)
+    parts = Roll(bytes=limit).cut(records)
+    assert [record for part in parts for record in part.to_list()] == records.to_list()
+    assert all(len(part) for part in parts)
+    assert all(part.str.len_bytes().sum() < limit + max(sizes) for part in parts)
+
+
+@pytest.mark.parametrize(("size", "age", "due"), [(10, 10, False), (100, 0, True), (0, 1000, True), (99, 999, False)])
+def test_a_file_is_due_by_size_or_age(size, age, due):
+    assert Roll(bytes=100, age=1000).due(size, age) is due
+
+
+def test_a_reader_never_sees_a_part(tmp_path, monkeypatch):
+    """While the bytes are being forced to the disk, the name is not there yet; the old file still is."""
+    path = tmp_path / "q" / "a.csv"
+    write_whole(path, b"old")
+    seen = []
+    real = os.fsync
+
+    def watch(descriptor):
+        seen.append((path.read_bytes(), sorted(p.name for p in path.parent.iterdir())))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watch)
+    write_whole(path, b"new")
+    assert seen == [(b"old", [".a.csv.tmp", "a.csv"]), (b"new", ["a.csv"])]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(SinkError, match=r"The disk that holds .*q is full\. Free some space"):
+        write_whole(tmp_path / "q" / "a.csv", b"new")
+    assert names(tmp_path) == []
+
+
+def test_a_folder_that_is_a_file(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(SinkError, match=r"out/q is not a folder\."):
+        FileSink(tmp_path / "out", Format.CSV).publish("q", ["x"], 1, batch(1))
+    with pytest.raises(SinkError, match=r"out is not a folder\."):
+        existing_results(tmp_path / "out")
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM])
+def test_a_forbidden_folder(number):
+    assert "out may not be written to" in str(sink_error(OSError(number, os.strerror(number)), Path("out")))
+
+
+def test_any_other_failure_says_what_the_system_said():
+    assert str(sink_error(OSError(errno.EIO, "Input/output error"), "out")) == "out cannot be written: Input/output error."
+
+
+def test_existing_results(tmp_path):
+    out = tmp_path / "out"
+    assert existing_results(out) == set()
+    FileSink(out, Format.CSV).publish("q", ["x"], 1, batch(1))
+    LetterFiles(out).publish(Letter.LATE, 2, [{"ts": 1}])
+    (out / "q" / ".000000009-0000.csv.tmp").write_text("")
+    (out / "q" / "notes.txt").write_text("")
+    (out / "loose.csv").write_text("")
+    assert existing_results(out) == {"q/000000001-0000.csv", "late/000000002-0000.ndjson"}
+
+
+def test_letters(tmp_path):
+    letters = LetterFiles(tmp_path)
+    records = [{"stream": "s", "source": "a.nt", "offset": 0, "reason": "é", "text": 'x "y"\n'}, {"stream": "s"}]
+    assert letters.publish(Letter.DEAD, 3, records) == ["dead-letter/000000003-0000.ndjson"]
+    text = (tmp_path / "dead-letter/000000003-0000.ndjson").read_text()
+    assert text.endswith("\n")
+    assert [json.loads(line) for line in text.splitlines()] == records
+    assert letters.publish(Letter.LATE, 3, []) == []
+    assert letters.publish(Letter.DEAD, 3, records[:1], part=1) == ["dead-letter/000000003-0001.ndjson"]

@@ -1,0 +1,191 @@
+"""The boundary kernels equal twins that split bytes in plain Python."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from levada.kernels.lines import (
+    GRAPH,
+    OPEN_QUOTE,
+    SOUND,
+    STRAY_QUOTE,
+    STRAY_RETURN,
+    SUBJECT,
+    cut_groups,
+    cut_lines,
+    cut_records,
+    number_elements,
+    scan_records,
+)
+
+LINES = st.sampled_from(
+    [
+        "<s1> <p> <o> .",
+        "<s1> <p> <o2> .",
+        "<s2> <p> <o> .",
+        "  <s2> <p> <o> .",
+        "_:b <p> <o> .",
+        '<s1> <p> "a \\" <g> b"@en <g1> .',
+        '<s1><p>"1"^^<http://x#integer><g1>.',
+        "<s2> <p> _:o <g1> .",
+        "<s2> <p> _:o <g2> . # comment",
+        "<s2> <p> <o> _:g .",
+        '<s1> <p> "x" "12"^^<t> .',
+        "# comment",
+        "   # comment",
+        "",
+        " \t",
+        "garbage",
+        "<s1",
+        "<s1> <p>",
+    ]
+)
+ENDS = st.sampled_from(["\n", "\n", "\r\n"])
+TEXTS = st.lists(st.tuples(LINES, ENDS), max_size=20).map(lambda parts: "".join(a + b for a, b in parts))
+TERM = r'(<[^>]*>|_:[^\s<"]+|"(?:[^"\\]|\\.)*"(?:\^\^<[^>]*>|@[\w-]+)?)'
+
+
+def buffer(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def is_element(line: str) -> bool:
+    return bool(line.strip(" \t\r\n")) and not line.lstrip(" \t").startswith("#")
+
+
+def twin_cut_lines(text: str, rows: int, last: bool) -> tuple[int, int]:
+    done = elements = 0
+    for line in text.splitlines(keepends=True):
+        if not line.endswith("\n") and not last:
+            break
+        if is_element(line):
+            if elements == rows:
+                break
+            elements += 1
+        done += len(line.encode())
+    return done, elements
+
+
+def twin_key(line: str, element: int) -> str | None:
+    line = line.strip()
+    if not line.startswith(("<", "_:")):
+        return None
+    terms = re.findall(TERM, line.split(" #")[0])
+    if element == SUBJECT:
+        return terms[0] if terms else line
+    if len(terms) < 3:
+        return None
+    return terms[3] if len(terms) > 3 and terms[3].startswith(("<", "_:")) else ""
+
+
+def twin_groups(text: str, element: int) -> list[tuple[int, str]]:
+    """The byte at which each element begins."""
+    starts, at, current = [], 0, None
+    for line in text.splitlines(keepends=True):
+        key = twin_key(line, element)
+        if key is not None and key != current:
+            starts.append(at)
+            current = key
+        at += len(line.encode())
+    return starts
+
+
+@given(TEXTS, st.integers(0, 8), st.booleans(), st.sampled_from(["", "<s9> <p> <o> ."]))
+def test_lines_equal_the_twin(text, rows, last, tail):
+    text += tail
+    assert cut_lines(buffer(text), rows, last) == twin_cut_lines(text, rows, last)
+
+
+@given(TEXTS, st.sampled_from([SUBJECT, GRAPH]), st.integers(1, 6))
+def test_groups_equal_the_twin(text, element, rows):
+    text = text.replace("<s1\n", "<s1> <p> <o> .\n").replace("<s1\r\n", "<s1> <p> <o> .\n")
+    starts = twin_groups(text, element)
+    stop = starts[rows] if len(starts) > rows else len(text)
+    assert cut_groups(buffer(text), element, rows, True) == (stop, min(rows, len(starts)))
+
+
+@given(TEXTS, st.sampled_from([SUBJECT, GRAPH]), st.integers(1, 6))
+def test_the_last_group_of_a_growing_file_is_held_back(text, element, rows):
+    stop, elements = cut_groups(buffer(text), element, rows, False)
+    whole, most = cut_groups(buffer(text), element, rows, True)
+    again = cut_groups(buffer(text + "<next> <p> <o> <gn> .\n"), element, rows, False)
+    assert elements in (most, most - 1)
+    assert again == ((whole, most) if most else (len(text), 0))
+    assert stop <= whole
+
+
+@given(TEXTS, st.sampled_from([SUBJECT, GRAPH]), st.integers(1, 5))
+def test_numbers_do_not_depend_on_the_cut(text, element, rows):
+    """Elements numbered in pieces are those of the whole: cuts fall between elements."""
+    lines = [m.start() for m in re.finditer(r"[^\n]*\n", text) if is_element(m[0])]
+    whole = number_elements(buffer(text), np.array(lines, np.int64), element)
+    pieces, at, first = [], 0, 0
+    while at < len(text):
+        stop, elements = cut_groups(buffer(text[at:]), element, rows, True)
+        inside = [line - at for line in lines if at <= line < at + stop]
+        pieces += [
+            first + int(e) for e in number_elements(buffer(text[at : at + stop]), np.array(inside, np.int64), element)
+        ]
+        at, first = at + stop, first + elements
+    assert pieces == whole.tolist()
+
+
+def test_a_malformed_line_does_not_split_an_element_unless_it_has_a_subject():
+    text = "<s> <p> 1 .\ngarbage\n# c\n<s> <p> 2 .\n<t> oops\n<s> <p> 3 .\n"
+    lines = np.array([0, text.index("<s> <p> 2"), text.index("<s> <p> 3")], np.int64)
+    assert number_elements(buffer(text), lines, SUBJECT).tolist() == [0, 0, 2]
+
+
+FIELDS = st.text(st.sampled_from('ab,"\n\r '), max_size=5)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.lists(FIELDS, min_size=1, max_size=4), max_size=8), st.sampled_from(["\n", "\r\n"]), st.integers(1, 9)
+)
+def test_records_equal_the_csv_module(rows, end, most):
+    rows = [row for row in rows if row != [""]]
+    out = io.StringIO()
+    csv.writer(out, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(rows)
+    text = buffer(out.getvalue())
+    m = int((text == 10).sum()) + 1
+    start, stop, fields = (np.empty(m, np.int64) for _ in range(3))
+    fault = np.empty(m, np.uint8)
+    n = scan_records(text, start, stop, fields, fault)
+    assert n == len(rows)
+    assert fields[:n].tolist() == [len(row) for row in rows]
+    assert (fault[:n] == SOUND).all()
+    for i in range(n):
+        record = text[start[i] : stop[i]].tobytes().decode()
+        assert next(csv.reader(io.StringIO(record, newline=""))) == rows[i]
+    cut, records = cut_records(text, most, True)
+    assert records == min(most, n)
+    assert cut == (int(start[most]) if most < n else len(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("a,b\n\n\r\nc,d\n", [SOUND, SOUND]),
+        ('a"b,c\nd,e\n', [STRAY_QUOTE, SOUND]),
+        ('"a"b,c\nd,e', [STRAY_QUOTE, SOUND]),
+        ('d,e\n"a,c\nd', [SOUND, OPEN_QUOTE]),
+        ("a\rb,c\nd,e\r\n", [STRAY_RETURN, SOUND]),
+    ],
+)
+def test_what_is_wrong_with_a_record(text, faults):
+    start, stop, fields = (np.empty(9, np.int64) for _ in range(3))
+    fault = np.empty(9, np.uint8)
+    n = scan_records(buffer(text), start, stop, fields, fault)
+    assert fault[:n].tolist() == faults
+
+
+def test_a_record_without_newline_is_held_back_while_the_file_grows():
+    assert cut_records(buffer('1,"x\ny"\n2,"z\n'), 9, False) == (8, 1)
+    assert cut_records(buffer("1,2\n3,4"), 9, False) == (4, 1)
+    assert cut_records(buffer("1,2\n3,4"), 9, True) == (7, 2)

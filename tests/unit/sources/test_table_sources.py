@@ -1,0 +1,154 @@
+"""CSV and Parquet files as ranges of rows."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from levada.config import StreamConfig
+from levada.errors import SourceError
+from levada.sources.files import FileSource
+from levada.sources.parquet import with_schema
+from levada.sources.read import CsvChunk, read_tuples
+
+SCHEMA = "k:integer;v:double"
+
+
+def source(path, scratch, final=True, **options) -> FileSource:
+    options = {"schema": SCHEMA, **options} if not str(path).endswith("parquet") else options
+    made = FileSource(with_schema(StreamConfig.of("s", path, **options)), scratch)
+    made.discover(final)
+    return made
+
+
+def drain(made, rows):
+    position, out = {}, []
+    while True:
+        references, position = made.take(position, rows)
+        if not references:
+            return out, position
+        out += references
+
+
+def chunk_text(made, reference) -> str:
+    chunk = read_tuples(reference, made.config)
+    assert isinstance(chunk, CsvChunk)
+    return chunk.data.tobytes().decode()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_csv_records_with_newlines_in_quotes(tmp_path, rows):
+    body = '1,1,"a\nb"\r\n\r\n2,2,"say ""x"",\n"\r\n3,3,c'
+    (tmp_path / "a.csv").write_text(' k,v ,"t",ts\r\n'.replace(",ts", "").replace('"t"', "ts") + body, newline="")
+    made = source(tmp_path / "a.csv", tmp_path)
+    references, position = drain(made, rows)
+    assert "".join(chunk_text(made, r) for r in references) == body
+    assert [r.elements for r in references] == [1, 1, 1] if rows == 1 else sum(r.elements for r in references) == 3
+    chunk = read_tuples(references[-1], made.config)
+    assert isinstance(chunk, CsvChunk) and chunk.columns == ("k", "v", "ts")
+    assert made.ended(position)
+
+
+def test_a_growing_csv_file(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("k,v,t")
+    made = source(path, tmp_path, final=False)
+    assert not made.backlog({}) and made.known({}) == {}
+    path.write_text("k,v,ts\n")
+    made.discover()
+    assert not made.backlog({})
+    path.write_text("k,v,ts\n1,2,3\n4,5")
+    made.discover()
+    (reference,), position = made.take({}, 10)
+    assert chunk_text(made, reference) == "1,2,3\n"
+    assert made.known(position) == {"s": False}
+    made.freeze()
+    assert chunk_text(made, made.take(position, 10)[0][0]) == "4,5"
+
+
+def test_a_byte_order_mark_and_a_header_alone(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbfk,v,ts\n1,2,3\n")
+    (tmp_path / "b.csv").write_bytes(b"k,v,ts")
+    made = source(tmp_path / "*.csv", tmp_path)
+    references, position = drain(made, 10)
+    assert [chunk_text(made, r) for r in references] == ["1,2,3\n"]
+    assert made.ended(position)
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [("k,w,ts", "no column v"), ("k,v", "no column ts"), ("k,v,k,ts", "column k twice"), ("k,V,ts", "no column v")],
+)
+def test_headers_that_do_not_fit(tmp_path, header, says):
+    (tmp_path / "a.csv").write_text(header + "\n1,2,3\n")
+    with pytest.raises(SourceError, match=says):
+        source(tmp_path / "a.csv", tmp_path).take({}, 1)
+
+
+def table(n, first=0) -> pa.Table:
+    k = np.arange(first, first + n)
+    return pa.table({"ts": k * 10, "v": k / 2, "k": k, "note": pa.array([[1]] * n)})
+
+
+@pytest.mark.parametrize("rows", [1, 7, 10, 1000])
+def test_parquet_ranges(tmp_path, rows):
+    pq.write_table(table(35), tmp_path / "a.parquet", row_group_size=10)
+    made = source(tmp_path / "a.parquet", tmp_path)
+    references, position = drain(made, rows)
+    assert made.config.schema == (("ts", "integer"), ("v", "double"), ("k", "integer"))
+    assert [r.elements for r in references] == [r.stop - r.start for r in references]
+    read = pa.concat_tables([read_tuples(r, made.config) for r in references])
+    assert read.column("k").to_pylist() == list(range(35))
+    assert read.column_names == ["ts", "v", "k"]
+    assert made.ended(position) and position["taken"] == 35
+    if rows == 1000:
+        assert len(references) == 1
+
+
+def test_big_row_groups_are_ranges_of_their_own(tmp_path):
+    pq.write_table(table(400_000), tmp_path / "a.parquet", row_group_size=150_000, use_dictionary=False)
+    references, _ = source(tmp_path / "a.parquet", tmp_path).take({}, 1_000_000)
+    assert [(r.start, r.stop) for r in references] == [(0, 150_000), (150_000, 300_000), (300_000, 400_000)]
+    assert [r.index for r in references] == [0, 1, 2]
+
+
+def test_a_parquet_file_that_is_still_written_waits(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(table(5), folder / "a.parquet")
+    whole = (folder / "a.parquet").read_bytes()
+    (folder / "b.parquet").write_bytes(whole[:-30])
+    made = FileSource(with_schema(StreamConfig.of("s", folder)), tmp_path)
+    made.discover()
+    references, position = made.take({}, 100)
+    assert [r.name for r in references] == ["a.parquet"]
+    assert not made.backlog(position)
+    (folder / "b.parquet").write_bytes(whole)
+    made.discover()
+    assert [r.name for r in made.take(position, 100)[0]] == ["b.parquet"]
+    (folder / "c.parquet").write_bytes(whole[:-30])
+    made.discover(final=True)
+    with pytest.raises(SourceError, match="no Parquet"):
+        made.take({"file": "b.parquet", "at": 5}, 100)
+
+
+@pytest.mark.parametrize(
+    ("columns", "schema", "says"),
+    [
+        ({"ts": [1], "k": ["x"]}, "k:integer", "is string, but the schema of s says integer"),
+        ({"ts": [1], "k": [1.5]}, "k:integer", "is double"),
+        ({"ts": [1], "k": [1]}, "k:string", "is int64"),
+        ({"ts": [1.5], "k": [1]}, "k:integer", "no event time"),
+        ({"k": [1]}, "k:integer", "no column ts"),
+        ({"ts": [1]}, "k:integer", "no column k"),
+    ],
+)
+def test_types_that_do_not_fit_the_schema(tmp_path, columns, schema, says):
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=says):
+        source(tmp_path / "a.parquet", tmp_path, schema=schema).take({}, 1)
+
+
+def test_without_a_file_there_is_no_schema(tmp_path):
+    with pytest.raises(SourceError, match="no schema"):
+        with_schema(StreamConfig.of("s", tmp_path, format="parquet"))

@@ -1,0 +1,159 @@
+"""CQL text to tree: shapes, durations, the printed form, and errors with their positions."""
+
+import pytest
+
+from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
+from levada.syntax.cql import parse_cql
+from levada.syntax.cql_ast import Column, Constant, Every, LiteralType, Operation, WindowWord, show
+
+W1 = (
+    "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
+)
+W2 = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group By k)"
+
+
+def window(text):
+    return parse_cql(f"Select k From S {text}").select.tables[0].window
+
+
+def expression(text):
+    return parse_cql(f"Select {text} From S").select.items[0].expression
+
+
+def test_the_reference_workloads_parse():
+    w1, w2 = parse_cql(W1), parse_cql(W2)
+    assert (w1.output, [t.window.range for t in w1.select.tables]) == ("Istream", [60001, 60001])
+    assert (w2.output, w2.select.tables[0].window.slide, w2.select.group) == ("Rstream", 10_000, (Column(None, "k"),))
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("60001 ms", 60001),
+        ("60 s", 60_000),
+        ("60 Seconds", 60_000),
+        ("1 second", 1000),
+        ("60", 60_000),
+        ("0.5", 500),
+        ("5 Minutes", 300_000),
+        ("2 hours", 7_200_000),
+        ("1 Day", 86_400_000),
+        ("10s", 10_000),
+    ],
+)
+def test_durations(text, ms):
+    assert window(f"[Range {text}]").range == ms
+    assert window(f"[Range {text} Slide {text}]").slide == ms
+
+
+def test_windows():
+    assert window("").word is WindowWord.UNBOUNDED
+    assert window("[Range Unbounded]").word is WindowWord.UNBOUNDED
+    assert window("[rows unbounded]").word is WindowWord.UNBOUNDED
+    assert window("[NOW]").word is WindowWord.NOW
+    assert (window("[Rows 3]").word, window("[Rows 3]").rows) == (WindowWord.ROWS, 3)
+
+
+def test_precedence_is_that_of_sql():
+    a, b, c = (Column(None, name) for name in "abc")
+    one = Constant(LiteralType.INTEGER, "1")
+    assert expression("a + b * c") == Operation("+", (a, Operation("*", (b, c))))
+    assert expression("a - b - c") == Operation("-", (Operation("-", (a, b)), c))
+    assert expression("a or b and not c") == Operation("or", (a, Operation("and", (b, Operation("not", (c,))))))
+    assert expression("a = 1 or b != 1") == Operation("or", (Operation("=", (a, one)), Operation("<>", (b, one))))
+    assert expression("-a * b") == Operation("*", (Operation("-", (a,)), b))
+    assert expression("((a))") == a
+
+
+def test_constants():
+    assert expression("'it''s'") == Constant(LiteralType.STRING, "it's")
+    assert expression('"x"') == Constant(LiteralType.STRING, "x")
+    assert expression("1.5e3") == Constant(LiteralType.DOUBLE, "1.5e3")
+    assert expression("TRUE") == Constant(LiteralType.BOOLEAN, "true")
+
+
+def test_items_keep_their_text_and_alias():
+    items = parse_cql("Select  A.k +\n 1 As x, *, A.*, Count( * ) From A").select.items
+    assert (items[0].alias, items[0].text) == ("x", "A.k + 1")
+    assert items[1:3] == (Every(None), Every("A"))
+    assert items[3].text == "Count( * )"
+
+
+def test_comments_and_words_that_are_not_reserved():
+    statement = parse_cql("/* a\n b */ Select range, s, now -- rest\nFrom S [Range 1 s] As rows;")
+    assert [item.expression.name for item in statement.select.items] == ["range", "s", "now"]
+    assert statement.select.tables[0].alias == "rows"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        W1,
+        W2,
+        "select distinct a.*, -b*2 as c, 'q''s' from S [rows 5] as a, T [now] where not (x = 1 or y <> 2.5) and z",
+        "Dstream(Select Count(Distinct k) From S Group By k, v+1 Having Count(*) > 3)",
+    ],
+)
+def test_the_printed_form_parses_to_an_equal_tree(text):
+    statement = parse_cql(text)
+    printed = show(statement)
+    assert parse_cql(printed) == statement
+    assert show(parse_cql(printed)) == printed
+
+
+def test_the_printed_form():
+    assert show(parse_cql(W2)) == (
+        "Rstream(\nSelect k, Min(v), Avg(v)\nFrom S [Range 60000 ms Slide 10000 ms]\nGroup By k\n)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "feature", "column"),
+    [
+        ("Select * From S Union Select * From T", "Union", 17),
+        ("Select * From S Except Select * From T", "Except", 17),
+        ("Select * From S [Partition By k Rows 5]", "Partition By", 18),
+        ("Select * From (Select * From S)", "sub-query", 15),
+        ("Select k From S Where k = (Select v From S)", "sub-query", 28),
+        ("Select * From S [Rows 5 Slide 2]", "Slide", 25),
+        ("Select * From S [Range Unbounded Slide 2 s]", "Slide", 34),
+        ("Select * From S Where k In (1, 2)", "In ", 25),
+        ("Select * From S Order By k", "Order By", 17),
+        ("Register stream S (k integer)", "view", 1),
+        ("vquery : select k from S", "view", 1),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name_and_position(text, feature, column):
+    with pytest.raises(UnsupportedError) as caught:
+        parse_cql(text)
+    assert feature in caught.value.message
+    assert caught.value.span == Span(1, column)
+
+
+def test_a_syntax_error_shows_what_was_expected():
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse_cql("Select k\nForm S")
+    assert caught.value.span == Span(2, 1)
+    assert caught.value.hint == "Did you mean From?"
+    assert caught.value.expected[0] == "From"
+    assert "  Form S\n  ^" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "message"),
+    [
+        ("", Span(1, 1), "The query ends too early."),
+        ("Select k\nFrom S\nWhere  \n", Span(3, 6), "The query ends too early."),
+        ("Istream(Select k From S", Span(1, 24), "The query ends too early."),
+        ("Select k From S [Range 0 s]", Span(1, 24), "A duration is positive."),
+        ("Select k From S [Range 0.5 ms]", Span(1, 24), "A duration is a whole number of milliseconds."),
+        ("Select k From S [Range 5 parsecs]", Span(1, 26), "'parsecs' is not a unit of time."),
+        ("Select k From S [Rows 0]", Span(1, 23), "A window holds at least one row."),
+        ("Select k From S Where s = 'x", Span(1, 27), "This string is not closed, or does not fit here."),
+        ("Select k § From S", Span(1, 10), "'§' does not fit here."),
+    ],
+)
+def test_errors_with_positions(text, span, message):
+    with pytest.raises(QueryError) as caught:
+        parse_cql(text)
+    assert (caught.value.span, caught.value.message) == (span, message)

@@ -1,0 +1,107 @@
+"""Syntax errors: the place, what stands there, what was expected, and the near miss."""
+
+from __future__ import annotations
+
+import pytest
+
+from levada.errors import QuerySyntaxError, Span
+from levada.syntax import parse
+
+
+def error(text: str) -> QuerySyntaxError:
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse(text)
+    assert caught.value.text == text
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "hint"),
+    [
+        ("SELCT * {}", 1, "Did you mean SELECT?"),
+        ("SELECTT * {}", 1, "Did you mean SELECT or SILENT?"),
+        ("SELECT * WERE {}", 10, "Did you mean WHERE?"),
+        ("SELECT * { ?s ?p ?o OPTONAL {} }", 21, "Did you mean OPTIONAL?"),
+        ("SELECT * { ?s ?p ?o FILTR(?o) }", 21, "Did you mean FILTER?"),
+        ("SELECT (STRLN(?o) AS ?n) {}", 9, "Did you mean STRLEN or STRLANG or STR?"),
+        ("SELECT * {} LIMT 5", 13, "Did you mean LIMIT?"),
+        ("SELECT * FROM NAMED WINDW <w> ON <s> [NOW] {}", 21, "Did you mean WINDOW?"),
+        ("SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT1S STP PT1S] {}", 51, "Did you mean STEP?"),
+        ("REGISTER RTREAM <o> AS ASK {}", 10, "Did you mean RSTREAM or ISTREAM or DSTREAM?"),
+    ],
+)
+def test_a_misspelt_word_gets_a_hint(text: str, column: int, hint: str) -> None:
+    caught = error(text)
+    assert (caught.span, caught.hint) == (Span(1, column), hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message", "expected"),
+    [
+        ("SELECT WHERE {}", 8, "WHERE cannot stand here.", ("a variable", '"("', '"*"', "DISTINCT")),
+        ("SELECT * FROM NAMED WINDOW <w> [NOW] {}", 32, '"[" cannot stand here.', ("ON",)),
+        (
+            "SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE 10 STEP PT5S] {}",
+            46,
+            "10 cannot stand here.",
+            ("a duration such as PT10S",),
+        ),
+        ("SELECT * FROM NAMED WINDOW <w> ON <s> [] {}", 39, '"[" cannot stand here.', ('"["',)),
+        ("SELECT * {} LIMIT -1", 19, '"-1" cannot stand here.', ("a number",)),
+        ("SELECT * {} ORDER ?x", 19, '"?x" cannot stand here.', ("BY",)),
+        ("SELECT * { ?s ?p ?o } }", 23, '"}" cannot stand here.', None),
+        (
+            "SELECT * { ?s ?p 'x }",
+            18,
+            "The string that starts here is not closed, or has an escape that SPARQL does not know.",
+            (),
+        ),
+        (
+            "SELECT * { ?s ?p '\\x' }",
+            18,
+            "The string that starts here is not closed, or has an escape that SPARQL does not know.",
+            (),
+        ),
+        (
+            "SELECT * { ?s <a b> ?o }",
+            15,
+            "The IRI that starts here is not closed, or has a character that no IRI has.",
+            (),
+        ),
+    ],
+)
+def test_what_stands_there_and_what_was_expected(
+    text: str, column: int, message: str, expected: tuple[str, ...] | None
+) -> None:
+    caught = error(text)
+    assert (caught.span, caught.message) == (Span(1, column), message)
+    assert expected is None or caught.expected == expected
+
+
+def test_at_most_eight_words_the_most_useful_first() -> None:
+    caught = error("SELECT * { ?s ?p }")
+    assert caught.expected == ("a variable", "an IRI", "a prefixed name", "a number", '"("', "a string", '"()"', '"["')
+
+
+def test_only_what_could_really_stand_there_is_named() -> None:
+    """The parser has reduced the sum when it sees the bracket; what stood before must not count, nor what it merges."""
+    caught = error("SELECT (?x AS ?y ?z) {}")
+    assert caught.expected == ('")"',)
+
+
+def test_the_end_comes_too_early() -> None:
+    caught = error("SELECT *\n{ ?s ?p ?o \n\n")
+    assert (caught.span, caught.message) == (Span(2, 11), "The query ends too early.")
+    assert '"}"' in caught.expected
+    assert error("").span == Span(1, 1)
+    assert error("  # nothing").message == "The query ends too early."
+
+
+def test_the_message_shows_the_line_and_a_caret() -> None:
+    assert str(error("SELECT *\n  WERE { }")) == (
+        "line 2, column 3: WERE cannot stand here.\n"
+        "    WERE { }\n"
+        "    ^\n"
+        'expected: "{", WHERE, FROM\n'
+        "Did you mean WHERE?"
+    )

@@ -1,0 +1,101 @@
+"""The reference's report times and contents against the definitions of windows, at every instant of a small world.
+
+Here a window is what the texts say it is: ``[c - a, c)`` of the last close c, the last n occurrences, and so on;
+nothing uses ``enter`` and ``leave``. Times are a few milliseconds, so that every instant can be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.model.time import Window, WindowKind
+from levada.testing.reference import Element, ReferenceQuery, evaluate, occurrences, report_times, stays
+
+K = WindowKind
+FIRST, LAST = -12, 80
+NAMES = "abcd"
+
+windows = st.builds(
+    Window,
+    st.sampled_from(list(K)),
+    range=st.integers(1, 8),
+    step=st.integers(1, 5),
+    t0=st.integers(-3, 3),
+    t0_given=st.booleans(),
+    count=st.integers(1, 4),
+).map(lambda w: w if w.t0_given else Window(w.kind, w.range, w.step, 0, False, w.count))
+moments = st.lists(st.tuples(st.integers(-5, 25), st.sampled_from(NAMES)), max_size=10)
+
+
+def elements(pairs: Sequence[tuple[int, str]]) -> list[Element]:
+    return [Element(ts, (f"<e:{name}> <e:p> <e:o>",)) for ts, name in pairs]
+
+
+def is_close(window: Window, tau: int) -> bool:
+    """tau = t0 + a + k*b for a whole k, not negative if t0 is given."""
+    k, rest = divmod(tau - window.t0 - window.range, window.step)
+    return window.kind.on_close and rest == 0 and (k >= 0 or not window.t0_given)
+
+
+def inside(window: Window, pairs: Sequence[tuple[int, str]], tau: int) -> frozenset[tuple[int, str]]:
+    """The occurrences in the window at tau, by the words of the definitions."""
+    counted = sorted({(ts, name) for ts, name in pairs if not window.t0_given or ts >= window.t0})
+    a, b, t0 = window.range, window.step, window.t0
+    closes = [c for c in range(FIRST - 20, tau + 1) if is_close(window, c)]
+    match window.kind:
+        case K.CLOSE_OPEN:
+            return frozenset(x for x in counted if closes and closes[-1] - a <= x[0] < closes[-1])
+        case K.CLOSE_CLOSED:
+            return frozenset(x for x in counted if closes and closes[-1] - a < x[0] <= closes[-1])
+        case K.CHANGE:
+            opened = {x: max(o for o in range(FIRST - 20, LAST) if (o - t0) % b == 0 and o <= x[0]) for x in counted}
+            return frozenset(x for x in counted if x[0] <= tau < opened[x] + a)
+        case K.RANGE:
+            return frozenset(x for x in counted if tau - a < x[0] <= tau)
+        case K.NOW:
+            return frozenset(x for x in counted if x[0] == tau)
+        case K.ALL:
+            return frozenset(x for x in counted if x[0] <= tau)
+        case K.COUNT:
+            return frozenset([x for x in counted if x[0] <= tau][-window.count :])
+
+
+@given(windows, moments)
+def test_content_at_every_instant(window: Window, pairs: list[tuple[int, str]]) -> None:
+    held = stays(window, occurrences(elements(pairs)))
+    for tau in range(FIRST, LAST):
+        found = {(s.ts, str(s.item)[3]) for s in held if s.enter <= tau < s.leave}
+        assert found == inside(window, pairs, tau), tau
+
+
+def expected_times(two: Sequence[Window], pairs: Sequence[tuple[int, str]]) -> list[int]:
+    contents = {tau: [inside(w, pairs, tau) for w in two] for tau in range(FIRST - 1, LAST)}
+    changes = [tau for tau in range(FIRST, LAST) if contents[tau] != contents[tau - 1]]
+    found = []
+    before = False
+    for tau in range(FIRST, max(changes, default=FIRST) + max(w.step for w in two) + 1):
+        changed = any(contents[tau][i] != contents[tau - 1][i] for i, w in enumerate(two) if not w.kind.on_close)
+        if changed or any(is_close(w, tau) for w in two):
+            now = any(contents[tau])
+            ended = any(contents[LAST - 1]) and tau > changes[-1]
+            if (now or before) and not ended:
+                found.append(tau)
+            before = now
+    return found
+
+
+@given(st.lists(windows, min_size=1, max_size=2), moments)
+def test_report_times(two: list[Window], pairs: list[tuple[int, str]]) -> None:
+    held = {str(i): stays(w, occurrences(elements(pairs))) for i, w in enumerate(two)}
+    assert report_times({str(i): w for i, w in enumerate(two)}, held) == expected_times(two, pairs)
+
+
+@given(windows, moments)
+def test_what_a_query_sees(window: Window, pairs: list[tuple[int, str]]) -> None:
+    query = ReferenceQuery("SELECT ?s { GRAPH <e:w> { ?s ?p ?o } }", {"e:w": ("s", window)})
+    for report in evaluate(query, {"s": elements(pairs)}):
+        names = sorted(text[3] for solution in report.solutions.elements() for _, text in solution)
+        assert names == sorted({name for _, name in inside(window, pairs, report.time)})

@@ -6,6 +6,7 @@ from levada.app import App
 from levada.cli.errors import report
 from levada.cli.queries import Catalog, plan_query, translate_query
 from levada.errors import QueryError, UsageError
+from levada.optimizer.pipeline import optimize
 
 
 def check(app: App, *, debug: bool) -> int:
@@ -17,7 +18,7 @@ def check(app: App, *, debug: bool) -> int:
     for source in app.queries:
         try:
             query = translate_query(app, source, catalog)
-            plan_query(query, source.name, catalog)
+            plan_query(optimize(query), source.name, catalog)
         except QueryError as error:
             worst = max(worst, report(error, debug=debug))
             continue

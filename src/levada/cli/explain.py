@@ -16,11 +16,11 @@ from typing import Any, get_args
 
 from levada.algebra import expression as expressions
 from levada.algebra import show as algebra_text
-from levada.algebra.nodes import Query
 from levada.app import App, QuerySource
 from levada.cli.queries import Catalog, naming, plan_query, translate_query
 from levada.errors import UsageError, near
 from levada.model.term import Term
+from levada.optimizer.pipeline import optimize
 from levada.plan.physical import Op
 from levada.syntax import parse
 from levada.syntax import show as show_tree
@@ -56,17 +56,11 @@ def _later(app: App, source: QuerySource, stage: str) -> tuple[Any, str]:
     query = translate_query(app, source, catalog)
     if stage == "algebra":
         return query, algebra_text.show(query)
+    query = optimize(query)
     if stage == "optimized":
-        optimized = _optimized(query)
-        return optimized, algebra_text.show(optimized)
+        return query, algebra_text.show(query)
     root = plan_query(query, source.name, catalog).root
     return root, "\n".join(operator_lines(root))
-
-
-def _optimized(query: Query) -> Query:
-    from levada.optimizer.pipeline import optimize
-
-    return optimize(query)
 
 
 def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:

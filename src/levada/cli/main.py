@@ -1,6 +1,6 @@
 """``levada``: the commands and their options. Exit codes: 0 done, 2 a wrong use or query, 1 a failure.
 
-Each command turns its arguments into ``Given`` and ``Mode`` and calls the module of its name; help texts live here.
+Each command turns its arguments into ``Given`` and ``Mode`` and calls the module of its name.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Annotated, Literal
 
 import typer
 
+from levada.cli import options as o
 from levada.cli.assemble import Given, assemble
 from levada.cli.errors import report
 
@@ -26,56 +26,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_SOURCES, _RESULTS, _MEANING, _RUNNING = "Streams and data", "Results", "Meaning of queries", "Running"
-
-Queries = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="QUERY...", show_default=False, help="Query files; a query is called after its file."),
-]
-AppFile = Annotated[
-    Path | None,
-    typer.Option("--app", metavar="APP.yaml", help="A whole application as YAML.", rich_help_panel=_SOURCES),
-]
-Streams = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--stream",
-        metavar="NAME=PATH[,key=value...]",
-        rich_help_panel=_SOURCES,
-        help="A stream: a file, a folder that may grow, or a pattern. NAME is its IRI, or a word: the stream in CQL and "
-        "every IRI that ends in /word or #word. Keys: format, time, unit, lateness, element, schema, unique, idle, files, "
-        "ahead, from, to, limit. Write <IRI>=PATH if the IRI holds an = sign.",
-    ),
-]
-Static = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--static", metavar="PATH[,graph=IRI]", rich_help_panel=_SOURCES, help="Static RDF: N-Triples or Turtle."
-    ),
-]
-Dialect = Annotated[
-    Literal["rspql", "cql"] | None,
-    typer.Option(help="The language of the query files; else .cql is CQL, all else RSP-QL.", rich_help_panel=_MEANING),
-]
-Bounds = Annotated[
-    Literal["[)", "(]"] | None,
-    typer.Option(
-        help="Which end of a closing window belongs to it. Default: [)".replace("[", r"\["), rich_help_panel=_MEANING
-    ),
-]
-T0 = Annotated[
-    str | None,
-    typer.Option("--t0", metavar="TIME", help="Where windows start: ISO or ms; else 1970.", rich_help_panel=_MEANING),
-]
-Report = Annotated[
-    Literal["close", "change"] | None,
-    typer.Option(help="When queries report: when windows close or on every change.", rich_help_panel=_MEANING),
-]
-EmptyReports = Annotated[
-    bool, typer.Option("--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING)
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
-
 _RUN_EXAMPLES = """[bold]Examples[/bold]
 
 levada run hot.rq --stream temp=temp.nt --once
@@ -88,60 +38,27 @@ levada run --app weather.yaml --checkpoint state --summary summary.json
 
 @app.command("run", epilog=_RUN_EXAMPLES)
 def _run(
-    queries: Queries = None,
-    app_file: AppFile = None,
-    stream: Streams = None,
-    static: Static = None,
-    dialect: Dialect = None,
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|-", help="A folder for results, or - (default).", rich_help_panel=_RESULTS),
-    ] = None,
-    result_format: Annotated[
-        Literal["ndjson", "csv", "tsv"] | None,
-        typer.Option("--format", help="How results are written (default ndjson).", rich_help_panel=_RESULTS),
-    ] = None,
-    summary: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the end summary as JSON.", rich_help_panel=_RESULTS)
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace results of another run in --out.", rich_help_panel=_RESULTS)
-    ] = False,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Where state lives, to go on later; else temporary.", rich_help_panel=_RUNNING
-        ),
-    ] = None,
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master; else embedded.", rich_help_panel=_RUNNING)
-    ] = None,
-    epoch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="Least time between the starts of two epochs, 0: at once (default 1s).",
-            rich_help_panel=_RUNNING,
-        ),
-    ] = None,
-    epoch_rows: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most elements in an epoch.", rich_help_panel=_RUNNING)
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Read what is there, then end the streams.", rich_help_panel=_RUNNING)
-    ] = False,
-    keep_open: Annotated[
-        bool,
-        typer.Option("--keep-open", help="With --once: leave windows open for the next run.", rich_help_panel=_RUNNING),
-    ] = False,
-    progress: Annotated[
-        bool | None, typer.Option(help="Show progress; else on terminals only.", rich_help_panel=_RUNNING)
-    ] = None,
-    bounds: Bounds = None,
-    t0: T0 = None,
-    report: Report = None,
-    empty_reports: EmptyReports = False,
-    debug: Debug = False,
+    queries: o.Queries = None,
+    app_file: o.AppFile = None,
+    stream: o.Streams = None,
+    static: o.Static = None,
+    dialect: o.Dialect = None,
+    out: o.Out = None,
+    result_format: o.ResultFormat = None,
+    summary: o.SummaryFile = None,
+    overwrite: o.Overwrite = False,
+    checkpoint: o.Checkpoint = None,
+    master: o.Master = None,
+    epoch: o.Epoch = None,
+    epoch_rows: o.EpochRows = None,
+    once: o.Once = False,
+    keep_open: o.KeepOpen = False,
+    progress: o.ShowProgress = None,
+    bounds: o.Bounds = None,
+    t0: o.T0 = None,
+    report: o.Report = None,
+    empty_reports: o.EmptyReports = False,
+    debug: o.Debug = False,
 ) -> None:
     """Run queries over streams, until Ctrl-C or, with --once, to the end of what is there.
 
@@ -168,15 +85,15 @@ def _run(
 
 @app.command("check", epilog="[bold]Example[/bold]\n\nlevada check hot.rq storms.rq")
 def _check(
-    queries: Queries = None,
-    app_file: AppFile = None,
-    stream: Streams = None,
-    dialect: Dialect = None,
-    bounds: Bounds = None,
-    t0: T0 = None,
-    report: Report = None,
-    empty_reports: EmptyReports = False,
-    debug: Debug = False,
+    queries: o.Queries = None,
+    app_file: o.AppFile = None,
+    stream: o.Streams = None,
+    dialect: o.Dialect = None,
+    bounds: o.Bounds = None,
+    t0: o.T0 = None,
+    report: o.Report = None,
+    empty_reports: o.EmptyReports = False,
+    debug: o.Debug = False,
 ) -> None:
     """Parse and plan queries, without running them; CQL needs its streams' schemas."""
     from levada.cli.check import check
@@ -187,19 +104,17 @@ def _check(
 
 @app.command("explain", epilog="[bold]Example[/bold]\n\nlevada explain hot.rq --stage algebra")
 def _explain(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query file, or the name of a query of --app.")],
-    stage: Annotated[
-        Literal["ast", "algebra", "optimized", "topology"], typer.Option(help="How far to go.")
-    ] = "topology",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    app_file: AppFile = None,
-    stream: Streams = None,
-    dialect: Dialect = None,
-    bounds: Bounds = None,
-    t0: T0 = None,
-    report: Report = None,
-    empty_reports: EmptyReports = False,
-    debug: Debug = False,
+    query: o.OneQuery,
+    stage: o.Stage = "topology",
+    as_json: o.AsJson = False,
+    app_file: o.AppFile = None,
+    stream: o.Streams = None,
+    dialect: o.Dialect = None,
+    bounds: o.Bounds = None,
+    t0: o.T0 = None,
+    report: o.Report = None,
+    empty_reports: o.EmptyReports = False,
+    debug: o.Debug = False,
 ) -> None:
     """Show what becomes of a query: its syntax tree, its algebra, or its operators."""
     from levada.cli.explain import explain

@@ -45,7 +45,7 @@ def check_run(app: App, mode: Mode) -> None:
 def run(app: App, mode: Mode) -> Summary:
     """Runs an application to its end."""
     check_run(app, mode)
-    from levada.engine import run_app  # here: it takes a second to import, and a wrong use is to be told at once
+    from levada.application import run_app  # here: it takes a second to import, and a wrong use is to be told at once
 
     return run_with(run_app, app, mode)
 

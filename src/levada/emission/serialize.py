@@ -10,7 +10,7 @@ the column ``boolean``; CONSTRUCT a line per triple with subject, predicate and 
 
 Invariants: the reports of a batch do not fall, and neither do those of its lines (at one report inserts stand before
 deletes); solutions keep their order within a report; a line of NDJSON holds a whole report. Cost: vectorised per distinct
-term (``decode``) and per row; no Python per row or report.
+term (``decode``) and per row, without Python per row or report; a small batch goes a term at a time (``few``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import polars as pl
 import pyarrow as pa
 
 from levada.algebra.nodes import Form
-from levada.emission.decode import csv_fields, csv_values, json_strings, json_terms, tsv_values
+from levada.emission import few
+from levada.emission.decode import csv_values, json_strings, json_terms, tsv_values
 
 Times = npt.NDArray[np.int64]
 _TRIPLE = r"^(\S+) (\S+) (.+) \.$"  # a line of canonical N-Triples: only its object may hold a blank
@@ -104,10 +105,35 @@ def tsv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = Tr
 
 def lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
     """The records of a batch as texts with their line ends, in report order."""
+    if batch.form is Form.SELECT and len(batch.report) <= few.FEW and not len(batch.empty):
+        return few_lines(form, query, variables, batch)
+    return many_lines(form, query, variables, batch)
+
+
+def many_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
+    """``lines``, vectorised: for many rows."""
     if form is Format.NDJSON:
         return _json_lines(query, variables, batch)
     convert = csv_values if form is Format.CSV else tsv_values
     return _table_lines("," if form is Format.CSV else "\t", convert, variables, batch)
+
+
+def few_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
+    """``lines`` of a SELECT without empty reports, a term at a time: for few rows."""
+    relation = batch.change is not None
+    signs = batch.change.tolist() if batch.change is not None else [1] * len(batch.report)
+    columns = [batch.columns[name].to_list() for name in variables]
+    terms = zip(*columns, strict=True) if columns else ((),) * len(batch.report)
+    rows = [(r, s, t) for r, s, t in zip(batch.report.tolist(), signs, terms, strict=True)]
+    rows.sort(key=lambda row: (row[0], -row[1]))
+    match form:
+        case Format.NDJSON:
+            found = few.json_lines(query, variables, rows, relation=relation)
+        case Format.CSV:
+            found = few.table_lines(",", few.csv_value, rows, relation=relation)
+        case Format.TSV:
+            found = few.table_lines("\t", few.tsv_value, rows, relation=relation)
+    return pl.Series("line", list(found), pl.String)
 
 
 def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:
@@ -119,7 +145,7 @@ def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:
         names = ["boolean"] if batch.form is Form.ASK else ["?" + name for name in _shown(variables, batch)]
         return ("\t".join([*fixed, *(name.replace("\t", " ") for name in names)]) + "\n").encode()
     names = ["boolean"] if batch.form is Form.ASK else _shown(variables, batch)
-    return (",".join([*fixed, *csv_fields(pl.Series("n", names, pl.String)).to_list()]) + "\n").encode()
+    return (",".join([*fixed, *map(few.csv_field, names)]) + "\n").encode()
 
 
 def joined(records: pl.Series) -> bytes:

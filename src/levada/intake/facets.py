@@ -134,10 +134,9 @@ def nearest_float(lexical: str) -> float:
     value = float(lexical)
     with np.errstate(over="ignore", under="ignore"):
         near = float(np.float32(value))
-    if near == value or not np.isfinite(value):
-        return near
-    towards = np.float32(np.inf if value > near else -np.inf)
-    other = float(np.nextafter(np.float32(near), towards))
+        if near == value or not np.isfinite(value):
+            return near
+        other = float(np.nextafter(np.float32(near), np.float32(np.inf if value > near else -np.inf)))
     low, high = (_finite(v) for v in sorted((near, other)))
     exact = Fraction(lexical)
     if value - low != high - value or exact == Fraction(value):

@@ -46,18 +46,15 @@ class Refused(Exception):  # noqa: N818  # an answer, not an error: it never lea
 
 def read_line(text: bytes, *, quads: bool, timed: bool, document: int, unit_ms: int = 1) -> Row | None:
     """The statement of one line (without its line end), None for a blank line or comment; raises ``Refused``."""
-    time = MIN
-    if timed:
-        split = _split_time(text)
-        if split is None:
-            _quad(text, quads)
-            raise Refused("No event time stands before the dot.")
-        text, term = split
-        quad = _timed_quad(text, term, quads)
-        time = _time(term, unit_ms)
-    else:
+    if not timed:
         quad = _quad(text, quads)
-    return None if quad is None else _row(quad, document, time)
+        return None if quad is None else _row(quad, document, MIN)
+    split = _split_time(text)
+    if split is None:
+        _quad(text, quads)
+        raise Refused("No event time stands before the dot.")
+    rest, term = split
+    return _row(_timed_quad(rest, term, quads), document, _time(term, unit_ms))
 
 
 def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:

@@ -21,6 +21,7 @@ import pyoxigraph as ox
 from levada.intake.facets import Facets, facets_of
 from levada.intake.lines import Refused, Row, read_line
 from levada.kernels import ntriples as kernel
+from levada.kernels import ntriples_terms as state
 from levada.kernels.bytes_ import PAD
 from levada.kernels.literals import PENDING
 from levada.kernels.xxh3 import identify_slices, schedule
@@ -154,13 +155,13 @@ def parse(
     assert source.size < _LARGEST // 2, "a chunk is at most a gigabyte"
     setting = _Setting(quads, timed, seed, document, unit_ms)
     buffer, columns, memo = _run_kernel(source, setting)
-    n, size = int(memo[kernel.ROW]), source.size
-    used = int(memo[kernel.SIDE])
-    if memo[kernel.PENDINGS]:
+    n, size = int(memo[state.ROW]), source.size
+    used = int(memo[state.SIDE])
+    if memo[state.PENDINGS]:
         _settle(buffer, columns, n)
     bad: list[tuple[int, str, str]] = []
     keep = None
-    if memo[kernel.REFUSALS]:
+    if memo[state.REFUSALS]:
         buffer, keep = _judge(buffer, size, used, columns, n, setting, bad)
     triples = _triples(buffer, columns, n, quads, bad)
     return triples if keep is None else triples.take(keep)
@@ -171,16 +172,16 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Ints
     size = source.size
     buffer = _padded(source, PAD + size // 8 + 4096)
     columns = _new_columns(int(kernel.count_line_ends(buffer, size)) + 1)
-    memo = kernel.new_memo(size + PAD)
+    memo = state.new_memo(size + PAD)
     secret, plain = schedule(setting.seed), schedule(0)
     unit = setting.unit_ms if setting.timed else 0
     while True:
         kernel.parse_lines(
             buffer, size, secret, plain, np.uint64(setting.document), int(setting.quads), unit, memo, *columns.all()
         )
-        if memo[kernel.NEED] == 0:
+        if memo[state.NEED] == 0:
             return buffer, columns, memo
-        buffer = _padded(buffer, max(buffer.size // 2, 2 * int(memo[kernel.NEED])))
+        buffer = _padded(buffer, max(buffer.size // 2, 2 * int(memo[state.NEED])))
 
 
 def _padded(data: Bytes, more: int) -> Bytes:
@@ -195,7 +196,7 @@ def _padded(data: Bytes, more: int) -> Bytes:
 
 def _settle(buffer: Bytes, columns: _Columns, n: int) -> None:
     """Takes the pending values from their texts."""
-    for row in np.flatnonzero(columns.kind[2, :n] == PENDING):
+    for row in np.flatnonzero(columns.kind[2, :n] == PENDING).tolist():
         start = int(columns.off[2, row])
         _set_value(columns, row, text_facets(buffer[start : start + int(columns.len[2, row])].tobytes().decode()))
 
@@ -283,7 +284,8 @@ def _triples(buffer: Bytes, columns: _Columns, n: int, quads: bool, bad: list[tu
     c = columns
 
     def term(position: int) -> TermColumn:
-        return TermColumn(*(column[position, :n] for column in (c.x, c.y, c.off, c.len, c.kind)))
+        at = (position, slice(n))
+        return TermColumn(c.x[at], c.y[at], c.off[at], c.len[at], c.kind[at])
 
     o = term(2)
     o.dbl, o.man, o.scale = c.dbl[:n], c.man[:n], c.scale[:n]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from levada.kernels import fused
 from levada.kernels.bytes_ import DIGIT, View, W, byte, first_bytes, is_in, part, routine, word
 from levada.model.term import XSD, Kind
 
@@ -55,7 +56,7 @@ def _name_words(text: str) -> list[int]:
 
 _NAME_SIZE = np.array([len(d[0]) for d in DATATYPES], np.int64)
 _NAME_WORDS = np.array([_name_words(d[0]) for d in DATATYPES], np.uint64)
-_KINDS = np.array([*(d[1] for d in DATATYPES), OTHER_], np.int64)
+KINDS = np.array([*(d[1] for d in DATATYPES), OTHER_], np.int64)
 _LOWEST = np.array([d[2] for d in DATATYPES], np.int64)
 _HIGHEST = np.array([d[3] for d in DATATYPES], np.int64)
 _XSD_WORDS = np.array([int.from_bytes(XSD[i : i + 8].encode(), "little") for i in range(0, 32, 8)], np.uint64)
@@ -68,7 +69,7 @@ _DIGITS = 18
 Facets = tuple[int, float, int, int]  # kind, double, mantissa or milliseconds, scale
 
 
-@part
+@fused
 def in_xsd(view: View, i: int) -> bool:
     """Whether the bytes from i are the XML Schema namespace."""
     if word(view, i) != _XSD_WORDS[0] or word(view, i + 8) != _XSD_WORDS[1]:
@@ -153,7 +154,7 @@ def decimal(view: View, start: int, stop: int) -> Facets:
     return DECIMAL_, float(m) / _POWERS[scale], m, scale
 
 
-@part
+@fused
 def _exponent(view: View, i: int) -> tuple[int, int]:
     """The exponent after E: (end, value), end 0 if there is no digit; four or more digits saturate."""
     first, minus = sign(view, i)
@@ -220,7 +221,7 @@ def _two(view: View, i: int) -> int:
     return byte(view, i) * 10 + byte(view, i + 1) - 528
 
 
-@part
+@fused
 def days_in_month(year: int, month: int) -> int:
     """The days of a month of the Gregorian calendar."""
     if month == 2:
@@ -228,7 +229,7 @@ def days_in_month(year: int, month: int) -> int:
     return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
 
 
-@part
+@fused
 def days_since_epoch(year: int, month: int, day: int) -> int:
     """Days from 1970-01-01 to a day of the Gregorian calendar, year >= 1; years here begin in March."""
     y = year - 1 if month <= 2 else year
@@ -236,7 +237,7 @@ def days_since_epoch(year: int, month: int, day: int) -> int:
     return y * 365 + y // 4 - y // 100 + y // 400 + of_year - 719468
 
 
-@part
+@fused
 def _fraction(view: View, i: int) -> tuple[int, int, bool]:
     """The digits after a second's point: (end, milliseconds rounded down, whether that is exact)."""
     ms, count, exact = 0, 0, True
@@ -252,7 +253,7 @@ def _fraction(view: View, i: int) -> tuple[int, int, bool]:
     return i, ms, exact
 
 
-@part
+@fused
 def _zone(view: View, i: int, stop: int) -> tuple[int, int]:
     """A time zone at i: (end, minutes east of UTC), end 0 if ill-formed."""
     c = byte(view, i)
@@ -267,7 +268,7 @@ def _zone(view: View, i: int, stop: int) -> tuple[int, int]:
     return stop, -east if c == 45 else east
 
 
-@part
+@fused
 def _clock(view: View, i: int) -> int:
     """hh:mm:ss at i in seconds, or negative."""
     h, m, s = _two(view, i), _two(view, i + 3), _two(view, i + 6)
@@ -305,7 +306,7 @@ def date_time(view: View, start: int, stop: int) -> tuple[int, int]:
 @routine
 def value_of(view: View, start: int, stop: int, code: int) -> Facets:
     """The facets of a literal by the code of its datatype."""
-    kind = _KINDS[code]
+    kind = KINDS[code]
     if kind == INTEGER_:
         return integer(view, start, stop, code)
     if kind == DECIMAL_:

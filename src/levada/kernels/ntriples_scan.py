@@ -10,6 +10,7 @@ scanner leaves the buffer. Cost: about a nanosecond a byte.
 
 from __future__ import annotations
 
+from levada.kernels import fused
 from levada.kernels.bytes_ import (
     ALNUM,
     ALPHA,
@@ -94,7 +95,7 @@ def _iri_unusual(view: View, i: int) -> int:
     return end
 
 
-@part
+@fused
 def _scheme(view: View, i: int) -> int:
     """Past ``scheme:``, or REFUSED."""
     if not is_in(byte(view, i), ALPHA):
@@ -171,7 +172,7 @@ def scan_blank(view: View, i: int) -> int:
     return i
 
 
-@part
+@fused
 def _escape(view: View, i: int) -> tuple[int, bool]:
     """Past the backslash and the letter at i, and whether the canonical text writes it otherwise; else REFUSED."""
     c = byte(view, i + 1)
@@ -206,7 +207,7 @@ def scan_string(view: View, i: int) -> tuple[int, bool]:
             return REFUSED, False
 
 
-@part
+@fused
 def _subtag(view: View, i: int) -> tuple[int, int, int, bool]:
     """Letters and digits from i on: (end, letters, digits, whether one is upper case)."""
     letters, numbers, upper = 0, 0, False
@@ -238,7 +239,7 @@ def scan_language(view: View, i: int) -> tuple[int, bool]:
     return i, upper
 
 
-@part
+@fused
 def _in_rdf(view: View, i: int) -> bool:
     """Whether the bytes at i may be the RDF namespace (whose langString and dirLangString need a tag)."""
     return bool(word(view, i + 32) == _RDF_TAIL)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from levada.kernels import fused
 from levada.kernels.bytes_ import HEX, UPPER, View, W, as_int, byte, is_in, part, put, routine
 from levada.kernels.ntriples_scan import REFUSED
 from levada.kernels.xxh3 import hash128
@@ -119,7 +120,7 @@ def copy_lower(view: View, i: int, stop: int, at: int) -> int:
     return at + stop - i
 
 
-@part
+@fused
 def _put_hex(side: View, at: int, value: np.uint64) -> None:
     for k in range(16):
         put(side, at + k, _hex_digit(as_int((value >> W(60 - 4 * k)) & W(15)), 97))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from levada.kernels import I64, U8, kernel
+from levada.kernels import I64, U8, fused, kernel
 from levada.kernels.bytes_ import LOW32, Bytes, View, W, Words, byte, half, part, product, routine, view_of, word
 
 _SECRET = bytes.fromhex(
@@ -145,7 +145,7 @@ def _finish(low: np.uint64, high: np.uint64, n: int, seed: np.uint64) -> Pair:
     return _avalanche(low + high), W(0) - _avalanche(mixed)
 
 
-@part
+@fused
 def _hash_to_128(a: View, i: int, n: int, seed: np.uint64) -> Pair:
     """Lengths 17 to 128: pairs of 16 bytes from both ends inwards, the innermost first."""
     low, high = W(n) * _P64_1, W(0)

@@ -92,7 +92,13 @@ def filter_(op: Op, condition: Expression) -> Op:
 
 
 def extend(op: Op, variable: str, expression: Expression) -> Op:
-    """A computed variable where its input is."""
+    """A computed variable where its input is; one that is another variable is only a second name."""
+    if isinstance(expression, Var):
+        source = expression.name
+        named = rename(op, (*op.variables, variable), (*op.variables, source))
+        maybe = named.maybe - {variable} if source in op.variables and source not in op.maybe else named.maybe
+        typed = op.typed | ({variable} if source in op.typed else set())
+        return replace(named, maybe=maybe, typed=typed)
     return _same(op, p.Extend(expression), (*op.variables, variable), op.maybe | {variable})
 
 
@@ -100,8 +106,8 @@ def _same(op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str]) -
     return Op(spec, (op,), names, op.windows, op.stage, (None,), op.placed, maybe, op.raw, op.weighted, op.typed)
 
 
-def rename(op: Op, names: Sequence[str]) -> Op:
-    """Projection; names that the input lacks are unbound."""
+def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -> Op:
+    """Projection, under other names if ``sources`` say whose they are; what the input lacks is unbound."""
     wanted = tuple(names)
     if wanted == op.variables:
         return op
@@ -109,7 +115,7 @@ def rename(op: Op, names: Sequence[str]) -> Op:
         op = occur(op)
     placed = op.placed if op.placed == HOME or set(op.placed) <= set(wanted) else LOST
     maybe = (op.maybe & set(wanted)) | (set(wanted) - set(op.variables))
-    spec = p.Rename(wanted)
+    spec = p.Rename(wanted if sources is None else tuple(sources))
     return Op(
         spec, (op,), wanted, op.windows, op.stage, (None,), placed, frozenset(maybe), op.raw, op.weighted, op.typed
     )
@@ -309,8 +315,8 @@ def _column_type(op: Op, name: str) -> str:
     """The type of the tuple column that a variable is, or ""."""
     if isinstance(op.spec, p.Scan) and name in op.variables:
         return op.spec.types[op.variables.index(name)]
-    if isinstance(op.spec, p.Extend) and name == op.variables[-1]:
-        return _column_type(op.inputs[0], op.spec.expression.name) if isinstance(op.spec.expression, Var) else ""
+    if isinstance(op.spec, p.Rename):
+        return _column_type(op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, ""))
     for child in op.inputs:
         if name in child.variables:
             return _column_type(child, name)
@@ -397,11 +403,8 @@ def _time_of(op: Op, name: str) -> int | None:
         for child in op.inputs:
             if name in child.variables:
                 return _time_of(child, name)
-    if isinstance(op.spec, p.Rename) and name in op.inputs[0].variables:
-        return _time_of(op.inputs[0], name)
-    if isinstance(op.spec, p.Extend) and name == op.variables[-1]:
-        below = op.spec.expression
-        return _time_of(op.inputs[0], below.name) if isinstance(below, Var) else None
-    if isinstance(op.spec, p.Extend):
+    if isinstance(op.spec, p.Rename):
+        return _time_of(op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, ""))
+    if isinstance(op.spec, p.Extend) and name != op.variables[-1]:
         return _time_of(op.inputs[0], name)
     return None

@@ -14,7 +14,7 @@ from levada.algebra.nodes import Output, Query
 from levada.model.term import Term
 from levada.plan import physical as p
 from levada.plan import shapes as s
-from levada.plan.facets import Needs, emit_needs, input_needs, lift
+from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
 from levada.plan.layout import Facet, Layout, Span
 from levada.plan.physical import HOME, Op
 
@@ -61,7 +61,9 @@ class Installer:
                 names = tuple(v for v in op.variables if v in needs)
                 child_needs = {v: needs[v] for v in names}
             base, source = _through(child)
-            installed = self.install(base, {source[v]: f for v, f in child_needs.items() if v in source and f})
+            installed = self.install(
+                base, merge(*({source[v]: f} for v, f in child_needs.items() if v in source and f))
+            )
             edges.append(self._edge(op, i, child, names, child_needs, installed, source))
             inputs.append(installed)
             ins.append(names)

@@ -319,7 +319,9 @@ class _Lowering:
 
     def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
         if isinstance(source, a.InGraph):
-            graphs = (source.name,) if source.name is not None else (self.q.graphs or (None,))
+            graphs = (
+                (source.name,) if source.name is not None else ((None,) if self.q.graphs is None else self.q.graphs)
+            )
             return build.match(pattern, None, tuple(graphs), None, raw=False)
         on = self.q.windows[source.index]
         if on.window.kind is WindowKind.COUNT:

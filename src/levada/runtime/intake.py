@@ -70,7 +70,7 @@ class IntakeRun:
         stream = self.plan.streams.index(reference.stream)
         w = self.context.streams[stream].watermark
         bounds = {"late_below": w, "future_above": self.context.wall + DAY}
-        if config.tuples:
+        if config.tabular:
             control = self._tuples(config, reference, stream, bounds)
         else:
             control = self._triples(config, reference, stream, bounds)
@@ -78,7 +78,7 @@ class IntakeRun:
 
     def _triples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
         triples = parse(
-            read_bytes(reference), quads=config.quads, timed=config.time == "column", seed=self.context.seed,
+            read_bytes(reference), quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
             document=reference.document, unit_ms=config.unit_ms,
         )  # fmt: skip
         found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
@@ -87,8 +88,9 @@ def _pieces(run: StageRun, rows: Frame) -> list[Piece]:
     return out
 
 
-def _stream_of(node: PlanNode, at: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
-    return node.windows.stream[_window_of(node, at)]
+def _stream_of(node: PlanNode, at: int) -> npt.NDArray[np.int32]:
+    stream: npt.NDArray[np.int32] = node.windows.stream[_window_of(node, at)]
+    return stream
 
 
 def _start_of(node: PlanNode, at: int) -> Times:

@@ -78,6 +78,7 @@ class FileSource:
     def take(self, position: Position, rows: int) -> tuple[list[Reference], Position]:
         """The references of the next elements, at most ``rows`` in all, and the position behind them."""
         assert rows > 0, "an epoch takes at least one element"
+        self._frontier = max(self._frontier, position.get("file", ""))
         rows = self._allowed(position, rows)
         if rows <= 0:
             return [], position
@@ -86,7 +87,6 @@ class FileSource:
         taken, moved = self._take_sequence(position, rows, one) if sequence else self._take_parallel(position, rows)
         if not taken:
             return [], position
-        self._frontier = max(self._frontier, moved.get("file", ""))
         counted = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
         return self._references(taken, position), {**moved, "taken": counted}
 
@@ -112,6 +112,13 @@ class FileSource:
             if self._has_unread(file, read.get(name, 0)):
                 partitions[name] = True
         return partitions
+
+    def finished(self, partition: str) -> bool:
+        """Whether nothing can come to a partition any more but what is there: it then holds no watermark back."""
+        if self.config.files == "sequence":
+            return self.frozen
+        file = self._files.get(partition)
+        return file is None or file.finished
 
     def check_grown(self, position: Position) -> None:
         """Raises ``CheckpointError`` if there is data behind the position at which the stream once ended."""

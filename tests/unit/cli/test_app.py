@@ -135,7 +135,10 @@ def test_mistakes_say_where_they_are(write, text, message, hint):
     [
         ("queries:\n  q: {text: x}\n  q: {text: y}\n", r"app\.yaml, line 3, column 3: the key q is there twice\."),
         ("streams: {a: [}", r"app\.yaml, line 1, column 15: "),
-        ("queries: {q: {file: missing.rq}}", r"The query file .*missing\.rq cannot be read: No such file or directory\."),
+        (
+            "queries: {q: {file: missing.rq}}",
+            r"The query file .*missing\.rq cannot be read: No such file or directory\.",
+        ),
     ],
 )
 def test_files_that_cannot_be_read(write, text, message):

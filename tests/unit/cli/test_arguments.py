@@ -40,7 +40,9 @@ def test_where_options_begin():
 
 
 def test_a_stream_with_all_kinds_of_options(tmp_path):
-    stream = parse_stream(f"A={tmp_path}/a.csv,schema=k:integer;v:double,time=field:at,unit=s,lateness=10s,from=5,limit=7")
+    stream = parse_stream(
+        f"A={tmp_path}/a.csv,schema=k:integer;v:double,time=field:at,unit=s,lateness=10s,from=5,limit=7"
+    )
     assert (stream.name, stream.path, stream.format) == ("A", f"{tmp_path}/a.csv", "csv")
     assert stream.schema == (("k", "integer"), ("v", "double"))
     assert (stream.time, stream.unit, stream.lateness, stream.from_, stream.limit) == ("field:at", "s", 10_000, 5, 7)

@@ -49,7 +49,9 @@ def test_check_goes_on_after_an_error_and_fails_at_the_end(folder, capsys):
     assert main(["check", "bad.cql", "w1.cql", *STREAMS]) == 2
     out, err = capsys.readouterr()
     assert out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
-    assert err.startswith("levada: bad: line 1, column 10: 'Form' does not fit here.\n  Select k Form A\n           ^\n")
+    assert err.startswith(
+        "levada: bad: line 1, column 10: 'Form' does not fit here.\n  Select k Form A\n           ^\n"
+    )
     assert err.endswith("Did you mean From?\n")
 
 
@@ -78,6 +80,8 @@ def test_explain(folder, capsys):
     assert capsys.readouterr().out.startswith("(query-unit\n")
     assert main(["explain", "w1.cql", "--stage", "algebra", *STREAMS]) == 0
     assert capsys.readouterr().out.startswith("SELECT (?k ?v) ISTREAM\n  window 0 <A> on <A> [RANGE 60000]\n")
+    assert main(["explain", "hot.rq", "--stage", "optimized"]) == 0
+    assert capsys.readouterr().out.startswith("SELECT (?s) RSTREAM\n  window 0 <http://e/w> on <http://e/temp>")
 
 
 def test_explain_as_json(folder, capsys):
@@ -128,7 +132,10 @@ def test_version_and_help(capsys):
         (["run", "hot.rq"], "levada: There is no stream. Say --stream NAME=PATH, or give an app file with --app.\n"),
         (["run", "no.rq"], "levada: The query file no.rq cannot be read: No such file or directory.\n"),
         (["run", "hot.rq", "hot.rq"], "levada: The query hot is there twice. Give one query another name.\n"),
-        (["run", "hot.rq", "--app", "app.yaml"], "levada: The query hot is there twice. Give one query another name.\n"),
+        (
+            ["run", "hot.rq", "--app", "app.yaml"],
+            "levada: The query hot is there twice. Give one query another name.\n",
+        ),
         (
             ["run", "hot.rq", "--stream", "a=t.nt", "--keep-open"],
             "levada: --keep-open is for --once. Without --once the windows stay open anyway.\n",
@@ -179,7 +186,10 @@ def test_arguments_override_the_app_file(folder):
         options={"epoch": "250ms", "t0": "1970-01-02", "out": None, "empty_reports": False, "epoch_rows": 5},
     )
     app = assemble(given)
-    assert [(query.name, query.dialect, query.t0) for query in app.queries] == [("hot", "rspql", 7), ("w1", "cql", None)]
+    assert [(query.name, query.dialect, query.t0) for query in app.queries] == [
+        ("hot", "rspql", 7),
+        ("w1", "cql", None),
+    ]
     assert app.options == Options(epoch=250, t0=86_400_000, empty_reports=True, epoch_rows=5)
     assert ([s.name for s in app.streams], [s.path for s in app.static]) == (["A"], ["r.ttl"])
 
@@ -189,7 +199,9 @@ def one_query(**options):
     return App(streams=(stream,), queries=(QuerySource("q", "x", "cql"),), options=Options(**options))
 
 
-SUMMARY = Summary(elements=10, results=3, queries={"q": 3}, streams={"A": StreamCounts(10, 0, 1, 2, 5)}, wall_seconds=2.0)
+SUMMARY = Summary(
+    elements=10, results=3, queries={"q": 3}, streams={"A": StreamCounts(10, 0, 1, 2, 5)}, wall_seconds=2.0
+)
 
 
 def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(tmp_path, capsys):

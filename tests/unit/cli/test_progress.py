@@ -88,7 +88,11 @@ SUMMARY = Summary(
 
 def test_the_summary_as_json():
     found = json.loads(SUMMARY.to_json())
-    assert {name: stream["watermark"] for name, stream in found["streams"].items()} == {"s": "end", "t": 1500, "u": None}
+    assert {name: stream["watermark"] for name, stream in found["streams"].items()} == {
+        "s": "end",
+        "t": 1500,
+        "u": None,
+    }
     assert (found["elements_per_second"], found["elements_per_cpu_second"]) == (1000.0, 500.0)
     assert (found["triples"], found["late"], found["dead"], found["queries"]) == (6000, 1, 3, {"q[1]": 7})
     assert json.loads(Summary().to_json())["elements_per_second"] == 0.0

@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.emission.decode import csv_fields, csv_values, json_strings, json_terms, tsv_values
+from levada.emission.few import csv_value, json_term, tsv_value
 from levada.model.term import XSD, Blank, Iri, Literal, parse_term
 
 INTEGER = f"^^<{XSD}integer>"
 
 lexicals = st.text(
-    st.one_of(st.sampled_from('"\\@^<>,;\n\r\t\b\f\x01\x7fé€𝄞 ab_'), st.characters(codec="utf-8", exclude_categories=["Cs"])),
+    st.one_of(
+        st.sampled_from('"\\@^<>,;\n\r\t\b\f\x01\x7fé€𝄞 ab_'), st.characters(codec="utf-8", exclude_categories=["Cs"])
+    ),
     max_size=8,
 )
 terms = st.one_of(
@@ -36,7 +39,13 @@ def as_json(text):
         case Blank(label):
             return {"type": "bnode", "value": label}
         case Literal(lexical, datatype, language):
-            more = {"xml:lang": language} if language else {"datatype": datatype} if "^^" in text[text.rindex('"') :] else {}
+            more = (
+                {"xml:lang": language}
+                if language
+                else {"datatype": datatype}
+                if "^^" in text[text.rindex('"') :]
+                else {}
+            )
             return {"type": "literal", "value": lexical, **more}
 
 
@@ -120,3 +129,11 @@ def test_plain_texts(values):
     series = pl.Series("v", values, pl.String)
     assert [json.loads(text) for text in json_strings(series).to_list()] == values
     assert [field[1:-1].replace('""', '"') if field[:1] == '"' else field for field in csv_fields(series)] == values
+
+
+@given(st.lists(terms.map(str), min_size=1))
+def test_a_term_at_a_time_gives_the_same(texts):
+    column = pl.Series("c", texts, pl.String)
+    assert json_terms(column).to_list() == [json_term(text) for text in texts]
+    assert csv_values(column).to_list() == [csv_value(text) for text in texts]
+    assert tsv_values(column).to_list() == [tsv_value(text) for text in texts]

@@ -1,9 +1,8 @@
-"""Whole batches as NDJSON, CSV and TSV: the lines of the issue, and equality with a serializer that goes row by row."""
+"""Whole batches as NDJSON, CSV and TSV: the lines of the issue, and the two ways to write them, which agree."""
 
 import csv as csv_module
 import io
 import json
-from itertools import groupby
 
 import numpy as np
 import polars as pl
@@ -12,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.algebra.nodes import Form
-from levada.emission.decode import json_terms
-from levada.emission.serialize import Batch, Format, csv, heading, joined, lines, ndjson, tsv
+from levada.emission.few import FEW, json_term
+from levada.emission.serialize import Batch, Format, csv, few_lines, heading, joined, lines, many_lines, ndjson, tsv
 from levada.model.term import XSD
 
 FIVE = f'"5"^^<{XSD}integer>'
@@ -141,28 +140,42 @@ def test_a_batch_out_of_order_is_a_programmers_error():
         batch([5, 4], {"s": series(A, A)})
 
 
-def row_by_row(query, names, rows, relation):
-    """The slow twin: one JSON object per report and sign, inserts first."""
-    out = []
-    for (report, sign), members in groupby(sorted(rows, key=lambda r: (r[0], -r[1])), key=lambda r: (r[0], r[1])):
-        terms = [[json_terms(pl.Series([t], dtype=pl.String)).item() for t in row[2]] for row in members]
-        bindings = [{n: json.loads(t) for n, t in zip(names, row, strict=True) if t is not None} for row in terms]
-        change = {"change": "insert" if sign > 0 else "delete"} if relation else {}
-        head = {"head": {"vars": names}, "results": {"bindings": bindings}}
-        out.append(json.dumps({"query": query, "report": report, **change, **head}, ensure_ascii=False))
-    return "".join(line + "\n" for line in out)
-
-
 cells = st.sampled_from([None, A, X, FIVE, '"é"@en', "_:b"])
 solutions = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([1, -1]), st.tuples(cells, cells)), max_size=12)
 
 
-@given(rows=solutions, relation=st.booleans())
-def test_ndjson_equals_its_slow_twin(rows, relation):
+@given(rows=solutions, relation=st.booleans(), form=st.sampled_from(Format))
+def test_few_and_many_rows_are_written_alike(rows, relation, form):
     rows = sorted(((r, s if relation else 1, t) for r, s, t in rows), key=lambda row: row[0])
     columns = {name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")}
     b = batch([row[0] for row in rows], columns, change=[row[1] for row in rows] if relation else None)
-    assert ndjson("q", ["x", "y"], b).decode() == row_by_row("q", ["x", "y"], rows, relation)
+    names = ["x", "y"]
+    assert few_lines(form, "q", names, b).to_list() == many_lines(form, "q", names, b).to_list()
+
+
+@given(rows=solutions, relation=st.booleans())
+def test_ndjson_says_what_the_batch_holds(rows, relation):
+    """Read back by a JSON parser: every solution once, under its report and sign, in order."""
+    rows = sorted(((r, s if relation else 1, t) for r, s, t in rows), key=lambda row: row[0])
+    columns = {name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")}
+    b = batch([row[0] for row in rows], columns, change=[row[1] for row in rows] if relation else None)
+    found = [
+        (o["report"], 1 if o.get("change", "insert") == "insert" else -1, binding)
+        for o in objects(ndjson("q", ["x", "y"], b))
+        for binding in o["results"]["bindings"]
+    ]
+    expected = [
+        (r, s, {n: json.loads(json_term(t)) for n, t in zip("xy", terms, strict=True) if t is not None})
+        for r, s, terms in sorted(rows, key=lambda row: (row[0], -row[1]))
+    ]
+    assert found == expected
+
+
+def test_both_paths_are_taken():
+    for n in (FEW, FEW + 1):
+        b = batch([1] * n, {"s": series(*[A] * n)})
+        assert len(objects(ndjson("q", ["s"], b))[0]["results"]["bindings"]) == n
+        assert len(csv("q", ["s"], b).splitlines()) == n + 1
 
 
 @given(rows=solutions)

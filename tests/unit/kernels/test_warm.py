@@ -1,4 +1,4 @@
-"""The package compiles and runs all its kernels."""
+"""Warming up, caching, and what a kernel refuses."""
 
 import os
 import subprocess
@@ -11,10 +11,13 @@ import pytest
 from levada import kernels
 
 
-def test_warm_loads_every_module_of_the_package() -> None:
+def test_warm_imports_every_module_and_calls_its_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sample_plain.py").write_text("LOADED = True\n")
+    (tmp_path / "sample_warm.py").write_text("calls = []\n\n\ndef warm():\n    calls.append(1)\n")
+    monkeypatch.setattr(kernels, "__path__", [str(tmp_path)])
     kernels.warm()
-    names = {path.stem for path in Path(kernels.__file__).parent.glob("*.py")} - {"__init__"}
-    assert names <= {name.removeprefix("levada.kernels.") for name in sys.modules}
+    plain, warmed = (sys.modules.pop(f"levada.kernels.sample_{name}") for name in ("plain", "warm"))
+    assert plain.LOADED and warmed.calls == [1]
 
 
 def test_a_strided_column_is_refused() -> None:

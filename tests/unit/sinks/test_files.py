@@ -110,7 +110,9 @@ def test_a_forbidden_folder(number):
 
 
 def test_any_other_failure_says_what_the_system_said():
-    assert str(sink_error(OSError(errno.EIO, "Input/output error"), "out")) == "out cannot be written: Input/output error."
+    assert (
+        str(sink_error(OSError(errno.EIO, "Input/output error"), "out")) == "out cannot be written: Input/output error."
+    )
 
 
 def test_existing_results(tmp_path):

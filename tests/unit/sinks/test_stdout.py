@@ -16,7 +16,9 @@ from levada.sinks.stdout import StdoutSink
 
 
 def batch(*reports):
-    return Batch(np.array(reports, np.int64), columns={"x": pl.Series(["<http://e/a>"] * len(reports), dtype=pl.String)})
+    return Batch(
+        np.array(reports, np.int64), columns={"x": pl.Series(["<http://e/a>"] * len(reports), dtype=pl.String)}
+    )
 
 
 def test_lines_are_flushed_at_publication(tmp_path):

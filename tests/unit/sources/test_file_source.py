@@ -256,6 +256,20 @@ def test_a_growing_directory_is_a_sequence(tmp_path):
     assert text(made.take(position, 10)[0]) == line(5)
 
 
+def test_a_name_between_what_is_read_and_what_was_seen_is_in_time(tmp_path):
+    stream = tmp_path / "in"
+    stream.mkdir()
+    (stream / "a.nt").write_text(line(1))
+    (stream / "c.nt").write_text(line(3))
+    made = source(stream, tmp_path, final=False)
+    _, position = made.take({}, 1)
+    assert made.backlog(position)
+    (stream / "b.nt").write_text(line(2))
+    made.discover()
+    assert made.overtaken == []
+    assert text(made.take(position, 9)[0]) == lines(2, 3)
+
+
 def test_a_glob(tmp_path):
     for name in ("b/2.nt", "a/1.nt", "a/x.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -6,9 +6,7 @@ from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
 from levada.syntax.cql import parse_cql
 from levada.syntax.cql_ast import Column, Constant, Every, LiteralType, Operation, WindowWord, show
 
-W1 = (
-    "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
-)
+W1 = "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
 W2 = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group By k)"
 
 

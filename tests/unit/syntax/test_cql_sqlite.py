@@ -154,7 +154,9 @@ def by_sqlite(text, data):
         declared = ", ".join(f"{column} {TYPES[kind]}" for column, kind in columns.items())
         connection.execute(f"CREATE TABLE {name} ({declared})")
         marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO {name} VALUES ({marks})", [tuple(row[c] for c in columns) for row in data[name]])
+        connection.executemany(
+            f"INSERT INTO {name} VALUES ({marks})", [tuple(row[c] for c in columns) for row in data[name]]
+        )
     return Counter(connection.execute(text).fetchall())
 
 
@@ -203,7 +205,9 @@ one = numbers(["k", "j"], ["v"])
 two = numbers(["A.k", "j", "B.k"], ["v", "w"])
 where_one = conditions(one, ["s"])
 where_two = st.lists(
-    st.one_of(conditions(two, ["A.s", "B.s"]), st.sampled_from(["A.k = B.k", "A.s = B.s", "j = B.k", "A.k = w", "v = w"])),
+    st.one_of(
+        conditions(two, ["A.s", "B.s"]), st.sampled_from(["A.k = B.k", "A.s = B.s", "j = B.k", "A.k = w", "v = w"])
+    ),
     min_size=1,
     max_size=3,
 ).map(" And ".join)
@@ -216,7 +220,9 @@ aggregates = st.one_of(
 
 
 def listed(items, most=3):
-    return st.lists(items, min_size=1, max_size=most).map(lambda parts: ", ".join(f"{p} As c{i}" for i, p in enumerate(parts)))
+    return st.lists(items, min_size=1, max_size=most).map(
+        lambda parts: ", ".join(f"{p} As c{i}" for i, p in enumerate(parts))
+    )
 
 
 selections = st.tuples(st.sampled_from(["", "Distinct "]), listed(one), where_one).map(

@@ -203,7 +203,11 @@ def test_unknown_names_say_what_is_known(text, column, message, hint):
         ("Select Sum(s) From A", 8, "Sum needs numbers, this is of the type string."),
         ("Select Sum(*) From A", 8, "Sum(*) does not exist, only Count(*) does."),
         ("Select v From A Group By k", 8, "The column A.v is neither in Group By nor inside an aggregate."),
-        ("Select k From A Group By k Having v > 1", 35, "The column A.v is neither in Group By nor inside an aggregate."),
+        (
+            "Select k From A Group By k Having v > 1",
+            35,
+            "The column A.v is neither in Group By nor inside an aggregate.",
+        ),
         ("Select v, Count(*) From A", 8, "The column A.v is neither in Group By nor inside an aggregate."),
         ("Select * From A Group By k", 8, "* cannot stand in a query that groups."),
     ],

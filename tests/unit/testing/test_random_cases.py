@@ -15,7 +15,7 @@ from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import Bag, evaluate
 
 every = list(HealthCheck)
-few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 both = cases() | cql_cases()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.model.time import Window, WindowKind
@@ -16,6 +16,7 @@ from levada.testing.reference import Element, ReferenceQuery, evaluate, occurren
 
 K = WindowKind
 FIRST, LAST = -12, 80
+patient = settings(max_examples=60, deadline=None)
 NAMES = "abcd"
 
 windows = st.builds(
@@ -63,6 +64,7 @@ def inside(window: Window, pairs: Sequence[tuple[int, str]], tau: int) -> frozen
             return frozenset([x for x in counted if x[0] <= tau][-window.count :])
 
 
+@patient
 @given(windows, moments)
 def test_content_at_every_instant(window: Window, pairs: list[tuple[int, str]]) -> None:
     held = stays(window, occurrences(elements(pairs)))
@@ -87,12 +89,14 @@ def expected_times(two: Sequence[Window], pairs: Sequence[tuple[int, str]]) -> l
     return found
 
 
+@patient
 @given(st.lists(windows, min_size=1, max_size=2), moments)
 def test_report_times(two: list[Window], pairs: list[tuple[int, str]]) -> None:
     held = {str(i): stays(w, occurrences(elements(pairs))) for i, w in enumerate(two)}
     assert report_times({str(i): w for i, w in enumerate(two)}, held) == expected_times(two, pairs)
 
 
+@patient
 @given(windows, moments)
 def test_what_a_query_sees(window: Window, pairs: list[tuple[int, str]]) -> None:
     query = ReferenceQuery("SELECT ?s { GRAPH <e:w> { ?s ?p ?o } }", {"e:w": ("s", window)})

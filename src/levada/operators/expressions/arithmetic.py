@@ -29,6 +29,7 @@ BINARY = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.DIVIDE)
 UNARY = (Function.PLUS, Function.MINUS, Function.ABS, Function.ROUND, Function.CEIL, Function.FLOOR)
 _PRODUCT = 9.0e17  # an estimate below this is a product below 10^18
 _DIVISOR = 9 * 10**17  # ten times a remainder below this is an int64
+_SIGNS = (Function.PLUS, Function.MINUS)  # also of durations
 _TEMPORAL = (Kind.DATETIME, Kind.HARD_TIME, Kind.OTHER)
 _UFUNC: dict[Function, Callable[..., Floats]] = {
     Function.ADD: np.add,
@@ -156,8 +157,10 @@ def unary(operator: Function, a: Column) -> Column:
             result.put(block.rows, Kind(kind), man=man, scale=scale.astype(np.uint8))
         elif kind in FLOATING:
             values, _ = numeric.floats(column, kind, kind)
-            result.put(block.rows, Kind(kind), dbl=_FLOATS[operator](values).astype(np.float64))
-        elif kind == Kind.HARD_NUMBER:
+            with np.errstate(invalid="ignore"):
+                values = _FLOATS[operator](values)
+            result.put(block.rows, Kind(kind), dbl=values.astype(np.float64))
+        elif kind == Kind.HARD_NUMBER or (kind == Kind.OTHER and operator in _SIGNS):
             general(SCALAR[operator], block.columns, None, result, block.rows)
     return result.column()
 

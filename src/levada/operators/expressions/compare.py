@@ -133,8 +133,9 @@ def _by_value(operator: Function, block: Block) -> U8:
     left, right, undecided = found
     out = np.asarray(_UFUNC[operator](left, right)).view(np.uint8)
     if undecided is not None:
-        rows = np.flatnonzero(undecided)
-        out = np.broadcast_to(out, undecided.shape).copy()
+        n = length(block.columns)
+        rows = np.flatnonzero(np.broadcast_to(undecided, n))
+        out = np.broadcast_to(out, n).copy()
         out[rows] = general_truth(_SCALAR[operator], block.columns, rows)
     return out
 

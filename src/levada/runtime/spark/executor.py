@@ -72,11 +72,12 @@ class SparkExecutor:
         intake, stage = job.functions
         if job.payloads:
             rdd = self._source(job.payloads, len(job.payloads))
-            rdd = self._exchange(rdd, work.IntakeTask(job.context, intake, carrier), job.partitions)
+            rdd = self._exchange(rdd, work.IntakeTask(job.context, intake, carrier, job.partitions), job.partitions)
         else:
             rdd = self._source([], job.partitions)
         for number in range(1, job.stages):
-            rdd = self._exchange(rdd, work.StageTask(job.context, stage, carrier, number), job.partitions)
+            task = work.StageTask(job.context, stage, carrier, job.partitions, number)
+            rdd = self._exchange(rdd, task, job.partitions)
         return self._map(rdd, work.LastStageTask(job.context, stage, job.stages))
 
     def _source(self, records: list[bytes], splits: int) -> JavaObject:

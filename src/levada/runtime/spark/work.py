@@ -67,16 +67,15 @@ class IntakeTask:
     context: bytes
     function: str
     carrier: Carrier
+    partitions: int
 
     @_carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
         """Call intake on each payload and address its blobs."""
         intake = resolve(self.function)
         payloads = list(records)
-        with Sender(self.carrier, split, _attempt("intake", split)) as sender:
-            for payload in payloads:
-                for target, blob in intake(self.context, payload):
-                    yield target, sender.wrap(blob)
+        sent = (pair for payload in payloads for pair in intake(self.context, payload))
+        return _addressed(sent, self.carrier, self.partitions, split, "intake")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +85,14 @@ class StageTask:
     context: bytes
     function: str
     carrier: Carrier
+    partitions: int
     stage: int
 
     @_carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
         """Read the partition's blobs, call stage and address its blobs."""
-        blobs = receive(records)
-        with Sender(self.carrier, split, _attempt(str(self.stage), split)) as sender:
-            for target, blob in resolve(self.function)(self.context, self.stage, split, blobs):
-                yield target, sender.wrap(blob)
+        sent = resolve(self.function)(self.context, self.stage, split, receive(records))
+        return _addressed(sent, self.carrier, self.partitions, split, str(self.stage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +106,7 @@ class LastStageTask:
     @_carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
         """Read the partition's blobs and call stage; what it sends are outcomes."""
-        blobs = receive(records)
-        for target, blob in resolve(self.function)(self.context, self.stage, split, blobs):
+        for target, blob in resolve(self.function)(self.context, self.stage, split, receive(records)):
             yield outcome(target, blob)
 
 
@@ -125,11 +122,16 @@ class FusedTask:
         return iter(LocalExecutor().run(replace(self.job, payloads=list(records))))
 
 
-def _attempt(stage: str, split: int) -> str:
-    """A file name that no other task attempt of this Spark application uses."""
+def _addressed(
+    sent: Iterable[tuple[int, Blob]], carrier: Carrier, partitions: int, split: int, stage: str
+) -> Iterator[Parts]:
+    """What a task sends, wrapped; its file has a name that no other task attempt of this Spark application uses."""
     context = TaskContext.get()
     assert context is not None, "tasks run in Spark's workers"
-    return f"{stage}-{split}-{context.taskAttemptId()}"
+    with Sender(carrier, split, f"{stage}-{split}-{context.taskAttemptId()}") as sender:
+        for target, blob in sent:
+            assert 0 <= target < partitions, f"partition {target} is not one of {partitions}"
+            yield target, sender.wrap(blob)
 
 
 _CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")

@@ -16,7 +16,6 @@ from levada.operators.expressions.scalar.numbers import ExpressionError, Number
 from levada.operators.expressions.scalar.strings import simple
 from levada.operators.expressions.scalar.times import Timestamp
 
-_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 _IRI = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 
 
@@ -107,11 +106,13 @@ def strdt(a: Term, b: Term) -> Literal:
 
 
 def strlang(a: Term, b: Term) -> Literal:
-    """``STRLANG``: a string with a language from two simple literals; the tag must be well-formed."""
-    tag = simple(b)
-    if not _LANGUAGE.fullmatch(tag):
-        raise ExpressionError("not a language tag")
-    return Literal(simple(a), LANG_STRING, tag.lower())
+    """``STRLANG``: a string with a language from two simple literals; the tag must be well-formed (BCP 47)."""
+    tag = simple(b).lower()
+    try:
+        pyoxigraph.Literal("", language=tag)
+    except ValueError as error:
+        raise ExpressionError("not a language tag") from error
+    return Literal(simple(a), LANG_STRING, tag)
 
 
 def part(name: str) -> Callable[[Term], Literal]:
@@ -195,6 +196,20 @@ def unary(operation: Callable[[Number], Number]) -> Callable[[Term], Literal]:
         return literal_of(operation(number(a)))
 
     return function
+
+
+def plus(a: Term) -> Literal:
+    """Unary ``+`` of a number or duration."""
+    value = value_of(a)
+    return literal_of(value if isinstance(value, Duration) else numbers.fit(number(a)))
+
+
+def minus(a: Term) -> Literal:
+    """Unary ``-`` of a number or duration."""
+    value = value_of(a)
+    if isinstance(value, Duration):
+        return literal_of(Duration(-value.months, -value.time, value.datatype))
+    return literal_of(numbers.negate(number(a)))
 
 
 def number(a: Term) -> Number:

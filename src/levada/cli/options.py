@@ -1,0 +1,104 @@
+"""The options of the commands, as types for Typer: a name, a help text, a panel each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+_SOURCES, _RESULTS, _MEANING, _RUNNING = "Streams and data", "Results", "Meaning of queries", "Running"
+
+Queries = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="QUERY...", show_default=False, help="Query files; a query is called after its file."),
+]
+AppFile = Annotated[
+    Path | None,
+    typer.Option("--app", metavar="APP.yaml", help="A whole application as YAML.", rich_help_panel=_SOURCES),
+]
+Streams = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stream",
+        metavar="NAME=PATH[,key=value...]",
+        rich_help_panel=_SOURCES,
+        help="A stream: a file, a folder that may grow, or a pattern. NAME is its IRI, or a word: the stream in CQL and "
+        "every IRI that ends in /word or #word. Keys: format, time, unit, lateness, element, schema, unique, idle, files, "
+        "ahead, from, to, limit. Write <IRI>=PATH if the IRI holds an = sign.",
+    ),
+]
+Static = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--static", metavar="PATH[,graph=IRI]", rich_help_panel=_SOURCES, help="Static RDF: N-Triples or Turtle."
+    ),
+]
+Dialect = Annotated[
+    Literal["rspql", "cql"] | None,
+    typer.Option(help="The language of the query files; else .cql is CQL, all else RSP-QL.", rich_help_panel=_MEANING),
+]
+Bounds = Annotated[
+    Literal["[)", "(]"] | None,
+    typer.Option(
+        help="Which end of a closing window belongs to it. Default: [)".replace("[", r"\["), rich_help_panel=_MEANING
+    ),
+]
+T0 = Annotated[
+    str | None,
+    typer.Option("--t0", metavar="TIME", help="Where windows start: ISO or ms; else 1970.", rich_help_panel=_MEANING),
+]
+Report = Annotated[
+    Literal["close", "change"] | None,
+    typer.Option(help="When queries report: when windows close or on every change.", rich_help_panel=_MEANING),
+]
+EmptyReports = Annotated[
+    bool, typer.Option("--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING)
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+Out = Annotated[
+    str | None, typer.Option(metavar="DIR|-", help="A folder for results, or - (default).", rich_help_panel=_RESULTS)
+]
+ResultFormat = Annotated[
+    Literal["ndjson", "csv", "tsv"] | None,
+    typer.Option("--format", help="How results are written (default ndjson).", rich_help_panel=_RESULTS),
+]
+SummaryFile = Annotated[
+    str | None,
+    typer.Option("--summary", metavar="FILE", help="Write the end summary as JSON.", rich_help_panel=_RESULTS),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace results of another run in --out.", rich_help_panel=_RESULTS)
+]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Where state lives, to go on later; else temporary.", rich_help_panel=_RUNNING),
+]
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark's master; else embedded.", rich_help_panel=_RUNNING)
+]
+Epoch = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Least time between the starts of two epochs, 0: at once (default 1s).",
+        rich_help_panel=_RUNNING,
+    ),
+]
+EpochRows = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Most elements in an epoch.", rich_help_panel=_RUNNING)
+]
+Once = Annotated[
+    bool, typer.Option("--once", help="Read what is there, then end the streams.", rich_help_panel=_RUNNING)
+]
+KeepOpen = Annotated[
+    bool,
+    typer.Option("--keep-open", help="With --once: leave windows open for the next run.", rich_help_panel=_RUNNING),
+]
+ShowProgress = Annotated[
+    bool | None,
+    typer.Option("--progress/--no-progress", help="Show progress; else on terminals only.", rich_help_panel=_RUNNING),
+]
+Stage = Annotated[Literal["ast", "algebra", "optimized", "topology"], typer.Option(help="How far to go.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+OneQuery = Annotated[str, typer.Argument(metavar="QUERY", help="A query file, or the name of a query of --app.")]

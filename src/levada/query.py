@@ -1,0 +1,109 @@
+"""A registered query, as the Python API shows it: its results as reports, as a frame, or to a callback.
+
+All three read published epochs from the checkpoint, each at its own pace: a slow reader costs disk, not memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from levada.algebra import nodes as a
+from levada.emission.serialize import Batch
+
+if TYPE_CHECKING:
+    from levada.engine import Engine
+
+POLL = 0.02
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a query at one report: ``time`` in ms, ``rows`` a frame of canonical N-Triples texts (null: unbound).
+
+    A relation's changes have the column ``change`` (+1 insert, -1 delete). ASK has ``answer``, CONSTRUCT ``graph`` (N-Triples).
+    """
+
+    time: int
+    rows: pl.DataFrame
+    answer: bool | None = None
+    graph: str | None = None
+
+
+class Query:
+    """A handle on a registered query."""
+
+    def __init__(self, name: str, query: a.Query, engine: Engine) -> None:
+        self.name = name
+        self._query = query
+        self._engine = engine
+
+    def results(self) -> Iterator[Report]:
+        """The reports with a result, in order: all that there have been, then those to come, until the engine ends."""
+        at = 0
+        while True:
+            running = self._engine.running
+            kept = self._engine.publication.kept
+            while at < len(kept):
+                for _, batch in self._engine.publication.read(kept[at], self.name):
+                    yield from reports(batch)
+                at += 1
+            if not running:
+                return
+            threading.Event().wait(POLL)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All results so far: ``report`` (ms), the variables as N-Triples texts; a relation's ``change``."""
+        frames = []
+        for manifest in list(self._engine.publication.kept):
+            frames += [_frame(batch) for _, batch in self._engine.publication.read(manifest, self.name)]
+        if frames:
+            return pl.concat(frames)
+        return pl.DataFrame(schema={"report": pl.Int64, **dict.fromkeys(self._query.variables, pl.String)})
+
+    def subscribe(self, callback: Callable[[Report], None]) -> threading.Thread:
+        """Calls ``callback`` with each report, on a thread of its own that ends with the engine."""
+
+        def follow() -> None:
+            for report in self.results():
+                callback(report)
+
+        thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)
+        thread.start()
+        return thread
+
+    def explain(self) -> str:
+        """How the query is understood."""
+        return self._engine.explain(self.name)
+
+    def unregister(self) -> None:
+        """Takes the query out."""
+        self._engine.unregister(self.name)
+
+
+def _frame(batch: Batch) -> pl.DataFrame:
+    columns: dict[str, object] = {"report": batch.report}
+    if batch.change is not None:
+        columns["change"] = batch.change
+    if batch.form is a.Form.ASK:
+        columns["boolean"] = batch.booleans
+    if batch.graphs is not None:
+        columns["graph"] = batch.graphs
+    return pl.DataFrame({**columns, **batch.columns})
+
+
+def reports(batch: Batch) -> Iterator[Report]:
+    """A batch report by report."""
+    frame = _frame(batch)
+    times, starts = np.unique(batch.report, return_index=True)
+    stops = [*starts[1:].tolist(), len(batch.report)]
+    for time, start, stop in zip(times.tolist(), starts.tolist(), stops, strict=True):
+        rows = frame.slice(start, stop - start).drop("report")
+        answer = bool(rows["boolean"][0]) if batch.form is a.Form.ASK else None
+        graph = str(rows["graph"][0]) if batch.graphs is not None else None
+        yield Report(time, rows, answer, graph)

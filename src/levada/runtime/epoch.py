@@ -1,0 +1,229 @@
+"""An epoch, from decision to publication: the table of contents of the data path.
+
+    intend   -> what epoch N will do (the loop writes it ahead)
+    run      -> one job on the executor; the manifest is the commit; what it names is published
+    recover  -> publishes the last manifest again
+
+``run`` of the same intention gives the same results, whoever runs it and however often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from levada.config import StreamConfig
+from levada.model.time import MAX, MIN
+from levada.plan.topology import Plan
+from levada.runtime.checkpoint import Checkpoint
+from levada.runtime.context import Context, Control, Done, Setup, advance, encode, load_plan
+from levada.runtime.intake import Payload
+from levada.runtime.local import Executor, Job
+from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_manifest
+from levada.runtime.sourcing import Sourcing
+from levada.sources.reference import Reference
+
+BUNDLE = 8 << 20  # bytes of references per intake task
+FUSED = 1 << 20  # an epoch of fewer bytes runs in one task
+
+Publish = Callable[[Manifest], None]
+
+
+class Epochs:
+    """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], static: Sequence[tuple[str, str | None]],
+        sourcing: Sourcing, executor: Executor, publish: Publish, *, epoch_rows: int, wall: Callable[[], int],
+    ) -> None:  # fmt: skip
+        self.checkpoint = checkpoint
+        self.configs = list(configs)
+        self.sourcing = sourcing
+        self.executor = executor
+        self.publish = publish
+        self.epoch_rows = epoch_rows
+        self.wall = wall
+        self.plan: Plan | None = None
+        self.plan_is_new = False
+        self.setup = checkpoint.root / "plans" / "setup"
+        checkpoint.save(self.setup, Setup(list(configs), list(static)))
+
+    @property
+    def last(self) -> Manifest:
+        """The last manifest, or the state before the first epoch."""
+        return self.checkpoint.last or Manifest(0, 0)
+
+    def use(self, plan: Plan) -> None:
+        """The plan of the next epochs."""
+        self.plan = plan
+        self.plan_is_new = True
+
+    def intend(self) -> Intention | None:
+        """The next epoch, or None if there is nothing to do now."""
+        last, plan = self.last, self.plan
+        if plan is None or last.ended:
+            return None
+        self.sourcing.discover()
+        references, after = self.sourcing.take(last.positions, last.streams, self.epoch_rows)
+        ended = self.sourcing.ended(after)
+        newly_ended = any(
+            over and not last.streams.get(c.name, StreamRecord()).ended
+            for c, over in zip(self.configs, ended, strict=True)
+        )
+        wall = self.wall()
+        idle = self.sourcing.silent(references, wall)
+        if not (references or newly_ended or self.plan_is_new or self._idle_helps(idle)):
+            return None
+        states, finished = self.sourcing.states(references, after, last.streams, ended, idle)
+        return Intention(
+            last.epoch + 1,
+            plan.version,
+            wall,
+            references,
+            after,
+            states,
+            finished,
+            self.plan_is_new,
+            bool(ended) and all(ended),
+        )
+
+    def _idle_helps(self, idle: frozenset[str]) -> bool:
+        """Whether a silent stream's watermark is behind that of a lively one."""
+        if not idle:
+            return False
+        w = {c.name: self.last.streams.get(c.name, StreamRecord()).watermark for c in self.configs}
+        lively = [v for n, v in w.items() if n not in idle]
+        return bool(lively) and any(w[n] < min(lively) for n in idle)
+
+    def run(self, intention: Intention) -> None:
+        """Runs an epoch to its publication; one that is committed already is only published again."""
+        if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
+            self.publish(self.checkpoint.last)
+            return
+        context = self._context(intention)
+        outcomes = self.executor.run(self._job(intention, context))
+        manifest = self._manifest(intention, context, outcomes)
+        self.checkpoint.commit(manifest)
+        if self.plan is not None and intention.plan == self.plan.version:
+            self.plan_is_new = False
+        self.publish(manifest)
+        self._forget(manifest)
+
+    def _context(self, intention: Intention) -> Context:
+        last = self.last
+        facts = self.checkpoint.facts
+        plan = self._plan(intention.plan)
+        return Context(
+            intention.epoch, str(self.checkpoint.root), str(self.checkpoint.plan_path(intention.plan)), facts.seed,
+            intention.wall, facts.partitions, facts.groups, intention.streams, last.state, str(self.setup), _shared(plan),
+        )  # fmt: skip
+
+    def _plan(self, version: int) -> Plan:
+        if self.plan is not None and self.plan.version == version:
+            return self.plan
+        return load_plan(str(self.checkpoint.plan_path(version)))
+
+    def _job(self, intention: Intention, context: Context) -> Job:
+        payloads = [msgspec.json.encode(p) for p in bundles(intention.references, context.partitions)]
+        if intention.static:
+            payloads.append(msgspec.json.encode(Payload(static=True)))
+        size = sum(r.stop - r.start for r in intention.references)
+        stages = self._plan(intention.plan).stages
+        fused = stages == 1 and size <= FUSED
+        return Job(encode(context), payloads, stages, context.partitions, fused=fused)
+
+    def _manifest(self, intention: Intention, context: Context, outcomes: Sequence[bytes]) -> Manifest:
+        """What the outcomes add up to."""
+        last = self.last
+        decoded = [msgspec.json.decode(o) for o in outcomes]
+        controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
+        done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
+        state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
+        counts: dict[str, list[int]] = {}
+        for d in done:
+            for query, (n, low, high) in d.counts.items():
+                have = counts.get(query, [0, MAX, MIN])
+                counts[query] = [have[0] + n, min(have[1], low), max(have[2], high)]
+        totals = {q: list(t) for q, t in last.totals.items()}
+        for query, (n, _, _) in counts.items():
+            totals.setdefault(query, [0, 0])[0] += n
+        return Manifest(
+            intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls), state,
+            sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
+            [s for c in controls for s in c.side], counts, totals, intention.ended, sum(d.rows_in for d in done),
+        )  # fmt: skip
+
+    def _records(
+        self, intention: Intention, context: Context, controls: Sequence[Control]
+    ) -> dict[str, StreamRecord]:  # fmt: skip
+        new = advance(context.streams, controls, context.shared)
+        least = int(new.min(initial=MAX))
+        records: dict[str, StreamRecord] = {}
+        for i, (config, state) in enumerate(zip(self.configs, intention.streams, strict=True)):
+            before = self.last.streams.get(config.name, StreamRecord())
+            own = [c for c in controls if c.stream == i]
+            record = _added(before, own, intention.finished.get(config.name, []))
+            record.watermark = int(new[i])
+            record.ended = state.ended
+            read = sum(c.elements for c in own)
+            record.ahead = 0 if record.watermark <= least else before.ahead + read
+            records[config.name] = record
+        for c in controls:
+            position = intention.positions.get(self.configs[c.stream].name)
+            if position is not None and self.configs[c.stream].limit is not None and self.configs[c.stream].bounded:
+                position["passed"] = position.get("passed", 0) + c.passed
+        return records
+
+    def _forget(self, manifest: Manifest) -> None:
+        """Deletes state that neither this manifest nor the one before names, and that one's predecessor."""
+        older = self.checkpoint.root / "manifests" / str(manifest.epoch - 2)
+        previous = self.checkpoint.root / "manifests" / str(manifest.epoch - 1)
+        if not older.exists():
+            return
+        named = set(manifest.files)
+        if previous.exists():
+            named |= set(read_manifest(previous).files)
+        self.checkpoint.forget(manifest.epoch - 2, set(read_manifest(older).files) - named)
+
+
+def bundles(references: Sequence[Reference], tasks: int) -> list[Payload]:
+    """References in bundles of bounded size, at least one task's share each; the order within a partition is kept."""
+    if not references:
+        return []
+    total = sum(r.stop - r.start for r in references)
+    bound = max(min(BUNDLE, total // tasks), 1)
+    out: list[Payload] = []
+    size = bound
+    for reference in references:
+        if size >= bound:
+            out.append(Payload([]))
+            size = 0
+        out[-1].references.append(reference)
+        size += max(reference.stop - reference.start, 1)
+    return out
+
+
+def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
+    """A stream's record with an epoch's controls added."""
+    partitions = dict(before.partitions)
+    for c in own:
+        partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts)
+    for name in finished:
+        partitions.pop(name, None)
+    return StreamRecord(
+        before.watermark, max([before.max_ts, *(c.max_ts for c in own)]), partitions, [], before.ended, before.ahead,
+        before.elements + sum(c.elements for c in own), before.triples + sum(c.triples for c in own),
+        before.late + sum(c.late for c in own), before.dead + sum(c.dead for c in own), before.cut + sum(c.cut for c in own),
+    )  # fmt: skip
+
+
+def _shared(plan: Plan) -> list[list[int]]:
+    """For each stream the streams that it shares a query with."""
+    numbers = {name: i for i, name in enumerate(plan.streams)}
+    shared: list[set[int]] = [set() for _ in plan.streams]
+    for query in plan.queries.values():
+        ids = [numbers[s] for s in query.streams]
+        for i in ids:
+            shared[i].update(j for j in ids if j != i)
+    return [sorted(s) for s in shared]

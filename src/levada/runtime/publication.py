@@ -1,0 +1,76 @@
+"""Publication: what a manifest names reaches the world, repeatably (design, section 4, "Commit", step 4).
+
+Results go to a sink per query (files, standard output) and stay as segments for readers of the Python API as long as somebody may
+read them: a slow reader costs disk, not memory. Late elements and dead letters become files. Names are functions of the epoch, so
+publishing twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from levada.emission.segments import batches
+from levada.emission.serialize import Batch
+from levada.plan.topology import QueryPlan
+from levada.runtime import files
+from levada.runtime.checkpoint import Checkpoint
+from levada.runtime.context import load_plan
+from levada.runtime.manifest import Manifest
+from levada.sinks import Sink
+from levada.sinks.letters import Letter, LetterFiles
+
+
+@dataclass
+class Publication:
+    """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments stay after publishing."""
+
+    checkpoint: Checkpoint
+    sink: Sink | None
+    letters: Path
+    keep: bool
+    kept: list[Manifest] = field(default_factory=list)
+    reports: dict[str, int] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)
+
+    def publish(self, manifest: Manifest) -> None:
+        """Everything that an epoch made."""
+        root = str(self.checkpoint.root)
+        for query, batch in self.read(manifest):
+            self.reports[query.name] = self.reports.get(query.name, 0) + len(np.unique(batch.report))
+            self.results[query.name] = self.results.get(query.name, 0) + len(batch.report)
+            if self.sink is not None:
+                self.sink.publish(query.name, query.variables, manifest.epoch, batch)
+        self._publish_letters(manifest, root)
+        if self.keep:
+            self.kept.append(manifest)
+        else:
+            self._forget(manifest)
+
+    def read(self, manifest: Manifest, only: str | None = None) -> Iterator[tuple[QueryPlan, Batch]]:
+        """The batches of an epoch, decoded."""
+        if not manifest.segments:
+            return iter(())
+        root = str(self.checkpoint.root)
+        plan = load_plan(str(self.checkpoint.plan_path(manifest.plan)))
+        return batches(plan, manifest.segments, lambda name: files.opened(root, name), only)
+
+    def _publish_letters(self, manifest: Manifest, root: str) -> None:
+        sink = LetterFiles(self.letters)
+        for part, (kind, name, _) in enumerate(manifest.side):
+            path = Path(root) / name
+            if path.exists():
+                lines = path.read_text().splitlines()
+                sink.publish(Letter(kind), manifest.epoch, [json.loads(line) for line in lines], part)
+
+    def _forget(self, manifest: Manifest) -> None:
+        """Segments of the epoch before this one are published for good."""
+        for folder in ("results", "side"):
+            for path in (self.checkpoint.root / folder).iterdir():
+                epoch = int(path.name.split("-", 1)[0])
+                if epoch < manifest.epoch:
+                    path.unlink(missing_ok=True)

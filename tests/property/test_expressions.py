@@ -19,7 +19,7 @@ from levada.algebra.expression import Call, Const, Expression, Var
 from levada.algebra.expression import Function as Fn
 from levada.intake.identity import identify
 from levada.model.term import XSD, Blank, Iri, Kind, Literal, Term
-from levada.operators.expressions import Column, Scope, evaluate, from_texts, truth
+from levada.operators.expressions import Column, Scope, evaluate, from_texts, needs, truth
 from levada.operators.expressions.scalar import order
 from levada.operators.expressions.scalar.literals import literal_of, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
@@ -52,7 +52,9 @@ HARD = [
 DECIMALS = [lit(s, "decimal") for s in ("0.0", "1.50", "-2.5", "80.25", "0.000000000000000001", "123456789.987654321")]
 FLOATS = [lit(s, t) for t in ("float", "double") for s in ("0", "-0.0", "1.5", "0.1", "-3.25E2", "16777217", "1e-7")]
 STRINGS = [Literal(s) for s in ("", "a", "b", "ab c", "Ünï\n", 'q"\\', "1", "http://x/y", "a b")]
-LANGS = [Literal(s, "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", t) for s in ("", "a", "b") for t in ("en", "fr")]
+LANGS = [
+    Literal(s, "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", t) for s in ("", "a", "b") for t in ("en", "fr")
+]
 TIMES = [
     lit(s, "dateTime")
     for s in (
@@ -212,7 +214,7 @@ def test_vectorised_equals_row_by_row(expression, rows):
         assert truth(expression, Scope(len(rows), columns, identify=IDENTIFY)).tolist() == conditions
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=20000, deadline=None)
 @given(EXPRESSIONS, TABLES)
 def test_the_facets_of_results_are_those_of_their_texts(expression, rows):
     """A computed number is what intake would make of its text, so that results are used like input."""
@@ -227,6 +229,32 @@ def test_the_facets_of_results_are_those_of_their_texts(expression, rows):
     floating = np.isin(kind, (Kind.FLOAT, Kind.DOUBLE))
     assert np.array_equal(dbl[floating], dbl_[floating], equal_nan=True)
     assert np.allclose(dbl[~floating], dbl_[~floating], rtol=1e-15, atol=0)
+
+
+def only(column: Column, facets: frozenset[str]) -> Column:
+    """The column with nothing but these facets; numbers come with the texts of hard ones."""
+    kind, dbl, man, scale = column.values()
+    slim = Column(column.n, kind=kind)
+    if "id" in facets:
+        slim.x, slim.y = column.x, column.y
+    if "num" in facets:
+        slim.dbl, slim.man, slim.scale = dbl, man, scale
+    hard = np.isin(kind, (Kind.HARD_NUMBER, Kind.HARD_TIME))
+    texts = [t if h or "text" in facets else None for t, h in zip(column.texts().to_list(), hard, strict=True)]
+    if "text" in facets or ("num" in facets and hard.any()):
+        slim.text = lambda: pl.Series(texts, dtype=pl.String)
+    return slim
+
+
+@settings(max_examples=2000, deadline=None)
+@given(EXPRESSIONS, TABLES)
+def test_needs_are_enough(expression, rows):
+    columns, n = columns_of(rows, False), len(rows)
+    slim = {name: only(columns[name], facets) for name, facets in needs(expression, {"truth"}).items()}
+    whole = truth(expression, Scope(n, columns, identify=IDENTIFY))
+    assert (truth(expression, Scope(n, slim, identify=IDENTIFY)) == whole).all()
+    slim = {name: only(columns[name], facets) for name, facets in needs(expression, {"text"}).items()}
+    assert evaluated(expression, slim, n) == evaluated(expression, columns, n)
 
 
 # --- against pyoxigraph ---------------------------------------------------------------------------------------------------
@@ -299,7 +327,9 @@ VALUES = st.one_of(
     st.builds(build, st.just(Fn.COALESCE), SUMS, ANY),
     st.builds(build, st.sampled_from([Fn.STR, Fn.LANG, Fn.DATATYPE, Fn.UCASE, Fn.LCASE, Fn.STRLEN, Fn.SHA1]), ANY),
     st.builds(build, st.sampled_from([Fn.YEAR, Fn.DAY, Fn.HOURS, Fn.SECONDS, Fn.TIMEZONE, Fn.TZ]), ANY),
-    st.builds(build, st.sampled_from([Fn.CONCAT, Fn.STRBEFORE, Fn.STRAFTER, Fn.SUBSTR, Fn.STRDT, Fn.STRLANG]), ANY, ANY),
+    st.builds(
+        build, st.sampled_from([Fn.CONCAT, Fn.STRBEFORE, Fn.STRAFTER, Fn.SUBSTR, Fn.STRDT, Fn.STRLANG]), ANY, ANY
+    ),
     st.builds(build, st.sampled_from([Fn.ENCODE_FOR_URI, Fn.IS_BLANK]), ANY),
     st.builds(lambda t, e: Call(Fn.CAST, (Const(Iri(XSD + t)), e)), st.sampled_from(CASTS[:5]), ANY),
 )

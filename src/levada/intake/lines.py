@@ -74,7 +74,8 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
         found = list(ox.parse(input=text, format=ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES))
     except SyntaxError as error:
         message = _MESSAGE.match(error.msg or "")
-        raise Refused(f"Malformed at {message[1] if message else error}.") from None
+        where = message[1] if message else str(error)
+        raise Refused(f"Malformed {where if where.startswith('between') else 'at ' + where}.") from None
     assert len(found) <= 1, "one line holds one statement at most"
     if found and isinstance(found[0].object, ox.Triple):
         raise Refused("A triple as a term (RDF 1.2) is not taken.")

@@ -5,7 +5,7 @@ one by one, and the canonical texts that it finds go to the end of the same buff
 are taken from their texts by ``intake.facets``. What is no statement is in ``bad``, with its place and a reason.
 
 Invariants: rows are in input order; a term's text is ``buffer[off : off + len]``; equal canonical texts have equal identities.
-Cost: 60 to 160 ns a line in the kernel, some microseconds for each line that pyoxigraph sees. Twin: ``parse_twin``.
+Cost: 80 to 160 ns a line in the kernel, some microseconds for each line that pyoxigraph sees. Twin: ``parse_twin``.
 """
 
 from __future__ import annotations

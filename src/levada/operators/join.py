@@ -40,11 +40,11 @@ class _Side:
     layout: Layout
 
 
-def join(node: PlanNode, state: State, inputs: list[Frame | None], horizon: int) -> Frame | None:
-    """The new result rows. ``horizon``: the least instant that can still come (rows dead at it are dropped)."""
+def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: runs.Horizons) -> Frame | None:
+    """The new result rows. ``horizons``: rows that are dead by then are dropped."""
     step = node.step
     assert isinstance(step, s.Join), "a join"
-    left, right = (_side(node, step, state, i, frame, horizon) for i, frame in enumerate(inputs))
+    left, right = (_side(node, step, state, i, frame, horizons) for i, frame in enumerate(inputs))
     parts = [
         *_meet(node, step, left.new, right.old, left, right),
         *_meet_reverse(node, step, left.old, right.new, left, right),
@@ -52,15 +52,15 @@ def join(node: PlanNode, state: State, inputs: list[Frame | None], horizon: int)
     ]
     for i, side in enumerate((left, right)):
         if side.new.rows.n:
-            runs.insert(state, f"{node.id}.{i}", side.new, quarter(node.windows), horizon)
+            runs.insert(state, f"{node.id}.{i}", side.new, quarter(node.windows), horizons.next)
     filled = [p for p in parts if p.n]
     return concat(filled) if filled else None
 
 
-def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | None, horizon: int) -> _Side:
+def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | None, horizons: runs.Horizons) -> _Side:
     """One input: its keys, its occurrences if it is raw, its runs."""
     layout = node.input_layouts[i]
-    old = runs.live(state, f"{node.id}.{i}", horizon)
+    old = runs.live(state, f"{node.id}.{i}", horizons.now)
     raw = step.raw[i]
     if frame is None:
         frame = r.empty(layout)

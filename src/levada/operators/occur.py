@@ -32,14 +32,14 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Fra
     return frame.with_(prev0=prev).take(kept), kept
 
 
-def occur(node: PlanNode, state: State, frame: Frame, horizon: int) -> Frame:
+def occur(node: PlanNode, state: State, frame: Frame, horizons: runs.Horizons) -> Frame:
     """New raw rows -> occurrences; they are remembered as long as they can be somebody's ``prev``."""
     layout = node.input_layouts[0]
     key = key_of(frame, range(len(layout.slots)))
     side = f"{node.id}.0"
-    rows, kept = as_set(frame, key, key, runs.live(state, side, horizon))
+    rows, kept = as_set(frame, key, key, runs.live(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
     stored = Frame({"op": rows["op"]}, rows.n)
     new = runs.keyed(stored, (key[0][kept], key[1][kept]), s, e, key[1][kept])
-    runs.insert(state, side, runs.arranged(new), quarter(node.windows), horizon)
+    runs.insert(state, side, runs.arranged(new), quarter(node.windows), horizons.next)
     return rows

@@ -16,7 +16,7 @@ from levada.kernels.keyed import combine, mix
 from levada.model.frame import Column, Frame
 from levada.model.time import MAX, MIN
 from levada.plan.layout import DTYPES, Facet, Layout, slot_columns
-from levada.plan.topology import Consumer, FanOut
+from levada.plan.topology import Consumer, FanOut, home_number
 
 Words = npt.NDArray[np.uint64]
 Key = tuple[Words, Words]
@@ -46,16 +46,16 @@ def with_report(key: Key, frame: Frame) -> Key:
 def placing(frame: Frame, slots: Sequence[int], node: int) -> Words:
     """What partitions rows: the identities of these slots, whatever the operator; by the member where there are none."""
     if not slots:
-        return mix(zeros(frame.n), zeros(frame.n), home_number(node, frame["op"]))[1]
+        return home_hash(home_number(node, frame["op"].astype(np.int64)))
     k, h = frame[f"x{slots[0]}"], frame[f"y{slots[0]}"]
     for i in slots[1:]:
         k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
     return h
 
 
-def home_number(node: int, op: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """A number per (node, member) that decides the home of the member."""
-    return ((op.astype(np.int64) * 1_000_003 + node * 7_919) & 0x7FFFFFFF).astype(np.int32)
+def home_hash(home: npt.NDArray[np.int64]) -> Words:
+    """What partitions rows that are exchanged by their member, from the members' home numbers."""
+    return mix(zeros(len(home)), zeros(len(home)), home.astype(np.int32))[1]
 
 
 def fan_out(op: npt.NDArray[np.int32], fan: FanOut) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int32]]:
@@ -82,9 +82,10 @@ def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
         columns.update(_slot(frame, at, i, facets))
     for j, (at, span) in enumerate(zip(edge.windows, edge.layout.windows, strict=True)):
         columns.update(_window(frame, source, at, j, span.hi, span.prev))
-    for name in ("w", "r"):
-        if name in frame:
-            columns[name] = frame[name]
+    if edge.layout.weighted:
+        columns["w"] = frame["w"] if "w" in frame else np.ones(frame.n, np.int8)
+    if "r" in frame:
+        columns["r"] = frame["r"]
     return Frame(columns, frame.n)
 
 

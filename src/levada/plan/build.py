@@ -355,16 +355,21 @@ def distinct(op: Op) -> Op:
 
 
 def order(
-    op: Op, keys: tuple[tuple[Expression, bool], ...], offset: int, limit: int | None, shown: tuple[str, ...] | None = None
-) -> Op:  # fmt: skip
-    """ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first."""
+    op: Op,
+    keys: tuple[tuple[Expression, bool], ...],
+    offset: int,
+    limit: int | None,
+    shown: tuple[str, ...] | None = None,
+    *,
+    in_order: bool = False,
+) -> Op:
+    """ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first. ``in_order``: rows are sorted."""
     if shown is not None:
         rest = tuple(v for v in op.variables if v not in shown)
         op = rename(op, (*shown, *rest))
     stage, exchange, placed = _grouped(op, ())
-    return Op(
-        p.ROrder(keys, offset, limit), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed
-    )
+    spec = p.ROrder(keys, offset, limit, in_order)
+    return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
 
 
 def emit(op: Op) -> Op:
@@ -398,7 +403,7 @@ def _time_of(op: Op, name: str) -> int | None:
     """The window whose event time this variable is, looking down through what keeps variables as they are."""
     if isinstance(op.spec, p.Scan):
         column = dict(zip(op.variables, op.spec.columns, strict=True)).get(name)
-        return op.windows[0] if column == "ts" and op.windows else None
+        return op.windows[0] if column == p.TIME and op.windows else None
     if isinstance(op.spec, (p.Filter, p.Join, p.Occur)):
         for child in op.inputs:
             if name in child.variables:

@@ -134,7 +134,7 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [merge(out, own, _ids(shared)) for _ in op.inputs]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out)]
-        case p.ROrder(keys, _, _):
+        case p.ROrder(keys, _, _, _):
             own = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
         case p.Occur() | p.RDistinct():

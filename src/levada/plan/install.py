@@ -7,7 +7,7 @@ and ``Member``; ``Topology`` finds or makes the node and the member. Projections
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from levada.algebra.expression import Call, Const, Expression, Var
 from levada.algebra.nodes import Output, Query
@@ -18,6 +18,7 @@ from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
 from levada.plan.layout import Facet, Layout, Span
 from levada.plan.physical import HOME, Op
 
+_PASSING = (p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Emit)
 Intern = Callable[[s.Shape, s.Member], int]
 
 
@@ -67,7 +68,9 @@ class Installer:
             edges.append(self._edge(op, i, child, names, child_needs, installed, source))
             inputs.append(installed)
             ins.append(names)
-        names = self._outputs(op, needs)
+        if isinstance(op.spec, p.Union):
+            edges = _alike(edges)
+        names = self._outputs(op, needs, ins)
         layout = self._layout(op, names, needs, edges)
         step, member = self._step(op, names, ins)
         shape = s.Shape(step, op.stage, tuple((i.shape, e) for i, e in zip(inputs, edges, strict=True)), layout)
@@ -77,16 +80,19 @@ class Installer:
         )  # fmt: skip
         return Installed(shape, self.intern(shape, member), names)
 
-    def _outputs(self, op: Op, needs: Needs) -> tuple[str, ...]:
-        if isinstance(op.spec, (p.Changes, p.ROrder, p.RDistinct, p.Last, p.Report, p.Emit, p.Occur)):
-            return tuple(v for v in op.variables if v in needs or not isinstance(op.spec, (p.Report, p.Emit, p.Occur)))
+    def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
+        if isinstance(op.spec, p.Match) and op.spec.stream is None:
+            return op.variables  # a static graph is a set: whole rows are told apart where they are read
+        if isinstance(op.spec, _PASSING):
+            return ins[0]  # rows go through as they come
         return tuple(v for v in op.variables if v in needs)
 
     def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[s.Edge]) -> Layout:
         facets = []
         for v in names:
-            own = needs.get(v, Facet(0))
-            facets.append(own or Facet.ID)
+            facets.append(needs.get(v, Facet(0)) or Facet.ID)
+        if isinstance(op.spec, _PASSING):
+            facets = list(edges[0].layout.slots)
         if op.windows is None:
             return Layout(tuple(facets), (), op.weighted, True)
         return Layout(tuple(facets), tuple(self._span(op, w, edges) for w in op.windows), op.weighted, False)
@@ -210,11 +216,11 @@ class Installer:
                 return s.RLeft(*sides, out, fills, lifted), s.Member(constants=terms)
             case p.RDistinct():
                 return s.RDistinct(), s.Member()
-            case p.ROrder(keys, offset, limit):
+            case p.ROrder(keys, offset, limit, in_order):
                 constants: list[Const] = []
                 lifted_keys = tuple((_slots(lift(e, constants), ins[0]), d) for e, d in keys)
                 terms = tuple(c.term for c in constants)
-                return s.ROrder(lifted_keys, offset, limit), s.Member(constants=terms)
+                return s.ROrder(lifted_keys, offset, limit, in_order), s.Member(constants=terms)
             case p.Changes(output, listed):
                 certain = not op.weighted and output is Output.ISTREAM
                 return s.Changes(output, self.kinds, rows, listed, certain), self._schedule()
@@ -227,6 +233,16 @@ class Installer:
         """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
         folded = tuple(s.Aggregate(a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct) for a in specs)
         return folded, tuple(op.variables.index(v) for v in names)
+
+
+def _alike(edges: list[s.Edge]) -> list[s.Edge]:
+    """The edges of a union, whose inputs must have the same columns."""
+    spans = tuple(
+        Span(any(w.hi for w in ws), any(w.prev for w in ws))
+        for ws in zip(*(e.layout.windows for e in edges), strict=True)
+    )
+    weighted = any(e.layout.weighted for e in edges)
+    return [replace(e, layout=replace(e.layout, windows=spans, weighted=weighted)) for e in edges]
 
 
 def _through(op: Op) -> tuple[Op, dict[str, str]]:

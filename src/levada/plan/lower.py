@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from levada.algebra import nodes as a
 from levada.algebra.expression import Aggregate, AggregateFunction, Call, Expression, Function, Var
@@ -208,16 +208,15 @@ class _Lowering:
         return self._r(op) if per_report(expression) else op
 
     def _slice(self, child: a.Node, offset: int, limit: int | None) -> Op:
-        """ORDER BY right below is taken along: one sort."""
-        keys: tuple[tuple[Expression, bool], ...] = ()
+        """OFFSET and LIMIT. ORDER BY right below is taken along: one sort; rows that are in order stay in order."""
         names: tuple[str, ...] | None = None
         inner = child
         if isinstance(inner, a.Project) and isinstance(inner.child, a.OrderBy):
             names, inner = inner.variables, inner.child
         if isinstance(inner, a.OrderBy):
-            keys, inner = inner.keys, inner.child
-        ordered = build.order(self._r(self.node(inner)), keys, offset, limit, names)
-        return ordered if names is None else build.rename(ordered, names)
+            ordered = build.order(self._r(self.node(inner.child)), inner.keys, offset, limit, names)
+            return ordered if names is None else build.rename(ordered, names)
+        return build.order(self._r(self.node(child)), (), offset, limit, in_order=_in_order(child))
 
     def _union(self, left: Op, right: Op) -> Op:
         if (left.windows is None) != (right.windows is None):
@@ -299,23 +298,15 @@ class _Lowering:
         on = self.q.windows[source.index]
         schema = self.streams[on.stream].schema
         assert schema is not None, "a scan reads a tuple stream"
-        types = {"ts": "integer", **schema}
-        names = tuple(c for c, _ in columns)
+        types = {p.TIME: "integer", **schema}
+        names = tuple(p.TIME if c == "ts" and c not in schema else c for c, _ in columns)
         spec = p.Scan(on.stream, names, tuple(types[c] for c in names))
-        typed = frozenset(v for c, v in columns if types[c] != "string")
-        scan = Op(
-            spec,
-            (),
-            tuple(v for _, v in columns),
-            (source.index,),
-            0,
-            typed=typed,
-            maybe=frozenset(v for _, v in columns),
-        )
-        timed = replace(scan, maybe=frozenset(v for c, v in columns if c != "ts"))
+        typed = frozenset(v for c, (_, v) in zip(names, columns, strict=True) if types[c] != "string")
+        maybe = frozenset(v for c, (_, v) in zip(names, columns, strict=True) if c != p.TIME)
+        scan = Op(spec, (), tuple(v for _, v in columns), (source.index,), 0, typed=typed, maybe=maybe)
         if on.window.kind is WindowKind.COUNT:
-            return build.last(timed, source.index, on.window.count, bag=True)
-        return timed
+            return build.last(scan, source.index, on.window.count, bag=True)
+        return scan
 
     def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
         if isinstance(source, a.InGraph):
@@ -329,6 +320,13 @@ class _Lowering:
             rows = build.match(spo, on.stream, (), source.index, raw=False)
             return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
         return build.match(pattern, on.stream, (), source.index, raw=not self.streams[on.stream].unique)
+
+
+def _in_order(node: a.Node) -> bool:
+    """Whether the solutions of a node come in an order that was asked for."""
+    if isinstance(node, (a.Project, a.Distinct, a.Slice)):
+        return _in_order(node.child)
+    return isinstance(node, a.OrderBy)
 
 
 def _require_keys(parts: list[Op]) -> list[Op]:

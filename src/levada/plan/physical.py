@@ -166,6 +166,7 @@ class ROrder:
     keys: tuple[tuple[Expression, bool], ...]
     offset: int
     limit: int | None
+    in_order: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,7 @@ Spec = (
     | Report | Panes | RJoin | RLeft | RGroup | RDistinct | ROrder | Changes | Emit
 )  # fmt: skip
 
+TIME = "#time"  # the column of a scan that is the event time
 HOME = ("",)  # partitioned by the operator itself: all rows of a query's operator in one place
 
 

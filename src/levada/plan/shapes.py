@@ -172,6 +172,7 @@ class ROrder:
     keys: tuple[tuple[Expression, bool], ...]
     offset: int
     limit: int | None
+    in_order: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,7 @@ class PlanNode:
     windows: WindowTable
     schedules: Schedules
     fresh: int
+    home: I64  # of each member, the number that decides its partition where all its rows are together; -1 elsewhere
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,12 @@ class Plan:
     streams: tuple[str, ...]
     queries: Mapping[str, QueryPlan]
     stages: int  # the greatest stage
+
+
+def home_number(node: int, op: I64) -> I64:
+    """A number per (node, member) that decides the home of the member; fits an int32."""
+    number: I64 = (op * 1_000_003 + node * 7_919) & 0x7FFFFFFF
+    return number
 
 
 class Topology:
@@ -240,8 +247,20 @@ class Topology:
         layouts = tuple(e.layout for _, e in node.shape.inputs)
         return PlanNode(
             number, node.shape.step, node.shape.stage, node.shape.layout, node.inputs, layouts, used,
-            tuple(node.rows), alive, windows, Schedules.of(node.rows, numbers), fresh,
+            tuple(node.rows), alive, windows, Schedules.of(node.rows, numbers), fresh, self._home(number),
         )  # fmt: skip
+
+    def _home(self, number: int) -> I64:
+        """A member that is exchanged by itself is at home there; what follows in place is at the same home."""
+        node = self.nodes[number]
+        members = np.arange(len(node.rows), dtype=np.int64)
+        for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
+            if edge.exchange == ():
+                return home_number(number, members)
+            if edge.exchange is None:
+                below = self._home(producer)
+                return below[[m.inputs[i] for m in node.rows]] if len(below) else members - members - 1
+        return np.full(len(node.rows), -1, np.int64)
 
     def _fan(self, node: _Node, i: int, producers: int) -> FanOut:
         """CSR from the producer's members to this node's, the living ones only."""

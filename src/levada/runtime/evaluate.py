@@ -40,7 +40,7 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
         case s.RGroup():
             return rgroup(node, first, run.calendar(node, step.kinds), run.pool, run.home(node))
         case s.Join():
-            return join(node, run.state, frames, run.horizon(node))
+            return join(node, run.state, frames, run.horizons(node))
         case s.RJoin():
             return rjoin(node, frames[0], frames[1])
         case s.RLeft():
@@ -56,7 +56,7 @@ def _one_input(run: StageRun, node: PlanNode, frame: Frame) -> Frame | None:
     step = node.step
     match step:
         case s.Occur():
-            return occur(node, run.state, frame, run.horizon(node))
+            return occur(node, run.state, frame, run.horizons(node))
         case s.Last():
             return last(node, run.state, frame, run.pool)
         case s.Select():

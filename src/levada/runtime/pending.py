@@ -33,8 +33,8 @@ def release(run: StageRun) -> None:
         if node is None:
             run.state.replace(f"pending.{name}", [])
             continue
-        if not node.input_layouts[at].windows or node.input_layouts[at].report:
-            continue
+        if not node.input_layouts[at].windows or run.plan.nodes[node.inputs[at]].stage > 0:
+            continue  # static rows, and rows that have waited already
         frames = run.inputs.pop((node_id, at), [])
         up = _release_input(run, node, at, frames, f"pending.{name}")
         if up is not None and up.n:

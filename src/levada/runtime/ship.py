@@ -97,6 +97,10 @@ class Outbox:
             if len(rows):
                 self.frames[t].setdefault(name, []).append(frame.take(rows))
 
+    def pass_on(self, target: int, node: int, at: int, frames: list[Frame]) -> None:
+        """Rows that are at their target already, for a later stage of it."""
+        self.frames[target].setdefault(f"n.{node}.{at}", []).extend(frames)
+
     def blobs(
         self, controls: Sequence[Control], done: Sequence[Done], source: int, times: Mapping[int, Sequence[Times]]
     ) -> list[tuple[int, bytes]]:  # fmt: skip

@@ -13,14 +13,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed import mix
 from levada.kernels.keyed_route import partition_of
 from levada.model.frame import Frame, concat, unpack
 from levada.model.terms import Terms
 from levada.model.time import MAX, MIN, Times
 from levada.operators.calendar import Calendar
 from levada.operators.pool import Pool
-from levada.operators.rows import home_number, zeros
+from levada.operators.rows import home_hash
 from levada.plan import shapes as s
 from levada.plan.topology import Plan, PlanNode
 from levada.runtime import files, pending
@@ -32,6 +31,7 @@ from levada.windows import term_runs
 from levada.windows.intervals import outer
 from levada.windows.pieces import Head, State, read_head
 from levada.windows.reports import Progress, retained
+from levada.windows.runs import Horizons
 
 DUE_KINDS = (s.Report, s.Panes, s.Changes, s.RGroup)
 
@@ -64,12 +64,12 @@ class StageRun:
     def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
         """The stage's blobs for the next stage, or its outcome."""
         arrived = self._receive(blobs)
+        outbox = Outbox(self.context, self.plan, self.stage, self.pool)
+        self._forward(outbox)
         self.progress = Progress(old_watermarks(self.context.streams), self._new_watermarks())
         self._keep_terms(arrived)
         self.presence = self._presence()
-        if self.stage == 1:
-            pending.release(self)
-        outbox = Outbox(self.context, self.plan, self.stage, self.pool)
+        pending.release(self)
         for node in self.nodes:
             self._node(node, outbox)
         return self._finish(outbox)
@@ -94,6 +94,12 @@ class StageRun:
             self.pool.add(terms)
         return arrived
 
+    def _forward(self, outbox: Outbox) -> None:
+        """Rows from the intake for a later stage: this is their partition already, they only pass through."""
+        for node, at in list(self.inputs):
+            if self.plan.nodes[node].stage > self.stage:
+                outbox.pass_on(self.partition, node, at, self.inputs.pop((node, at)))
+
     def _new_watermarks(self) -> Times:
         return advance(self.context.streams, self.controls, self.context.shared)
 
@@ -107,7 +113,7 @@ class StageRun:
                 continue
             for frame in frames:
                 dead = max(dead, self._latest_end(target, at, frame))
-        horizon = int(self.progress.new.min(initial=MAX)) - 1
+        horizon = int(self.progress.old.min(initial=MAX)) - 1
         term_runs.insert(self.state, Terms.merge(arrived) if dead > MIN else Terms.empty(), dead, min(horizon, MAX - 1))
 
     def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
@@ -178,16 +184,16 @@ class StageRun:
 
     def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
         """Which members of a node are at home in this partition."""
-        members = np.arange(len(node.members), dtype=np.int32)
-        blank = zeros(len(members))
-        h = mix(blank, blank, home_number(node.id, members))[1]
         table = group_table(self.context)
-        return np.equal(partition_of(h, table), self.partition)
+        return np.equal(partition_of(home_hash(node.home), table), self.partition) & (node.home >= 0)
 
-    def horizon(self, node: PlanNode) -> int:
-        """The least instant that new rows of any member can still have: state dead at it is dropped."""
+    def horizons(self, node: PlanNode) -> Horizons:
+        """The least instants that rows of any member can still have, in this epoch and after it."""
         streams = np.unique(node.windows.stream[node.windows.stream >= 0])
-        return int(self.progress.new[streams].min(initial=MAX)) - 1 if len(streams) else MIN
+        if not len(streams):
+            return Horizons(MIN, MIN)
+        old, new = (int(w[streams].min(initial=MAX)) for w in (self.progress.old, self.progress.new))
+        return Horizons(max(old - 1, MIN), max(new - 1, MIN))
 
     def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:
         done = Done(self.stage, self.partition, rows_in=self.touched)

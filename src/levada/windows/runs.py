@@ -26,6 +26,14 @@ MOST_RUNS = 12
 
 
 @dataclass(frozen=True, slots=True)
+class Horizons:
+    """The least instant that a new row can have: in this epoch (rows dead at ``now`` meet nobody), and after it."""
+
+    now: int
+    next: int
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A run as probes see it: its rows (payload and # columns, in bucket order) and its buckets."""
 

@@ -127,13 +127,17 @@ def long_division(x: I64, y: I64) -> tuple[I64, I64]:
     >>> [v.tolist() for v in long_division(np.array([7]), np.array([2]))]
     [[3], [500000000000000000]]
     """
-    whole, rest = np.divmod(x, y)
+    whole = x // y
+    rest = x - whole * y
     fraction = np.zeros(len(x), np.int64)
-    for done in range(FRACTION_DIGITS):
-        if not rest.any():
-            return whole, fraction * 10 ** (FRACTION_DIGITS - done)
-        digit, rest = np.divmod(rest * 10, y)
-        fraction = fraction * 10 + digit
+    most = int(y.max(initial=1))
+    # As many digits a step as keep the remainder an int64.
+    digits = next(d for d in (18, 9, 6, 3, 2, 1) if most * 10**d < 2**63)
+    for _ in range(FRACTION_DIGITS // digits):
+        rest *= 10**digits
+        found = rest // y
+        rest -= found * y
+        fraction = fraction * 10**digits + found
     return whole, fraction
 
 

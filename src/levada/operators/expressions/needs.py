@@ -24,17 +24,11 @@ _NUM, _KIND = frozenset({"num"}), frozenset({"kind"})
 _ID_KIND = frozenset({"id", "kind"})
 _NUM_TEXT, _EVERYTHING = frozenset({"num", "text"}), frozenset({"id", "num", "text"})
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE, Kind.HARD_NUMBER)
-_WHOLE_NUMBERS = {
-    *arithmetic.UNARY,
-    Function.STRLEN,
-    Function.YEAR,
-    Function.MONTH,
-    Function.DAY,
-    Function.HOURS,
-    Function.MINUTES,
-    Function.SECONDS,
-    Function.RAND,
-}
+_ALWAYS_NUMBERS = (
+    *(Function.ABS, Function.ROUND, Function.CEIL, Function.FLOOR, Function.MULTIPLY, Function.DIVIDE, Function.STRLEN),
+    *(Function.YEAR, Function.MONTH, Function.DAY, Function.HOURS, Function.MINUTES, Function.SECONDS, Function.RAND),
+)
+_SUMS = (Function.ADD, Function.SUBTRACT, Function.PLUS, Function.MINUS)
 _EQUALITIES = (Function.EQUAL, Function.NOT_EQUAL, Function.IN, Function.NOT_IN)
 
 
@@ -76,11 +70,11 @@ def _of_arguments(
     if function is Function.SAME_TERM:
         return [_ID_KIND] * len(args)
     if function in arithmetic.UNARY:
-        return [_NUM]
+        return [_NUM_TEXT if function in _SUMS else _NUM]
     if function is Function.IF:
-        return [_NUM_TEXT, want, want]
+        return [_NUM_TEXT, want | _NUM, want | _NUM]
     if function is Function.COALESCE:
-        return [want | _KIND] * len(args)
+        return [want | _NUM] * len(args)
     if function is Function.BNODE:
         return [_ID_KIND] * len(args)
     if function in (*arithmetic.BINARY, *OPERATORS, Function.IN, Function.NOT_IN):
@@ -91,27 +85,18 @@ def _of_arguments(
 
 
 def _of_operands(function: Function, args: tuple[Expression, ...], params: Sequence[Term | None]) -> list[Facets]:
+    """Each operand by what the operands that it meets are known to be."""
     kinds = [_known(arg, params) for arg in args]
-    out = []
-    for i in range(len(args)):
-        others = kinds[1:] if i == 0 else kinds[:1]
-        if function in _EQUALITIES:
-            out.append(_union(_equality(kind) for kind in others))
-        else:
-            numeric = function in (Function.MULTIPLY, Function.DIVIDE) or all(kind == "number" for kind in others)
-            out.append(_NUM if numeric else _NUM_TEXT)
-    return out
+    met = [kinds[1:] if i == 0 else kinds[:1] for i in range(len(args))]
+    return [frozenset[str]().union(*(_operand(function, other) for other in others)) or _KIND for others in met]
 
 
-def _union(sets: Iterable[Facets]) -> Facets:
-    return (
-        _KIND.union(*sets) if (sets := list(sets)) and any("num" not in s for s in sets) else frozenset().union(*sets)
-    )
-
-
-def _equality(other: str) -> Facets:
-    """What equality reads of a side, by what the other is known to be."""
-    return _NUM if other == "number" else _ID_KIND if other == "node" else _EVERYTHING
+def _operand(function: Function, other: str) -> Facets:
+    if other == "number" or function in (Function.MULTIPLY, Function.DIVIDE):
+        return _NUM
+    if function in _EQUALITIES:
+        return _ID_KIND if other == "node" else _EVERYTHING
+    return _NUM_TEXT
 
 
 def _known(expression: Expression, params: Sequence[Term | None]) -> str:
@@ -121,9 +106,9 @@ def _known(expression: Expression, params: Sequence[Term | None]) -> str:
             return _class(term)
         case Param(index):
             return _class(params[index]) if index < len(params) else ""
-        case Call(function, args) if function in _WHOLE_NUMBERS or function in (Function.MULTIPLY, Function.DIVIDE):
+        case Call(function, _) if function in _ALWAYS_NUMBERS:
             return "number"
-        case Call(Function.ADD | Function.SUBTRACT, args) if any(_known(arg, params) == "number" for arg in args):
+        case Call(function, args) if function in _SUMS and any(_known(arg, params) == "number" for arg in args):
             return "number"
         case Call(Function.IRI | Function.UUID | Function.BNODE | Function.DATATYPE, _):
             return "node"

@@ -23,6 +23,8 @@ MOST = 10**18
 _FLOAT_BITS = 2**53
 _POWERS = 10 ** np.arange(19, dtype=np.int64)
 
+_ROOM = 2**62 // _POWERS
+
 Floats = npt.NDArray[np.floating[Any]]
 Undecided = Bools | None
 
@@ -31,6 +33,10 @@ def facets(column: Column) -> tuple[I64, I64]:
     """Mantissa and scale (as int64) of a block of an exact kind."""
     _, _, man, scale = column.values()
     return man, scale.astype(np.int64)
+
+
+def _one(scale: I64) -> I64:
+    return scale[:1] if len(scale) and (scale == scale[0]).all() else scale
 
 
 def either(a: Undecided, b: Undecided) -> Undecided:
@@ -43,13 +49,15 @@ def scaled(man: I64, by: I64) -> tuple[I64, Undecided]:
     if not by.any():
         return man, None
     power = _POWERS[np.minimum(by, 18)]
-    over = (np.abs(man) > (2**62) // power) | (by > 18)
+    over = (np.abs(man) > _ROOM[np.minimum(by, 18)]) | (by > 18)
     return man * np.where(over, 1, power), over if over.any() else None
 
 
 def aligned(a: Column, b: Column) -> tuple[I64, I64, I64, Undecided]:
     """Two blocks of exact kinds as integers of one scale: both mantissas, the scale, and the rows undecided."""
     (am, ac), (bm, bc) = facets(a), facets(b)
+    # One scale throughout is the rule: then a single number stands for the column.
+    ac, bc = _one(ac), _one(bc)
     scale = np.maximum(ac, bc)
     left, over = scaled(am, scale - ac)
     right, too = scaled(bm, scale - bc)
@@ -90,9 +98,8 @@ def reduced(man: I64, scale: I64) -> tuple[I64, I64]:
     [[25, 7], [0, 0]]
     """
     man, scale = man.copy(), scale.copy()
-    while True:
-        can = (scale > 0) & (man % 10 == 0)
-        if not can.any():
-            return man, scale
-        man[can] //= 10
-        scale[can] -= 1
+    for zeros in (16, 8, 4, 2, 1):
+        can = np.flatnonzero((scale >= zeros) & (man % 10**zeros == 0))
+        man[can] //= 10**zeros
+        scale[can] -= zeros
+    return man, scale

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -166,28 +167,25 @@ def _number_key(number: int | Decimal | float) -> tuple[float, float]:
 
 
 def _dense(keys: _Keys) -> I64:
-    """The dense rank of keys."""
-    if not keys.text and not keys.rest.any() and (keys.cls == keys.cls[:1]).all():
-        return np.unique(keys.number, return_inverse=True)[1].astype(np.int64)
+    """The dense rank of keys: the texts are ranked first, then all parts of the keys are numbers."""
     n = len(keys.cls)
-    frame = pl.DataFrame(
-        {
-            "cls": keys.cls,
-            "number": keys.number + 0.0,
-            "rest": keys.rest,
-            "text": _scattered(n, keys.text),
-            "tail": _scattered(n, keys.tail),
-        }
-    )
-    ordered = frame.unique().sort(frame.columns, nulls_last=False).with_row_index("rank")
-    joined = frame.join(ordered, on=frame.columns, how="left", nulls_equal=True, maintain_order="left")
-    return joined["rank"].to_numpy().astype(np.int64)
+    parts: list[npt.NDArray[Any]] = [keys.cls, keys.number, keys.rest]
+    parts += [_text_rank(n, texts) for texts in (keys.text, keys.tail) if texts]
+    told = [p for p in parts if n and not (p == p[0]).all()]
+    if len(told) <= 1:
+        return np.unique(told[0] if told else np.zeros(n), return_inverse=True)[1].astype(np.int64)
+    order = np.lexsort(told[::-1])
+    steps = np.zeros(n, np.int64)
+    for part in told:
+        steps[1:] |= part[order[1:]] != part[order[:-1]]
+    rank = np.empty(n, np.int64)
+    rank[order] = np.cumsum(steps)
+    return rank
 
 
-def _scattered(n: int, parts: list[tuple[I64, pl.Series]]) -> pl.Series:
-    pool = pl.concat([*(texts for _, texts in parts), pl.Series([None], dtype=pl.String)])
-    at, start = np.full(n, len(pool) - 1), 0
-    for rows, texts in parts:
-        at[rows] = start + np.arange(len(texts))
-        start += len(texts)
-    return pool.gather(at)
+def _text_rank(n: int, parts: list[tuple[I64, pl.Series]]) -> npt.NDArray[Any]:
+    """The rank by code points of texts at some rows; 0 where there is none."""
+    rows = np.concatenate([rows for rows, _ in parts])
+    out = np.zeros(n, np.uint32)
+    out[rows] = pl.concat([texts for _, texts in parts]).rank("dense").to_numpy()
+    return out

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
+import re
 import shutil
 from dataclasses import replace
 from typing import Any
@@ -34,6 +35,7 @@ from levada.runtime.local import Job
 from levada.runtime.spark import work
 from levada.runtime.spark.carrier import THRESHOLD, Carrier
 
+_JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
 JavaObject = Any  # what py4j gives; pyspark has no types for it
 
 
@@ -131,10 +133,19 @@ def shares_host(master: str) -> bool:
 
 
 def task_error(error: Exception) -> Exception:
-    """What a task raised, or an ``EngineError`` with the first line of what Spark says."""
-    text = str(error)
-    carried = work.raised(text)
-    if carried is not None:
-        return carried
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("An error occurred")]
-    return EngineError(f"Spark could not run the epoch: {lines[0] if lines else type(error).__name__}")
+    """What a task raised, or an ``EngineError`` with what Spark gives as the cause."""
+    return work.raised(str(error)) or EngineError(f"Spark could not run the epoch: {cause(error)}")
+
+
+def cause(error: Exception) -> str:
+    """One line of what Spark's JVM raised: the first cause, without the Java class names and traces.
+
+    >>> cause(Exception("An error occurred while calling o1.get.\\n: a.BException: x\\n at y\\nCaused by: c.DException: z"))
+    'z'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    raised = [
+        line.removeprefix("Caused by: ").removeprefix(": ") for line in lines if line.startswith(("Caused by: ", ": "))
+    ]
+    said = raised[1:] or raised or lines[:1] or [type(error).__name__]
+    return _JAVA_CLASS.sub("", said[0])

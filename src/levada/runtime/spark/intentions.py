@@ -29,11 +29,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from levada.errors import EngineError
+from levada.errors import CheckpointError, EngineError
+from levada.runtime.spark.executor import cause
 from levada.runtime.spark.session import FILE_MANAGER, STREAMING
 
 _SOURCE = "levada"
@@ -132,9 +135,10 @@ class SparkLoop:
         _thread("levada intentions", self._accept, listener)
         try:
             self._query = self._start_query(f"{folder}/s")
-        except BaseException:
+        except (Py4JError, PySparkException) as error:
             _close(listener, folder)
-            raise
+            self._ended.set()
+            raise CheckpointError(f"Spark cannot keep its logs in {self._checkpoint}: {cause(error)}") from error
         self._offsets = self._query._jsq.streamingQuery().offsetLog()
         self._started.set()
         _thread("levada loop", self._watch, listener, folder)
@@ -192,7 +196,7 @@ class SparkLoop:
             self._query.awaitTermination()
         except Exception as error:
             if self._failure is None and not self._quiet.is_set():
-                self._failure = EngineError(f"Spark's streaming query ended: {_first_line(error)}")
+                self._failure = EngineError(f"Spark's streaming query ended: {cause(error)}")
         finally:
             self._stopping.set()
             self._quiet.set()
@@ -297,8 +301,3 @@ def _close(listener: socket.socket, folder: str) -> None:
         listener.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept, which close alone does not
     listener.close()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

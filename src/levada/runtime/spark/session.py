@@ -19,23 +19,24 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from levada.errors import JavaError
+from levada.errors import EngineError, JavaError
 from levada.runtime.java import find_java
-from levada.runtime.spark.executor import shares_host
+from levada.runtime.spark.executor import cause, shares_host
 
 DAEMON = "levada.runtime.spark.daemon"
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -74,6 +75,9 @@ STREAMING = {
 """Settings of the streaming query; they can be set on a running session."""
 
 
+_users: Counter[str] = Counter()  # of the sessions started here, by Spark's application id
+
+
 def start_session(
     master: str = "local[*]",
     *,
@@ -84,13 +88,11 @@ def start_session(
     """A Spark session for Levada; ``config`` is added to our settings and wins.
 
     ``scratch`` is a local folder for Spark's files and its log. If this process has a session already, that is used as it is,
-    with a warning for each setting that it lacks. Errors: ``JavaError`` if there is no Java or its JVM does not start.
+    with a warning for each setting that it lacks. Each call is to be matched by one of ``stop_session``. Errors: ``JavaError``
+    if there is no Java or its JVM does not start.
     """
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        for sentence in missing_settings(running):
-            warnings.warn(sentence, stacklevel=2)
-        return running
+    if SparkContext._active_spark_context is not None:
+        return _running_session()
     scratch.mkdir(parents=True, exist_ok=True)
     settings = session_settings(master, config or {}, scratch)
     environment = session_environment(master, os.environ if environ is None else environ)
@@ -100,11 +102,34 @@ def start_session(
         builder = SparkSession.builder
         for name, value in settings.items():
             builder = builder.config(name, value)
-        return builder.getOrCreate()
+        try:
+            session = builder.getOrCreate()
+        except (Py4JError, PySparkException) as error:
+            raise EngineError(
+                f"Spark did not start on {master}: {cause(error)}", hint=f"See {scratch}/spark.log."
+            ) from error
+    _users[session.sparkContext.applicationId] += 1
+    return session
+
+
+def _running_session() -> SparkSession:
+    session = SparkSession.builder.getOrCreate()
+    for sentence in missing_settings(session):
+        warnings.warn(sentence, stacklevel=3)
+    if session.sparkContext.applicationId in _users:
+        _users[session.sparkContext.applicationId] += 1
+    return session
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop Spark and its JVM; a later ``start_session`` starts a new one."""
+    """Stop Spark and its JVM, if ``start_session`` started it and nobody else uses it; a later start is a new JVM."""
+    application = session.sparkContext.applicationId
+    if application not in _users:
+        return
+    _users[application] -= 1
+    if _users[application]:
+        return
+    del _users[application]
     gateway = session.sparkContext._gateway
     session.stop()
     process: subprocess.Popen[bytes] | None = gateway.proc
@@ -137,7 +162,7 @@ def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> d
     if shares_host(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for name, value in config.items():
-        joined = name.endswith(".extraJavaOptions")
+        joined = name.endswith(".extraJavaOptions") and "-XX:+Use" not in value  # a JVM refuses two collectors
         settings[name] = f"{settings.get(name, '')} {value}".strip() if joined else value
     return settings
 
@@ -191,17 +216,21 @@ def _launch(settings: Mapping[str, str], log: Path) -> None:
     if SparkContext._gateway is not None:
         return
     with open(log, "ab") as output:
+        start = output.tell()
         try:
             options = {"start_new_session": True, "stdout": output, "stderr": subprocess.STDOUT}
             gateway = launch_gateway(_Settings(settings), options)
         except (PySparkRuntimeError, OSError) as error:
-            raise JavaError(f"Spark's JVM did not start: {_last_line(log) or error}.", hint=f"See {log}.") from error
+            raise JavaError(
+                f"Spark's JVM did not start: {_complaint(log, start) or error}.", hint=f"See {log}."
+            ) from error
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _last_line(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1].rstrip(".") if lines else ""
+def _complaint(log: Path, start: int) -> str:
+    """What the JVM says first, warnings apart."""
+    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
+    return next((line.strip(" .") for line in lines if line.strip() and not line.startswith("WARNING")), "")
 
 
 @contextlib.contextmanager
@@ -230,8 +259,3 @@ def _sigint_kept() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-def remove_scratch(scratch: Path) -> None:
-    """Delete a scratch folder after ``stop_session``; what is in use or gone already is left."""
-    shutil.rmtree(scratch, ignore_errors=True)

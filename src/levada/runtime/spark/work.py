@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from pyspark import TaskContext
 from pyspark.serializers import FramedSerializer, NoOpSerializer, write_int, write_long
 
+from levada.errors import EngineError
 from levada.runtime.local import Blob, Job, LocalExecutor, outcome, resolve
 from levada.runtime.spark.carrier import Carrier, Sender, receive
 
@@ -138,13 +139,16 @@ _CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")
 
 
 def _carry(error: Exception) -> str:
-    """A text that holds the exception, with its traceback as a note if it can be pickled, else as it prints."""
-    error.add_note("".join(traceback.format_exception(error)).rstrip())
+    """A text that holds the exception with its traceback as a note; an ``EngineError`` if it cannot be pickled."""
+    told = "".join(traceback.format_exception(error)).rstrip()
+    error.add_note(told)
     try:
         data = pickle.dumps(error)
         pickle.loads(data)
     except Exception:
-        return "".join(traceback.format_exception_only(error))
+        stand_in = EngineError(f"A task failed with {type(error).__name__}: {error}")
+        stand_in.add_note(told)
+        data = pickle.dumps(stand_in)
     return f"levada-failure:{base64.b64encode(data).decode()}:"
 
 

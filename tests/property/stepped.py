@@ -1,0 +1,55 @@
+"""Runs a random case on the engine, stepped in this process, and reads its reports as the reference writes them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from levada.emission.serialize import Format, ndjson
+from levada.engine import Engine
+from levada.testing.cases import Case
+from levada.testing.compare import read_ndjson
+from levada.testing.question import Element, Report
+from levada.testing.streams import write_csv, write_graph, write_lines
+
+
+class Collected:
+    """A sink that keeps what it is given, as NDJSON."""
+
+    format = Format.NDJSON
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: object) -> list[str]:
+        self.lines += ndjson(query, variables, batch).splitlines()  # type: ignore[arg-type]
+        return []
+
+
+def run_case(case: Case, *, epoch_rows: int = 1000, partitions: int = 2, spark: object = False) -> dict[str, list[Report]]:
+    """The engine's reports of every query of a case."""
+    sink = Collected()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        with Engine(spark, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7) as engine:
+            name_sources(engine, case, root)
+            for query in case.queries:
+                engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
+            engine.start(once=True)
+            engine.await_end()
+    found = read_ndjson(sink.lines)
+    return {query.name: found.get(query.name, []) for query in case.queries}
+
+
+def name_sources(engine: Engine, case: Case, root: Path) -> None:
+    """Writes a case's streams and static graphs to files, and names them to the engine."""
+    for i, (name, elements) in enumerate(case.streams.items()):
+        if name in case.schemas:
+            path = write_csv(root / f"{i}.csv", elements, list(case.schemas[name]))  # type: ignore[arg-type]
+            engine.stream(name, path, schema=dict(case.schemas[name]), lateness=case.lateness)
+        else:
+            path = write_lines(root / f"{i}.nt", [e for e in elements if isinstance(e, Element)])
+            engine.stream(name, path, lateness=case.lateness)
+    for i, (graph, triples) in enumerate(case.static.items()):
+        engine.static(write_graph(root / f"g{i}.nt", triples), graph)

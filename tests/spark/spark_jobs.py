@@ -1,0 +1,54 @@
+"""Functions of jobs for the tests; Spark's workers import this module by name."""
+
+import gc
+import json
+import os
+import threading
+import time
+
+from levada.errors import SourceError
+
+
+def intake(context, payload):
+    """Each payload to all partitions, blown up to the asked size."""
+    asked = json.loads(context)
+    return [(p, payload.ljust(asked["size"], b".") + b">%d" % p) for p in range(asked["partitions"])]
+
+
+def stage(context, number, partition, blobs):
+    """Says what came, to all partitions or as the outcome."""
+    asked = json.loads(context)
+    said = b"[%d.%d: %s]" % (number, partition, b" ".join(bytes(b) for b in blobs))
+    return [(-1, said)] if number == asked["stages"] else [(p, said) for p in range(asked["partitions"])]
+
+
+def failing_stage(context, number, partition, blobs):
+    if partition == 1:
+        errors = {b"value": ValueError("bad value"), b"user": SourceError("The disk is full.", hint="Free some.")}
+        raise errors.get(context) or UnpicklableError("no pickle")
+    return [(-1, b"")]
+
+
+def stray_intake(context, payload):
+    return [(7, b"")]
+
+
+def describing_stage(context, number, partition, blobs):
+    """What a task sees of its process."""
+    seen = {
+        "pid": os.getpid(),
+        "frozen": gc.get_freeze_count(),
+        "threads": threading.active_count(),
+        "polars": os.environ.get("POLARS_MAX_THREADS"),
+    }
+    return [(-1, json.dumps(seen).encode())]
+
+
+def slow_stage(context, number, partition, blobs):
+    time.sleep(float(context))
+    return [(-1, b"slept")]
+
+
+class UnpicklableError(Exception):
+    def __reduce__(self):
+        raise TypeError("not this one")

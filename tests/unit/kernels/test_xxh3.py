@@ -1,0 +1,43 @@
+"""The hash against the package ``xxhash``, bit by bit."""
+
+import numpy as np
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from levada.kernels.xxh3 import identify_slices, identify_tagged, schedule
+
+SEEDS = st.integers(0, 2**64 - 1)
+
+
+def both(low: np.uint64, high: np.uint64) -> int:
+    return int(high) << 64 | int(low)
+
+
+@settings(deadline=None)
+@given(st.binary(min_size=1200, max_size=1200), SEEDS, st.integers(0, 7))
+def test_every_length_equals_the_library(data: bytes, seed: int, shift: int) -> None:
+    size = np.arange(1190, dtype=np.int64)
+    start = np.full(size.size, shift)
+    x, y = np.zeros(size.size, np.uint64), np.zeros(size.size, np.uint64)
+    identify_slices(np.frombuffer(data, np.uint8), start, size, schedule(seed), x, y)
+    for n in (*range(260), 511, 512, 513, 1023, 1024, 1025, 1088, 1089, 1189):
+        assert both(x[n], y[n]) == xxhash.xxh3_128_intdigest(data[shift : shift + n], seed), n
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), st.integers(0, 255), SEEDS)
+def test_tagged_values_are_hashed_as_nine_bytes(values: list[int], tag: int, seed: int) -> None:
+    x, y = np.zeros(len(values), np.uint64), np.zeros(len(values), np.uint64)
+    identify_tagged(np.array(values, np.int64), np.uint64(tag), np.uint64(seed), x, y)
+    for i, value in enumerate(values):
+        nine = bytes([tag]) + value.to_bytes(8, "little", signed=True)
+        assert both(x[i], y[i]) == xxhash.xxh3_128_intdigest(nine, seed)
+
+
+def test_read_only_columns_are_taken() -> None:
+    data = np.frombuffer(b"abc", np.uint8)
+    assert not data.flags.writeable
+    x, y = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
+    identify_slices(data, np.zeros(1, np.int64), np.array([3]), schedule(9), x, y)
+    assert both(x[0], y[0]) == xxhash.xxh3_128_intdigest(b"abc", 9)

@@ -202,7 +202,7 @@ def evaluated(expression: Expression, columns: dict[str, Column], n: int) -> lis
     return column.texts().to_list()
 
 
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(EXPRESSIONS, TABLES)
 def test_vectorised_equals_row_by_row(expression, rows):
     wanted = [row_by_row(expression, dict(zip(NAMES, row, strict=True))) for row in rows]
@@ -214,7 +214,7 @@ def test_vectorised_equals_row_by_row(expression, rows):
         assert truth(expression, Scope(len(rows), columns, identify=IDENTIFY)).tolist() == conditions
 
 
-@settings(max_examples=20000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(EXPRESSIONS, TABLES)
 def test_the_facets_of_results_are_those_of_their_texts(expression, rows):
     """A computed number is what intake would make of its text, so that results are used like input."""
@@ -246,7 +246,7 @@ def only(column: Column, facets: frozenset[str]) -> Column:
     return slim
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(EXPRESSIONS, TABLES)
 def test_needs_are_enough(expression, rows):
     columns, n = columns_of(rows, False), len(rows)
@@ -350,7 +350,7 @@ def by_pyoxigraph(expression: Expression, rows: list[tuple[Term | None, ...]]) -
 ZERO = f'"0"^^<{XSD}decimal>'
 
 
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.one_of(CONDITIONS, VALUES), AGREED_TABLES)
 def test_equals_pyoxigraph(expression, rows):
     ours, theirs = evaluated(expression, columns_of(rows, False), len(rows)), by_pyoxigraph(expression, rows)

@@ -125,6 +125,14 @@ def _explain(
     print(explain(whole, query if named else Path(query).stem, stage, as_json=as_json))
 
 
+@app.command("demo", epilog="[bold]Examples[/bold]\n\nlevada demo\n\nlevada demo --keep nyc")
+def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) -> None:
+    """A year of New York's flights and weather as RDF streams, and three queries over them; needs levada\\[demo]."""
+    from levada.cli.demo import Wish, demo
+
+    demo(Wish(keep=keep, master=master))
+
+
 @app.command("version")
 def _version() -> None:
     """Print the versions of Levada and of what it runs on."""

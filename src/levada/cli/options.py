@@ -102,3 +102,7 @@ ShowProgress = Annotated[
 Stage = Annotated[Literal["ast", "algebra", "optimized", "topology"], typer.Option(help="How far to go.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 OneQuery = Annotated[str, typer.Argument(metavar="QUERY", help="A query file, or the name of a query of --app.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option("--keep", metavar="DIR", help="Leave the N-Triples, the queries and an app file in this new folder."),
+]

@@ -73,6 +73,20 @@ def batch(query: QueryPlan, node: PlanNode, rows: Frame, pool: Pool) -> Batch:
             return Batch(rows["r"], columns=dict(zip(query.variables, texts, strict=True)), change=sign)
 
 
+def empty_batch(query: QueryPlan, times: npt.NDArray[np.int64]) -> Batch:
+    """Reports without a result, which are to be shown."""
+    none = np.empty(0, np.int64)
+    texts = pl.Series([], dtype=pl.String)
+    match query.form:
+        case Form.ASK:
+            return Batch(none, Form.ASK, booleans=np.empty(0, bool), empty=times)
+        case Form.CONSTRUCT:
+            return Batch(none, Form.CONSTRUCT, graphs=texts, empty=times)
+        case _:
+            sign = np.empty(0, np.int8) if query.output is Output.RELATION else None
+            return Batch(none, columns=dict.fromkeys(query.variables, texts), change=sign, empty=times)
+
+
 def _graphs(
     report: npt.NDArray[np.int64], template: Sequence[TriplePattern], columns: Mapping[str, pl.Series]
 ) -> Batch:

@@ -7,7 +7,8 @@ predicate, object), its shape, and the next pattern of the same key. The shape i
 spare most of these looks. Identities are compared on both halves.
 
 Invariants: patterns are distinct; pairs come by row here, and ``group_pairs`` orders them by pattern, stably.
-Cost: 8 ns a triple for one pattern, 40 to 50 for 100 to 10,000 with nearly every triple matching, 120 for 100,000. Twin: ``intake.match.match_by_comparison``.
+Cost: 8 ns a triple for one pattern, 40 to 50 for 100 to 10,000 where most triples match, 120 for 100,000.
+Twin: ``intake.match.match_by_comparison``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Rows -> rows: pure functions of frames and state, one operator a module, without a JVM or a file."""

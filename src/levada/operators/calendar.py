@@ -41,10 +41,9 @@ class Calendar:
     def reports(self, schedule: int) -> Reports:
         """The due reports of a schedule."""
         if schedule not in self._lists:
-            windows, streams, start = self.node.schedules.distinct[schedule]
             member = int(np.argmax(self.node.schedules.of_member == schedule))
             low, high = int(self.low[member]), int(self.high[member])
-            self._lists[schedule] = instants(windows, streams, start, self.presence, low, high)
+            self._lists[schedule] = instants(self.node.schedules.distinct[schedule], self.presence, low, high)
         return self._lists[schedule]
 
     def pairs(self, op: Ops, s: Times, e: Times, listed: bool) -> tuple[Rows, Times]:
@@ -81,17 +80,20 @@ class Calendar:
         t = self.table
         first = t.t0[j][op] + t.range[j][op]
         on_grid = (r - first) % t.step[j][op] == 0
-        return np.logical_and(on_grid, ~t.given[j][op] | (r >= first))
+        close: npt.NDArray[np.bool_] = on_grid & (~t.given[j][op] | (r >= first))
+        return close
 
     def after(self, op: Ops, r: Times, listed: bool) -> Times:
         """The report that follows each report r of members ``op``; MAX where it is not known yet."""
         out = np.full(len(r), MAX, np.int64)
         of = self.node.schedules.of_member[op]
         for schedule in np.unique(of):
-            windows, _, _ = self.node.schedules.distinct[schedule]
-            changes = self.reports(int(schedule)).changes if listed else np.empty(0, np.int64)
+            windows = self.node.schedules.distinct[schedule][0]
+            reports = self.reports(int(schedule)) if listed else None
             at = of == schedule
-            out[at] = next_report(windows, r[at], changes)
+            following = next_report(windows, r[at], np.empty(0, np.int64) if reports is None else reports.changes)
+            known = np.minimum(self.high[op[at]], MAX if reports is None else reports.last)
+            out[at] = np.where(following > known, MAX, following)
         return out
 
     def everywhere(self) -> tuple[Ops, Times]:

@@ -13,17 +13,20 @@ from levada.algebra.nodes import Output
 from levada.kernels.groups import group
 from levada.kernels.sums import net
 from levada.model.frame import Frame, concat
+from levada.model.terms import Terms
 from levada.model.time import MAX, Times
 from levada.operators import live
 from levada.operators.calendar import Calendar
+from levada.operators.pool import Pool
 from levada.operators.rows import key_of, with_report
 from levada.plan import shapes as s
+from levada.plan.layout import Facet
 from levada.plan.topology import PlanNode
 from levada.windows.intervals import exact
 from levada.windows.pieces import State
 
 
-def changes(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar) -> Frame | None:
+def changes(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool) -> Frame | None:
     """The differences at the due reports: rows with ``r`` and, unless certain, ``w`` = +1 (insert) or -1 (delete)."""
     step = node.step
     assert isinstance(step, s.Changes), "changes"
@@ -34,11 +37,12 @@ def changes(node: PlanNode, state: State, frame: Frame | None, calendar: Calenda
     low, high = calendar.low, calendar.high
     begins = [_at(f, f["#s"], 1, low, high) for f in rows]
     if step.certain:
-        _keep(state, key, [f.where(f["#s"] > high[f["op"]]) for f in rows if f.n])
+        _keep(state, key, [f.where(f["#s"] > high[f["op"]]) for f in rows if f.n], Terms.empty())
         out = [b for b in begins if b.n]
         return _plain(concat(out)) if out else None
     ends = [_at(f, f["#e"], -1, low, high) for f in rows]
-    _keep(state, key, [f.where((f["#e"] > high[f["op"]]) & (f["#e"] > f["#s"])) for f in rows if f.n])
+    kept = [f.where((f["#e"] > high[f["op"]]) & (f["#e"] > f["#s"])) for f in rows if f.n]
+    _keep(state, key, kept, _own_terms(node, step, kept, pool))
     events = [e for e in (*begins, *ends) if e.n]
     return _net(node, step, concat(events)) if events else None
 
@@ -65,12 +69,23 @@ def _ends(rows: Frame, step: s.Changes, calendar: Calendar) -> Times:
     return e
 
 
-def _keep(state: State, key: str, rows: list[Frame]) -> None:
-    """What is remembered is small beside the window's rows only for ends; it is one piece, written anew."""
+def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
+    """What is remembered is small beside the window's rows; it is one piece, written anew."""
     kept = [f for f in rows if f.n]
     state.replace(key, [])
     if kept:
-        live.remember(state, key, concat(kept))
+        live.remember(state, key, concat(kept), terms)
+
+
+def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -> Terms:
+    """Report rows outlive the rows that they came from by one report, so their texts are kept with them."""
+    kept = [f for f in rows if f.n]
+    slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
+    if step.rows is not None or not kept or not slots:
+        return Terms.empty()
+    x = np.concatenate([f[f"x{i}"] for f in kept for i in slots])
+    y = np.concatenate([f[f"y{i}"] for f in kept for i in slots])
+    return pool.pick(x, y)
 
 
 def _at(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:

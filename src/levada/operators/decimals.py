@@ -115,7 +115,8 @@ def finish(
 
 def _divided(value: int, n: int) -> int:
     """Towards zero, as XPath's decimals of bounded precision are."""
-    return value // n if value >= 0 else -(-value // n)
+    quotient: int = abs(value) // n
+    return quotient if value >= 0 else -quotient
 
 
 def _shortest(value: int) -> tuple[int, int]:

@@ -6,20 +6,33 @@ is due; rows that have left before ``high`` are dropped when small pieces are pu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from levada.model.frame import Frame, concat
+from levada.model.terms import Terms
 from levada.model.time import MIN, Times
 from levada.windows.pieces import Piece, State
 
 MOST_PIECES = 12
 
 
-def remember(state: State, key: str, rows: Frame) -> None:
-    """Appends rows (with #s, #e) that still have something to say."""
+def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) -> None:
+    """Appends rows (with #s, #e) that still have something to say, and the texts that live no longer than they do."""
     if rows.n:
         span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))
-        state.replace(key, [*state.pieces(key), state.put({"": rows}, rows.n, span)])
+        own = {} if terms is None or not len(terms) else terms.frames("")
+        state.replace(key, [*state.pieces(key), state.put({"": rows, **own}, rows.n, span)])
+
+
+def own_terms(state: State) -> Iterator[Terms]:
+    """The texts that are remembered with rows."""
+    for key in [k for k in state.keys("") if k.endswith(".live")]:
+        for piece in state.pieces(key):
+            frames = state.frames(piece)
+            if f"{piece.name}.id" in frames:
+                yield Terms.from_frames(frames, piece.name)
 
 
 def recall(state: State, key: str) -> list[Frame]:

@@ -62,9 +62,8 @@ def _pairs(
     lk, lh = r.with_report(r.key_of(left, left_keys), left)
     rk, rh = r.with_report(r.key_of(right, right_keys), right)
     order, buckets = arrange(rk, rh, np.zeros(right.n, np.int64), np.ones(right.n, np.int64))
-    i, at = join_pairs(lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), buckets)
-    j = order[at]
-    i = i.astype(np.int64)
+    found, at = join_pairs(lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), buckets)
+    i, j = found.astype(np.int64), order[at]
     if fills:
         keep = compatible(left, i, right, j, fills)
         i, j = i[keep], j[keep]

@@ -122,7 +122,8 @@ def bound(frame: Frame, i: int) -> npt.NDArray[np.bool_]:
     """Where slot ``i`` is bound."""
     if f"k{i}" in frame:
         return np.not_equal(frame[f"k{i}"], 0)
-    return np.logical_or(frame[f"x{i}"] != 0, frame[f"y{i}"] != 0)
+    there: npt.NDArray[np.bool_] = (frame[f"x{i}"] != 0) | (frame[f"y{i}"] != 0)
+    return there
 
 
 def empty(layout: Layout) -> Frame:

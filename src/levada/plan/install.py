@@ -18,7 +18,7 @@ from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
 from levada.plan.layout import Facet, Layout, Span
 from levada.plan.physical import HOME, Op
 
-_PASSING = (p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Emit)
+_PASSING = (p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Emit)
 Intern = Callable[[s.Shape, s.Member], int]
 
 
@@ -34,8 +34,9 @@ class Installed:
 class Installer:
     """Installs one query; ``intern`` gives the member index of a (shape, member) pair, making what is missing."""
 
-    def __init__(self, query: Query, name: str, start: int, intern: Intern) -> None:
+    def __init__(self, query: Query, name: str, start: int, intern: Intern, *, every: bool = False) -> None:
         self.q = query
+        self.every = every
         self.name = name
         self.start = start
         self.intern = intern
@@ -59,8 +60,8 @@ class Installer:
         for i, (child, child_needs) in enumerate(zip(op.inputs, wanted, strict=True)):
             names = tuple(v for v in child.variables if v in child_needs)
             if isinstance(op.spec, p.Union):
-                names = tuple(v for v in op.variables if v in needs)
-                child_needs = {v: needs[v] for v in names}
+                child_needs = _union_needs(op, needs)
+                names = tuple(child_needs)
             base, source = _through(child)
             installed = self.install(
                 base, merge(*({source[v]: f} for v, f in child_needs.items() if v in source and f))
@@ -74,10 +75,7 @@ class Installer:
         layout = self._layout(op, names, needs, edges)
         step, member = self._step(op, names, ins)
         shape = s.Shape(step, op.stage, tuple((i.shape, e) for i, e in zip(inputs, edges, strict=True)), layout)
-        member = s.Member(
-            tuple(i.member for i in inputs), member.windows, member.streams, member.start, member.constants,
-            member.rows, member.graphs, member.query,
-        )  # fmt: skip
+        member = replace(member, inputs=tuple(i.member for i in inputs))
         return Installed(shape, self.intern(shape, member), names)
 
     def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
@@ -90,11 +88,14 @@ class Installer:
     def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[s.Edge]) -> Layout:
         facets = []
         for v in names:
-            facets.append(needs.get(v, Facet(0)) or Facet.ID)
+            whole = isinstance(op.spec, p.Match) and op.spec.stream is None
+            facets.append(needs.get(v, Facet(0)) | (Facet.ID if whole or v not in needs else Facet(0)))
         if isinstance(op.spec, _PASSING):
             facets = list(edges[0].layout.slots)
         if op.windows is None:
             return Layout(tuple(facets), (), op.weighted, True)
+        if isinstance(op.spec, p.Union):
+            return Layout(tuple(facets), edges[0].layout.windows, op.weighted, False)
         return Layout(tuple(facets), tuple(self._span(op, w, edges) for w in op.windows), op.weighted, False)
 
     def _span(self, op: Op, window: int, edges: list[s.Edge]) -> Span:
@@ -135,7 +136,8 @@ class Installer:
 
     def _schedule(self) -> s.Member:
         on = self.q.windows
-        return s.Member(windows=tuple(w.window for w in on), streams=tuple(w.stream for w in on), start=self.start)
+        windows, streams = tuple(w.window for w in on), tuple(w.stream for w in on)
+        return s.Member(windows=windows, streams=streams, start=self.start, every=self.every)
 
     def _step(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
         spec = op.spec
@@ -164,7 +166,7 @@ class Installer:
             case p.Extend(expression):
                 lifted, terms = _lift(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                return s.Extend(lifted, kept_), s.Member(constants=terms)
+                return s.Extend(lifted, kept_), replace(self._windows(op), constants=terms)
             case p.Union():
                 return s.Union(), s.Member()
             case p.Occur():
@@ -174,7 +176,8 @@ class Installer:
             case p.Join(keys, raw):
                 return self._join(op, keys, raw, names, ins), self._windows(op)
             case p.Emit():
-                return s.Emit(op.inputs[0].weighted), s.Member(query=self.name)
+                member = replace(self._schedule(), query=self.name) if self.every else s.Member(query=self.name)
+                return s.Emit(op.inputs[0].weighted, self.every), member
             case _:
                 return self._above(op, names, ins)
 
@@ -233,6 +236,12 @@ class Installer:
         """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
         folded = tuple(s.Aggregate(a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct) for a in specs)
         return folded, tuple(op.variables.index(v) for v in names)
+
+
+def _union_needs(op: Op, needs: Needs) -> Needs:
+    """What both inputs of a union must have: what is read above, and by what they are exchanged."""
+    by = {v for exchange in op.exchange for v in exchange or () if v}
+    return {v: needs.get(v, Facet(0)) | (Facet.ID if v in by else Facet(0)) for v in op.variables if v in needs or v in by}
 
 
 def _alike(edges: list[s.Edge]) -> list[s.Edge]:

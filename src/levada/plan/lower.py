@@ -39,9 +39,9 @@ class Lowered:
     listed: bool
 
 
-def lower(query: a.Query, streams: Mapping[str, StreamFacts]) -> Lowered:
-    """The physical operators of a query whose names have been resolved against ``streams``."""
-    lowering = _Lowering(query, streams)
+def lower(query: a.Query, streams: Mapping[str, StreamFacts], *, every: bool = False) -> Lowered:
+    """The physical operators of a query whose names have been resolved against ``streams``; ``every``: empty reports, too."""
+    lowering = _Lowering(query, streams, every)
     return lowering.query()
 
 
@@ -134,10 +134,10 @@ def per_report(expression: Expression) -> bool:
 class _Lowering:
     """The walk; holds the query's facts and counts fresh variables."""
 
-    def __init__(self, query: a.Query, streams: Mapping[str, StreamFacts]) -> None:
+    def __init__(self, query: a.Query, streams: Mapping[str, StreamFacts], every: bool) -> None:
         self.q = query
         self.streams = streams
-        self.listed = needs_list(query)
+        self.listed = every or needs_list(query)
         self.fresh = 0
 
     def query(self) -> Lowered:
@@ -145,9 +145,9 @@ class _Lowering:
         if self.q.form is a.Form.ASK:
             return Lowered(build.emit(self._ask(body)), True)
         body = build.rename(body, self.q.variables)
-        if self.q.output is a.Output.RSTREAM:
+        if self.q.output is a.Output.RSTREAM or _free_parts(self.q.pattern):
             body = build.report(body, self.listed)
-        else:
+        if self.q.output is not a.Output.RSTREAM:
             body = build.changes(body, self.q.output, self.listed, self._timed(body))
         return Lowered(build.emit(body), self.listed)
 
@@ -159,7 +159,7 @@ class _Lowering:
         answer = build.rename(one, (".answer",))
         if self.q.output is a.Output.RSTREAM:
             return answer
-        return build.changes(answer, self.q.output, True, False)
+        return build.changes(answer, a.Output.ISTREAM, True, False)  # under I and D alike: the boolean when it changes
 
     def _timed(self, body: Op) -> bool:
         """Whether equal solutions have equal times, so that nothing can cancel: all times are in the solution.

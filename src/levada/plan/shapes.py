@@ -188,9 +188,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Results; the text facets say what is shown."""
+    """Results; the text facets say what is shown. ``listed``: empty reports are shown, too."""
 
     changes: bool
+    listed: bool
 
 
 Step = (
@@ -244,3 +245,4 @@ class Member:
     rows: tuple[tuple[Term | None, ...], ...] = ()
     graphs: tuple[str | None, ...] = ()
     query: str = ""
+    every: bool = False

@@ -90,18 +90,21 @@ class WindowTable:
         )
 
 
+Schedule = tuple[tuple[Window, ...], tuple[int, ...], int, bool]  # windows, stream numbers, start, every
+
+
 @dataclass(frozen=True)
 class Schedules:
-    """The distinct schedules (windows, stream numbers, start) of members, and which one each member has."""
+    """The distinct schedules of members (``every``: also empty reports), and which one each member has."""
 
-    distinct: tuple[tuple[tuple[Window, ...], tuple[int, ...], int], ...]
+    distinct: tuple[Schedule, ...]
     of_member: I32
 
     @staticmethod
     def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> Schedules:
         """The schedules of these members."""
-        index: dict[tuple[tuple[Window, ...], tuple[int, ...], int], int] = {}
-        keys = [(m.windows, tuple(streams[n] for n in m.streams), m.start) for m in members]
+        index: dict[Schedule, int] = {}
+        keys = [(m.windows, tuple(streams[n] for n in m.streams), m.start, m.every) for m in members]
         of_member = [index.setdefault(key, len(index)) for key in keys]
         return Schedules(tuple(index), np.array(of_member, np.int32))
 
@@ -179,8 +182,8 @@ class Topology:
     def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
         """Fits a query in: reuses what is there, makes what is not. Takes effect with the next ``seal``."""
         assert name not in self.queries, "a query's name is free when it is added"
-        lowered = lower(query, self.facts)
-        root = Installer(query, name, start, self._intern).root(lowered.root)
+        lowered = lower(query, self.facts, every=empty_reports)
+        root = Installer(query, name, start, self._intern, every=empty_reports).root(lowered.root)
         node = self.index[root.shape]
         self._count(node, root.member, 1)
         self.queries[name] = QueryPlan(

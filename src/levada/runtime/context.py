@@ -74,7 +74,7 @@ class Done(msgspec.Struct):
     segment: str | None = None
     counts: dict[str, list[int]] = {}  # query -> [solutions, least report, greatest report]
     rows_in: int = 0
-    rows_touched: int = 0
+    every: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
 
 
 def encode(value: msgspec.Struct) -> bytes:

@@ -151,7 +151,7 @@ class Epochs:
         return Manifest(
             intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls), state,
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
-            [s for c in controls for s in c.side], counts, totals, intention.ended, sum(d.rows_in for d in done),
+            [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()}, intention.ended, sum(d.rows_in for d in done),
         )  # fmt: skip
 
     def _records(

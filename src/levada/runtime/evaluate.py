@@ -36,7 +36,7 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
         case s.Panes():
             return panes(node, run.state, first, run.calendar(node, step.kinds), run.pool, run.home(node))
         case s.Changes():
-            return changes(node, run.state, first, run.calendar(node, step.kinds))
+            return changes(node, run.state, first, run.calendar(node, step.kinds), run.pool)
         case s.RGroup():
             return rgroup(node, first, run.calendar(node, step.kinds), run.pool, run.home(node))
         case s.Join():
@@ -64,7 +64,9 @@ def _one_input(run: StageRun, node: PlanNode, frame: Frame) -> Frame | None:
         case s.Filter():
             return filter_(node, frame, run.pool)
         case s.Extend():
-            return extend(node, frame, run.pool)
+            out = extend(node, frame, run.pool)
+            run.computed(node, out)
+            return out
         case s.RDistinct():
             return distinct(node, frame)
         case s.ROrder():

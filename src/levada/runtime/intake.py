@@ -201,4 +201,4 @@ def _listed_streams(plan: str) -> frozenset[int]:
     """Streams whose elements' times decide some query's reports."""
     sealed = load_plan(plan)
     listed = [n for n in sealed.nodes.values() if getattr(n.step, "listed", False)]
-    return frozenset(i for n in listed for _, streams, _ in n.schedules.distinct for i in streams)
+    return frozenset(i for n in listed for d in n.schedules.distinct for i in d[1])

@@ -61,6 +61,7 @@ class Manifest(msgspec.Struct):
     side: list[tuple[str, str, int]] = []
     counts: dict[str, list[int]] = {}
     totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since the beginning
+    every: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from levada.emission.segments import batches
+from levada.emission.segments import batches, empty_batch
 from levada.emission.serialize import Batch
 from levada.plan.topology import QueryPlan
 from levada.runtime import files
@@ -52,12 +52,18 @@ class Publication:
             self._forget(manifest)
 
     def read(self, manifest: Manifest, only: str | None = None) -> Iterator[tuple[QueryPlan, Batch]]:
-        """The batches of an epoch, decoded."""
-        if not manifest.segments:
-            return iter(())
+        """The batches of an epoch, decoded; with the empty reports of queries that show them."""
+        if not manifest.segments and not manifest.every:
+            return
         root = str(self.checkpoint.root)
         plan = load_plan(str(self.checkpoint.plan_path(manifest.plan)))
-        return batches(plan, manifest.segments, lambda name: files.opened(root, name), only)
+        left = dict(manifest.every)
+        for query, batch in batches(plan, manifest.segments, lambda name: files.opened(root, name), only):
+            empty = np.setdiff1d(np.array(left.pop(query.name, []), np.int64), batch.report)
+            yield query, replace(batch, empty=empty) if len(empty) else batch
+        for name, times in left.items():
+            if only in (None, name) and name in plan.queries:
+                yield plan.queries[name], empty_batch(plan.queries[name], np.array(times, np.int64))
 
     def _publish_letters(self, manifest: Manifest, root: str) -> None:
         sink = LetterFiles(self.letters)

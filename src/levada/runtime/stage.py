@@ -17,10 +17,12 @@ from levada.kernels.keyed_route import partition_of
 from levada.model.frame import Frame, concat, unpack
 from levada.model.terms import Terms
 from levada.model.time import MAX, MIN, Times
+from levada.operators import live
 from levada.operators.calendar import Calendar
 from levada.operators.pool import Pool
 from levada.operators.rows import home_hash
 from levada.plan import shapes as s
+from levada.plan.layout import Facet
 from levada.plan.topology import Plan, PlanNode
 from levada.runtime import files, pending
 from levada.runtime.context import Context, Control, Done, advance, old_watermarks
@@ -45,7 +47,7 @@ class StageRun:
         self.stage = stage
         self.partition = partition
         self.state = self._open_state()
-        self.pool = Pool(context.seed, lambda: term_runs.tables(self.state))
+        self.pool = Pool(context.seed, lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)])
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.controls: list[Control] = []
         self.done: list[Done] = []
@@ -53,6 +55,8 @@ class StageRun:
         self.results = Results(plan, self.pool)
         self.nodes = [plan.nodes[n] for n in plan.order if plan.nodes[n].stage == stage]
         self.touched = 0
+        self.every: dict[str, list[int]] = {}
+        self.made: list[tuple[Terms, int]] = []
 
     def _open_state(self) -> State:
         name = self.context.state.get(f"{self.stage}.{self.partition}")
@@ -67,11 +71,12 @@ class StageRun:
         outbox = Outbox(self.context, self.plan, self.stage, self.pool)
         self._forward(outbox)
         self.progress = Progress(old_watermarks(self.context.streams), self._new_watermarks())
-        self._keep_terms(arrived)
         self.presence = self._presence()
+        self.dead = self._latest_ends()
         pending.release(self)
         for node in self.nodes:
             self._node(node, outbox)
+        self._keep_terms(arrived)
         return self._finish(outbox)
 
     def _receive(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[Terms]:
@@ -103,18 +108,29 @@ class StageRun:
     def _new_watermarks(self) -> Times:
         return advance(self.context.streams, self.controls, self.context.shared)
 
-    def _keep_terms(self, arrived: list[Terms]) -> None:
-        """Terms live as long as the rows that came with them (report rows are gone after the epoch)."""
+    def _latest_ends(self) -> int:
+        """The greatest end of all rows with event times that have arrived."""
         dead = MIN
         for (node, at), frames in self.inputs.items():
             target = self.plan.nodes[node]
-            layout = target.input_layouts[at]
-            if layout.report:
-                continue
-            for frame in frames:
-                dead = max(dead, self._latest_end(target, at, frame))
-        horizon = int(self.progress.old.min(initial=MAX)) - 1
-        term_runs.insert(self.state, Terms.merge(arrived) if dead > MIN else Terms.empty(), dead, min(horizon, MAX - 1))
+            if not target.input_layouts[at].report:
+                dead = max([dead, *(self._latest_end(target, at, frame) for frame in frames)])
+        return dead
+
+    def _keep_terms(self, arrived: list[Terms]) -> None:
+        """Terms live as long as the rows that came with them, or that they were computed for (report rows are gone by then)."""
+        horizon = min(int(self.progress.old.min(initial=MAX)) - 1, MAX - 1)
+        dead = max([self.dead, *(d for _, d in self.made)])
+        kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
+        term_runs.insert(self.state, Terms.merge(kept), dead, horizon)
+
+    def computed(self, node: PlanNode, frame: Frame) -> None:
+        """Keeps the texts of a computed slot of rows with event times for as long as these can count."""
+        last = len(node.layout.slots) - 1
+        if node.layout.report or not frame.n or Facet.TEXT not in node.layout.slots[last]:
+            return
+        dead = int(outer(frame, node.layout, node.windows)[1].max())
+        self.made.append((self.pool.pick(frame[f"x{last}"], frame[f"y{last}"]), dead))
 
     def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
         """The greatest end of these rows; MAX where the operator's windows are not the rows' own."""
@@ -135,7 +151,7 @@ class StageRun:
     def _presence(self) -> dict[int, Times]:
         """The distinct event times of all elements that have come up, for nodes whose reports are listed."""
         listed = [n for n in self.nodes if getattr(n.step, "listed", False)]
-        streams = {i for n in listed for _, ids, _ in n.schedules.distinct for i in ids}
+        streams = {i for n in listed for d in n.schedules.distinct for i in d[1]}
         known: dict[int, Times] = {}
         for i in sorted(streams):
             key = f"times.{i}"
@@ -151,9 +167,9 @@ class StageRun:
             return
         horizon = int(self.progress.new.min(initial=MAX))
         keep = every >= min(self.progress.new[stream], MAX)
-        for windows, ids, start in {d for n in listed for d in n.schedules.distinct}:
+        for windows, ids, start, empty in {d for n in listed for d in n.schedules.distinct}:
             own = [w for w, i in zip(windows, ids, strict=True) if i == stream]
-            keep |= retained(every, own, start, horizon)
+            keep |= retained(every, own, start, horizon, empty)
         left = every[keep]
         pieces = [self.state.put({"": Frame({"ts": left})}, len(left), (MAX, 0, 0))] if len(left) else []
         self.state.replace(key, pieces)
@@ -162,6 +178,8 @@ class StageRun:
         """Evaluates a node if it has rows or reports; its output goes on."""
         waiting = [self.inputs.pop((node.id, i), None) for i in range(max(len(node.inputs), 1))]
         frames = [concat(w) if w else None for w in waiting]
+        if isinstance(node.step, s.Emit) and node.step.listed and self.progress.moved and self.partition == 0:
+            self._show_empty(node)
         if all(f is None for f in frames) and not (self.progress.moved and isinstance(node.step, DUE_KINDS)):
             return
         self.touched += sum(f.n for f in frames if f is not None)
@@ -177,6 +195,16 @@ class StageRun:
         """A node's output to its consumers: of this stage, or by the outbox."""
         for consumer, frame in outbox.along(node, out):
             self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
+
+    def _show_empty(self, node: PlanNode) -> None:
+        """The due reports of queries that show empty ones."""
+        kinds = [w.kind for w in node.members[0].windows]
+        calendar = self.calendar(node, kinds)
+        for m, member in enumerate(node.members):
+            if node.alive[m]:
+                times = calendar.reports(int(node.schedules.of_member[m])).times
+                if len(times):
+                    self.every[member.query] = times.tolist()
 
     def calendar(self, node: PlanNode, kinds: Sequence[Any]) -> Calendar:
         """The due reports of a node."""
@@ -196,7 +224,7 @@ class StageRun:
         return Horizons(max(old - 1, MIN), max(new - 1, MIN))
 
     def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:
-        done = Done(self.stage, self.partition, rows_in=self.touched)
+        done = Done(self.stage, self.partition, rows_in=self.touched, every=self.every)
         done.files = self.state.files()
         done.state = self.context.state.get(f"{self.stage}.{self.partition}")
         if self.state.changed:

@@ -52,12 +52,12 @@ def _chunks(path: Path, seed: int) -> Iterator[Triples]:
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rb") as file:
             if kind == ox.RdfFormat.N_TRIPLES:
-                yield from _lines(file, path, seed, document)  # type: ignore[arg-type]
+                yield from _lines(file, path, seed, document)
             else:
                 labels: dict[str, str] = {}
                 quads = iter(ox.parse(file, format=kind, base_iri=path.absolute().as_uri()))  # type: ignore[arg-type]
                 while batch := list(islice(quads, QUADS)):
-                    yield from_quads(batch, seed, document, labels)
+                    yield _sound(from_quads(batch, seed, document, labels), path)
     except OSError as error:
         raise SourceError(f"The static file {path} cannot be read: {error.strerror or error}.") from error
     except SyntaxError as error:
@@ -67,7 +67,11 @@ def _chunks(path: Path, seed: int) -> Iterator[Triples]:
 def _lines(file: Iterable[bytes], path: Path, seed: int, document: int) -> Iterator[Triples]:
     while lines := list(islice(file, QUADS)):
         triples = parse(b"".join(lines), quads=False, timed=False, seed=seed, document=document)
-        if triples.bad:
-            _, reason, text = triples.bad[0]
-            raise SourceError(f"The static file {path} is not well-formed: {reason}: {text.strip()}")
-        yield triples
+        yield _sound(triples, path)
+
+
+def _sound(triples: Triples, path: Path) -> Triples:
+    if triples.bad:
+        _, reason, text = triples.bad[0]
+        raise SourceError(f"The static file {path} is not well-formed: {reason}: {text.strip()}")
+    return triples

@@ -1,0 +1,1 @@
+"""Event times -> instants at which rows count, and the state that remembers them: pieces, runs, report times."""

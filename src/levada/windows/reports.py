@@ -19,7 +19,7 @@ import numpy.typing as npt
 from levada.kernels.expand import expand_closes
 from levada.kernels.interval import Params, enter, leave
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.plan.topology import WindowTable
+from levada.plan.topology import Schedule, WindowTable
 from levada.windows.intervals import watermark
 
 
@@ -55,28 +55,53 @@ class Reports:
     times: Times
     full: npt.NDArray[np.bool_]
     changes: Times  # the instants of windows that report on change, for ``next_report``
+    last: int = MAX  # at the end, with a window that never empties: no report comes after this
 
 
-def instants(
-    windows: Sequence[Window], streams: Sequence[int], start: int, presence: Mapping[int, Times], low: int, high: int
-) -> Reports:
+def instants(schedule: Schedule, presence: Mapping[int, Times], low: int, high: int) -> Reports:
     """All reports in (low, high] from the event times of all elements (``presence``: sorted, by stream).
 
-    With high = MAX (the end) and a window that never empties, the last report is the last change of any window.
+    With high = MAX (the end) and a window that never empties, the last report is the last change of any window. A schedule with
+    empty reports has every close after the first element, up to the last report or element.
     """
+    windows, streams, start, every = schedule
     spans = [_span(w, presence.get(n, _EMPTY), start) for w, n in zip(windows, streams, strict=True)]
-    if high >= MAX:
+    last, ended = MAX, high >= MAX
+    if ended:
         finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
         high = max((int(t.max()) for t in finite if len(t)), default=low)
+        last = high if any(len(e) and int(e.max()) >= MAX for _, e in spans) else MAX
     changed = [t for w, (s, e) in zip(windows, spans, strict=True) if not w.kind.on_close for t in (s, e)]
     changes = _unique(changed, low, high)
     covered = _union(spans)
     closes = [_closes(w, covered, low, high) for w in windows if w.kind.on_close]
     times = _unique([changes, *closes], low, high)
-    return Reports(times, _inside(times, covered), changes)
+    if every:
+        times = _with_empty(times, schedule, presence, covered, low, high, ended)
+        return Reports(times, np.ones(len(times), bool), changes, last)
+    return Reports(times, _inside(times, covered), changes, last)
 
 
 _EMPTY = np.empty(0, np.int64)
+
+
+def _with_empty(
+    times: Times, schedule: Schedule, presence: Mapping[int, Times], covered: tuple[Times, Times], low: int, high: int, ended: bool
+) -> Times:  # fmt: skip
+    """The reports with the empty ones: closes from the first element on, and the first close after all content."""
+    windows, streams, start, _ = schedule
+    seen = [presence.get(n, _EMPTY) for n in streams]
+    counted = [t[t >= max(start, w.start)] for w, t in zip(windows, seen, strict=True)]
+    first = min((int(t[0]) for t in counted if len(t)), default=MAX)
+    if first >= MAX:
+        return times
+    closing = [w for w in windows if w.kind.on_close]
+    after = [w.next_close(int(e) - 1) for w in closing for e in covered[1] if e < MAX]
+    kept = _unique([times, np.array(after, np.int64)], low, MAX - 1 if ended else high)
+    if ended:
+        high = max([int(t[-1]) for t in counted if len(t)] + kept[-1:].tolist())
+    span = (np.array([first + 1]), np.array([high + 1]))
+    return _unique([kept, *(_closes(w, span, low, high) for w in closing)], low, high)
 
 
 def _span(w: Window, ts: Times, start: int) -> tuple[Times, Times]:
@@ -139,9 +164,18 @@ def _opening(w: Window) -> Window:
     return Window(WindowKind.CLOSE_OPEN, w.range, w.step, w.t0, w.t0_given)
 
 
-def retained(ts: Times, windows: Sequence[Window], start: int, horizon: int) -> npt.NDArray[np.bool_]:
-    """Which event times still matter after ``horizon``: those that leave later, and of endless windows the first."""
+def retained(
+    ts: Times, windows: Sequence[Window], start: int, horizon: int, every: bool
+) -> npt.NDArray[np.bool_]:  # fmt: skip
+    """Which event times still matter after ``horizon``: those that leave later, of endless windows the first.
+
+    With empty reports also the first of all, from which they run, and the last, up to which they do.
+    """
     keep = np.zeros(len(ts), bool)
+    if every and len(ts):
+        keep[-1] = True
+        for w in windows:
+            keep[np.flatnonzero(ts >= max(start, w.start))[:1]] = True
     for w in windows:
         params, row = Params.of([w]), np.zeros(len(ts), np.int32)
         counts = ts >= max(start, w.start)

@@ -86,6 +86,14 @@ def doubles(man: I64, scale: I64 | U8) -> F64:
     return (man.astype(np.longdouble) / _POWERS[scale].astype(np.longdouble)).astype(np.float64)
 
 
+def nearest(column: Column) -> tuple[F64, Bools]:
+    """The nearest doubles of a block of any numeric kind, and where they tell nothing: out of range, or not shipped."""
+    kinds, dbl, man, scale = column.values()
+    if kinds[0] in EXACT:
+        return doubles(man, scale), np.zeros(1, np.bool_)
+    return dbl, ~np.isfinite(dbl) | ((dbl == 0) & (kinds == Kind.HARD_NUMBER))
+
+
 def wider(a: int, b: int) -> Kind:
     """FLOAT or DOUBLE: the type to which two numeric kinds are promoted if one of them is floating."""
     return Kind.DOUBLE if Kind.DOUBLE in (a, b) else Kind.FLOAT

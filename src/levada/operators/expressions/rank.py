@@ -52,11 +52,11 @@ def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float
 
     Equal numbers are equal in order. Unbound rows come first. int64, or float64 for columns of plain numbers.
     """
-    kinds, dbl, man, _ = column.values()
+    kinds = column.kinds()
     if (kinds == Kind.INTEGER).all():
-        return man
-    if (kinds == Kind.DOUBLE).all() and not np.isnan(dbl).any():
-        return dbl
+        return column.values()[2]
+    if (kinds == Kind.DOUBLE).all() and not np.isnan(column.values()[1]).any():
+        return column.values()[1]
     return _dense(_keys(column))
 
 
@@ -95,7 +95,6 @@ def _keys(column: Column) -> _Keys:
 
 def _plain(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
     """The keys of a block whose facets or texts have them as they are; False if its terms must be read."""
-    _, dbl, man, scale = column.values()
     match kind:
         case Kind.UNBOUND:
             return True
@@ -106,18 +105,27 @@ def _plain(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
             keys.cls[rows] = _TEXT
             keys.text.append((rows, printing.lexicals(column.texts())))
             keys.tail.append((rows, pl.Series([STRING]).new_from_index(0, len(rows))))
-        case Kind.FLOAT | Kind.DOUBLE:
-            keys.cls[rows] = _NUMBER
-            keys.number[rows] = np.where(np.isnan(dbl), -np.inf, dbl.astype(np.float32) if kind == Kind.FLOAT else dbl)
-            keys.rest[rows] = np.where(np.isnan(dbl), -1.0, 0.0)
-        case Kind.INTEGER | Kind.DECIMAL if (np.abs(man) < _EXACT_AS_DOUBLE).all():
-            keys.cls[rows] = _NUMBER
-            keys.number[rows] = man / 10.0 ** scale.astype(np.float64)
         case Kind.BOOLEAN | Kind.DATETIME:
             keys.cls[rows] = _BOOLEAN if kind == Kind.BOOLEAN else _TIME
-            keys.number[rows] = man
+            keys.number[rows] = column.values()[2]
+        case Kind.INTEGER | Kind.DECIMAL | Kind.FLOAT | Kind.DOUBLE:
+            return _numbers(kind, column, rows, keys)
         case _:
             return False
+    return True
+
+
+def _numbers(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
+    _, dbl, man, scale = column.values()
+    if kind in (Kind.INTEGER, Kind.DECIMAL):
+        if (np.abs(man) >= _EXACT_AS_DOUBLE).any():
+            return False
+        keys.number[rows] = man / 10.0 ** scale.astype(np.float64)
+    else:
+        value = dbl.astype(np.float32) if kind == Kind.FLOAT else dbl
+        keys.number[rows] = np.where(np.isnan(dbl), -np.inf, value)
+        keys.rest[rows] = np.where(np.isnan(dbl), -1.0, 0.0)
+    keys.cls[rows] = _NUMBER
     return True
 
 

@@ -94,7 +94,7 @@ class Result:
         self.dbl: F64 = np.zeros(n)
         self.man: I64 = np.zeros(n, np.int64)
         self.scale: U8 = np.zeros(n, np.uint8)
-        self._pool: list[pl.Series] = []
+        self._pool: list[pl.Series | Callable[[], pl.Series]] = []
         self._texts: list[tuple[Rows, I64]] = []
         self._size = 0
 
@@ -121,11 +121,21 @@ class Result:
 
     def put_texts(self, rows: Rows | None, kind: Kind | U8, texts: pl.Series, codes: I64 | None = None) -> None:
         """Values by their texts: row i has text ``codes[i]`` (None: text i)."""
+        self.kind[slice(None) if rows is None else rows] = kind
+        self._pooled(rows, texts, len(texts), codes)
+
+    def put_hard(self, rows: Rows | None, dbl: F64, texts: Callable[[], pl.Series]) -> None:
+        """Hard numbers by their nearest doubles and their texts, which are written only if asked for."""
+        self.put(rows, Kind.HARD_NUMBER, dbl=dbl)
+        self._pooled(rows, texts, len(dbl), None)
+
+    def _pooled(
+        self, rows: Rows | None, texts: pl.Series | Callable[[], pl.Series], size: int, codes: I64 | None
+    ) -> None:
         place = np.arange(self.n) if rows is None else rows
-        self.kind[place] = kind
-        self._texts.append((place, self._size + (np.arange(len(texts)) if codes is None else codes)))
+        self._texts.append((place, self._size + (np.arange(size) if codes is None else codes)))
         self._pool.append(texts)
-        self._size += len(texts)
+        self._size += size
 
     def put_terms(self, rows: Rows | None, codes: I64, terms: Sequence[Term | None]) -> None:
         """Values by terms (None: unbound): row i has term ``codes[i]``."""
@@ -141,7 +151,8 @@ class Result:
         return Column(self.n, None, None, self.kind, self.dbl, self.man, self.scale, text)
 
     def _written(self) -> pl.Series:
-        pool = pl.concat([*self._pool, pl.Series([None], dtype=pl.String)])
+        made = [texts() if callable(texts) else texts for texts in self._pool]
+        pool = pl.concat([*made, pl.Series([None], dtype=pl.String)])
         codes = np.full(self.n, self._size)
         for rows, place in self._texts:
             codes[rows] = place

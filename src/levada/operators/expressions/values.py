@@ -143,6 +143,8 @@ def gather(column: Column, rows: Rows | None) -> Column:
     """The rows at these positions; None is all rows. A column of length 1 stays one: it stands for any rows."""
     if rows is None or column.n == 1:
         return column
+    if column.kind is None and column.x is None and column.n < len(rows):
+        column.values()  # a small table of parameters is read once, not in each row
     source = column.shipped if column.text is not None else None
 
     def picked() -> pl.Series:

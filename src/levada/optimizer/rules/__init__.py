@@ -1,0 +1,1 @@
+"""The rules, one per file, each listed in ``pipeline.RULES``."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from levada.model.term import Literal, Term
 from levada.operators.expressions.scalar import durations, numbers, times
 from levada.operators.expressions.scalar.durations import Duration
-from levada.operators.expressions.scalar.literals import DATE_TIME, Text, Value, is_number, read, value_of
+from levada.operators.expressions.scalar.literals import Text, Value, is_number, read, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
 from levada.operators.expressions.scalar.times import Timestamp
 
@@ -54,7 +54,7 @@ def equal(a: Term, b: Term) -> bool:
 
 
 def _against_number(other: Value | None) -> bool:
-    known = isinstance(other, Text | bool) or (isinstance(other, Timestamp) and other.datatype == DATE_TIME[-8:])
+    known = isinstance(other, Text | bool) or (isinstance(other, Timestamp) and other.datatype == "dateTime")
     if not known:
         raise ExpressionError("a number and a literal of another datatype")
     return False

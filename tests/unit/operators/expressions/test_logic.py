@@ -1,0 +1,115 @@
+"""Three-valued logic, effective boolean values, IN, IF, COALESCE, BOUND (SPARQL 1.1, 17.2 and 17.4.1)."""
+
+import pytest
+from shorthand import call, column, expected, of_columns, of_constants, scope, split, term, texts
+
+from levada.algebra.expression import Const, Var
+from levada.algebra.expression import Function as Fn
+from levada.operators.expressions import evaluate, truth
+
+TRUE, FALSE, ERROR = "true", "false", '"x"^^<http://u>'
+AND = {
+    (TRUE, TRUE): "true",
+    (TRUE, FALSE): "false",
+    (FALSE, FALSE): "false",
+    (TRUE, ERROR): "-",
+    (FALSE, ERROR): "false",
+    (ERROR, ERROR): "-",
+}
+OR = {
+    (TRUE, TRUE): "true",
+    (TRUE, FALSE): "true",
+    (FALSE, FALSE): "false",
+    (TRUE, ERROR): "true",
+    (FALSE, ERROR): "-",
+    (ERROR, ERROR): "-",
+}
+EBV = [
+    ("true", "true"),
+    ('"0"^^xsd:boolean', "false"),
+    ('"maybe"^^xsd:boolean', "false"),
+    ("0", "false"),
+    ("-3", "true"),
+    ("0.00", "false"),
+    ("0.01", "true"),
+    ("0e0", "false"),
+    ('"-0"^^xsd:float', "false"),
+    ('"NaN"^^xsd:double', "false"),
+    ('"INF"^^xsd:double', "true"),
+    ("123456789012345678901", "true"),
+    ('"abc"^^xsd:integer', "false"),
+    ('"300"^^xsd:byte', "false"),
+    ('""', "false"),
+    ('"0"', "true"),
+    ('""@en', "false"),
+    ('"a"@en', "true"),
+    ("<http://a>", "-"),
+    ("_:a", "-"),
+    ('"2020-01-01T00:00:00Z"^^xsd:dateTime', "-"),
+    ('"2020-01-01T00:00:00"^^xsd:dateTime', "-"),
+    ('"2020-01-01"^^xsd:date', "-"),
+    ('"a"^^<http://u>', "-"),
+    ("-", "-"),
+]
+FORMS = [
+    (Fn.IN, "1 2 1 -", "true"),
+    (Fn.IN, "1 - 1", "true"),
+    (Fn.IN, "1 2 -", "-"),
+    (Fn.IN, "1 2 3", "false"),
+    (Fn.IN, "1", "false"),
+    (Fn.IN, "1 1.0", "true"),
+    (Fn.NOT_IN, "1 2 -", "-"),
+    (Fn.NOT_IN, "1 2 1", "false"),
+    (Fn.NOT_IN, "1", "true"),
+    (Fn.IF, 'true "a" 2', '"a"'),
+    (Fn.IF, '"" - 2', "2"),
+    (Fn.IF, "- 1 2", "-"),
+    (Fn.IF, "<http://a> 1 2", "-"),
+    (Fn.IF, "true - 2", "-"),
+    (Fn.COALESCE, '- - "a"@en 3', '"a"@en'),
+    (Fn.COALESCE, "- -", "-"),
+    (Fn.COALESCE, "", "-"),
+]
+
+
+@pytest.mark.parametrize(("function", "table"), [(Fn.AND, AND), (Fn.OR, OR)])
+def test_truth_tables(function, table):
+    for (a, b), result in table.items():
+        for pair in ((a, b), (b, a)):
+            assert of_constants(function, *pair) == expected(result)
+            assert of_columns(function, *pair) == expected(result)
+
+
+@pytest.mark.parametrize(("short", "result"), EBV)
+def test_effective_boolean_value(short, result):
+    assert of_columns(Fn.AND, short, "true") == expected(result)
+    assert of_columns(Fn.NOT, short) == expected({"true": "false", "false": "true", "-": "-"}[result])
+    assert truth(Var("v"), scope(2, v=column(short, short))).tolist() == [result == "true"] * 2
+
+
+@pytest.mark.parametrize(("function", "args", "result"), FORMS)
+def test_functional_forms(function, args, result):
+    assert of_constants(function, *split(args)) == expected(result)
+    assert of_columns(function, *split(args)) == expected(result)
+
+
+def test_bound_is_never_an_error():
+    v = column("1", "-", '"x"^^<http://u>')
+    assert truth(call(Fn.BOUND, Var("v")), scope(3, v=v)).tolist() == [True, False, True]
+    assert truth(call(Fn.NOT, call(Fn.BOUND, Var("nowhere"))), scope(3, v=v)).tolist() == [True] * 3
+
+
+def test_if_and_coalesce_choose_row_by_row():
+    v, w = column("1", "-", "0", '"a"'), column("<http://a>", "2.50", "_:b", '"b"@en')
+    chosen = evaluate(call(Fn.COALESCE, Var("v"), Var("w")), scope(4, v=v, w=w))
+    assert chosen.texts().to_list() == texts("1", "2.50", "0", '"a"').to_list()
+    branch = evaluate(call(Fn.IF, Var("v"), Var("w"), Var("v")), scope(4, v=v, w=w))
+    assert branch.texts().to_list() == texts("<http://a>", "-", "0", '"b"@en').to_list()
+    assert (branch.x[0], branch.y[0]) == (w.x[0], w.y[0]), "identities are passed on"
+
+
+def test_no_rows():
+    empty = scope(0, v=column())
+    for expression in (Var("v"), call(Fn.ADD, Var("v"), Const(term("1"))), call(Fn.STR, Var("v"))):
+        assert evaluate(expression, empty).texts().to_list() == []
+    assert truth(call(Fn.LESS, Var("v"), Const(term("1"))), empty).tolist() == []

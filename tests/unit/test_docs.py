@@ -1,0 +1,149 @@
+"""What the documentation shows is run: prose is executed or deleted.
+
+    ```sparql hot.rq     a file of this name (any language), there for all that follows in the document
+    ```console           commands after "$ ", and what they print; "..." stands for anything
+    ```python            a program, or a session with ">>> "; one namespace a document
+
+A document runs from top to bottom in an empty folder. `levada run` steps its epochs in this process, without Spark, and gives
+the same results; whatever other commands a document shows are not run.
+"""
+
+import doctest
+import importlib
+import json
+import os
+import pkgutil
+import re
+import shlex
+from functools import partial
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+import levada
+import levada.application
+from levada.cli import main as cli
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w+)(?: ([\w./-]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def names(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def check(expected, got, where):
+    """Fails with the difference unless ``got`` is as documented."""
+    example = doctest.Example("", expected)
+    if not doctest.OutputChecker().check_output(expected, got, FLAGS):
+        pytest.fail(f"{where}\n{doctest.OutputChecker().output_difference(example, got, FLAGS)}", pytrace=False)
+
+
+def commands(block):
+    """The commands of a console block, each with what it prints."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        joined = part.replace("\\\n", " ")
+        command, _, output = joined.partition("\n")
+        yield command, output
+
+
+def run_console(block, where, capfd):
+    for command, expected in commands(block):
+        word, *arguments = shlex.split(command, comments=True)
+        if word == "levada":
+            capfd.readouterr()
+            cli.main(arguments)
+            printed = capfd.readouterr()
+            check(expected, printed.out + printed.err, f"{where}: {command}")
+        elif word == "cat":
+            check(expected, "".join(Path(name).read_text() for name in arguments), f"{where}: {command}")
+        elif word == "echo" and arguments[-2] == ">>":
+            with open(arguments[-1], "a") as file:
+                file.write(" ".join(arguments[:-2]) + "\n")
+
+
+def run_python(block, namespace, where):
+    if ">>> " not in block:
+        exec(compile(block, where, "exec"), namespace)
+        return
+    test = doctest.DocTestParser().get_doctest(block, namespace, where, where, 0)
+    report = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    runner.run(test, out=report.append, clear_globs=False)
+    namespace.update(test.globs)
+    if runner.failures:
+        pytest.fail("".join(report), pytrace=False)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names)
+def test_the_examples_of_a_document_run(document, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(levada.application, "run_app", partial(levada.application.run_app, spark=False))
+    namespace = {"__name__": "document"}
+    for number, (language, name, block) in enumerate(FENCE.findall(document.read_text()), 1):
+        where = f"{names(document)}, example {number}"
+        if name:
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_text(block)
+        elif language == "console":
+            run_console(block, where, capfd)
+        elif language == "python":
+            run_python(block, namespace, where)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names)
+def test_links_lead_somewhere(document):
+    for target in LINK.findall(document.read_text()):
+        assert (document.parent / target).exists(), f"{names(document)} links to {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names)
+def test_source_files_that_are_named_exist(document):
+    for name in CODE.findall(document.read_text()):
+        places = (ROOT / name, ROOT / "src/levada" / name)
+        assert any(place.exists() for place in places), f"{names(document)} names {name}"
+
+
+def test_every_option_of_the_command_line_is_documented():
+    text = (ROOT / "docs/cli.md").read_text()
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, click.Group)
+    for name, command in group.commands.items():
+        assert f"levada {name}" in text, f"docs/cli.md has no word on levada {name}"
+        for option in (o for p in command.params for o in p.opts if o.startswith("--")):
+            assert f"`{option}" in text, f"docs/cli.md has no word on {option} of levada {name}"
+
+
+def modules():
+    found = pkgutil.walk_packages(levada.__path__, "levada.")
+    return [m.name for m in found if "__main__" not in m.name and ">>>" in source(m.name)]
+
+
+def source(name):
+    path = ROOT / "src" / name.replace(".", "/")
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+
+
+@pytest.mark.parametrize("module", modules())
+def test_the_examples_of_a_module_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    results = doctest.testmod(importlib.import_module(module))
+    assert results.attempted > 0, "an example was found"
+    assert results.failed == 0
+
+
+def test_an_example_that_prints_something_else_is_found(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pytest.fail.Exception):
+        run_console("$ levada version\nlevada 0.0.0\n", "here", capfd)
+    with pytest.raises(pytest.fail.Exception):
+        run_python(">>> 1 + 1\n3\n", {}, "here")
+    assert json.dumps(list(commands("$ a b \\\n  c\nd\n$ e\n"))) == '[["a b    c", "d\\n"], ["e", ""]]'
+    assert os.getcwd() == str(tmp_path)

@@ -44,12 +44,15 @@ def events(seed: int, n: int, keys: int, rate: float) -> Events:
 
 
 def after(warm: Events, workload: Events) -> Events:
-    """The warm-up, silence, the workload (later by whole ten seconds, so closes fall as they do without)."""
+    """The warm-up, silence, the workload (later by whole ten seconds, so closes fall as they do without).
+
+    It begins 10 s after 1970: an event at that very instant is late for Spark, whose first watermark it is.
+    """
     shift = -(-(int(warm.ts[-1]) + SILENCE) // 10_000) * 10_000
     return Events(
         np.concatenate([warm.k, workload.k]),
         np.concatenate([warm.v, workload.v]),
-        np.concatenate([warm.ts, workload.ts + shift]),
+        np.concatenate([warm.ts, workload.ts + shift]) + 10_000,
     )
 
 

@@ -202,7 +202,7 @@ def evaluated(expression: Expression, columns: dict[str, Column], n: int) -> lis
     return column.texts().to_list()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(EXPRESSIONS, TABLES)
 def test_vectorised_equals_row_by_row(expression, rows):
     wanted = [row_by_row(expression, dict(zip(NAMES, row, strict=True))) for row in rows]
@@ -350,7 +350,7 @@ def by_pyoxigraph(expression: Expression, rows: list[tuple[Term | None, ...]]) -
 ZERO = f'"0"^^<{XSD}decimal>'
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.one_of(CONDITIONS, VALUES), AGREED_TABLES)
 def test_equals_pyoxigraph(expression, rows):
     ours, theirs = evaluated(expression, columns_of(rows, False), len(rows)), by_pyoxigraph(expression, rows)

@@ -53,7 +53,7 @@ def demo_with(run_app: RunApp, wish: Wish, console: Console) -> Summary:
             written = fill(folder, read_tables(tables_at))
         _say(console, _inventory(written, time.monotonic() - began))
         app = load_app(folder / APP)
-        summary = _run(run_app, app, Board(written.elements), wish, console)
+        summary = _run(run_app, app, Board(written.elements, written.until), wish, console)
     console.print(summary)
     _say(console, _next(wish.keep))
     return summary
@@ -81,11 +81,13 @@ def _run(run_app: RunApp, app: App, board: Board, wish: Wish, console: Console) 
 
     def tell(progress: Progress) -> None:
         board.progress = progress
-        if display is None:
+        if display is None and progress.epochs:
             show(progress)
 
     if display is not None:
         display.start()
+    else:
+        _say(console, "Spark is starting")
     try:
         return run_app(
             replace(app, options=options), once=True, keep_open=False, overwrite=False, master=wish.master,

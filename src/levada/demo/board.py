@@ -27,6 +27,9 @@ from levada.summary import Progress, instant
 _WIDE = 116  # columns from which two queries stand side by side
 _MOST = 16  # rows of a query that are kept
 
+Rows = tuple[tuple[int, tuple[str, ...]], ...]
+"""Solutions for people: report time and values."""
+
 
 class Kind(Enum):
     """What is shown of a query: its last solutions, or the greatest ones of its last report."""
@@ -68,14 +71,16 @@ class Seen:
     """Of one query: how many solutions there were, and (report, values) of some of the last ones, oldest first."""
 
     count: int = 0
-    rows: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    rows: Rows = ()
 
 
 @dataclass
 class Board:
-    """``elements`` is how many the streams hold in all; ``views`` what is shown."""
+    """``elements`` is how many the streams hold in all, ``until`` the last event time (ms): reports after it, when windows
+    just run out, are counted but do not replace a report of ``GREATEST``."""
 
     elements: int
+    until: int = MAX
     views: Sequence[View] = VIEWS
     seen: dict[str, Seen] = field(default_factory=dict)
     progress: Progress = field(default_factory=lambda: Progress(0, 0, 0, 0.0))
@@ -85,10 +90,9 @@ class Board:
         """Takes a query's results of an epoch (the protocol of ``levada.sinks.Sink``)."""
         view = next(view for view in self.views if view.query == query)
         before = self.seen.get(query, Seen())
-        rows = _rows(view, batch)
-        if view.kind is Kind.LAST:
-            rows = (*before.rows, *rows)[-_MOST:]
-        self.seen[query] = Seen(before.count + len(batch.report), rows)
+        rows = _last_solutions(view, batch) if view.kind is Kind.LAST else _last_report(view, batch, self.until)
+        kept = (*before.rows, *rows)[-_MOST:] if view.kind is Kind.LAST else rows or before.rows
+        self.seen[query] = Seen(before.count + len(batch.report), kept)
         return []
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -96,6 +100,8 @@ class Board:
         height = options.height or console.height
         wide = options.max_width >= _WIDE
         yield self._head()
+        if not self.progress.epochs:
+            return
         yield Text()
         if not wide:
             each = max(min((height - 14) // 3, 8), 2) if console.is_terminal else 5
@@ -115,12 +121,13 @@ class Board:
         p = self.progress
         if not p.epochs:
             return self._spinner
-        bar = ProgressBar(max(self.elements, 1), p.elements, width=24)
+        line = Table.grid(padding=(0, 2))
+        share = p.elements / max(self.elements, 1)
+        bar = ProgressBar(max(self.elements, 1), p.elements, width=36)
+        line.add_row(Text(self._now(), style="bold cyan"), bar, f"{share:.0%}")
         rate = p.elements / p.seconds if p.seconds else 0.0
         counts = f"{p.elements:,} of {self.elements:,} elements · {rate:,.0f}/s · epoch {p.epochs} · {p.seconds:,.0f} s"
-        line = Table.grid(padding=(0, 2))
-        line.add_row(Text(self._now(), style="bold cyan"), bar, Text(counts))
-        return line
+        return Group(line, Text(counts))
 
     def _now(self) -> str:
         """The event time up to which all is known."""
@@ -134,13 +141,23 @@ class Board:
         return Group(title, draw(view, seen.rows, most), Text())
 
 
-def _rows(view: View, batch: Batch) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """The solutions of a batch that may be shown, as texts for people."""
+def _last_solutions(view: View, batch: Batch) -> Rows:
     n = len(batch.report)
-    first = int(np.searchsorted(batch.report, batch.report[-1])) if view.kind is Kind.GREATEST else max(n - _MOST, 0)
-    columns = [batch.columns[name].slice(first).to_list() for name, _ in view.columns]
+    return _rows(view, batch, max(n - _MOST, 0), n)
+
+
+def _last_report(view: View, batch: Batch, until: int) -> Rows:
+    """The solutions of the last report that is not after ``until``; none if there is no such report."""
+    stop = int(np.searchsorted(batch.report, until, side="right"))
+    start = int(np.searchsorted(batch.report, batch.report[stop - 1])) if stop else 0
+    return _rows(view, batch, start, stop)
+
+
+def _rows(view: View, batch: Batch, start: int, stop: int) -> Rows:
+    """Some solutions of a batch, as texts for people."""
+    columns = [batch.columns[name].slice(start, stop - start).to_list() for name, _ in view.columns]
     values = ([_shown(text) for text in column] for column in columns)
-    return tuple(zip(batch.report[first:].tolist(), zip(*values, strict=True), strict=True))
+    return tuple(zip(batch.report[start:stop].tolist(), zip(*values, strict=True), strict=True))
 
 
 def _shown(text: str | None) -> str:
@@ -177,7 +194,7 @@ def _plain(heads: Sequence[str]) -> Table:
     return table
 
 
-def _last(view: View, rows: Sequence[tuple[int, tuple[str, ...]]], most: int) -> Table:
+def _last(view: View, rows: Rows, most: int) -> Table:
     """The newest solution on top."""
     table = _plain(("time (UTC)", *(head for _, head in view.columns)))
     for report, values in list(reversed(rows))[:most]:
@@ -185,7 +202,7 @@ def _last(view: View, rows: Sequence[tuple[int, tuple[str, ...]]], most: int) ->
     return table
 
 
-def _greatest(view: View, rows: Sequence[tuple[int, tuple[str, ...]]], most: int) -> Table:
+def _greatest(view: View, rows: Rows, most: int) -> Table:
     """The greatest numbers of the last report, as bars."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)

@@ -43,9 +43,11 @@ options: {out: results, epoch: 0, epoch_rows: 20000}
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a folder holds: elements and triples of the streams, triples of the static data, bytes of all of them."""
+    """What a folder holds: elements and triples of the streams, triples of the static data, bytes of all of them; the last
+    event time of the streams (ms)."""
 
     elements: int
+    until: int
     streamed: int
     static: int
     size: int
@@ -66,7 +68,7 @@ def empty_folder(folder: Path) -> Path:
 
 def fill(folder: Path, tables: Tables) -> Written:
     """Writes everything into a folder that is there. Raises ``SinkError``."""
-    streamed = static = size = elements = 0
+    until = streamed = static = size = elements = 0
     try:
         for name, shape in (STREAMS | STATIC).items():
             table: pl.DataFrame = getattr(tables, name)
@@ -76,6 +78,7 @@ def fill(folder: Path, tables: Tables) -> Written:
             streamed += triples * is_stream
             static += triples * (not is_stream)
             elements += table.height * is_stream
+            until = max(until, int(table["ts"][-1])) if is_stream else until
             size += path.stat().st_size
         for name in QUERIES:
             (folder / f"{name}.rq").write_text(query_text(name), encoding="utf-8")
@@ -84,7 +87,7 @@ def fill(folder: Path, tables: Tables) -> Written:
         raise sink_error(error, folder) from error
     except pl.exceptions.PolarsError as error:
         raise SinkError(f"{folder} cannot be written: {error}") from error
-    return Written(elements, streamed, static, size)
+    return Written(elements, until, streamed, static, size)
 
 
 def query_text(name: str) -> str:

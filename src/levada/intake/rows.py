@@ -20,7 +20,7 @@ from levada.intake.parse import TermColumn, Triples
 from levada.intake.tuples import TupleColumn, Tuples
 from levada.kernels.groups import group
 from levada.model.frame import Column, Frame
-from levada.model.term import Kind
+from levada.model.term import Kind, Literal
 from levada.model.terms import Terms
 from levada.model.time import Times
 from levada.operators.expressions.values import from_texts
@@ -149,15 +149,27 @@ def _time_column(tuples: Tuples) -> TupleColumn:
 def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: Pool) -> dict[str, Column]:
     out: dict[str, Column] = {}
     if values.text is not None:
+        texts = canonical(values.text)
         if Facet.TEXT in facets:
-            out[f"x{i}"], out[f"y{i}"] = pool.identify(values.text)
+            out[f"x{i}"], out[f"y{i}"] = pool.identify(texts)
         elif Facet.ID in facets:
-            out[f"x{i}"], out[f"y{i}"] = identify(values.text, pool.seed)
+            out[f"x{i}"], out[f"y{i}"] = identify(texts, pool.seed)
     elif Facet.ID in facets or Facet.TEXT in facets:
         out[f"x{i}"], out[f"y{i}"] = _number_identity(values, pool.seed)
     if Facet.NUM in facets:
         out.update({f"k{i}": values.kind, f"d{i}": values.dbl, f"m{i}": values.man, f"c{i}": values.scale})
     return out
+
+
+def canonical(strings: pl.Series) -> pl.Series:
+    r"""The canonical N-Triples texts of plain strings; null stays null.
+
+    >>> canonical(pl.Series(['a"b']))[0]
+    '"a\\"b"'
+    """
+    if strings.str.contains(r'[\x00-\x1f\x7f"\\\\]').any():
+        return strings.map_elements(lambda text: str(Literal(text)), return_dtype=pl.String)
+    return pl.select(pl.concat_str(pl.lit('"'), pl.lit(strings), pl.lit('"'))).to_series()
 
 
 def _number_identity(values: TupleColumn, seed: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:

@@ -27,7 +27,7 @@ from levada.operators.expressions.values import I64, Bools, Column, length
 
 BINARY = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.DIVIDE)
 UNARY = (Function.PLUS, Function.MINUS, Function.ABS, Function.ROUND, Function.CEIL, Function.FLOOR)
-_PRODUCT = 9.0e17  # an estimate below this is a product below 10^18
+_LARGE = 9.0e17  # an estimate below this is a result below 10^18
 _DIVISOR = 9 * 10**17  # ten times a remainder below this is an int64
 _SIGNS = (Function.PLUS, Function.MINUS)  # also of durations
 _TEMPORAL = (Kind.DATETIME, Kind.HARD_TIME, Kind.OTHER)
@@ -88,12 +88,13 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
     if operator is Function.MULTIPLY:
         (x, xc), (y, yc) = numeric.facets(a), numeric.facets(b)
         scale = xc + yc
-        undecided = (np.abs(x.astype(np.float64) * y) >= _PRODUCT) | (scale > FRACTION_DIGITS)
+        undecided = (np.abs(x.astype(np.float64) * y) >= _LARGE) | (scale > FRACTION_DIGITS)
         value = x * y
     else:
         x, y, scale, over = numeric.aligned(a, b)
         value = x + y if operator is Function.ADD else x - y
-        undecided = np.abs(value) >= MOST if over is None else over | (np.abs(value) >= MOST)
+        estimate = _UFUNC[operator](x.astype(np.float64), y)
+        undecided = np.abs(estimate) >= _LARGE if over is None else over | (np.abs(estimate) >= _LARGE)
     result.put(block.rows, kind, man=value, scale=np.minimum(scale, FRACTION_DIGITS).astype(np.uint8))
     return undecided
 
@@ -156,8 +157,7 @@ def unary(operator: Function, a: Column) -> Column:
     for block in blocks(a):
         (kind,), (column,) = block.kinds, block.columns
         if kind in EXACT:
-            man, scale = _EXACT[operator](*numeric.facets(column))
-            result.put(block.rows, Kind(kind), man=man, scale=scale.astype(np.uint8))
+            _unary_exact(operator, Kind(kind), block, result)
         elif kind in FLOATING:
             values, _ = numeric.floats(column, kind, kind)
             with np.errstate(invalid="ignore"):
@@ -166,6 +166,19 @@ def unary(operator: Function, a: Column) -> Column:
         elif kind == Kind.HARD_NUMBER or (kind == Kind.OTHER and operator in _SIGNS):
             general(SCALAR[operator], block.columns, None, result, block.rows)
     return result.column()
+
+
+def _unary_exact(operator: Function, kind: Kind, block: Block, result: Result) -> None:
+    man, scale = numeric.facets(block.columns[0])
+    # Sums of other operators may have a little more than 18 digits.
+    large = np.flatnonzero(np.abs(man) >= MOST)
+    if len(large):
+        man = man.copy()
+        man[large] = 0
+    man, scale = _EXACT[operator](man, scale)
+    result.put(block.rows, kind, man=man, scale=scale.astype(np.uint8))
+    if len(large):
+        general(SCALAR[operator], block.columns, large, result, block.rows)
 
 
 def _round(man: I64, scale: I64) -> tuple[I64, I64]:

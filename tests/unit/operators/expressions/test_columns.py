@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shorthand import IDENTIFY, call, column, scope, term, text_column, texts
 
+from levada.algebra.expression import Const, Param, Var
 from levada.algebra.expression import Function as Fn
-from levada.algebra.expression import Param, Var
 from levada.intake.facets import facets_of
 from levada.model.term import XSD, Kind, Literal
 from levada.operators.expressions import Column, Scope, constant, evaluate, from_texts, gather, truth
@@ -185,3 +185,25 @@ def test_constants_have_the_facets_that_intake_gives(short):
     assert kind == other.kind
     assert np.array_equal(dbl, other.dbl, equal_nan=True)
     assert Decimal(man).scaleb(-scale) == Decimal(other.man).scaleb(-other.scale)
+
+
+def test_mantissas_of_nineteen_digits_do_not_overflow():
+    """Sums of decimals that other operators made use all of an int64."""
+    most = 2**63 - 1
+    man, scale = np.array([most, -most, most]), np.array([18, 18, 0], np.uint8)
+    v = Column(3, None, None, np.full(3, Kind.DECIMAL, np.uint8), man / 10.0**scale, man, scale)
+    wanted = {
+        call(Fn.ADD, Var("v"), Var("v")): ("18.446744073709551614", "-18.446744073709551614", "18446744073709551614"),
+        call(Fn.SUBTRACT, Var("v"), Var("v")): ("0", "0", "0"),
+        call(Fn.ROUND, Var("v")): ("9", "-9", "9223372036854775807"),
+        call(Fn.ABS, Var("v")): ("9.223372036854775807", "9.223372036854775807", "9223372036854775807"),
+        call(Fn.DIVIDE, Var("v"), Const(term("2"))): (
+            "4.611686018427387903",
+            "-4.611686018427387903",
+            "4611686018427387903.5",
+        ),
+    }
+    for expression, lexical in wanted.items():
+        expected = [str(Literal(s, XSD + "decimal")) for s in lexical]
+        assert evaluate(expression, scope(3, v=v)).texts().to_list() == expected
+    assert truth(call(Fn.GREATER, Var("v"), Const(term("9.5"))), scope(3, v=v)).tolist() == [False, False, True]

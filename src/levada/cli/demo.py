@@ -22,7 +22,7 @@ from levada.app import STDOUT, App, load_app
 from levada.cli.progress import PlainLines
 from levada.cli.run import RunApp
 from levada.demo.board import Board
-from levada.demo.folder import APP, Written, empty_folder, fill
+from levada.demo.folder import APP, Written, discard, empty_folder, fill
 from levada.demo.source import data_folder, read_tables
 from levada.sinks.whole import sink_error
 from levada.summary import Progress, Summary
@@ -48,15 +48,25 @@ def demo_with(run_app: RunApp, wish: Wish, console: Console) -> Summary:
     tables_at = data_folder()
     _say(console, "[bold]Levada[/bold] · a year of flights and weather in New York, 2013, as RDF streams")
     with _folder(wish.keep) as folder:
-        began = time.monotonic()
-        with console.status("[dim]Writing the year as RDF[/dim]"):
-            written = fill(folder, read_tables(tables_at))
-        _say(console, _inventory(written, time.monotonic() - began))
+        written = _write(folder, tables_at, console)
         app = load_app(folder / APP)
         summary = _run(run_app, app, Board(written.elements, written.until), wish, console)
     console.print(summary)
     _say(console, _next(wish.keep))
     return summary
+
+
+def _write(folder: Path, tables_at: Path, console: Console) -> Written:
+    """The data into the folder: all of them, or none."""
+    began = time.monotonic()
+    with console.status("[dim]Writing the year as RDF[/dim]"):
+        try:
+            written = fill(folder, read_tables(tables_at))
+        except BaseException:
+            discard(folder)
+            raise
+    _say(console, _inventory(written, time.monotonic() - began))
+    return written
 
 
 @contextmanager

@@ -90,6 +90,12 @@ def fill(folder: Path, tables: Tables) -> Written:
     return Written(elements, until, streamed, static, size)
 
 
+def discard(folder: Path) -> None:
+    """Removes what ``fill`` may have written, so that an interrupted demo can be started again on the same folder."""
+    for name in (*(f"{name}.nt" for name in STREAMS | STATIC), *(f"{name}.rq" for name in QUERIES), APP):
+        (folder / name).unlink(missing_ok=True)
+
+
 def query_text(name: str) -> str:
     """The text of one of the demo's queries.
 

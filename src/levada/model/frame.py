@@ -51,7 +51,7 @@ class Frame:
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Frame:
         """The rows at these positions, in this order."""
-        return Frame({k: v[rows] for k, v in self.columns.items()}, len(rows))
+        return Frame({k: v.take(rows) for k, v in self.columns.items()}, len(rows))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Frame:
         """The rows where ``mask`` is true (self, if all are)."""
@@ -85,6 +85,46 @@ class _Head(msgspec.Struct):
     size: int
 
 
+def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
+    """Frames and JSON-able ``meta`` as the consecutive buffers of a blob; columns are not copied.
+
+    A column whose values are all equal is one value (its offset is stored as -offset - 1).
+    """
+    offset = 0
+    entries: list[tuple[str, int, list[tuple[str, str, int]]]] = []
+    buffers: list[Column] = []
+    for name, frame in frames.items():
+        described = []
+        for column, values in frame.columns.items():
+            constant = _is_constant(values)
+            kept = np.ascontiguousarray(values[:1] if constant else values)
+            described.append((column, values.dtype.str, -offset - 1 if constant else offset))
+            buffers.append(kept)
+            offset += -(-kept.nbytes // _ALIGN) * _ALIGN
+        entries.append((name, frame.n, described))
+    head = msgspec.json.encode(_Head(meta, entries, offset))
+    start = -(-(8 + len(head)) // _ALIGN) * _ALIGN
+    first = (_MAGIC + np.uint32(len(head)).tobytes() + head).ljust(start, b" ")
+    out = [memoryview(first)]
+    for kept in buffers:
+        if kept.nbytes:
+            out.append(memoryview(kept.view(np.uint8).reshape(-1)))
+            if gap := -kept.nbytes % _ALIGN:
+                out.append(memoryview(_GAP)[:gap])
+    return out
+
+
+_GAP = bytes(_ALIGN)
+
+
+def _is_constant(values: Column) -> bool:
+    """Whether a column of at least 64 rows has one value only; most others are told by three of their values."""
+    n = len(values)
+    if n < _ALIGN or values[0] != values[-1] or values[0] != values[n // 2]:
+        return False
+    return bool((values == values[0]).all())
+
+
 def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:
     """Frames and JSON-able ``meta`` as one blob.
 
@@ -92,29 +132,11 @@ def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:
     >>> name, frame["x"].tolist()
     ('a', [0, 1, 2])
     """
-    offset = 0
-    entries: list[tuple[str, int, list[tuple[str, str, int]]]] = []
-    buffers: list[tuple[int, Column]] = []
-    for name, frame in frames.items():
-        described = []
-        for column, values in frame.columns.items():
-            described.append((column, values.dtype.str, offset))
-            buffers.append((offset, values))
-            offset += -(-values.nbytes // _ALIGN) * _ALIGN
-        entries.append((name, frame.n, described))
-    head = msgspec.json.encode(_Head(meta, entries, offset))
-    start = -(-(8 + len(head)) // _ALIGN) * _ALIGN
-    out = np.zeros(start + offset, np.uint8)
-    out[:4] = np.frombuffer(_MAGIC, np.uint8)
-    out[4:8] = np.frombuffer(np.uint32(len(head)).tobytes(), np.uint8)
-    out[8 : 8 + len(head)] = np.frombuffer(head, np.uint8)
-    for at, values in buffers:
-        out[start + at : start + at + values.nbytes] = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
-    return out.tobytes()
+    return b"".join(parts(frames, meta))
 
 
 def unpack(blob: bytes | memoryview | npt.NDArray[np.uint8]) -> tuple[dict[str, Frame], Any]:
-    """The frames and meta of a blob, without copying."""
+    """The frames and meta of a blob, without copying (but for columns of one value)."""
     data = np.frombuffer(blob, np.uint8) if not isinstance(blob, np.ndarray) else blob
     assert data[:4].tobytes() == _MAGIC, "a jumbo blob starts with LVF1"
     length = int(np.frombuffer(data[4:8].tobytes(), np.uint32)[0])
@@ -125,6 +147,10 @@ def unpack(blob: bytes | memoryview | npt.NDArray[np.uint8]) -> tuple[dict[str, 
         views = {}
         for column, dtype, offset in columns:
             kind = np.dtype(dtype)
-            views[column] = data[start + offset : start + offset + n * kind.itemsize].view(kind)
+            at = start + (offset if offset >= 0 else -offset - 1)
+            if offset < 0:
+                views[column] = np.full(n, data[at : at + kind.itemsize].view(kind)[0], kind)
+            else:
+                views[column] = data[at : at + n * kind.itemsize].view(kind)
         frames[name] = Frame(views, n)
     return frames, head.meta

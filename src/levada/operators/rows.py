@@ -115,7 +115,7 @@ def _window(frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool)
 
 def gather(frame: Frame, rows: npt.NDArray[np.integer[Any]], at: int, i: int, facets: Facet) -> dict[str, Column]:
     """The columns of slot ``at`` at these rows, as columns of slot ``i`` with these facets."""
-    return {n: frame[f"{n[0]}{at}"][rows] for n in slot_columns(i, facets)}
+    return {n: frame[f"{n[0]}{at}"].take(rows) for n in slot_columns(i, facets)}
 
 
 def bound(frame: Frame, i: int) -> npt.NDArray[np.bool_]:

@@ -72,7 +72,7 @@ class Done(msgspec.Struct):
     state: str | None = None
     files: list[str] = []
     segment: str | None = None
-    counts: dict[str, list[int]] = {}  # query -> [solutions, least report, greatest report]
+    counts: dict[str, list[int]] = {}  # query -> [solutions, least report, greatest report, reports]
     rows_in: int = 0
     every: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
 

@@ -142,12 +142,13 @@ class Epochs:
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
         counts: dict[str, list[int]] = {}
         for d in done:
-            for query, (n, low, high) in d.counts.items():
-                have = counts.get(query, [0, MAX, MIN])
-                counts[query] = [have[0] + n, min(have[1], low), max(have[2], high)]
+            for query, (n, low, high, reports) in d.counts.items():
+                have = counts.get(query, [0, MAX, MIN, 0])
+                counts[query] = [have[0] + n, min(have[1], low), max(have[2], high), max(have[3], reports)]
         totals = {q: list(t) for q, t in last.totals.items()}
-        for query, (n, _, _) in counts.items():
-            totals.setdefault(query, [0, 0])[0] += n
+        for query, (n, _, _, reports) in counts.items():
+            total = totals.setdefault(query, [0, 0])
+            total[0], total[1] = total[0] + n, total[1] + reports
         return Manifest(
             intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls), state,
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import mmap
 import os
 import secrets
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,23 +18,37 @@ import numpy as np
 from levada.errors import CheckpointError
 from levada.model.frame import Frame, unpack
 
+VECTOR = 512  # buffers a call
 
-def write(root: str, folder: str, stem: str, data: bytes) -> str:
-    """Writes ``data`` durably as a new file; returns its name relative to ``root``."""
+
+def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview]) -> str:
+    """Writes buffers durably as a new file; returns its name relative to ``root``."""
     name = f"{folder}/{stem}-{secrets.token_hex(4)}"
     path = os.path.join(root, name)
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            for first in range(0, len(data), VECTOR):
+                _write_all(fd, data[first : first + VECTOR])
             os.fdatasync(fd)
         finally:
             os.close(fd)
     except OSError as error:
         raise CheckpointError(f"The checkpoint {root} cannot be written: {error.strerror}.") from error
     return name
+
+
+def _write_all(fd: int, buffers: Sequence[bytes | memoryview]) -> None:
+    """All bytes of some buffers, however many a call takes."""
+    written = os.writev(fd, buffers)
+    for buffer in buffers:
+        if written >= len(buffer):
+            written -= len(buffer)
+            continue
+        rest = memoryview(buffer)[written:]
+        written = 0
+        while rest:
+            rest = rest[os.write(fd, rest) :]
 
 
 @lru_cache(maxsize=512)

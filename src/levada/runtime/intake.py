@@ -160,7 +160,7 @@ class IntakeRun:
             names.append(
                 (
                     kind,
-                    files.write(self.context.root, "side", f"{self.context.epoch}-{kind}", lines.encode()),
+                    files.write(self.context.root, "side", f"{self.context.epoch}-{kind}", [lines.encode()]),
                     len(records),
                 )
             )

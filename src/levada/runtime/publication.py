@@ -40,10 +40,11 @@ class Publication:
     def publish(self, manifest: Manifest) -> None:
         """Everything that an epoch made."""
         root = str(self.checkpoint.root)
-        for query, batch in self.read(manifest):
-            self.reports[query.name] = self.reports.get(query.name, 0) + len(np.unique(batch.report))
-            self.results[query.name] = self.results.get(query.name, 0) + len(batch.report)
-            if self.sink is not None:
+        for name, (solutions, _, _, reports) in manifest.counts.items():
+            self.results[name] = self.results.get(name, 0) + solutions
+            self.reports[name] = self.reports.get(name, 0) + reports
+        if self.sink is not None:
+            for query, batch in self.read(manifest):
                 self.sink.publish(query.name, query.variables, manifest.epoch, batch)
         self._publish_letters(manifest, root)
         if self.keep:

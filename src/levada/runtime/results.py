@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from levada.kernels.groups import group
-from levada.model.frame import Frame, concat, pack
+from levada.model.frame import Frame, concat, parts
 from levada.model.terms import Terms
 from levada.operators.pool import Pool
 from levada.plan.topology import Plan, PlanNode
@@ -39,7 +39,7 @@ class Results:
         for node, frame in frames.items():
             counts.update(_counts(self.plan.nodes[node], frame))
         named = {f"r.{node}": frame for node, frame in frames.items()}
-        data = pack({**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version})
+        data = parts({**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version})
         return files.write(context.root, "results", f"{context.epoch}-{stage}-{partition}", data), counts
 
     def _terms(self, frames: dict[int, Frame]) -> Terms:
@@ -50,11 +50,15 @@ class Results:
 
 
 def _counts(node: PlanNode, frame: Frame) -> dict[str, list[int]]:
+    """Per query [solutions, least report, greatest report, reports]; a report that two tasks have rows of counts for each."""
     codes, first = group(frame["op"].astype(np.uint64), np.zeros(frame.n, np.uint64))
     n = np.bincount(codes, minlength=len(first))
     least = np.full(len(first), 2**62, np.int64)
     most = np.full(len(first), -(2**62), np.int64)
     np.minimum.at(least, codes, frame["r"])
     np.maximum.at(most, codes, frame["r"])
+    _, each = group(codes.astype(np.uint64), np.ascontiguousarray(frame["r"]).view(np.uint64))
+    reports = np.bincount(codes[each], minlength=len(first))
     queries = [node.members[int(op)].query for op in frame["op"][first]]
-    return {q: [int(c), int(a), int(b)] for q, c, a, b in zip(queries, n, least, most, strict=True)}
+    columns = zip(queries, n, least, most, reports, strict=True)
+    return {q: [int(c), int(a), int(b), int(r)] for q, c, a, b, r in columns}

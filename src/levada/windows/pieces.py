@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from levada.model.frame import Frame, pack
+from levada.model.frame import Frame, parts
 
 Opener = Callable[[str], tuple[dict[str, Frame], Any]]
 
@@ -106,11 +106,11 @@ class State:
         """The older files that the pieces refer to."""
         return sorted({p.file for pieces in self._pieces.values() for p in pieces if p.file})
 
-    def finish(self) -> bytes:
-        """The new state file's bytes: the list of all pieces, and the frames of the new ones (their ``file`` stays "")."""
+    def finish(self) -> list[memoryview]:
+        """The new state file's buffers: the list of all pieces, and the frames of the new ones (their ``file`` stays "")."""
         live = {p.name for pieces in self._pieces.values() for p in pieces if not p.file}
         frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
-        return pack(frames, msgspec.to_builtins(Head(self._pieces, self._serial)))
+        return parts(frames, msgspec.to_builtins(Head(self._pieces, self._serial)))
 
 
 def read_head(meta: Any) -> Head:

@@ -96,8 +96,8 @@ def _with_empty(
     if first >= MAX:
         return times
     closing = [w for w in windows if w.kind.on_close]
-    after = [w.next_close(int(e) - 1) for w in closing for e in covered[1] if e < MAX]
-    kept = _unique([times, np.array(after, np.int64)], low, MAX - 1 if ended else high)
+    after = covered[1][covered[1] < MAX]  # content ends where a window reports, so that is the first report after it
+    kept = _unique([times, after], low, MAX - 1 if ended else high)
     if ended:
         high = max([int(t[-1]) for t in counted if len(t)] + kept[-1:].tolist())
     span = (np.array([first + 1]), np.array([high + 1]))

@@ -28,7 +28,7 @@ from levada.operators.pool import Pool
 from levada.operators.rows import key_of
 from levada.operators.values import slot
 from levada.plan import shapes as s
-from levada.plan.layout import Facet
+from levada.plan.layout import Facet, slot_columns
 from levada.plan.topology import PlanNode
 
 Members = npt.NDArray[np.int32]
@@ -156,8 +156,8 @@ def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: Pool) -> dict[
             out[f"x{i}"], out[f"y{i}"] = identify(texts, pool.seed)
     elif Facet.ID in facets or Facet.TEXT in facets:
         out[f"x{i}"], out[f"y{i}"] = _number_identity(values, pool.seed)
-    if Facet.NUM in facets:
-        out.update({f"k{i}": values.kind, f"d{i}": values.dbl, f"m{i}": values.man, f"c{i}": values.scale})
+    given: dict[str, Column] = {"k": values.kind, "d": values.dbl, "m": values.man, "c": values.scale}
+    out.update({n: given[n[0]] for n in slot_columns(i, facets) if n[0] in given})
     return out
 
 

@@ -22,7 +22,7 @@ from levada.kernels.sums_dd import Sums, merge_dd, round_dd, sum_dd
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind
 from levada.operators import decimals
-from levada.operators.rows import bound
+from levada.operators.rows import bound, value
 from levada.plan.shapes import Aggregate
 
 Codes = npt.NDArray[np.int32]
@@ -60,14 +60,14 @@ def _fold_sum(rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.
     np.maximum.at(greatest, codes, types)
     out[p + "t"] = greatest
     integer = kind == Kind.INTEGER
-    whole = np.where(integer, rows[f"m{i}"], 0)
+    whole = np.where(integer, value(rows, "m", i), 0)
     out[p + "ih"], out[p + "il"] = sum_int(codes, whole, ones, g)
     exact = (kind == Kind.DECIMAL) | (kind == Kind.HARD_NUMBER)
     limbs = decimals.fold(rows, i, np.flatnonzero(exact), codes, g, hard)
     for n in range(3):
         out[f"{p}e{n}"] = limbs[n]
     floats = np.where(types >= 2, codes, np.int32(-1)).astype(np.int32)
-    out.update(zip([p + n for n in _DD], sum_dd(floats, rows[f"d{i}"], ones, g), strict=True))
+    out.update(zip([p + n for n in _DD], sum_dd(floats, value(rows, "d", i), ones, g), strict=True))
     return out
 
 
@@ -92,7 +92,8 @@ def _fold_winner(
 def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     if f"x{i}" in rows:
         return rows[f"x{i}"], rows[f"y{i}"]
-    return np.ascontiguousarray(rows[f"m{i}"]).view(np.uint64), np.ascontiguousarray(rows[f"d{i}"]).view(np.uint64)
+    m, d = (np.ascontiguousarray(value(rows, n, i)).view(np.uint64) for n in "md")
+    return m, d
 
 
 def merge(parts: Frame, codes: Codes, g: int, specs: Sequence[Aggregate], rank: Rank) -> dict[str, Column]:

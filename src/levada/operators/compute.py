@@ -22,7 +22,7 @@ from levada.operators.expressions import Scope, evaluate, truth
 from levada.operators.expressions.values import Column, broadcast, from_texts, gather
 from levada.operators.pool import Pool
 from levada.operators.rows import gather as gather_slot
-from levada.operators.rows import key_of, with_report, zeros
+from levada.operators.rows import key_of, value, with_report, zeros
 from levada.operators.values import column, slot
 from levada.plan import shapes as s
 from levada.plan.layout import Layout
@@ -128,10 +128,11 @@ def thresholds(node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], poo
     assert isinstance(variable, Var), "a slot against a constant"
     i = int(variable.name)
     values = gather(parameters(node)[0], members.astype(np.int64)).values()
-    if not (_doubles_do(*values[:3]) and _doubles_do(frame[f"k{i}"], frame[f"d{i}"], frame[f"m{i}"])):
+    d = value(frame, "d", i)
+    if not (_doubles_do(*values[:3]) and _doubles_do(frame[f"k{i}"], d, value(frame, "m", i))):
         return None
     order = np.argsort(values[1], kind="stable")
-    rows, at = _passing(step.condition.function, frame[f"d{i}"], values[1][order])
+    rows, at = _passing(step.condition.function, d, values[1][order])
     out = frame.take(rows).with_(op=members[order[at]])
     return _kept(out, np.arange(out.n), step.kept, node.layout)
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from levada.kernels.sums import net
 from levada.model.frame import Column, Frame
 from levada.model.term import XSD, Kind
+from levada.operators.rows import value
 
 SCALE = 18
 UNIT = 10**SCALE
@@ -36,15 +37,15 @@ def fold(
         return limbs
     difficult = rows[f"k{i}"][at] == Kind.HARD_NUMBER
     values = _values(rows, i, at, difficult, hard)
-    for group, value in zip(codes[at].tolist(), values, strict=True):
+    for group, scaled_value in zip(codes[at].tolist(), values, strict=True):
         for n in range(3):
-            limbs[n][group] += (value >> (LIMB * n)) & MASK if n < 2 else value >> (2 * LIMB)
+            limbs[n][group] += (scaled_value >> (LIMB * n)) & MASK if n < 2 else scaled_value >> (2 * LIMB)
     return _carried(limbs)
 
 
 def _values(rows: Frame, i: int, at: npt.NDArray[np.int64], difficult: npt.NDArray[np.bool_], hard: Hard) -> list[int]:
     """Each row's value at the common scale."""
-    m, c = rows[f"m{i}"][at].tolist(), rows[f"c{i}"][at].tolist()
+    m, c = value(rows, "m", i)[at].tolist(), value(rows, "c", i)[at].tolist()
     values = [mantissa * 10 ** (SCALE - scale) for mantissa, scale in zip(m, c, strict=True)]
     where = np.flatnonzero(difficult)
     for n, text in zip(where.tolist(), hard(rows, i, at[where]) if len(where) else [], strict=True):
@@ -81,7 +82,7 @@ def merge(limbs: Sequence[Longs], codes: npt.NDArray[np.int32], g: int) -> list[
 
 def total(limbs: Sequence[Longs], ints: tuple[Longs, Longs], at: int) -> int:
     """A group's sum of decimals and integers at the common scale."""
-    exact: int = sum(int(limbs[n][at]) << (LIMB * n) for n in range(3))
+    exact = sum((int(limbs[n][at]) << (LIMB * n)) for n in range(3))
     return exact + ((int(ints[0][at]) << 32) + int(ints[1][at])) * UNIT
 
 

@@ -24,7 +24,7 @@ from levada.operators.calendar import Calendar
 from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
 from levada.operators.pool import Pool
-from levada.operators.rows import key_of, with_report
+from levada.operators.rows import key_of, value, with_report
 from levada.operators.values import column, slot
 from levada.plan import shapes as s
 from levada.plan.layout import slot_columns
@@ -160,21 +160,24 @@ def _finished(node: PlanNode, step: s.Panes | s.RGroup, merged: Frame, pool: Poo
             columns.update({n: merged[f"{n[0]}{at}"] for n in slot_columns(i, facets)})
             continue
         j = at - len(step.keys)
-        value, hard = aggregates.finish(merged, j, step.aggregates[j])
-        if "x" in value:
-            columns.update({n: value[n[0]] for n in slot_columns(i, facets)})
+        found, hard = aggregates.finish(merged, j, step.aggregates[j])
+        names = slot_columns(i, facets)
+        if all(n[0] in found for n in names):
+            columns.update({n: found[n[0]] for n in names})
         else:
-            columns.update(slot(_computed(value, hard, merged.n), i, facets, pool))
+            columns.update(slot(_computed(found, hard, merged.n), i, facets, pool))
     return Frame(columns, merged.n)
 
 
-def _computed(value: dict[str, Array], hard: dict[int, str], n: int) -> Column:
+def _computed(found: dict[str, Array], hard: dict[int, str], n: int) -> Column:
     """A computed aggregate; values that no mantissa holds come with their texts."""
     texts = None
     if hard:
         shown = [hard.get(i) for i in range(n)]
         texts = partial(pl.Series, values=shown, dtype=pl.String)
-    return Column(n, None, None, value["k"], value["d"], value["m"], value["c"], texts)
+    named = Frame({f"{name}0": c for name, c in found.items()}, n)
+    d, m, c = (value(named, name, 0) for name in "dmc")
+    return Column(n, None, None, found["k"], d, m, c, texts)
 
 
 def rgroup(

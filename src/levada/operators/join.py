@@ -70,10 +70,18 @@ def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | Non
         whole_key = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, whole_key, old)
         key, whole = (key[0][kept], key[1][kept]), whole_key[1][kept]
+    frame = _shown(frame, step, i)
     columns = [(left, right)[i] for left, right in step.windows]
     table = _project(node, columns, len(layout.windows))
     start, end = outer(frame, layout, table)
     return _Side(runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout)
+
+
+def _shown(frame: Frame, step: s.Join, i: int) -> Frame:
+    """What the result takes of a side: its slots, those that may have to be filled, times; keys are in the # columns."""
+    slots = {at for side, at in step.out if side == i} | {pair[i] for pair in step.fills}
+    kept = {n: c for n, c in frame.columns.items() if not (n[0] in "xykdmc" and n[1:].isdigit() and int(n[1:]) not in slots)}
+    return Frame(kept, frame.n)
 
 
 def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:

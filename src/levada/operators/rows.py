@@ -118,6 +118,16 @@ def gather(frame: Frame, rows: npt.NDArray[np.integer[Any]], at: int, i: int, fa
     return {n: frame[f"{n[0]}{at}"].take(rows) for n in slot_columns(i, facets)}
 
 
+def value(frame: Frame, name: str, i: int) -> Column:
+    """A value facet (d, m or c) of slot ``i``; of typed columns what the frame leaves out follows from the rest."""
+    column = frame.columns.get(f"{name}{i}")
+    if column is not None:
+        return column
+    if name == "d":
+        return frame[f"m{i}"].astype(np.float64)
+    return np.zeros(frame.n, np.int64 if name == "m" else np.uint8)
+
+
 def bound(frame: Frame, i: int) -> npt.NDArray[np.bool_]:
     """Where slot ``i`` is bound."""
     if f"k{i}" in frame:

@@ -16,7 +16,8 @@ from levada.model.frame import Column as Array
 from levada.model.frame import Frame
 from levada.operators.expressions.values import Column
 from levada.operators.pool import Pool
-from levada.plan.layout import Facet
+from levada.operators.rows import value
+from levada.plan.layout import Facet, slot_columns
 
 
 def column(frame: Frame, i: int, pool: Pool) -> Column:
@@ -25,7 +26,10 @@ def column(frame: Frame, i: int, pool: Pool) -> Column:
     text: Callable[[], pl.Series] | None = None
     if f"x{i}" in frame:
         text = partial(pool.texts, frame[f"x{i}"], frame[f"y{i}"])
-    return Column(frame.n, get(f"x{i}"), get(f"y{i}"), get(f"k{i}"), get(f"d{i}"), get(f"m{i}"), get(f"c{i}"), text)
+    if f"k{i}" not in frame:
+        return Column(frame.n, get(f"x{i}"), get(f"y{i}"), text=text)
+    d, m, c = (value(frame, name, i) for name in "dmc")
+    return Column(frame.n, get(f"x{i}"), get(f"y{i}"), frame[f"k{i}"], d, m, c, text)
 
 
 def slot(values: Column, i: int, facets: Facet, pool: Pool) -> dict[str, Array]:
@@ -36,6 +40,8 @@ def slot(values: Column, i: int, facets: Facet, pool: Pool) -> dict[str, Array]:
         x, y = (values.x, values.y) if known else pool.identify(values.texts())
         assert x is not None and y is not None, "an identified column has both halves"
         out[f"x{i}"], out[f"y{i}"] = x, y
-    if Facet.NUM in facets:
-        out[f"k{i}"], out[f"d{i}"], out[f"m{i}"], out[f"c{i}"] = values.values()
+    names = [n for n in slot_columns(i, facets) if n[0] in "kdmc"]
+    if names:
+        by_name: dict[str, Array] = dict(zip("kdmc", values.values(), strict=True))
+        out.update({n: by_name[n[0]] for n in names})
     return {name: np.ascontiguousarray(a) for name, a in out.items()}

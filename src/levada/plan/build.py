@@ -306,20 +306,20 @@ def _is_number(s: p.AggregateSpec, op: Op) -> bool:
     if s.function is AggregateFunction.COUNT:
         return True
     if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
-        kind = _column_type(op, s.arg or "")
+        kind = column_type(op, s.arg or "")
         return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
     return s.arg in op.typed
 
 
-def _column_type(op: Op, name: str) -> str:
-    """The type of the tuple column that a variable is, or ""."""
+def column_type(op: Op, name: str) -> str:
+    """The type of the tuple column that a variable is, or "" if it is none."""
     if isinstance(op.spec, p.Scan) and name in op.variables:
         return op.spec.types[op.variables.index(name)]
     if isinstance(op.spec, p.Rename):
-        return _column_type(op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, ""))
+        return column_type(op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, ""))
     for child in op.inputs:
         if name in child.variables:
-            return _column_type(child, name)
+            return column_type(child, name)
     return ""
 
 

@@ -13,6 +13,7 @@ from levada.algebra.expression import AggregateFunction, Call, Const, Expression
 from levada.algebra.nodes import Output
 from levada.model.term import XSD, Literal
 from levada.plan import physical as p
+from levada.plan.build import column_type
 from levada.plan.layout import Facet
 from levada.plan.physical import Op
 
@@ -24,6 +25,9 @@ _COMPARE = {_F.EQUAL, _F.NOT_EQUAL, _F.LESS, _F.GREATER, _F.LESS_EQUAL, _F.GREAT
 _LOGIC = {_F.AND, _F.OR, _F.NOT}
 _KIND = {_F.BOUND, _F.IS_IRI, _F.IS_BLANK, _F.IS_LITERAL, _F.IS_NUMERIC}
 _NUMBERS = {XSD + t for t in ("integer", "decimal", "double", "float", "int", "long", "short", "byte")}
+
+
+_VALUE = {"integer": Facet.INT, "double": Facet.DBL}
 
 
 def expression_needs(expression: Expression) -> Needs:
@@ -94,6 +98,8 @@ def _trim(needs: Needs, op: Op) -> Needs:
         facets = needs.get(name, Facet(0))
         if name in op.typed and Facet.TEXT in facets:
             facets = (facets & ~Facet.TEXT) | Facet.NUM
+        if Facet.NUM in facets:
+            facets = (facets & ~Facet.NUM) | _VALUE.get(column_type(op, name), Facet.NUM)
         if facets:
             out[name] = facets
     return out

@@ -13,11 +13,16 @@ from levada.model.term import Kind
 
 
 class Facet(IntFlag):
-    """What a slot carries: identity (x, y), value facets (k, d, m, c), text (in the Terms beside the frame)."""
+    """What a slot carries: identity (x, y), value facets (k, d, m, c), text (in the Terms beside the frame).
+
+    INT and DBL are the value facets of tuple columns whose type says the rest: (k, m) and (k, d).
+    """
 
     ID = 1
     NUM = 2
     TEXT = 4
+    INT = 8
+    DBL = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,9 @@ class Layout:
 def slot_columns(i: int, facets: Facet) -> list[str]:
     """The columns of slot ``i`` with these facets (texts are not columns)."""
     names = [f"x{i}", f"y{i}"] if Facet.ID in facets or Facet.TEXT in facets else []
-    return names + ([f"k{i}", f"d{i}", f"m{i}", f"c{i}"] if Facet.NUM in facets else [])
+    if Facet.NUM in facets:
+        return [*names, f"k{i}", f"d{i}", f"m{i}", f"c{i}"]
+    return names + ([f"k{i}", f"m{i}"] if Facet.INT in facets else []) + ([f"k{i}", f"d{i}"] if Facet.DBL in facets else [])
 
 
 DTYPES = {"x": "u8", "y": "u8", "k": "u1", "d": "f8", "m": "i8", "c": "u1"}

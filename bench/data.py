@@ -57,9 +57,10 @@ def after(warm: Events, workload: Events) -> Events:
 
 
 def write(folder: Path, stream: Events, rows: int, value: str = "v") -> None:
-    """Parquet files of ``rows`` rows each, in order of their names and of their file times."""
-    folder.mkdir(parents=True)
-    for number, start in enumerate(range(0, stream.n, rows)):
+    """Parquet files of ``rows`` rows each behind those of the folder, in order of their names and of their file times."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first = len(list(folder.iterdir()))
+    for number, start in enumerate(range(0, stream.n, rows), first):
         cut = slice(start, start + rows)
         table = pa.table({"k": stream.k[cut], value: stream.v[cut], "ts": stream.ts[cut]})
         path = folder / f"{number:05}.parquet"

@@ -16,10 +16,9 @@ import psutil
 from levada.app import STDOUT, App
 from levada.emission.serialize import Format
 from levada.engine import Engine
-from levada.errors import SinkError, UsageError
 from levada.runtime.manifest import Manifest
 from levada.sinks import Sink
-from levada.sinks.files import FileSink, existing_results
+from levada.sinks.files import FileSink, claim
 from levada.summary import Progress, StreamCounts, Summary
 
 POLL = 0.2
@@ -41,7 +40,8 @@ def run_app(
 
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second signal ends at once.
     """
-    sink = on_results or _file_sink(app, overwrite)
+    out = Path(app.options.out)
+    sink = on_results or FileSink(out, Format(app.options.format))
     engine = Engine(
         spark, checkpoint=app.options.checkpoint, epoch=app.options.epoch, epoch_rows=app.options.epoch_rows,
         master=master or "local[*]", sink=sink, letters=_letters(app), keep_results=False,
@@ -57,7 +57,11 @@ def run_app(
                 engine.register(query.text, name=query.name, dialect=query.dialect, options=app.query_options(query))
         if on_manifest is not None:
             engine.on_epoch(lambda manifest: on_manifest(engine, manifest))
-        before = _start(engine, once, keep_open)
+        checkpoint = engine.open()
+        before = checkpoint.last
+        if on_results is None:
+            claim(out, checkpoint.facts.id, overwrite=overwrite)
+        engine.start(once=once, keep_open=keep_open)
         while not engine.await_end(POLL):
             if progress is not None:
                 progress(engine.progress())
@@ -66,31 +70,6 @@ def run_app(
         if progress is not None:
             progress(engine.progress())
         return summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
-
-
-def _start(engine: Engine, once: bool, keep_open: bool) -> Manifest | None:
-    before = engine.last_manifest()
-    engine.start(once=once, keep_open=keep_open)
-    return before
-
-
-def _file_sink(app: App, overwrite: bool) -> Sink:
-    """Files below ``out``. Results there that the checkpoint does not know are not mixed with ours."""
-    out = Path(app.options.out)
-    there = existing_results(out)
-    known = app.options.checkpoint is not None and (Path(app.options.checkpoint) / "levada.json").exists()
-    if there and not known:
-        if not overwrite:
-            raise UsageError(
-                f"{out} holds results of another run, such as {min(there)}.",
-                hint="Choose another folder, or say --overwrite.",
-            )
-        for name in there:
-            try:
-                (out / name).unlink()
-            except OSError as error:
-                raise SinkError(f"{out / name} cannot be removed: {error.strerror}.") from error
-    return FileSink(out, Format(app.options.format))
 
 
 def _letters(app: App) -> Path | None:

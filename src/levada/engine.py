@@ -14,53 +14,37 @@ Queries come and go while the engine runs; each change takes effect with the nex
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from levada.algebra import nodes as a
-from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions
 from levada.algebra.show import show
-from levada.algebra.translate import translate
-from levada.config import StreamConfig, parse_duration, parse_time
-from levada.errors import CheckpointError, EngineError, LevadaError, UnknownNameError, UsageError, near
-from levada.model.time import MAX, MIN
-from levada.naming import check_query_name, check_stream_name, match_streams
-from levada.optimizer.pipeline import optimize
-from levada.plan.lower import StreamFacts
-from levada.plan.topology import Topology
+from levada.config import StreamConfig, parse_duration
+from levada.errors import CheckpointError, EngineError, LevadaError, UsageError, near
+from levada.model.time import MAX
+from levada.naming import check_query_name, check_stream_name
 from levada.query import Query
+from levada.registration import query_options, translated
+from levada.runtime.catalog import Catalog, Registered
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.epoch import Epochs
 from levada.runtime.local import Executor, LocalExecutor
 from levada.runtime.loop import SteppedLoop
-from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_manifest
+from levada.runtime.manifest import Intention, Manifest, StreamRecord, replace_file
 from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
 from levada.summary import Progress
-from levada.syntax import parse
 
 GROUPS = 64
-
-
-@dataclass
-class Registered:
-    """A query as it was registered."""
-
-    name: str
-    text: str
-    dialect: str
-    options: QueryOptions
-    query: a.Query
 
 
 class Engine:
@@ -96,18 +80,20 @@ class Engine:
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._seed = seed
         self._streams: dict[str, StreamConfig] = {}
-        self._static: list[tuple[str, str | None]] = []
+        self._static: list[tuple[str | tuple[str, ...], str | None]] = []
         self._queries: dict[str, Registered] = {}
-        self._handles: dict[str, Query] = {}
+        self._dropped: set[str] = set()  # unregistered since the last plan
         self._changed = threading.RLock()
-        self._new_plan = False
-        self._started = 0.0
-        self._last_start = 0.0
+        self._new_plan = True
+        self._once = False
+        self._full = False  # the last epoch took so much that there may be a backlog
+        self._started = self._last_start = 0.0
         self._checkpoint: Checkpoint | None = None
         self._publication: Publication | None = None
         self._epochs: Epochs | None = None
+        self._catalog: Catalog | None = None
         self._loop: Any = None
-        self._topology: Topology | None = None
+        self._settled = threading.Event()  # it has been started, or closed
         self._on_epoch: list[Callable[[Manifest], None]] = []
         self.note = ""
 
@@ -128,16 +114,11 @@ class Engine:
         if self._loop is not None:
             raise UsageError("Static data are named before the engine starts.")
         if isinstance(source, (str, os.PathLike)):
-            path = Path(source)
-            if not path.exists():
-                raise UsageError(f"There is no static file {path}.")
+            if not Path(source).exists():
+                raise UsageError(f"There is no static file {source}.")
+            self._static.append((str(source), graph))
         else:
-            self.root.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix="levada-static-", suffix=".nt")
-            with os.fdopen(handle, "w") as file:
-                file.writelines(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source)
-            path = Path(name)
-        self._static.append((str(path), graph))
+            self._static.append((tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source), graph))
 
     def register(
         self,
@@ -159,31 +140,12 @@ class Engine:
                 raise UsageError(
                     f"There is a query {word} already.", hint="Unregister it first, or choose another name."
                 )
-            chosen = options or _options(given)
-            query = self._translated(text, dialect, chosen)
+            chosen = options or query_options(given)
+            others = [w.stream for r in self._queries.values() for w in r.query.windows]
+            query = translated(text, dialect, chosen, self._streams, others, {g for _, g in self._static})
             self._queries[word] = Registered(word, text, dialect, chosen, query)
-            self._handles[word] = Query(word, query, self)
             self._plan_changed()
-            return self._handles[word]
-
-    def _translated(self, text: str, dialect: str, options: QueryOptions) -> a.Query:
-        """The algebra with streams by their registered names, and known static graphs."""
-        if dialect == "cql":
-            schemas = {n: dict(c.schema) for n, c in self._streams.items() if c.tabular}
-            query = translate_cql(text, cast("Mapping[str, Mapping[str, str]]", schemas), options)
-        elif dialect == "rspql":
-            query = translate(parse(text), options, text=text)
-        else:
-            raise UsageError(f"There is no dialect {dialect}.", hint=near(dialect, ("rspql", "cql")))
-        others = [w.stream for r in self._queries.values() for w in r.query.windows if w.stream not in self._streams]
-        matched = match_streams([*others, *(w.stream for w in query.windows)], self._streams)
-        for w in query.windows:
-            if self._streams[matched[w.stream]].tabular != (dialect == "cql"):
-                kind = "tuples" if dialect != "cql" else "RDF"
-                raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {dialect} does not read.")
-        _check_graphs(query, {g for _, g in self._static})
-        windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
-        return optimize(replace(query, windows=windows))
+            return Query(word, query, self)
 
     def unregister(self, name: str) -> None:
         """Takes a query out; it reports no more from the next epoch on."""
@@ -191,63 +153,76 @@ class Engine:
             if name not in self._queries:
                 raise UsageError(f"There is no query {name}.", hint=near(name, self._queries))
             del self._queries[name]
-            if self._topology is not None and name in self._topology.queries:
-                self._topology.remove(name)
+            self._dropped.add(name)
             self._plan_changed()
 
     def explain(self, name: str) -> str:
         """A query's algebra, as text."""
+        if name not in self._queries:
+            raise UsageError(f"There is no query {name}.", hint=near(name, self._queries))
         return show(self._queries[name].query)
 
     # -- running --
 
+    def open(self) -> Checkpoint:
+        """The checkpoint, taken for this engine; ``start`` does that too. Raises ``CheckpointError``."""
+        if self._checkpoint is None:
+            partitions = self._partitions or cores(self._master)
+            self._checkpoint = Checkpoint(self.root, partitions=partitions, groups=GROUPS, seed=self._seed)
+        return self._checkpoint
+
     def start(self, *, once: bool = False, keep_open: bool = False) -> None:
         """Starts the epochs. ``once``: reads what is there and ends the streams (not with ``keep_open``)."""
         if self._loop is not None:
-            raise UsageError("The engine is running.")
+            raise UsageError("The engine has been started already.")
         if not self._streams:
             raise UsageError("The engine has no stream.", hint="Name one with engine.stream(name, path).")
-        self._checkpoint = Checkpoint(
-            self.root, partitions=self._partitions or cores(self._master), groups=GROUPS, seed=self._seed
-        )
         try:
-            self._start(self._checkpoint, once, keep_open)
+            self._start(self.open(), once, keep_open)
         except BaseException:
             self._close()
             raise
 
     def _start(self, checkpoint: Checkpoint, once: bool, keep_open: bool) -> None:
-        self._started = time.monotonic()
-        last = checkpoint.last
-        configs = self._ordered(last)
+        self._started, self._once = time.monotonic(), once
+        configs = self._ordered(checkpoint)
         sourcing = Sourcing(configs, self.root / "scratch", once=once, keep_open=keep_open)
+        if checkpoint.last is not None and checkpoint.last.ended:
+            self._after_end(sourcing, checkpoint.last)
         self._publication = Publication(checkpoint, self._sink, self._letters or self.root, self._keep)
-        executor = self._executor()
+        self._catalog = Catalog(checkpoint, configs)
         self._epochs = Epochs(
             checkpoint,
             configs,
-            self._static,
+            self._static_files(),
             sourcing,
-            executor,
+            self._executor(),
             self._publish,
             epoch_rows=self._epoch_rows,
             wall=_wall,
         )
-        self._plan_at_start(checkpoint, last)
-        if last is not None and last.ended:
-            self._after_end(checkpoint, sourcing, last)
-        self._once = once
         self._loop = self._make_loop()
         self._loop.start()
+        self._settled.set()
 
-    def _ordered(self, last: Manifest | None) -> list[StreamConfig]:
-        """The streams in the order of the checkpoint's plan; new ones behind."""
-        if last is None:
-            return list(self._streams.values())
-        missing = [n for n in last.streams if n not in self._streams]
+    def _ordered(self, checkpoint: Checkpoint) -> list[StreamConfig]:
+        """The streams in the order of the checkpoint's plans, in which they have their numbers; new ones behind."""
+        known = checkpoint.streams()
+        missing = [n for n in known if n not in self._streams]
         if missing:
             raise CheckpointError(f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now.")
-        return [self._streams[n] for n in last.streams] + [c for n, c in self._streams.items() if n not in last.streams]
+        return [self._streams[n] for n in known] + [c for n, c in self._streams.items() if n not in known]
+
+    def _static_files(self) -> list[tuple[str, str | None]]:
+        """The static data as files; those that were given as lines are kept in the checkpoint."""
+        files = []
+        for i, (source, graph) in enumerate(self._static):
+            if isinstance(source, tuple):
+                path = self.root / "static" / f"{i}.nt"
+                replace_file(path, "".join(source).encode())
+                source = str(path)
+            files.append((source, graph))
+        return files
 
     def _executor(self) -> Executor:
         if self._spark is False:
@@ -267,53 +242,7 @@ class Engine:
 
         return SparkLoop(self._spark, self.root / "spark", self._next, self._run)
 
-    def _plan_at_start(self, checkpoint: Checkpoint, last: Manifest | None) -> None:
-        """The checkpoint's catalog with what has changed since: queries gone, new, or of another text."""
-        facts = {n: StreamFacts(dict(c.schema) if c.tabular else None, c.unique) for n, c in self._streams.items()}
-        if last is None:
-            self._topology = Topology(facts)
-            self._register_missing(MIN)
-            return
-        self._topology = checkpoint.load_topology(last.plan)
-        for name in [n for n in facts if n not in self._topology.facts]:
-            self._topology.facts[name] = facts[name]
-            self._topology.streams = (*self._topology.streams, name)
-        known = checkpoint.root / "plans" / "queries"
-        texts = msgspec.json.decode(known.read_bytes()) if known.exists() else {}
-        before = self._topology.version
-        same = {n: _identity(r) for n, r in self._queries.items()}
-        for name in list(self._topology.queries):
-            if same.get(name) != texts.get(name):
-                self._topology.remove(name)
-                self._new_plan = True
-        if set(self._queries) - set(self._topology.queries):
-            self._new_plan = True
-        if self._new_plan:
-            self._register_missing(max((s.max_ts for s in last.streams.values()), default=MIN))
-        else:
-            from levada.runtime.context import load_plan
-
-            assert self._epochs is not None, "the epochs are there"
-            self._epochs.plan = load_plan(str(checkpoint.plan_path(before)))
-
-    def _register_missing(self, seen: int) -> None:
-        """Adds queries that are not in the catalog yet, each from the largest event time of its streams; seals the plan."""
-        assert self._topology is not None and self._checkpoint is not None and self._epochs is not None, "started"
-        records = self._checkpoint.last.streams if self._checkpoint.last else {}
-        for name, registered in self._queries.items():
-            if name not in self._topology.queries:
-                of = [records[w.stream].max_ts for w in registered.query.windows if w.stream in records]
-                latest = max(of, default=MIN)
-                start = latest + 1 if latest > MIN else MIN
-                self._topology.add(name, registered.query, start, empty_reports=registered.options.empty_reports)
-        plan = self._topology.seal()
-        self._checkpoint.save_plan(plan, self._topology)
-        texts = {n: _identity(r) for n, r in self._queries.items()}
-        (self.root / "plans" / "queries").write_bytes(msgspec.json.encode(texts))
-        self._epochs.use(plan)
-        self._new_plan = False
-
-    def _after_end(self, checkpoint: Checkpoint, sourcing: Sourcing, last: Manifest) -> None:
+    def _after_end(self, sourcing: Sourcing, last: Manifest) -> None:
         """A checkpoint whose streams have ended: what is missing is published; new data are refused."""
         for name, source in sourcing.sources.items():
             source.check_grown(last.positions.get(name, {}))
@@ -327,9 +256,8 @@ class Engine:
     def _next(self, last: str | None) -> str | None:
         """The loop's question: what comes next? Under backlog at once, else not before the least interval is over."""
         assert self._epochs is not None, "started"
-        with self._changed:
-            if self._new_plan and not self._epochs.last.ended:
-                self._register_missing(MIN)
+        if self._new_plan and not self._epochs.last.ended:
+            self._replan(self._epochs)
         now = time.monotonic() * 1000
         full = self._epochs.sourcing.once or self._full
         if not full and now - self._last_start < self._interval:
@@ -343,18 +271,25 @@ class Engine:
         self._full = sum(r.elements for r in intention.references) >= self._epoch_rows // 2
         return msgspec.json.encode(intention).decode()
 
-    _full = False
-    _once = False
+    def _replan(self, epochs: Epochs) -> None:
+        """The plan for the queries as they are now. At the first time the open intention, if any, has been run."""
+        assert self._catalog is not None, "started"
+        with self._changed:
+            plan = self._catalog.follow(self._queries, self._dropped, epochs.checkpoint.last)
+            self._new_plan = False
+            self._dropped.clear()
+        if plan is not None:
+            epochs.use(plan)
+        elif epochs.plan is None:
+            epochs.plan = self._catalog.plan(epochs.last.plan)
 
     def _over(self) -> bool:
-        """With ``once``: whether everything is read and published."""
+        """Whether everything is read and published; never without ``once``, unless the checkpoint had ended."""
         assert self._epochs is not None, "started"
-        if not self._once:
-            return False
         last = self._epochs.last
-        if last.ended:
-            return True
-        return self._epochs.sourcing.keep_open and not self._epochs.sourcing.unread(last.positions)
+        if last.ended or not self._once:
+            return last.ended
+        return self._epochs.sourcing.keep_open and not self._epochs.sourcing.backlog(last.positions, last.streams)
 
     def _run(self, text: str) -> None:
         assert self._epochs is not None, "started"
@@ -365,6 +300,11 @@ class Engine:
         self._publication.publish(manifest)
         for tell in list(self._on_epoch):
             tell(manifest)
+
+    def await_start(self) -> bool:
+        """Waits until the engine has been started; False if it was closed without."""
+        self._settled.wait()
+        return self._loop is not None
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end (``once``, or ``stop`` from elsewhere); raises what made them fail."""
@@ -397,14 +337,17 @@ class Engine:
         self._close()
 
     def _close(self) -> None:
+        self._settled.set()
         if self._own_session and self._spark:
             from levada.runtime.spark.session import stop_session
 
             stop_session(self._spark)
             self._spark, self._own_session = None, False
         if self._checkpoint is not None:
-            self._checkpoint.close(delete=self._temporary)
+            self._checkpoint.close()
             self._checkpoint = None
+        if self._temporary:
+            shutil.rmtree(self.root, ignore_errors=True)
 
     def __enter__(self) -> Engine:
         return self
@@ -428,12 +371,6 @@ class Engine:
         """Calls ``tell`` with the manifest of every epoch, after its publication."""
         self._on_epoch.append(tell)
 
-    def last_manifest(self) -> Manifest | None:
-        """The last epoch of the checkpoint as it is on disk, before the engine starts."""
-        folder = self.root / "manifests"
-        epochs = sorted(int(p.name) for p in folder.iterdir() if p.name.isdigit()) if folder.is_dir() else []
-        return read_manifest(folder / str(epochs[-1])) if epochs else None
-
     def queries(self) -> list[str]:
         """The names of the registered queries."""
         return list(self._queries)
@@ -453,37 +390,6 @@ class Engine:
     def running(self) -> bool:
         """Whether epochs may still come."""
         return self._loop is not None and not self._loop.await_end(0)
-
-
-def _identity(r: Registered) -> str:
-    return f"{r.dialect}\n{r.options}\n{r.text}"
-
-
-def _options(given: Mapping[str, Any]) -> QueryOptions:
-    known = ("bounds", "t0", "report", "empty_reports")
-    for key in given:
-        if key not in known:
-            raise UsageError(f"A query has no option {key}.", hint=near(key, known))
-    values = {k: v for k, v in given.items() if v is not None}
-    if "t0" in values:
-        values["t0"] = parse_time(values["t0"])
-    return QueryOptions(**values)
-
-
-def _check_graphs(query: a.Query, known: set[str | None]) -> None:
-    """Every static graph that a query names is there."""
-    for name in sorted(_graphs(query.pattern) | set(query.graphs or ())):
-        if name not in known:
-            raise UnknownNameError(f"There is no static graph <{name}>.", hint=near(name, (g for g in known if g)))
-
-
-def _graphs(node: a.Node) -> set[str]:
-    if isinstance(node, a.Bgp):
-        return {node.source.name} if isinstance(node.source, a.InGraph) and node.source.name else set()
-    children: Sequence[a.Node] = [
-        c for c in (getattr(node, n, None) for n in ("left", "right", "child")) if c is not None
-    ]
-    return {g for c in children for g in _graphs(c)}
 
 
 def cores(master: str) -> int:

@@ -44,13 +44,16 @@ class Query:
         self._engine = engine
 
     def results(self) -> Iterator[Report]:
-        """The reports with a result, in order: all that there have been, then those to come, until the engine ends."""
+        """The reports with a result, in order: all that there have been, then those to come, until the engine ends.
+
+        Raises ``UsageError`` before the engine has started.
+        """
+        publication = self._engine.publication
         at = 0
         while True:
             running = self._engine.running
-            kept = self._engine.publication.kept
-            while at < len(kept):
-                for _, batch in self._engine.publication.read(kept[at], self.name):
+            while at < len(publication.kept):
+                for _, batch in publication.read(publication.kept[at], self.name):
                     yield from reports(batch)
                 at += 1
             if not running:
@@ -58,20 +61,32 @@ class Query:
             threading.Event().wait(POLL)
 
     def to_polars(self) -> pl.DataFrame:
-        """All results so far: ``report`` (ms), the variables as N-Triples texts; a relation's ``change``."""
-        frames = []
-        for manifest in list(self._engine.publication.kept):
-            frames += [_frame(batch) for _, batch in self._engine.publication.read(manifest, self.name)]
-        if frames:
-            return pl.concat(frames)
-        return pl.DataFrame(schema={"report": pl.Int64, **dict.fromkeys(self._query.variables, pl.String)})
+        """All results so far: ``report`` (ms), the variables as N-Triples texts; a relation's ``change``.
+
+        ASK has ``boolean`` and CONSTRUCT ``graph`` in place of variables.
+        """
+        publication = self._engine.publication
+        frames = [_frame(b) for epoch in list(publication.kept) for _, b in publication.read(epoch, self.name)]
+        return pl.concat([self._no_results(), *frames])
+
+    def _no_results(self) -> pl.DataFrame:
+        match self._query.form:
+            case a.Form.ASK:
+                shown: dict[str, type[pl.DataType]] = {"boolean": pl.Boolean}
+            case a.Form.CONSTRUCT:
+                shown = {"graph": pl.String}
+            case _:
+                change = {"change": pl.Int8} if self._query.output is a.Output.RELATION else {}
+                shown = {**change, **dict.fromkeys(self._query.variables, pl.String)}
+        return pl.DataFrame(schema={"report": pl.Int64, **shown})
 
     def subscribe(self, callback: Callable[[Report], None]) -> threading.Thread:
-        """Calls ``callback`` with each report, on a thread of its own that ends with the engine."""
+        """Calls ``callback`` with each report, on a thread of its own that ends with the engine; before its start, too."""
 
         def follow() -> None:
-            for report in self.results():
-                callback(report)
+            if self._engine.await_start():
+                for report in self.results():
+                    callback(report)
 
         thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)
         thread.start()

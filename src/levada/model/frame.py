@@ -35,7 +35,7 @@ class Frame:
     def __init__(self, columns: Mapping[str, Column], n: int | None = None) -> None:
         self.columns: dict[str, Column] = dict(columns)
         self.n = len(next(iter(self.columns.values()))) if n is None else n
-        assert all(len(c) == self.n for c in self.columns.values()), "columns have one length"
+        assert not self.columns or len(next(reversed(self.columns.values()))) == self.n, "columns have one length"
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -108,7 +108,7 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     out = [memoryview(first)]
     for kept in buffers:
         if kept.nbytes:
-            out.append(memoryview(kept.view(np.uint8).reshape(-1)))
+            out.append(kept.view(np.uint8).reshape(-1).data)
             if gap := -kept.nbytes % _ALIGN:
                 out.append(memoryview(_GAP)[:gap])
     return out

@@ -82,12 +82,15 @@ def merge(limbs: Sequence[Longs], codes: npt.NDArray[np.int32], g: int) -> list[
 
 def total(limbs: Sequence[Longs], ints: tuple[Longs, Longs], at: int) -> int:
     """A group's sum of decimals and integers at the common scale."""
-    exact = sum((int(limbs[n][at]) << (LIMB * n)) for n in range(3))
-    return exact + ((int(ints[0][at]) << 32) + int(ints[1][at])) * UNIT
+    whole = (int(ints[0][at]) << 32) + int(ints[1][at])
+    low, middle, high = (int(limb[at]) for limb in limbs)
+    return low + (middle << LIMB) + (high << 2 * LIMB) + whole * UNIT
 
 
 def as_double(limbs: Sequence[Longs], high: Longs, low: Longs, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """The exact part of groups whose sum is a double."""
+    """The exact part of groups whose sum is a double: whole numbers by columns, decimals one by one."""
+    if not any(limb[at].any() for limb in limbs):
+        return (high[at] * 4294967296.0 + low[at]).astype(np.float64)
     return np.array([total(limbs, (high, low), i) / UNIT for i in at.tolist()], np.float64)
 
 

@@ -27,12 +27,11 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
 
 
 def own_terms(state: State) -> Iterator[Terms]:
-    """The texts that are remembered with rows."""
-    for key in [k for k in state.keys("") if k.endswith(".live")]:
-        for piece in state.pieces(key):
-            frames = state.frames(piece)
-            if f"{piece.name}.id" in frames:
-                yield Terms.from_frames(frames, piece.name)
+    """The texts that were remembered with rows when the epoch began: what ends in it is still shown."""
+    for piece in state.first_pieces(".live"):
+        frames = state.frames(piece)
+        if f"{piece.name}.id" in frames:
+            yield Terms.from_frames(frames, piece.name)
 
 
 def recall(state: State, key: str) -> list[Frame]:

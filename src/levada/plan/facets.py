@@ -98,8 +98,10 @@ def _trim(needs: Needs, op: Op) -> Needs:
         facets = needs.get(name, Facet(0))
         if name in op.typed and Facet.TEXT in facets:
             facets = (facets & ~Facet.TEXT) | Facet.NUM
-        if Facet.NUM in facets:
+        if Facet.NUM in facets and name in op.typed:
             facets = (facets & ~Facet.NUM) | _VALUE.get(column_type(op, name), Facet.NUM)
+        elif Facet.NUM in facets:
+            facets |= Facet.ID  # by which the text of a number is found that the value facets cannot hold
         if facets:
             out[name] = facets
     return out

@@ -19,7 +19,6 @@ from levada.model.time import MIN
 from levada.plan.lower import StreamFacts
 from levada.plan.topology import Plan, Topology
 from levada.runtime.checkpoint import Checkpoint
-from levada.runtime.context import load_plan
 from levada.runtime.manifest import Manifest, StreamRecord
 
 
@@ -87,7 +86,7 @@ class Catalog:
 
     def plan(self, version: int) -> Plan:
         """A plan version of the checkpoint."""
-        return load_plan(str(self._checkpoint.plan_path(version)))
+        return self._checkpoint.load_plan(version)
 
 
 def _start(query: a.Query, records: Mapping[str, StreamRecord]) -> int:

@@ -1,27 +1,32 @@
 """The checkpoint folder: who may use it, its plans, manifests and files.
 
-levada.json    format version, seed, groups, partitions: fixed when the folder is made
+levada.json    format version, id, seed, groups, partitions: fixed when the folder is made
 lock           held while an engine runs on it
-plans/         a sealed plan and the catalog that it came from, per version; setup
+plans/         a sealed plan and the catalog that it came from, per version; setups
 manifests/     one per epoch, the last two kept
 state/ results/ side/    files that manifests name; what none names is deleted
-spark/         Spark's own logs: the intentions
+static/        static triples that the Python API was given as lines
+spark/         Spark's own logs: the intentions (``intentions/`` where epochs are stepped without Spark)
+
+Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made anew in the same place has
+other names.
 """
 
 from __future__ import annotations
 
 import pickle
 import secrets
-import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import filelock
 import msgspec
+import xxhash
 
 from levada.errors import CheckpointError
 from levada.plan.topology import Plan, Topology
-from levada.runtime.manifest import Manifest, read_manifest, write_once
+from levada.runtime.context import load_plan
+from levada.runtime.manifest import Manifest, read_manifest, replace_file, write_once
 
 FORMAT = 1
 FOLDERS = ("plans", "manifests", "state", "results", "side")
@@ -34,6 +39,13 @@ class Facts(msgspec.Struct):
     seed: int
     groups: int
     partitions: int
+    id: str
+
+
+class _Version(msgspec.Struct):
+    """What every format of ``levada.json`` has."""
+
+    format: int
 
 
 class Checkpoint:
@@ -65,25 +77,27 @@ class Checkpoint:
     def _facts(self, partitions: int, groups: int, seed: int | None) -> Facts:
         path = self.root / "levada.json"
         if not path.exists():
-            strangers = [p.name for p in self.root.iterdir() if p.name != "lock"]
+            strangers = sorted(p.name for p in self.root.iterdir() if not p.name.startswith(("lock", ".levada.json.")))
             if strangers:
                 raise CheckpointError(
                     f"{self.root} is not a checkpoint of Levada: it holds {strangers[0]}.",
                     hint="Choose an empty folder.",
                 )
-            facts = Facts(FORMAT, secrets.randbits(63) if seed is None else seed, groups, partitions)
+            seed = secrets.randbits(63) if seed is None else seed
+            facts = Facts(FORMAT, seed, groups, partitions, secrets.token_hex(8))
             write_once(path, msgspec.json.encode(facts))
             return facts
         try:
-            facts = msgspec.json.decode(path.read_bytes(), type=Facts)
-        except (OSError, msgspec.MsgspecError) as error:
+            data = path.read_bytes()
+            made = msgspec.json.decode(data, type=_Version).format
+            if made != FORMAT:
+                raise CheckpointError(
+                    f"The checkpoint {self.root} has format {made}, this version of Levada writes format {FORMAT}.",
+                    hint="Use the version that made it, or a new folder.",
+                )
+            return msgspec.json.decode(data, type=Facts)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise CheckpointError(f"The checkpoint {self.root} cannot be read: levada.json is damaged.") from error
-        if facts.format != FORMAT:
-            raise CheckpointError(
-                f"The checkpoint {self.root} has format {facts.format}, this version of Levada writes format {FORMAT}.",
-                hint="Use the version that made it, or a new folder.",
-            )
-        return facts
 
     def _last(self) -> Manifest | None:
         epochs = sorted(int(p.name) for p in (self.root / "manifests").iterdir() if p.name.isdigit())
@@ -101,6 +115,9 @@ class Checkpoint:
             for path in (self.root / folder).iterdir():
                 if f"{folder}/{path.name}" not in named:
                     path.unlink(missing_ok=True)
+        for folder in ("manifests", "plans"):
+            for path in (self.root / folder).glob(".*"):
+                path.unlink(missing_ok=True)
 
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Refused if the epoch has a manifest: then another engine is at work here."""
@@ -117,30 +134,45 @@ class Checkpoint:
 
     def plan_path(self, version: int) -> Path:
         """The file of a sealed plan."""
-        return self.root / "plans" / f"{version}.plan"
+        return self.root / "plans" / f"{version}-{self.facts.id}.plan"
 
-    def save_plan(self, plan: Plan, topology: Topology) -> None:
-        """Keeps a plan version and its catalog."""
-        self.save(self.plan_path(plan.version), plan)
-        self.save(self.root / "plans" / f"{plan.version}.topology", topology)
+    def _catalog_path(self, version: int) -> Path:
+        return self.plan_path(version).with_suffix(".catalog")
 
-    def load_topology(self, version: int) -> Topology:
-        """The catalog of a plan version."""
-        path = self.root / "plans" / f"{version}.topology"
+    def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> None:
+        """Keeps a plan version and its catalog, which knows each query's identity."""
+        replace_file(self.plan_path(plan.version), pickle.dumps(plan, protocol=5))
+        replace_file(self._catalog_path(plan.version), pickle.dumps((topology, dict(identities)), protocol=5))
+
+    def load_plan(self, version: int) -> Plan:
+        """A sealed plan."""
+        path = self.plan_path(version)
         try:
-            topology = pickle.loads(path.read_bytes())
-        except (OSError, pickle.UnpicklingError, AttributeError, EOFError) as error:
+            return load_plan(str(path))
+        except Exception as error:  # a damaged pickle raises almost anything
             raise CheckpointError(f"The checkpoint's plan {path} cannot be read.", hint=str(error)) from error
+
+    def load_topology(self, version: int) -> tuple[Topology, dict[str, str]]:
+        """The catalog of a plan version, and the identities of its queries."""
+        path = self._catalog_path(version)
+        try:
+            topology, identities = pickle.loads(path.read_bytes())
+        except Exception as error:  # a damaged pickle raises almost anything
+            raise CheckpointError(f"The checkpoint's catalog {path} cannot be read.", hint=str(error)) from error
         assert isinstance(topology, Topology), "a catalog"
-        return topology
+        return topology, identities
 
-    def save(self, path: Path, value: object) -> None:
-        """Pickles a value into a file of its own."""
-        path.unlink(missing_ok=True)
-        write_once(path, pickle.dumps(value, protocol=5))
+    def streams(self) -> tuple[str, ...]:
+        """The streams that have numbers here: those of the last catalog that was written."""
+        versions = [int(p.name.split("-", 1)[0]) for p in (self.root / "plans").glob("[0-9]*.catalog")]
+        return self.load_topology(max(versions))[0].streams if versions else ()
 
-    def close(self, *, delete: bool = False) -> None:
-        """Gives the checkpoint free; ``delete`` removes it (a temporary one)."""
+    def save_setup(self, data: bytes) -> Path:
+        """Keeps the streams and static files of a run; returns the path, which is another for another content."""
+        path = self.root / "plans" / f"setup-{self.facts.id}-{xxhash.xxh3_64_hexdigest(data)}"
+        replace_file(path, data)
+        return path
+
+    def close(self) -> None:
+        """Gives the checkpoint free."""
         self._lock.release()
-        if delete:
-            shutil.rmtree(self.root, ignore_errors=True)

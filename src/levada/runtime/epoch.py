@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -17,7 +18,7 @@ from levada.config import StreamConfig
 from levada.model.time import MAX, MIN
 from levada.plan.topology import Plan
 from levada.runtime.checkpoint import Checkpoint
-from levada.runtime.context import Context, Control, Done, Setup, advance, encode, load_plan
+from levada.runtime.context import Context, Control, Done, Setup, StreamState, advance, encode, old_watermarks
 from levada.runtime.intake import Payload
 from levada.runtime.local import Executor, Job
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_manifest
@@ -46,8 +47,7 @@ class Epochs:
         self.wall = wall
         self.plan: Plan | None = None
         self.plan_is_new = False
-        self.setup = checkpoint.root / "plans" / "setup"
-        checkpoint.save(self.setup, Setup(list(configs), list(static)))
+        self.setup = checkpoint.save_setup(pickle.dumps(Setup(list(configs), list(static)), protocol=5))
 
     @property
     def last(self) -> Manifest:
@@ -72,10 +72,13 @@ class Epochs:
             for c, over in zip(self.configs, ended, strict=True)
         )
         wall = self.wall()
-        idle = self.sourcing.silent(references, wall)
-        if not (references or newly_ended or self.plan_is_new or self._idle_helps(idle)):
+        silence = self.sourcing.silence(references, last.streams, wall)
+        due = bool(references or newly_ended or self.plan_is_new)
+        if not (due or silence):
             return None
-        states, finished = self.sourcing.states(references, after, last.streams, ended, idle)
+        states, finished = self.sourcing.states(references, after, last.streams, ended, silence)
+        if not (due or _moves(states, _shared(plan))):
+            return None
         return Intention(
             last.epoch + 1,
             plan.version,
@@ -87,14 +90,6 @@ class Epochs:
             self.plan_is_new,
             bool(ended) and all(ended),
         )
-
-    def _idle_helps(self, idle: frozenset[str]) -> bool:
-        """Whether a silent stream's watermark is behind that of a lively one."""
-        if not idle:
-            return False
-        w = {c.name: self.last.streams.get(c.name, StreamRecord()).watermark for c in self.configs}
-        lively = [v for n, v in w.items() if n not in idle]
-        return bool(lively) and any(w[n] < min(lively) for n in idle)
 
     def run(self, intention: Intention) -> None:
         """Runs an epoch to its publication; one that is committed already is only published again."""
@@ -122,7 +117,7 @@ class Epochs:
     def _plan(self, version: int) -> Plan:
         if self.plan is not None and self.plan.version == version:
             return self.plan
-        return load_plan(str(self.checkpoint.plan_path(version)))
+        return self.checkpoint.load_plan(version)
 
     def _job(self, intention: Intention, context: Context) -> Job:
         payloads = [msgspec.json.encode(p) for p in bundles(intention.references, context.partitions)]
@@ -152,7 +147,8 @@ class Epochs:
         return Manifest(
             intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls), state,
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
-            [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()}, intention.ended, sum(d.rows_in for d in done),
+            [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
+            intention.ended, sum(d.rows_in for d in done),
         )  # fmt: skip
 
     def _records(
@@ -161,7 +157,9 @@ class Epochs:
         new = advance(context.streams, controls, context.shared)
         least = int(new.min(initial=MAX))
         records: dict[str, StreamRecord] = {}
-        for i, (config, state) in enumerate(zip(self.configs, intention.streams, strict=True)):
+        for i, (config, state) in enumerate(
+            zip(self.configs, intention.streams, strict=False)
+        ):  # a stream may be newer
             before = self.last.streams.get(config.name, StreamRecord())
             own = [c for c in controls if c.stream == i]
             record = _added(before, own, intention.finished.get(config.name, []))
@@ -217,6 +215,11 @@ def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]
         before.elements + sum(c.elements for c in own), before.triples + sum(c.triples for c in own),
         before.late + sum(c.late for c in own), before.dead + sum(c.dead for c in own), before.cut + sum(c.cut for c in own),
     )  # fmt: skip
+
+
+def _moves(states: Sequence[StreamState], shared: Sequence[Sequence[int]]) -> bool:
+    """Whether an epoch without data would raise a watermark, because somebody is silent."""
+    return bool((advance(states, [], shared) > old_watermarks(states)).any())
 
 
 def _shared(plan: Plan) -> list[list[int]]:

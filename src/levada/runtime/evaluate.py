@@ -60,7 +60,7 @@ def _one_input(run: StageRun, node: PlanNode, frame: Frame) -> Frame | None:
         case s.Last():
             return last(node, run.state, frame, run.pool)
         case s.Select():
-            return select(node, frame, _constants(run.plan.version, node, run.context.seed))
+            return select(node, frame, _constants(run.context.plan, node, run.context.seed))
         case s.Filter():
             return filter_(node, frame, run.pool)
         case s.Extend():
@@ -77,12 +77,12 @@ def _one_input(run: StageRun, node: PlanNode, frame: Frame) -> Frame | None:
             raise AssertionError(f"a {type(step).__name__} is evaluated at the intake")
 
 
-_TABLES: dict[tuple[int, int, int], npt.NDArray[np.uint64]] = {}
+_TABLES: dict[tuple[str, int, int], npt.NDArray[np.uint64]] = {}
 
 
-def _constants(version: int, node: PlanNode, seed: int) -> npt.NDArray[np.uint64]:
+def _constants(plan: str, node: PlanNode, seed: int) -> npt.NDArray[np.uint64]:
     """The identities of a pattern's constants, shape (members, 3, 2)."""
-    key = (version, node.id, seed)
+    key = (plan, node.id, seed)
     if key not in _TABLES:
         _TABLES.clear()
         table = np.zeros((len(node.members), 3, 2), np.uint64)

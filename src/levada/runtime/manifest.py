@@ -1,7 +1,7 @@
 """Intentions and manifests: what an epoch will do, and that it is done (design, section 4, "Commit").
 
-An intention is JSON that Spark writes ahead; with it an epoch can be repeated to the letter. A manifest is a file that is created only
-if it is absent: it is the commit, and it fences off a second engine. Everything that it names is durable before.
+An intention is JSON that Spark writes ahead; with it an epoch can be repeated to the letter. A manifest is a file that is
+created only if it is absent: it is the commit, and it fences off a second engine. Everything that it names is durable before.
 """
 
 from __future__ import annotations
@@ -84,6 +84,21 @@ def write_once(path: Path, data: bytes) -> bool:
     except OSError as error:
         raise CheckpointError(f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}.") from error
     return True
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Gives a file this content, durably; whoever reads it sees the old one or the new one whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}.") from error
 
 
 def _sync(folder: Path) -> None:

@@ -8,7 +8,7 @@ publishing twice changes nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,10 +19,18 @@ from levada.emission.serialize import Batch
 from levada.plan.topology import QueryPlan
 from levada.runtime import files
 from levada.runtime.checkpoint import Checkpoint
-from levada.runtime.context import load_plan
 from levada.runtime.manifest import Manifest
 from levada.sinks import Sink
 from levada.sinks.letters import Letter, LetterFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What readers must know of an epoch with results: a few dozen bytes, so that a slow reader costs disk and not memory."""
+
+    plan: int
+    segments: Sequence[str]
+    every: Mapping[str, list[int]]
 
 
 @dataclass
@@ -33,7 +41,7 @@ class Publication:
     sink: Sink | None
     letters: Path
     keep: bool
-    kept: list[Manifest] = field(default_factory=list)
+    kept: list[Published] = field(default_factory=list)
     reports: dict[str, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
 
@@ -48,18 +56,19 @@ class Publication:
                 self.sink.publish(query.name, query.variables, manifest.epoch, batch)
         self._publish_letters(manifest, root)
         if self.keep:
-            self.kept.append(manifest)
+            if manifest.segments or manifest.every:
+                self.kept.append(Published(manifest.plan, manifest.segments, manifest.every))
         else:
             self._forget(manifest)
 
-    def read(self, manifest: Manifest, only: str | None = None) -> Iterator[tuple[QueryPlan, Batch]]:
+    def read(self, epoch: Manifest | Published, only: str | None = None) -> Iterator[tuple[QueryPlan, Batch]]:
         """The batches of an epoch, decoded; with the empty reports of queries that show them."""
-        if not manifest.segments and not manifest.every:
+        if not epoch.segments and not epoch.every:
             return
         root = str(self.checkpoint.root)
-        plan = load_plan(str(self.checkpoint.plan_path(manifest.plan)))
-        left = dict(manifest.every)
-        for query, batch in batches(plan, manifest.segments, lambda name: files.opened(root, name), only):
+        plan = self.checkpoint.load_plan(epoch.plan)
+        left = dict(epoch.every)
+        for query, batch in batches(plan, epoch.segments, lambda name: files.opened(root, name), only):
             empty = np.setdiff1d(np.array(left.pop(query.name, []), np.int64), batch.report)
             yield query, replace(batch, empty=empty) if len(empty) else batch
         for name, times in left.items():

@@ -1,7 +1,10 @@
 """What an epoch reads: the driver's side of the streams (design, sections 1 "Progress" and 3 "Intention").
 
-Streams share an epoch's budget; one that is ahead of the slowest by its bound of pending elements waits until it is the slowest again.
-Big epochs under backlog, small ones for latency: whatever is there is taken, up to the budget.
+Streams share an epoch's budget; one that is ahead of the slowest by its bound of pending elements waits until it is the slowest
+again. Big epochs under backlog, small ones for latency: whatever is there is taken, up to the budget.
+
+Silence (``idle``): a stream that says nothing for so long follows those that it shares a query with, and so does a partition
+of a stream (``files=parallel``) follow the others, as long as one of them is lively.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from levada.sources.files import FileSource
 from levada.sources.reference import Reference
 
 Positions = dict[str, dict[str, Any]]
+Silence = frozenset[tuple[str, str]]
 
 
 class Sourcing:
@@ -31,7 +35,7 @@ class Sourcing:
         self.sources = {c.name: FileSource(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)
-        self._silent_since: dict[str, int] = {}
+        self._heard: dict[tuple[str, str], int] = {}  # (stream, partition or "") -> wall time of its last data
 
     def discover(self) -> None:
         """Looks for new files and growth."""
@@ -80,7 +84,7 @@ class Sourcing:
 
     def states(
         self, references: Sequence[Reference], after: Positions, records: Mapping[str, StreamRecord], ended: Sequence[bool],
-        idle: frozenset[str],
+        silence: Silence,
     ) -> tuple[list[StreamState], dict[str, list[str]]]:  # fmt: skip
         """Each stream as the epoch begins, and the partitions that this epoch finishes."""
         states = []
@@ -88,15 +92,16 @@ class Sourcing:
         for config, over in zip(self.configs, ended, strict=True):
             record = records.get(config.name, StreamRecord())
             now = {r.partition for r in references if r.stream == config.name}
-            state, done = self._state(config, record, now, after)
+            silent = {partition for stream, partition in silence if stream == config.name}
+            state, done = self._state(config, record, now, after, silent)
             state.ended = over
-            state.idle = config.name in idle
+            state.idle = "" in silent
             states.append(state)
             finished[config.name] = done
         return states, finished
 
     def _state(
-        self, config: StreamConfig, record: StreamRecord, now: set[str], after: Positions
+        self, config: StreamConfig, record: StreamRecord, now: set[str], after: Positions, silent: set[str]
     ) -> tuple[StreamState, list[str]]:  # fmt: skip
         source = self.sources[config.name]
         floor = MAX
@@ -108,20 +113,24 @@ class Sourcing:
                 done.append(partition)
             elif partition in now:
                 reading[partition] = before
-            else:
+            elif partition not in silent or unread:
                 floor = min(floor, before)
         return StreamState(record.watermark, floor, reading, config.lateness), done
 
-    def silent(self, references: Sequence[Reference], wall: int) -> frozenset[str]:
-        """The streams that have said nothing for longer than their ``idle``."""
-        heard = {r.stream for r in references}
-        silent = set()
+    def silence(self, references: Sequence[Reference], records: Mapping[str, StreamRecord], wall: int) -> Silence:
+        """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""), and partitions."""
+        heard = {(r.stream, r.partition) for r in references}
+        heard |= {(r.stream, "") for r in references}
+        silent: set[tuple[str, str]] = set()
         for config in self.configs:
-            if config.name in heard:
-                self._silent_since[config.name] = wall
-            since = self._silent_since.setdefault(config.name, wall)
-            if config.idle is not None and config.name not in heard and wall - since >= config.idle:
-                silent.add(config.name)
+            if config.idle is None:
+                continue
+            parts = records.get(config.name, StreamRecord()).partitions if config.files == "parallel" else {}
+            for key in [(config.name, ""), *((config.name, p) for p in parts)]:
+                since = wall if key in heard else self._heard.get(key, wall)
+                self._heard[key] = since
+                if key not in heard and wall - since >= config.idle:
+                    silent.add(key)
         return frozenset(silent)
 
 

@@ -18,8 +18,10 @@ import numpy as np
 import polars as pl
 
 from levada.emission.serialize import Batch, Format, heading, joined, lines
-from levada.errors import SinkError
+from levada.errors import SinkError, UsageError
 from levada.sinks.whole import sink_error, write_whole
+
+OWNER = ".levada"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,25 @@ class FileSink:
     def name(self, query: str, epoch: int, part: int) -> str:
         """The name of a file below ``out``."""
         return f"{query}/{epoch:09d}-{part:04d}.{self.format}"
+
+
+def claim(out: Path, owner: str, *, overwrite: bool) -> None:
+    """Makes ``out`` the folder of a checkpoint's results; ``owner`` is the checkpoint's id, which a hidden file there keeps.
+
+    Results of another owner are refused with ``UsageError``, or removed with ``overwrite``: two runs' results never mix.
+    """
+    mark = out / OWNER
+    there = existing_results(out)
+    if there and not (mark.is_file() and mark.read_text() == owner):
+        if not overwrite:
+            hint = "Choose another folder, or say --overwrite."
+            raise UsageError(f"{out} holds results of another run, such as {min(there)}.", hint=hint)
+        for name in there:
+            try:
+                (out / name).unlink()
+            except OSError as error:
+                raise SinkError(f"{out / name} cannot be removed: {error.strerror}.") from error
+    write_whole(mark, owner.encode())
 
 
 def existing_results(out: Path) -> set[str]:

@@ -49,6 +49,7 @@ class State:
         self._pieces: dict[str, list[Piece]] = {
             key: [p if p.file else msgspec.structs.replace(p, file=file) for p in some] for key, some in pieces.items()
         }
+        self._first = dict(self._pieces)
         self._opener = opener
         self._open: dict[str, dict[str, Frame]] = {}
         self._new: dict[str, Frame] = {}
@@ -58,6 +59,10 @@ class State:
     def pieces(self, key: str) -> list[Piece]:
         """The pieces of one operator input (or of the terms, times, ...), oldest first."""
         return self._pieces.get(key, [])
+
+    def first_pieces(self, ending: str) -> list[Piece]:
+        """The pieces with which this epoch began, of all keys with this ending: also those that have been replaced since."""
+        return [p for key, pieces in self._first.items() if key.endswith(ending) for p in pieces]
 
     def keys(self, prefix: str) -> list[str]:
         """All keys with this prefix that have pieces."""

@@ -17,8 +17,8 @@ MERGE = 4
 
 
 def tables(state: State) -> Iterator[Terms]:
-    """All tables, oldest first."""
-    for piece in state.pieces(KEY):
+    """All tables with which the epoch began, oldest first."""
+    for piece in state.first_pieces(KEY):
         yield table(state, piece)
 
 

@@ -1,1 +1,1 @@
-"""The rules, one per file, each listed in ``pipeline.RULES``."""
+"""The optimizer's rules, a file each: algebra in, equivalent algebra out."""

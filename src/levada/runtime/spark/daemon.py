@@ -19,7 +19,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 
-PRELOADED = ("pyspark.worker", "levada.runtime.spark.work", "levada.runtime.tasks")
+PRELOADED = ("pandas", "pyspark.worker", "levada.runtime.spark.work", "levada.runtime.tasks")
 
 
 def preload() -> None:

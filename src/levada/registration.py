@@ -1,0 +1,82 @@
+"""Registration: a query's text and options -> its algebra over the engine's streams and static graphs.
+
+The names of streams in the text are matched with those that the engine has; a graph that is not there is an error, nothing is
+fetched. All errors are the user's: ``QueryError`` with a place in the text, ``UsageError`` for options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from levada.algebra import nodes as a
+from levada.algebra.cql import translate_cql
+from levada.algebra.options import QueryOptions
+from levada.algebra.translate import translate
+from levada.config import StreamConfig, parse_time
+from levada.errors import UnknownNameError, UsageError, near
+from levada.naming import match_streams
+from levada.optimizer.pipeline import optimize
+from levada.syntax import parse
+
+DIALECTS = ("rspql", "cql")
+OPTIONS = ("bounds", "t0", "report", "empty_reports")
+
+
+def query_options(given: Mapping[str, Any]) -> QueryOptions:
+    """The options of a query by their words; ``t0`` is ISO or ms. Raises ``UsageError``.
+
+    >>> query_options({"t0": "1970-01-01T00:00:01Z"}).t0
+    1000
+    """
+    for key in given:
+        if key not in OPTIONS:
+            raise UsageError(f"A query has no option {key}.", hint=near(key, OPTIONS))
+    values = {k: v for k, v in given.items() if v is not None}
+    if "t0" in values:
+        values["t0"] = parse_time(values["t0"])
+    return QueryOptions(**values)
+
+
+def translated(
+    text: str,
+    dialect: str,
+    options: QueryOptions,
+    streams: Mapping[str, StreamConfig],
+    others: Sequence[str],
+    graphs: set[str | None],
+) -> a.Query:
+    """The algebra with the streams by their registered names; ``others`` are those that other queries read."""
+    if dialect == "cql":
+        schemas = {n: dict(c.schema) for n, c in streams.items() if c.tabular}
+        query = translate_cql(text, cast("Mapping[str, Mapping[str, str]]", schemas), options)
+    elif dialect == "rspql":
+        query = translate(parse(text), options, text=text)
+    else:
+        raise UsageError(f"There is no dialect {dialect}.", hint=near(dialect, DIALECTS))
+    wanted = [*(o for o in others if o not in streams), *(w.stream for w in query.windows)]
+    matched = match_streams(wanted, streams)
+    for w in query.windows:
+        if streams[matched[w.stream]].tabular != (dialect == "cql"):
+            kind = "tuples" if dialect != "cql" else "RDF"
+            raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {dialect} does not read.")
+    _check_graphs(query, graphs)
+    windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
+    return optimize(replace(query, windows=windows))
+
+
+def _check_graphs(query: a.Query, known: set[str | None]) -> None:
+    """Every static graph that a query names is there."""
+    for name in sorted(_graphs(query.pattern) | set(query.graphs or ())):
+        if name not in known:
+            raise UnknownNameError(f"There is no static graph <{name}>.", hint=near(name, (g for g in known if g)))
+
+
+def _graphs(node: a.Node) -> set[str]:
+    if isinstance(node, a.Bgp):
+        return {node.source.name} if isinstance(node.source, a.InGraph) and node.source.name else set()
+    children: Sequence[a.Node] = [
+        c for c in (getattr(node, n, None) for n in ("left", "right", "child")) if c is not None
+    ]
+    return {g for c in children for g in _graphs(c)}

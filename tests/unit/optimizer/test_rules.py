@@ -1,0 +1,44 @@
+"""Each rule: pairs of algebra before and after."""
+
+from levada.algebra.show import show_node
+from levada.algebra.translate import translate
+from levada.optimizer.pipeline import RULES, optimize
+from levada.syntax import parse
+
+HEAD = "PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE "
+
+
+def optimized(pattern: str, *, only: str) -> str:
+    query = translate(parse(HEAD + pattern))
+    disabled = frozenset(r.__name__ for r in RULES if r.__name__ != only)
+    return show_node(optimize(query, disabled=disabled).pattern)
+
+
+def plain(pattern: str) -> str:
+    return show_node(translate(parse(HEAD + pattern)).pattern)
+
+
+def test_a_conjunction_becomes_a_chain_of_filters() -> None:
+    text = optimized("{ WINDOW :w { ?s :p ?v } FILTER(?v > 1 && ?v < 5 && ?v != 3) }", only="split_filters")
+    assert text.count("filter") == 3
+    assert "&&" not in text
+
+
+def test_a_disjunction_stays_one_filter() -> None:
+    pattern = "{ WINDOW :w { ?s :p ?v } FILTER(?v > 1 || ?v < 5) }"
+    assert optimized(pattern, only="split_filters") == plain(pattern)
+
+
+def test_joins_with_the_empty_group_vanish() -> None:
+    text = optimized("{ {} WINDOW :w { ?s :p ?v } }", only="drop_units")
+    assert "unit" not in text
+
+
+def test_distinct_of_distinct_is_distinct() -> None:
+    pattern = "{ { SELECT DISTINCT ?s { { SELECT DISTINCT ?s { WINDOW :w { ?s :p ?v } } } } } }"
+    assert optimized(pattern, only="merge_slices").count("distinct") <= plain(pattern).count("distinct")
+
+
+def test_a_disabled_rule_does_nothing() -> None:
+    query = translate(parse(HEAD + "{ WINDOW :w { ?s :p ?v } FILTER(?v > 1 && ?v < 5) }"))
+    assert optimize(query, disabled=frozenset(r.__name__ for r in RULES)) == query

@@ -1,0 +1,109 @@
+"""Queries that are asked twice, of the engine and of the reference, and engines that are stepped in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from levada.emission.serialize import Format, ndjson
+from levada.engine import Engine
+from levada.testing.cases import CaseQuery, Clause
+from levada.testing.compare import read_ndjson, same_queries
+from levada.testing.question import Element, ReferenceQuery, Report, Streams
+from levada.testing.reference import evaluate
+
+S, T = "http://e/s", "http://e/t"
+PREFIX = "PREFIX : <http://e/>\n"
+
+
+def element(ts: int, *triples: str) -> Element:
+    """An element of triples like ``a p 1``: names of the vocabulary, integers."""
+    return Element(ts, tuple(" ".join(map(_term, t.split())) for t in triples))
+
+
+def _term(word: str) -> str:
+    if word.lstrip("-").isdigit():
+        return f'"{word}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    return f"<http://e/{word}>"
+
+
+def step(a: int, b: int) -> Clause:
+    """RANGE a STEP b."""
+    return Clause("step", a, b)
+
+
+def asked(
+    name: str,
+    head: str,
+    body: str,
+    windows: Mapping[str, tuple[str, Clause]],
+    *,
+    tail: str = "",
+    output: str = "RSTREAM",
+    **options: object,
+) -> CaseQuery:
+    """A query over windows on streams; ``body`` says WINDOW."""
+    clauses = "\n".join(f"FROM NAMED WINDOW :{w} ON <{on}> {clause.rspql}" for w, (on, clause) in windows.items())
+    text = f"{PREFIX}REGISTER {output} :o AS {head}\n{clauses}\nWHERE {{ {body} }}{tail}"
+    sparql = f"{PREFIX}{head} WHERE {{ {body.replace('WINDOW', 'GRAPH')} }}{tail}"
+    over = {f"http://e/{w}": (on, clause.window(options)) for w, (on, clause) in windows.items()}
+    empty = bool(options.get("empty_reports"))
+    return CaseQuery(name, text, "rspql", options, ReferenceQuery(sparql, over, output, empty_reports=empty))
+
+
+class Collected:
+    """A sink that keeps what it is given, as NDJSON."""
+
+    format = Format.NDJSON
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: object) -> list[str]:
+        self.lines += ndjson(query, variables, batch).splitlines()  # type: ignore[arg-type]
+        return []
+
+    @property
+    def reports(self) -> dict[str, list[Report]]:
+        """What has been published, by query."""
+        return read_ndjson(self.lines)
+
+
+def expected(queries: Sequence[CaseQuery], streams: Streams) -> dict[str, list[Report]]:
+    """What the reference says."""
+    return {q.name: evaluate(q.reference, streams) for q in queries}
+
+
+def register(engine: Engine, queries: Sequence[CaseQuery]) -> None:
+    """Registers queries with their options."""
+    for q in queries:
+        engine.register(q.text, name=q.name, dialect=q.dialect, **q.options)
+
+
+def run(
+    root: Path,
+    sources: Mapping[str, Mapping[str, object]],
+    queries: Sequence[CaseQuery],
+    *,
+    keep_open: bool = False,
+    epoch_rows: int = 1000,
+    partitions: int = 2,
+) -> tuple[dict[str, list[Report]], Engine]:
+    """A run to the end of what is there; ``sources`` map streams to their options, ``path`` among them."""
+    sink = Collected()
+    engine = Engine(False, checkpoint=root, epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7)
+    with engine:
+        for name, options in sources.items():
+            engine.stream(name, **{("source" if k == "path" else k): v for k, v in options.items()})
+        register(engine, queries)
+        engine.start(once=True, keep_open=keep_open)
+        engine.await_end()
+    return sink.reports, engine
+
+
+def judge(queries: Sequence[CaseQuery], streams: Streams, got: Mapping[str, Sequence[Report]]) -> None:
+    """Fails with the first difference from the reference; a judgement on nothing is none."""
+    right = expected(queries, streams)
+    assert all(right.values()), "every query of a test has something to say"
+    difference = same_queries(right, got)
+    assert difference is None, difference

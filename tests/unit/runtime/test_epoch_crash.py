@@ -1,0 +1,146 @@
+"""Death before every single change of the disk, and a new start on the same checkpoint: nothing is lost, nothing twice.
+
+A process that is killed has done some of its writes and none of the later ones. So the run is stopped before its k-th call
+that makes, names, syncs or deletes a file, for every k there is, and nothing after that call reaches the disk.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from asking import S, T, asked, element, judge, register, step
+from levada.emission.serialize import Format
+from levada.engine import Engine
+from levada.errors import EngineError
+from levada.sinks.files import FileSink
+from levada.testing.cases import Clause
+from levada.testing.compare import read_ndjson
+from levada.testing.streams import lines, write_lines
+
+CALLS = ("link", "replace", "fsync", "fdatasync", "unlink")
+LEFT = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(14)]
+RIGHT = [element(400 * i, f"b{i % 2} r {i}") for i in range(9)]
+STREAMS = {S: LEFT, T: RIGHT}
+JOIN = {"w": (S, step(2000, 1000)), "v": (T, Clause("range", 1500))}
+QUERIES = [
+    asked("join", "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } WINDOW :v { ?b :r ?n }", JOIN),
+    asked("fresh", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("range", 1000))}, output="ISTREAM"),
+    asked("sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": JOIN["w"]}, tail=" GROUP BY ?a"),
+    asked("maybe", "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } OPTIONAL { WINDOW :v { ?b :r ?n } }", JOIN),
+]
+
+
+class Killed(BaseException):
+    """What the doomed process sees in place of its end."""
+
+
+class Fate:
+    """Counts the calls that change the disk; from the k-th on nothing is done any more."""
+
+    def __init__(self, monkeypatch):
+        self.left, self.calls = None, 0
+        for name in CALLS:
+            monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
+
+    def _doomed(self, call):
+        def step(*args, **kwargs):
+            self.calls += 1
+            if self.left is not None:
+                if self.left <= 0:
+                    raise Killed
+                self.left -= 1
+            return call(*args, **kwargs)
+
+        return step
+
+
+@pytest.fixture
+def fate(monkeypatch):
+    return Fate(monkeypatch)
+
+
+def source(folder):
+    """Two streams; the left one has a late element and a malformed line."""
+    folder.mkdir()
+    text = list(lines(LEFT))
+    text.insert(20, "<http://e/late> <http://e/p> <http://e/o> 1 .")
+    text.insert(24, "this is no triple")
+    (folder / "s.nt").write_text("".join(f"{line}\n" for line in text))
+    write_lines(folder / "t.nt", RIGHT)
+    return folder
+
+
+def attempt(data, root, kills=None, fate=None):
+    """A run; whether it came to its end."""
+    out = FileSink(root / "out", Format.NDJSON)
+    engine = Engine(False, checkpoint=root / "ck", epoch_rows=9, partitions=2, sink=out, letters=root / "out", seed=7)
+    engine._keep = False
+    engine.stream(S, data / "s.nt")
+    engine.stream(T, data / "t.nt")
+    register(engine, QUERIES)
+    if fate is not None:
+        fate.left, fate.calls = kills, 0
+    try:
+        engine.start(once=True)
+        engine.await_end()
+        return True
+    except (Killed, EngineError) as error:
+        assert isinstance(error, Killed) or isinstance(error.__cause__, Killed), error
+        return False
+    finally:
+        if fate is not None:
+            fate.left = None
+        engine.close()  # frees the lock, as the system does
+
+
+def published(root):
+    """All files below ``out`` that have a name, with their content."""
+    return {str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))}
+
+
+def reports(files):
+    names = sorted(n for n in files if not n.startswith(("out/late", "out/dead")))
+    return read_ndjson(line for name in names for line in files[name].splitlines())
+
+
+def test_a_run_without_a_kill_is_right(tmp_path):
+    data = source(tmp_path / "data")
+    assert attempt(data, tmp_path)
+    files = published(tmp_path)
+    judge(QUERIES, STREAMS, reports(files))
+    assert sum("/late/" in name for name in files) == 1
+    assert sum("/dead-letter/" in name for name in files) == 1
+
+
+@pytest.mark.parametrize("stride", range(4))
+def test_killed_before_any_change_of_the_disk(tmp_path, fate, stride):
+    data = source(tmp_path / "data")
+    assert attempt(data, tmp_path / "whole", None, fate)
+    whole, points = published(tmp_path / "whole"), fate.calls
+    assert points > 60, "there are several epochs with many steps each"
+    for k in range(stride, points, 4):
+        root = tmp_path / str(k)
+        assert not attempt(data, root, k, fate), f"the kill before call {k} came"
+        assert attempt(data, root), f"after a kill before call {k}"
+        assert published(root) == whole, f"after a kill before call {k}"
+        assert not leftovers(root), f"after a kill before call {k}"
+
+
+def test_killed_again_and_again(tmp_path, fate):
+    data = source(tmp_path / "data")
+    attempt(data, tmp_path / "whole")
+    kills = 0
+    while not attempt(data, tmp_path, 11 + 3 * kills, fate):
+        kills += 1
+        assert kills < 60, "each start gets further than the one before"
+    assert kills > 5
+    assert published(tmp_path) == published(tmp_path / "whole")
+
+
+def leftovers(root: Path) -> list[str]:
+    """Files of attempts in the checkpoint that no manifest names."""
+    from levada.runtime.manifest import read_manifest
+
+    manifests = [read_manifest(p) for p in (root / "ck" / "manifests").iterdir() if p.name.isdigit()]
+    named = {name for m in manifests for name in m.files}
+    return [p.name for p in (root / "ck" / "state").iterdir() if f"state/{p.name}" not in named]

@@ -7,6 +7,8 @@ the next one. Where nothing can cancel (``certain``) rows pass at their start an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from levada.algebra.nodes import Output
@@ -23,54 +25,93 @@ from levada.plan import shapes as s
 from levada.plan.layout import Facet
 from levada.plan.topology import PlanNode
 from levada.windows.intervals import exact
-from levada.windows.pieces import State
+from levada.windows.pieces import Piece, State
 
 
 def changes(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool) -> Frame | None:
     """The differences at the due reports: rows with ``r`` and, unless certain, ``w`` = +1 (insert) or -1 (delete)."""
     step = node.step
     assert isinstance(step, s.Changes), "changes"
-    key = f"{node.id}.live"
     if frame is None and not calendar.any_due:
         return None
-    rows = _spans(node, step, state, frame, calendar, key)
+    spans = _timed if step.rows is not None else _reported
+    events = [e for e in spans(node, step, state, frame, calendar, pool) if e.n]
+    if not events:
+        return None
+    return _plain(concat(events)) if step.certain else _net(node, step, concat(events))
+
+
+def _timed(
+    node: PlanNode, step: s.Changes, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
+) -> Iterator[Frame]:  # fmt: skip
+    """Rows with event times: what has not begun waits by its start; what has begun waits in pieces sorted by its end."""
     low, high = calendar.low, calendar.high
-    begins = [_at(f, f["#s"], 1, low, high) for f in rows]
-    if step.certain:
-        _keep(state, key, [f.where(f["#s"] > high[f["op"]]) for f in rows if f.n], Terms.empty())
-        out = [b for b in begins if b.n]
-        return _plain(concat(out)) if out else None
-    ends = [_at(f, f["#e"], -1, low, high) for f in rows]
-    kept = [f.where((f["#e"] > high[f["op"]]) & (f["#e"] > f["#s"])) for f in rows if f.n]
-    _keep(state, key, kept, _own_terms(node, step, kept, pool))
-    events = [e for e in (*begins, *ends) if e.n]
-    return _net(node, step, concat(events)) if events else None
-
-
-def _spans(
-    node: PlanNode, step: s.Changes, state: State, frame: Frame | None, calendar: Calendar, key: str
-) -> list[Frame]:  # fmt: skip
-    """Remembered and new rows with #s, #e; report rows whose end was not known look again."""
-    rows = live.recall(state, key)
-    if step.rows is None:
-        if frame is not None and frame.n:
-            columns = {n: c for n, c in frame.columns.items() if n != "r"}
-            rows.append(Frame({**columns, "#s": frame["r"], "#e": np.full(frame.n, MAX, np.int64)}, frame.n))
-        return [f.with_(**{"#e": _ends(f, step, calendar)}) for f in rows]
+    ahead = f"{node.id}.ahead"
+    rows = live.recall(state, ahead)
     if frame is not None:
         rows.append(live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows)))
-    return rows
+    waiting = [f.where(f["#s"] > high[f["op"]]) for f in rows if f.n]
+    begun = [f.where(f["#s"] <= high[f["op"]]) for f in rows if f.n]
+    _keep(state, ahead, waiting, Terms.empty())
+    for f in begun:
+        yield _at(f, f["#s"], 1, low, high)
+    if not step.certain:
+        yield from _ending(state, f"{node.id}.live", begun, calendar)
 
 
-def _ends(rows: Frame, step: s.Changes, calendar: Calendar) -> Times:
-    e = rows["#e"].copy()
-    open_ = np.flatnonzero(e >= MAX)
-    e[open_] = calendar.after(rows["op"][open_], rows["#s"][open_], step.listed)
-    return e
+def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> Iterator[Frame]:
+    """The ends that are due; only pieces in which some are, and only their rows up to there, are looked at."""
+    low, high = calendar.low, calendar.high
+    least, greatest = int(low.min()), int(high.max())
+    for piece in state.pieces(key):
+        if piece.low <= greatest:
+            rows = state.frame(piece)
+            first, last = np.searchsorted(rows["#e"], [least, greatest], side="right")
+            due = rows.slice(int(first), int(last))
+            yield _at(due, due["#e"], -1, low, high)
+    for f in begun:
+        yield _at(f, f["#e"], -1, low, high)
+    later = [f.where(f["#e"] > high[f["op"]]) for f in begun if f.n]
+    _remember_by_end(state, key, [f for f in later if f.n], high)
+
+
+def _remember_by_end(state: State, key: str, rows: list[Frame], high: Times) -> None:
+    """Appends rows as a piece sorted by #e; drops pieces that have ended, and puts the younger ones together when many."""
+    pieces = [p for p in state.pieces(key) if p.dead > int(high.min())]
+    if rows:
+        pieces.append(_by_end(state, concat(rows)))
+    if len(pieces) > live.MOST_PIECES:
+        start = 0 if pieces[0].rows <= sum(p.rows for p in pieces[1:]) else 1
+        every = concat([state.frame(p) for p in pieces[start:]])
+        left = every.where(every["#e"] > high[every["op"]])
+        pieces = [*pieces[:start], *([_by_end(state, left)] if left.n else [])]
+    state.replace(key, pieces)
+
+
+def _by_end(state: State, rows: Frame) -> Piece:
+    ordered = rows.take(np.argsort(rows["#e"], kind="stable"))
+    return state.put({"": ordered}, ordered.n, (int(ordered["#e"][-1]), int(ordered["#e"][0]), int(ordered["#e"][-1])))
+
+
+def _reported(
+    node: PlanNode, step: s.Changes, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
+) -> Iterator[Frame]:  # fmt: skip
+    """Report rows count until the next report; those of a last report whose next is not known yet wait for it."""
+    key = f"{node.id}.live"
+    rows = live.recall(state, key)
+    if frame is not None and frame.n:
+        columns = {n: c for n, c in frame.columns.items() if n != "r"}
+        rows.append(Frame({**columns, "#s": frame["r"], "#e": np.full(frame.n, MAX, np.int64)}, frame.n))
+    ended = [f.with_(**{"#e": calendar.after(f["op"], f["#s"], step.listed)}) for f in rows]
+    for f in ended:
+        yield _at(f, f["#s"], 1, calendar.low, calendar.high)
+        yield _at(f, f["#e"], -1, calendar.low, calendar.high)
+    kept = [f.where(f["#e"] >= MAX) for f in ended if f.n]
+    _keep(state, key, kept, _own_terms(node, step, kept, pool))
 
 
 def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
-    """What is remembered is small beside the window's rows; it is one piece, written anew."""
+    """Remembers these rows in place of those of before, as one piece: they are few, a last report or what is ahead."""
     kept = [f for f in rows if f.n]
     state.replace(key, [])
     if kept:

@@ -78,13 +78,7 @@ STREAMING = {
 _users: Counter[str] = Counter()  # of the sessions started here, by Spark's application id
 
 
-def start_session(
-    master: str = "local[*]",
-    *,
-    config: Mapping[str, str] | None = None,
-    scratch: Path,
-    environ: Mapping[str, str] | None = None,
-) -> SparkSession:
+def start_session(master: str = "local[*]", *, config: Mapping[str, str] | None = None, scratch: Path) -> SparkSession:
     """A Spark session for Levada; ``config`` is added to our settings and wins.
 
     ``scratch`` is a local folder for Spark's files and its log. If this process has a session already, that is used as it is,
@@ -95,7 +89,7 @@ def start_session(
         return _running_session()
     scratch.mkdir(parents=True, exist_ok=True)
     settings = session_settings(master, config or {}, scratch)
-    environment = session_environment(master, os.environ if environ is None else environ)
+    environment = session_environment(master, os.environ)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints the traceback of every failing callback
     with _environment(environment), _sigint_kept():
         _launch(settings, scratch / "spark.log")

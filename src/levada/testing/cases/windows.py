@@ -68,7 +68,7 @@ def duration(ms: int) -> str:
     >>> duration(2500)
     'PT2.5S'
     """
-    return f"PT{ms / 1000:g}S"
+    return f"PT{ms / 1000:.15g}S"
 
 
 def _span(ms: int) -> str:

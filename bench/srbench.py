@@ -2,7 +2,8 @@
 
 A day: each minute at its half every station makes an observation of three triples. A quarter of the stations blow 74 to 100 from
 minute 360 to 839, all others stay below 60; so the minimum over three hours reaches 74 at the six closes of hours 9 to 14, at a
-quarter of the stations. Before the day there may be a calm warm-up, with half a day of silence between.
+quarter of the stations. Before it there may be a calm warm-up, with half a day of silence between; and with few stations the day
+is repeated, so that there is something to measure.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ def query(threshold: float = 74) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """W3 with ``stations`` stations; ``warm`` minutes of calm before."""
+    """W3 with ``stations`` stations, ``days`` times; ``warm`` minutes of calm before."""
 
     stations: int
     warm: int = 0
+    days: int = 1
 
     @property
     def start(self) -> int:
-        """When the day begins, ms: at a whole hour."""
+        """When the first day begins, ms: at a whole hour."""
         hours = -(-self.warm // 60) + 12 if self.warm else 0
         return hours * HOUR
 
@@ -55,10 +57,10 @@ class Weather:
     @property
     def results(self) -> int:
         """What W3 gives."""
-        return CLOSES * (self.stations // 4)
+        return CLOSES * (self.stations // 4) * self.days
 
     def speeds(self) -> npt.NDArray[np.float64]:
-        """The day's speeds in tenths: a row a minute, a column a station."""
+        """A day's speeds in tenths: a row a minute, a column a station."""
         rng = np.random.default_rng(3)
         speeds = np.round(rng.random((MINUTES, self.stations)) * 59, 1)
         hot = slice(0, self.stations // 4)
@@ -70,8 +72,9 @@ class Weather:
         calm = np.linspace(0, 59, max(self.stations, 2))[: self.stations].round(1)
         for i in range(self.warm):
             yield i * MINUTE + MINUTE // 2, i, calm
-        for i, row in enumerate(self.speeds()):
-            yield self.start + i * MINUTE + MINUTE // 2, self.warm + i, row
+        day = self.speeds()
+        for i in range(self.days * MINUTES):
+            yield self.start + i * MINUTE + MINUTE // 2, self.warm + i, day[i % MINUTES]
 
 
 def _triples(serial: int, speeds: npt.NDArray[np.float64]) -> Iterator[str]:
@@ -90,7 +93,7 @@ def write_timed(path: Path, weather: Weather) -> None:
 
 
 def write_hours(folder: Path, weather: Weather) -> None:
-    """The same triples without times, a file for each hour of the day; the warm-up is left out."""
+    """The same triples without times, a file for each hour of the days; the warm-up is left out."""
     folder.mkdir()
     hour: list[str] = []
     for ts, serial, speeds in weather.minutes():
@@ -98,5 +101,5 @@ def write_hours(folder: Path, weather: Weather) -> None:
             continue
         hour += (f"{t} .\n" for t in _triples(serial, speeds))
         if (ts - weather.start) // MINUTE % 60 == 59:
-            (folder / f"{(ts - weather.start) // HOUR:02}.nt").write_text("".join(hour))
+            (folder / f"{(ts - weather.start) // HOUR:04}.nt").write_text("".join(hour))
             hour.clear()

@@ -27,12 +27,16 @@ class Collected:
         return []
 
 
-def run_case(case: Case, *, epoch_rows: int = 1000, partitions: int = 2, spark: object = False) -> dict[str, list[Report]]:
+def run_case(
+    case: Case, *, epoch_rows: int = 1000, partitions: int = 2, spark: object = False
+) -> dict[str, list[Report]]:
     """The engine's reports of every query of a case."""
     sink = Collected()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        with Engine(spark, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7) as engine:
+        with Engine(
+            spark, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+        ) as engine:
             name_sources(engine, case, root)
             for query in case.queries:
                 engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)

@@ -52,9 +52,11 @@ def fold(
 
 def _fold_sum(rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.Hard) -> dict[str, Column]:
     kind = rows[f"k{i}"]
+    limbs, integers, too_great = decimals.fold(rows, i, codes, g, hard)
     types = _RANKS[kind]
+    types[integers] = 0
     ones = np.ones(rows.n, np.int64)
-    error = types < 0
+    error = (types < 0) | too_great
     out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": net(codes, error.astype(np.int64), g)}
     greatest = np.zeros(g, np.int8)
     np.maximum.at(greatest, codes, types)
@@ -62,8 +64,6 @@ def _fold_sum(rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.
     integer = kind == Kind.INTEGER
     whole = np.where(integer, value(rows, "m", i), 0)
     out[p + "ih"], out[p + "il"] = sum_int(codes, whole, ones, g)
-    exact = (kind == Kind.DECIMAL) | (kind == Kind.HARD_NUMBER)
-    limbs = decimals.fold(rows, i, np.flatnonzero(exact), codes, g, hard)
     for n in range(3):
         out[f"{p}e{n}"] = limbs[n]
     floats = np.where(types >= 2, codes, np.int32(-1)).astype(np.int32)
@@ -163,10 +163,14 @@ def _finish_sum(parts: Frame, p: str, average: bool) -> tuple[dict[str, Column],
     types = parts[p + "t"]
     total, overflow = round_int(parts[p + "ih"], parts[p + "il"])
     columns = number(Kind.INTEGER, total)
-    failed = (parts[p + "err"] > 0) | (overflow & (types == 0))
     limbs = [parts[f"{p}e{i}"] for i in range(3)]
-    by_decimal = (types == 1) | ((types == 0) & average & (n > 0))
     ints = (parts[p + "ih"], parts[p + "il"])
+    difficult = (types == 0) & ((limbs[0] != 0) | (limbs[1] != 0) | (limbs[2] != 0))
+    overflow &= ~difficult
+    overflow[decimals.whole(limbs, ints, columns["m"], np.flatnonzero(difficult))] = True
+    columns["d"] = columns["m"].astype(np.float64)
+    failed = (parts[p + "err"] > 0) | (overflow & (types == 0))
+    by_decimal = (types == 1) | ((types == 0) & average & (n > 0))
     hard = decimals.finish(columns, np.flatnonzero(by_decimal & ~failed), limbs, ints, n, average)
     by_float = np.flatnonzero((types >= 2) & ~failed)
     if len(by_float):

@@ -61,7 +61,7 @@ def _folded(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
     k, h = combine(k, h, _bits(rows["#s"]), _bits(rows["#e"]))
     codes, first = group(k, h)
     kept = _group_columns(rows, step.keys, first)
-    folded = aggregates.fold(rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_lexical, pool))
+    folded = aggregates.fold(rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_texts, pool))
     return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **folded}, len(first))
 
 
@@ -83,10 +83,10 @@ def _rank(pool: Pool, rows: Frame, i: int) -> npt.NDArray[np.float64] | npt.NDAr
     return compare_rank(column(rows, i, pool))
 
 
-def _lexical(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
-    """The lexical forms of the numbers of slot ``i`` in rows ``at``."""
-    texts = column(rows.take(at), i, pool).texts().to_list()
-    return [t[1 : t.rindex('"')] for t in texts]
+def _texts(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
+    """The texts of the numbers of slot ``i`` in rows ``at``."""
+    texts: list[str] = column(rows.take(at), i, pool).texts().to_list()
+    return texts
 
 
 def _at_reports(
@@ -138,7 +138,7 @@ def _blank(
     none = np.empty(0, np.int32)
     slots = {f"{name}{a.slot}": c for a in specs if a.slot >= 0 for name, c in _no_slot().items()}
     rows = Frame({"op": none, **slots}, 0)
-    folded = aggregates.fold(rows, none, n, specs, lambda f, _: np.empty(f.n, np.int64), partial(_lexical, pool))
+    folded = aggregates.fold(rows, none, n, specs, lambda f, _: np.empty(f.n, np.int64), partial(_texts, pool))
     if like is not None:
         folded = {c: v for c, v in folded.items() if c in like}
     return Frame({"op": op, "r": r, **folded}, n)
@@ -208,7 +208,7 @@ def _fold_distinct(
         if spec.distinct:
             first = _distinct_rows(frame, k, h, spec)
             rows, own = frame.take(first), codes[first]
-        one = aggregates.fold(rows, own, g, (spec,), partial(_rank, pool), partial(_lexical, pool))
+        one = aggregates.fold(rows, own, g, (spec,), partial(_rank, pool), partial(_texts, pool))
         out.update({f"a{j}.{name[3:]}": c for name, c in one.items()})
     return out
 

@@ -80,7 +80,9 @@ def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | Non
 def _shown(frame: Frame, step: s.Join, i: int) -> Frame:
     """What the result takes of a side: its slots, those that may have to be filled, times; keys are in the # columns."""
     slots = {at for side, at in step.out if side == i} | {pair[i] for pair in step.fills}
-    kept = {n: c for n, c in frame.columns.items() if not (n[0] in "xykdmc" and n[1:].isdigit() and int(n[1:]) not in slots)}
+    kept = {
+        n: c for n, c in frame.columns.items() if not (n[0] in "xykdmc" and n[1:].isdigit() and int(n[1:]) not in slots)
+    }
     return Frame(kept, frame.n)
 
 

@@ -21,6 +21,7 @@ from levada.plan.layout import slot_columns
 from levada.plan.topology import PlanNode
 
 Ints = npt.NDArray[np.int64]
+Origins = tuple[tuple[int, int], ...]
 
 
 def rjoin(node: PlanNode, left: Frame | None, right: Frame | None) -> Frame | None:
@@ -96,7 +97,7 @@ def _take_right(columns: dict[str, Column], at: int, names: list[str], other: in
 
 
 def _paired(
-    node: PlanNode, left: Frame, i: Ints, right: Frame, j: Ints, out: tuple[tuple[int, int], ...], fills: tuple[tuple[int, int], ...]
+    node: PlanNode, left: Frame, i: Ints, right: Frame, j: Ints, out: Origins, fills: Origins
 ) -> Frame:  # fmt: skip
     columns: dict[str, Column] = {"op": left["op"][i], "r": left["r"][i]}
     filled = dict(fills)

@@ -241,7 +241,9 @@ class Installer:
 def _union_needs(op: Op, needs: Needs) -> Needs:
     """What both inputs of a union must have: what is read above, and by what they are exchanged."""
     by = {v for exchange in op.exchange for v in exchange or () if v}
-    return {v: needs.get(v, Facet(0)) | (Facet.ID if v in by else Facet(0)) for v in op.variables if v in needs or v in by}
+    return {
+        v: needs.get(v, Facet(0)) | (Facet.ID if v in by else Facet(0)) for v in op.variables if v in needs or v in by
+    }
 
 
 def _alike(edges: list[s.Edge]) -> list[s.Edge]:

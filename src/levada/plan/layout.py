@@ -63,7 +63,11 @@ def slot_columns(i: int, facets: Facet) -> list[str]:
     names = [f"x{i}", f"y{i}"] if Facet.ID in facets or Facet.TEXT in facets else []
     if Facet.NUM in facets:
         return [*names, f"k{i}", f"d{i}", f"m{i}", f"c{i}"]
-    return names + ([f"k{i}", f"m{i}"] if Facet.INT in facets else []) + ([f"k{i}", f"d{i}"] if Facet.DBL in facets else [])
+    return (
+        names
+        + ([f"k{i}", f"m{i}"] if Facet.INT in facets else [])
+        + ([f"k{i}", f"d{i}"] if Facet.DBL in facets else [])
+    )
 
 
 DTYPES = {"x": "u8", "y": "u8", "k": "u1", "d": "f8", "m": "i8", "c": "u1"}

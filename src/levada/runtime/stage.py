@@ -1,7 +1,8 @@
 """One stage of one partition: blobs in, rows through the operators, blobs and results out.
 
-Reads as the data path: receive (controls, terms, rows; what is ahead of its watermark stays pending), evaluate the nodes of the stage
-in order, ship what goes on, write state and results. Nodes without new rows and without a due report are passed over.
+Reads as the data path: receive (controls, terms, rows; what is ahead of its watermark stays pending), evaluate the nodes
+of the stage in order, ship what goes on, write state and results. Nodes without new rows and without a due report are
+passed over.
 """
 
 from __future__ import annotations
@@ -126,8 +127,10 @@ class StageRun:
 
     def computed(self, node: PlanNode, frame: Frame) -> None:
         """Keeps the texts of a computed slot of rows with event times for as long as these can count."""
-        last = len(node.layout.slots) - 1
-        if node.layout.report or not frame.n or Facet.TEXT not in node.layout.slots[last]:
+        assert isinstance(node.step, s.Extend), "an extension"
+        last = len(node.step.kept)
+        unread = last == len(node.layout.slots)
+        if unread or node.layout.report or not frame.n or Facet.TEXT not in node.layout.slots[last]:
             return
         dead = int(outer(frame, node.layout, node.windows)[1].max())
         self.made.append((self.pool.pick(frame[f"x{last}"], frame[f"y{last}"]), dead))

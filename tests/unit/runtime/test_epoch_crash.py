@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from asking import S, T, asked, element, judge, register, step
+
 from levada.emission.serialize import Format
 from levada.engine import Engine
 from levada.errors import EngineError
@@ -119,7 +120,6 @@ def test_killed_before_any_change_of_the_disk(tmp_path, fate, stride):
     data = source(tmp_path / "data")
     assert attempt(data, tmp_path / "whole", None, fate)
     whole, points = published(tmp_path / "whole"), fate.calls
-    print("points", points)
     assert points > 60, "there are several epochs with many steps each"
     for k in range(stride, points, 4):
         root = tmp_path / str(k)

@@ -1,0 +1,49 @@
+"""The command line: ``python -m bench NAME [--json] [--scale X] [--stepped]``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bench.apart import SideError
+from bench.result import CountError, Result
+
+
+class Name(StrEnum):
+    """The benchmarks, each the module of its name."""
+
+    PARSE = "parse"
+    JOIN = "join"
+    AGGREGATE = "aggregate"
+    SRBENCH_Q3 = "srbench_q3"
+    EPOCH = "epoch"
+    QUERIES = "queries"
+    KERNELS = "kernels"
+    GROWTH = "growth"
+
+
+def main(
+    name: Name,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    scale: Annotated[float, typer.Option(min=0.001, help="Of the data; 1 is what docs/benchmarks.md tells of.")] = 1.0,
+    stepped: Annotated[bool, typer.Option(help="Levada without Spark, in one process (for profiles).")] = False,
+) -> None:
+    """Runs one benchmark and its baseline, counts checked first."""
+    try:
+        result: Result = importlib.import_module(f"bench.{name.value}").run(scale, stepped)
+    except (CountError, SideError) as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from error
+    if as_json:
+        print(result.to_json())
+    else:
+        result.show(Console())
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,67 @@
+"""``parse``: N-Triples by reference through Spark to matched frames, validated; the baseline is pyoxigraph in one process.
+
+The engine runs one query over W3's stream: a pattern that every third triple matches, with a filter at the intake that hardly any
+passes. So everything but reading, parsing, matching and value facets is next to nothing, and what is measured is an epoch's
+whole cost: driver, JVM and workers. The baseline parses the same triples (without times), and looks at each one's predicate. A row
+is a triple.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyoxigraph as ox
+
+from bench.apart import apart
+from bench.engine import run_engine
+from bench.measure import cpu_of_tree, peak_memory
+from bench.meter import side
+from bench.result import Result, check_count, ratio
+from bench.srbench import OM, STREAM, Weather, write_hours, write_timed
+
+LIMIT = 99.9  # of speeds in tenths up to 100; few reach it
+EPOCH = 240  # minutes
+QUERY = (
+    f"SELECT ?v FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT1H STEP PT1H] "
+    f"WHERE {{ WINDOW <w> {{ ?o <{OM}result> ?v }} FILTER(?v > {LIMIT}) }}"
+)
+
+
+def levada(path: str, epoch: int, warm: int, stepped: bool) -> dict[str, Any]:
+    """The side ``levada``, in this process."""
+    queries = {"hot": {"text": QUERY, "dialect": "rspql"}}
+    return run_engine({STREAM: {"source": path}}, queries, epoch_rows=epoch, warm=warm, stepped=stepped)
+
+
+def oxigraph(folder: str) -> dict[str, Any]:
+    """The side ``baseline``: terms as objects, the predicate compared, the value of those that match read as a number."""
+    result = ox.NamedNode(f"{OM}result")
+    paths = sorted(Path(folder).iterdir())
+    before, began = cpu_of_tree(), time.perf_counter()
+    rows = count = 0
+    for path in paths:
+        for quad in ox.parse(path=str(path), format=ox.RdfFormat.N_TRIPLES):
+            rows += 1
+            if quad.predicate == result:
+                count += float(quad.object.value) > LIMIT  # type: ignore[union-attr]
+    return side(count, rows, time.perf_counter() - began, cpu_of_tree() - before, memory=peak_memory())
+
+
+def run(scale: float, stepped: bool) -> Result:
+    """Both sides over a day of 1,000 stations, 4.3 million triples."""
+    weather = Weather(max(int(1000 * scale), 4), warm=2 * EPOCH)
+    expected = int(np.count_nonzero(weather.speeds() > LIMIT))
+    with tempfile.TemporaryDirectory(prefix="levada-parse-") as folder:
+        timed, hours = Path(folder) / "w3.nt", Path(folder) / "hours"
+        write_timed(timed, weather)
+        write_hours(hours, weather)
+        rows = EPOCH * weather.minute_rows
+        ours = apart("bench.parse:levada", path=str(timed), epoch=rows, warm=2 * rows, stepped=stepped)
+        theirs = apart("bench.parse:oxigraph", folder=str(hours))
+    check_count("levada", ours["count"], expected)
+    check_count("pyoxigraph", theirs["count"], expected)
+    return Result("parse", ours, theirs, ratio(ours, theirs))

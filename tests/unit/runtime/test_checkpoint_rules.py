@@ -1,0 +1,272 @@
+"""Starting again: what a checkpoint remembers, what it takes up, and what it refuses, each in a sentence."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from asking import S, T, asked, element, expected, judge, run, step
+
+from levada.engine import Engine
+from levada.errors import CheckpointError, EngineError
+from levada.runtime.checkpoint import FORMAT, Checkpoint
+from levada.runtime.manifest import write_once
+from levada.testing.cases import Clause
+from levada.testing.compare import same
+from levada.testing.streams import write_lines
+
+W = {"w": (S, step(2000, 1000))}
+SUM = asked("sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a")
+ALL = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("range", 1500))})
+ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
+
+
+@pytest.fixture
+def stream(tmp_path):
+    return write_lines(tmp_path / "s.nt", ELEMENTS)
+
+
+@pytest.fixture
+def ck(tmp_path):
+    return tmp_path / "ck"
+
+
+def append(path, elements):
+    more = write_lines(path.with_suffix(".more"), elements)
+    with path.open("ab") as file:
+        file.write(more.read_bytes())
+
+
+def test_an_ended_checkpoint_publishes_what_is_missing_and_says_so(stream, ck):
+    first, _ = run(ck, {S: {"path": stream}}, [SUM])
+    again, engine = run(ck, {S: {"path": stream}}, [SUM])
+    assert engine.note == "This checkpoint had ended; its last results are published."
+    assert same(first["sum"][-len(again["sum"]) :], again["sum"]) is None, "the last epoch's, and nothing else"
+
+
+def test_an_ended_checkpoint_ends_without_once_too(stream, ck):
+    run(ck, {S: {"path": stream}}, [SUM])
+    with Engine(False, checkpoint=ck) as engine:
+        engine.stream(S, stream)
+        engine.start()
+        assert engine.await_end(20)
+
+
+def test_sources_that_have_grown_since_the_end_are_refused(stream, ck):
+    run(ck, {S: {"path": stream}}, [SUM])
+    append(stream, [element(9000, "a p 1")])
+    with pytest.raises(CheckpointError, match=r"The stream http://e/s has grown behind s\.nt since"):
+        run(ck, {S: {"path": stream}}, [SUM])
+
+
+def test_keep_open_goes_on_where_it_was(stream, ck):
+    write_lines(stream, ELEMENTS[:7])
+    first, _ = run(ck, {S: {"path": stream}}, [SUM, ALL], keep_open=True, epoch_rows=3)
+    append(stream, ELEMENTS[7:12])
+    second, _ = run(ck, {S: {"path": stream}}, [SUM, ALL], keep_open=True)
+    append(stream, ELEMENTS[12:])
+    third, _ = run(ck, {S: {"path": stream}}, [SUM, ALL])
+    got = {n: [*first.get(n, []), *second.get(n, []), *third.get(n, [])] for n in ("sum", "all")}
+    judge([SUM, ALL], {S: ELEMENTS}, got)
+
+
+def test_keep_open_ends_although_a_stream_may_not_be_read_further(stream, ck, tmp_path):
+    other = write_lines(tmp_path / "t.nt", ELEMENTS[:2])
+    sources = {S: {"path": stream, "ahead": 3}, T: {"path": other}}
+    _, engine = run(ck, sources, [SUM], keep_open=True, epoch_rows=2)
+    assert engine.records()[S].elements < len(ELEMENTS)
+
+
+def test_another_text_under_a_known_name_is_a_new_query(stream, ck):
+    write_lines(stream, ELEMENTS[:10])
+    run(ck, {S: {"path": stream}}, [SUM, ALL], keep_open=True)
+    append(stream, ELEMENTS[10:])
+    most = asked("sum", "SELECT ?a (MAX(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a")
+    got, _ = run(ck, {S: {"path": stream}}, [most, ALL])
+    judge([most], {S: ELEMENTS[10:]}, {"sum": got["sum"]})
+    rest = [r for r in expected([ALL], {S: ELEMENTS})["all"] if r.time >= ELEMENTS[9].ts]
+    assert same(rest, got["all"]) is None, "the other query goes on"
+
+
+def test_a_query_that_is_gone_reports_no_more_and_one_that_is_new_starts_after_what_was_seen(stream, ck):
+    write_lines(stream, ELEMENTS[:10])
+    run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
+    append(stream, ELEMENTS[10:])
+    got, _ = run(ck, {S: {"path": stream}}, [ALL])
+    assert set(got) == {"all"}
+    judge([ALL], {S: ELEMENTS[10:]}, got)
+
+
+def test_a_new_stream_joins_a_checkpoint(stream, ck, tmp_path):
+    write_lines(stream, ELEMENTS[:10])
+    run(ck, {S: {"path": stream}}, [ALL], keep_open=True)
+    append(stream, ELEMENTS[10:])
+    other = write_lines(tmp_path / "t.nt", ELEMENTS)
+    on_t = asked("more", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (T, Clause("range", 1500))})
+    got, _ = run(ck, {T: {"path": other}, S: {"path": stream}}, [on_t, ALL])
+    judge([on_t], {T: ELEMENTS}, {"more": got["more"]})
+    rest = [r for r in expected([ALL], {S: ELEMENTS})["all"] if r.time >= ELEMENTS[9].ts]
+    assert same(rest, got["all"]) is None
+
+
+def test_a_stream_that_is_not_named_any_more_is_refused(stream, ck):
+    run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
+    with pytest.raises(CheckpointError, match="has a stream http://e/s, which is not named now"):
+        run(ck, {T: {"path": stream}}, [])
+
+
+def test_a_killed_change_of_queries_is_made_at_the_next_start(stream, ck, monkeypatch):
+    """The new plan is written, its epoch is not intended: the next start must not take the query for known."""
+    write_lines(stream, ELEMENTS[:10])
+    run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
+    append(stream, ELEMENTS[10:])
+    with monkeypatch.context() as patch:
+        patch.setattr("levada.runtime.loop.SteppedLoop._write", _fail)
+        with pytest.raises(EngineError):
+            run(ck, {S: {"path": stream}}, [ALL])
+    got, _ = run(ck, {S: {"path": stream}}, [ALL])
+    judge([ALL], {S: ELEMENTS[10:]}, got)
+
+
+def test_an_open_intention_runs_with_its_own_plan(stream, ck, monkeypatch):
+    """Killed in an epoch of a new query set, started with another one: the epoch first, then the change."""
+    write_lines(stream, ELEMENTS[:10])
+    run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
+    append(stream, ELEMENTS[10:12])
+    with monkeypatch.context() as patch:
+        patch.setattr("levada.runtime.local.LocalExecutor.run", _fail)
+        with pytest.raises(EngineError):
+            run(ck, {S: {"path": stream}}, [ALL], keep_open=True)
+    append(stream, ELEMENTS[12:])
+    got, _ = run(ck, {S: {"path": stream}}, [SUM, ALL])
+    judge([ALL], {S: ELEMENTS[10:]}, {"all": got["all"]})
+    judge([SUM], {S: ELEMENTS[12:]}, {"sum": got["sum"]})
+
+
+def _fail(*args):
+    raise RuntimeError("killed")
+
+
+def test_a_checkpoint_made_anew_in_the_same_place_is_another(stream, ck):
+    import shutil
+
+    run(ck, {S: {"path": stream}}, [SUM])
+    shutil.rmtree(ck)
+    got, _ = run(ck, {S: {"path": write_lines(stream, ELEMENTS[5:])}}, [ALL])
+    judge([ALL], {S: ELEMENTS[5:]}, got)
+
+
+def test_a_second_run_may_cut_the_stream_elsewhere(stream, ck):
+    run(ck, {S: {"path": stream, "limit": 5}}, [ALL], keep_open=True)
+    got, _ = run(ck, {S: {"path": stream, "limit": 8}}, [ALL])
+    rest = [r for r in expected([ALL], {S: ELEMENTS[:8]})["all"] if r.time >= ELEMENTS[4].ts]
+    assert same(rest, got["all"]) is None
+
+
+def open_and_close(root):
+    Checkpoint(Path(root), partitions=1).close()
+
+
+def test_two_engines_do_not_share_a_checkpoint(ck):
+    held = Checkpoint(ck, partitions=1)
+    with pytest.raises(CheckpointError, match="Another engine is running on the checkpoint"):
+        open_and_close(ck)
+    held.close()
+    open_and_close(ck)
+
+
+def test_a_second_engine_that_evaded_the_lock_is_fenced_off(stream, ck, monkeypatch):
+    monkeypatch.setattr("levada.runtime.checkpoint.write_once", lambda path, data: _others(path, data))
+    with pytest.raises(CheckpointError, match="Another engine has committed epoch 1"):
+        run(ck, {S: {"path": stream}}, [SUM])
+
+
+def _others(path, data):
+    """Somebody else's manifest is there already."""
+    return write_once(path, data) and path.parent.name != "manifests"
+
+
+def test_a_folder_with_strangers_is_no_checkpoint(ck):
+    ck.mkdir()
+    (ck / "holiday.jpg").touch()
+    with pytest.raises(CheckpointError, match=r"is not a checkpoint of Levada: it holds holiday\.jpg"):
+        open_and_close(ck)
+
+
+def test_a_half_made_checkpoint_is_made_again(ck):
+    ck.mkdir()
+    (ck / ".levada.json.123").write_text("{")
+    open_and_close(ck)
+
+
+def test_another_format_is_refused(ck):
+    open_and_close(ck)
+    facts = json.loads((ck / "levada.json").read_text())
+    (ck / "levada.json").write_text(json.dumps({"format": FORMAT + 1, "other": True}))
+    with pytest.raises(
+        CheckpointError, match=f"has format {FORMAT + 1}, this version of Levada writes format {FORMAT}"
+    ):
+        open_and_close(ck)
+    (ck / "levada.json").write_text(json.dumps(facts)[:-9])
+    with pytest.raises(CheckpointError, match=r"levada\.json is damaged"):
+        open_and_close(ck)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"epoch": "x"}', b"\xff\xfe"])
+def test_a_damaged_manifest_is_told(stream, ck, content):
+    run(ck, {S: {"path": stream}}, [SUM])
+    last = max((ck / "manifests").iterdir(), key=lambda p: int(p.name))
+    last.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"The checkpoint's manifest .*/manifests/\d+ cannot be read"):
+        open_and_close(ck)
+
+
+@pytest.mark.parametrize("ending", ["plan", "catalog"])
+def test_a_damaged_plan_is_told(stream, ck, ending):
+    run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
+    for path in (ck / "plans").glob(f"*.{ending}"):
+        path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(CheckpointError, match=r"cannot be read"):
+        run(ck, {S: {"path": stream}}, [SUM, ALL])
+
+
+def test_a_missing_state_file_is_told(stream, ck):
+    run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
+    for path in (ck / "state").iterdir():
+        path.unlink()
+    with pytest.raises(CheckpointError, match=r"The checkpoint's file .* cannot be read: No such file or directory"):
+        run(ck, {S: {"path": stream}}, [SUM])
+
+
+@pytest.mark.parametrize("call", ["writev", "fsync", "link"])
+def test_a_full_disk_is_a_sentence_and_nothing_is_lost(stream, ck, monkeypatch, call):
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, _full)
+        with pytest.raises(CheckpointError, match=r"The checkpoint .* cannot be written: No space left on device"):
+            run(ck, {S: {"path": stream}}, [SUM])
+    got, _ = run(ck, {S: {"path": stream}}, [SUM])
+    judge([SUM], {S: ELEMENTS}, got)
+
+
+def _full(*args):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_checkpoint_in_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="cannot be made"):
+        open_and_close(tmp_path / "file" / "ck")
+
+
+def test_a_temporary_checkpoint_goes_with_its_engine(stream, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    with Engine(False) as engine:
+        engine.stream(S, stream)
+        engine.static(["<a:a> <a:b> <a:c> ."])
+        engine.register(SUM.text)
+        engine.start(once=True)
+        engine.await_end()
+        assert engine.root.exists()
+    Engine(False).close()
+    assert not list((tmp_path / "tmp").iterdir())

@@ -1,0 +1,261 @@
+"""The Python API: engines, queries that come and go, and readers of their results."""
+
+import threading
+import time
+
+import polars as pl
+import pytest
+from asking import S, asked, element, expected, judge, register, step
+
+from levada.engine import Engine
+from levada.errors import QuerySyntaxError, UnknownNameError, UsageError
+from levada.query import Report
+from levada.testing.cases import Clause
+from levada.testing.compare import same
+from levada.testing.question import Report as Expected
+from levada.testing.streams import lines, write_lines
+
+RANGE = {"w": (S, Clause("range", 1500))}
+ALL = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", RANGE)
+SUM = asked(
+    "sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))}, tail=" GROUP BY ?a"
+)
+ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write_lines(tmp_path / "s.nt", ELEMENTS)
+
+
+@pytest.fixture
+def engine(path):
+    with Engine(False, epoch_rows=4, partitions=2) as engine:
+        engine.stream(S, path)
+        yield engine
+
+
+def as_expected(reports):
+    """The API's reports as the reference writes them."""
+    found = []
+    for report in reports:
+        names = report.rows.columns
+        solutions = [
+            frozenset((n, v) for n, v in zip(names, row, strict=True) if v is not None) for row in report.rows.rows()
+        ]
+        found.append(Expected(report.time, type(Expected(0).solutions)(solutions)))
+    return found
+
+
+def test_results_come_while_the_engine_runs_and_end_with_it(engine):
+    query = engine.register(ALL.text, name="all")
+    engine.start(once=True)
+    assert same(expected([ALL], {S: ELEMENTS})["all"], as_expected(query.results())) is None
+    assert same(expected([ALL], {S: ELEMENTS})["all"], as_expected(query.results())) is None, "for every reader anew"
+
+
+def test_results_of_a_growing_file_come_before_its_end(tmp_path):
+    path = write_lines(tmp_path / "s.nt", ELEMENTS[:10])
+    with Engine(False, partitions=1) as engine:
+        engine.stream(S, path)
+        query = engine.register(ALL.text)
+        engine.start()
+        reader = query.results()
+        assert next(reader).time == 0
+        with path.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines(ELEMENTS[10:]))
+        assert next(r for r in reader if r.time == 5400).rows.height == 5
+        engine.stop()
+        assert all(r.time <= 5700 for r in reader), "the reader ends with the engine"
+
+
+def test_to_polars_has_all_results_or_typed_columns_without_a_row(engine):
+    query = engine.register(SUM.text, name="sum")
+    nothing = engine.register(SUM.text.replace(":p", ":nothing"), name="none")
+    ask = engine.register(SUM.text.replace("SELECT ?a (SUM(?n) AS ?m)", "ASK").replace(" GROUP BY ?a", ""), name="ask")
+    engine.start(once=True)
+    engine.await_end()
+    frame = query.to_polars()
+    assert frame.schema == {"report": pl.Int64, "a": pl.String, "m": pl.String}
+    assert frame.height == sum(r.solutions.total() for r in expected([SUM], {S: ELEMENTS})["sum"])
+    assert nothing.to_polars().schema == frame.schema
+    assert nothing.to_polars().height == 0
+    assert ask.to_polars().schema == {"report": pl.Int64, "boolean": pl.Boolean}
+    assert ask.to_polars()["boolean"].all()
+
+
+def test_a_relations_changes_have_signs(tmp_path):
+    (tmp_path / "a.csv").write_text("k,ts\n1,0\n2,500\n1,9000\n")
+    with Engine(False) as engine:
+        engine.stream("A", tmp_path / "a.csv", schema="k:integer")
+        query = engine.register("Select k From A [Range 1 s]", dialect="cql")
+        engine.start(once=True)
+        engine.await_end()
+        assert query.to_polars().rows()[:3] == [
+            (0, 1, '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+            (500, 1, '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+            (1000, -1, '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+        ]
+
+
+def test_subscribers_are_called_with_every_report_also_when_they_come_before_the_start(engine):
+    query = engine.register(ALL.text)
+    early: list[Report] = []
+    late: list[Report] = []
+    first = query.subscribe(early.append)
+    engine.start(once=True)
+    engine.await_end()
+    second = query.subscribe(late.append)
+    for thread in (first, second):
+        thread.join(20)
+    assert same(expected([ALL], {S: ELEMENTS})["all"], as_expected(early)) is None
+    assert [r.time for r in early] == [r.time for r in late]
+
+
+def test_a_subscriber_of_an_engine_that_never_starts_ends(path):
+    with Engine(False) as engine:
+        engine.stream(S, path)
+        thread = engine.register(ALL.text).subscribe(print)
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_slow_reader_loses_nothing(engine):
+    query = engine.register(ALL.text)
+    engine.start(once=True)
+    reader = query.results()
+    first = next(reader)
+    engine.await_end()
+    assert len([first, *reader]) == len(expected([ALL], {S: ELEMENTS})["all"])
+
+
+def feed(engine, path, elements):
+    """Appends elements and waits until they are read."""
+    before = sum(r.elements for r in engine.records().values())
+    with path.open("a") as file:
+        file.writelines(f"{line}\n" for line in lines(elements))
+    deadline = time.monotonic() + 30
+    while sum(r.elements for r in engine.records().values()) < before + len(elements):
+        assert time.monotonic() < deadline, "what is there is read"
+        engine.await_end(0.005)
+
+
+def test_queries_come_and_go_while_the_engine_runs(tmp_path):
+    path = write_lines(tmp_path / "s.nt", [])
+    with Engine(False, partitions=2) as engine:
+        engine.stream(S, path)
+        old = engine.register(ALL.text, name="all")
+        engine.start()
+        feed(engine, path, ELEMENTS[:8])
+        new = engine.register(SUM.text, name="sum")
+        feed(engine, path, ELEMENTS[8:14])
+        old.unregister()
+        feed(engine, path, ELEMENTS[14:])
+        again = engine.register(ALL.text, name="all")
+        feed(engine, path, [element(6000 + 300 * i, f"a p {i}") for i in range(9)])
+        feed(engine, path, [element(60_000, "a p 1")])
+        engine.stop()
+        got = {"sum": as_expected(new.results())}
+        every = as_expected(again.results())
+    rest = [*ELEMENTS[8:], *[element(6000 + 300 * i, f"a p {i}") for i in range(9)]]
+    judge([SUM], {S: rest}, got)
+    first = [r for r in every if r.time < ELEMENTS[13].ts]
+    assert same([r for r in expected([ALL], {S: ELEMENTS})["all"] if r.time < ELEMENTS[13].ts], first) is None
+    second = [r for r in every if r.time >= 6000]
+    assert same(expected([ALL], {S: rest[12:]})["all"], second) is None
+    assert not [r for r in every if ELEMENTS[14].ts <= r.time < 6000], "it was not there"
+
+
+def test_unregister_and_register_at_once_starts_anew(tmp_path):
+    path = write_lines(tmp_path / "s.nt", [])
+    with Engine(False) as engine:
+        engine.stream(S, path)
+        query = engine.register(ALL.text, name="all")
+        engine.start()
+        feed(engine, path, ELEMENTS[:8])
+        query.unregister()
+        query = engine.register(ALL.text, name="all")
+        feed(engine, path, [*ELEMENTS[8:], element(90_000, "a p 1")])
+        engine.stop()
+        got = [r for r in as_expected(query.results()) if r.time >= ELEMENTS[8].ts]
+    assert same([r for r in expected([ALL], {S: ELEMENTS[8:]})["all"] if r.time < 90_000], got) is None
+
+
+def test_an_engine_without_queries_reads_on(engine):
+    engine.start(once=True)
+    assert engine.await_end(20)
+    assert engine.progress().elements == len(ELEMENTS)
+
+
+def test_progress_tells_where_it_is(engine):
+    engine.register(ALL.text)
+    assert engine.progress().epochs == 0
+    engine.start(once=True)
+    engine.await_end()
+    progress = engine.progress()
+    assert (progress.elements, progress.epochs) == (len(ELEMENTS), 5)
+    assert progress.results == sum(r.solutions.total() for r in expected([ALL], {S: ELEMENTS})["all"])
+    assert "20 elements" in progress.line()
+
+
+def test_explain_and_names(engine):
+    query = engine.register(ALL.text)
+    assert query.name == "q1"
+    assert "RANGE 1500" in query.explain()
+    with pytest.raises(UsageError, match="There is a query q1 already"):
+        engine.register(ALL.text, name="q1")
+    with pytest.raises(UsageError, match=r"There is no query q2\. Did you mean q1"):
+        engine.unregister("q2")
+    query.unregister()
+    with pytest.raises(UsageError, match="There is no query q1"):
+        query.explain()
+
+
+def test_wrong_calls_are_told(engine, path):
+    with pytest.raises(QuerySyntaxError, match="line 1"):
+        engine.register("SELECT ?x WERE {}")
+    with pytest.raises(UnknownNameError, match="There is no stream http://e/unknown"):
+        engine.register(ALL.text.replace(S, "http://e/unknown"))
+    with pytest.raises(UsageError, match=r"A query has no option bound\. Did you mean bounds"):
+        engine.register(ALL.text, bound="(]")
+    with pytest.raises(UsageError, match=r"There is no dialect rsp\. Did you mean rspql"):
+        engine.register(ALL.text, dialect="rsp")
+    with pytest.raises(UsageError, match="There is no static file nowhere"):
+        engine.static("nowhere.nt")
+    with pytest.raises(UsageError, match="has not been started"):
+        engine.publication.read
+    engine.start(once=True)
+    with pytest.raises(UsageError, match="started already"):
+        engine.start()
+    with pytest.raises(UsageError, match="before the engine starts"):
+        engine.stream("http://e/t", path)
+
+
+def test_a_failing_stream_is_raised_to_whoever_waits(tmp_path, path):
+    with Engine(False, epoch_rows=4) as engine:
+        engine.stream(S, path)
+        register(engine, [ALL])
+        engine.on_epoch(lambda manifest: path.write_bytes(b""))
+        engine.start()
+        path_changed = pytest.raises(Exception, match=r"became shorter than what was read")
+        with path_changed:
+            assert engine.await_end(30)
+
+
+def test_stop_from_another_thread_ends_a_wait(engine):
+    engine.register(ALL.text)
+    engine.start()
+    threading.Timer(0.2, engine.stop).start()
+    assert engine.await_end(20)
+    assert not engine.running
+
+
+def test_static_lines_and_files_are_joined(tmp_path, engine):
+    (tmp_path / "more.ttl").write_text("@prefix : <http://e/> . :a1 :kind :L .")
+    engine.static(["<http://e/a0> <http://e/kind> <http://e/K> .", "<http://e/a2> <http://e/kind> <http://e/K>"])
+    engine.static(tmp_path / "more.ttl")
+    query = engine.register(ALL.text.replace("?a ?n\n", "?a ?n ?k\n").replace("WHERE { ", "WHERE { ?a :kind ?k . "))
+    engine.start(once=True)
+    engine.await_end()
+    kinds = query.to_polars().select("a", "k").unique().sort("a").rows()
+    assert kinds == [(f"<http://e/a{i}>", f"<http://e/{k}>") for i, k in enumerate("KLK")]

@@ -34,7 +34,7 @@ class Shape:
     n: int = 1_000_000
     keys: int = 1000
     epoch: int = 100_000
-    warm: int = 4
+    warm: int = 6
 
     def scaled(self, scale: float) -> Shape:
         """The same at another scale, epochs too; the keys stay, so windows are sparser."""

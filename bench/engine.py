@@ -1,22 +1,29 @@
 """One run of Levada's engine, measured: streams and queries in, counts and costs out.
 
 Results go the whole way to published segments, which the driver reads once, as it does for any sink. ``stepped`` runs the same
-epochs in this process without Spark (for profiles).
+epochs in this process without Spark (for profiles). The warm-up is some empty epochs (what is there for every epoch: the JVM's path,
+Python workers) and the elements that the caller says.
 """
 
 from __future__ import annotations
 
+import statistics
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bench.empty import empty_after_first
 from bench.meter import Meter
 from levada import Engine
 from levada.runtime.manifest import Manifest
 
 Streams = Mapping[str, Mapping[str, Any]]
 Queries = Mapping[str, Mapping[str, str]]
+EMPTY = 30  # epochs of warm-up without data
 
 
 def run_engine(streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool) -> dict[str, Any]:
@@ -25,21 +32,50 @@ def run_engine(streams: Streams, queries: Queries, *, epoch_rows: int, warm: int
     ``streams`` maps names to ``{"source": path, ..}``, ``queries`` to ``{"text": .., "dialect": ..}``.
     """
     meter = Meter(warm)
+    with _engine(streams, queries, epoch_rows=epoch_rows, stepped=stepped) as engine:
+        engine.on_epoch(lambda manifest: meter.see(_elements(manifest), manifest.ended))
+        empty_after_first(engine, EMPTY)
+        engine.start(once=True)
+        engine.await_end()
+        totals = engine.last_manifest()
+    assert totals is not None, "there was an epoch"
+    return meter.side(sum(n for n, _ in totals.totals.values()), epoch_rows=epoch_rows)
+
+
+def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool) -> dict[str, Any]:
+    """The floor: ``epochs`` epochs without data, from publication to publication; as many before as warm-up.
+
+    What there is of the streams (at most a million elements) is read in the first.
+    """
+    meter = Meter(warm=epochs)  # counted in epochs here
+    with _engine(streams, queries, epoch_rows=1_000_000, stepped=stepped) as engine:
+        engine.on_epoch(lambda manifest: meter.see(manifest.epoch, manifest.epoch == 2 * epochs))
+        empty_after_first(engine)
+        engine.start()
+        while not meter.memory:
+            engine.await_end(0.05)
+        stages = engine._epochs.plan.stages if engine._epochs and engine._epochs.plan else 0
+    each = np.diff(meter.at) * 1000
+    cpu = {name: round(seconds * 1000 / len(each), 2) for name, seconds in meter.cpu.to_json().items()}
+    return {
+        "median_ms": round(statistics.median(each.tolist()), 2), "p99_ms": round(float(np.percentile(each, 99)), 2),
+        "least_ms": round(float(each.min()), 2), "cpu_ms": round(meter.cpu.total * 1000 / len(each), 2), "cpu": cpu,
+        "epochs": len(each), "stages": stages, "peak_memory_mb": round(meter.memory / 1e6),
+    }  # fmt: skip
+
+
+@contextmanager
+def _engine(streams: Streams, queries: Queries, *, epoch_rows: int, stepped: bool) -> Iterator[Engine]:
+    """An engine on a checkpoint of its own, with its streams and queries, not started."""
     with tempfile.TemporaryDirectory(prefix="levada-bench-") as folder:
-        engine = Engine(
-            False if stepped else None, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, keep_results=False, seed=7
-        )
+        spark = False if stepped else None
+        engine = Engine(spark, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, keep_results=False, seed=7)
         with engine:
             for name, stream in streams.items():
                 engine.stream(name, **stream)
             for name, query in queries.items():
                 engine.register(query["text"], name=name, dialect=query["dialect"])
-            engine.on_epoch(lambda manifest: meter.see(_elements(manifest), manifest.ended))
-            engine.start(once=True)
-            engine.await_end()
-            totals = engine.last_manifest()
-        assert totals is not None, "there was an epoch"
-    return meter.side(sum(n for n, _ in totals.totals.values()), epoch_rows=epoch_rows)
+            yield engine
 
 
 def _elements(manifest: Manifest) -> int:

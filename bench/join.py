@@ -31,7 +31,7 @@ class Shape:
     keys: int = 100_000
     width: int = WIDTH
     epoch: int = EPOCH
-    warm: int = 4
+    warm: int = 6
 
     def scaled(self, scale: float) -> Shape:
         """The same at another scale, epochs too."""

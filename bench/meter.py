@@ -27,8 +27,8 @@ class Meter:
         self.memory = 0
 
     def see(self, rows: int, last: bool) -> None:
-        """An epoch is published: ``rows`` elements have been read so far; ``last``: nothing comes after it."""
-        if rows < self.warm:
+        """An epoch is published: ``rows`` elements have been read so far; ``last``: what comes after it does not count."""
+        if rows < self.warm or self.memory:
             return
         if not self.at:
             self.first, self.rows = cpu_of_tree(), -rows

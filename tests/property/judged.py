@@ -74,7 +74,10 @@ def query(
 
 
 def check(
-    *queries: CaseQuery, static: Mapping[str | None, str] | None = None, silent: bool = False, **streams: Sequence[Element]
+    *queries: CaseQuery,
+    static: Mapping[str | None, str] | None = None,
+    silent: bool = False,
+    **streams: Sequence[Element],
 ) -> dict[str, list[Report]]:
     """Runs a case in several cuts and compares each with the reference, whose reports it returns.
 
@@ -84,7 +87,9 @@ def check(
     case = Case({f"http://e/{n}": tuple(e) for n, e in streams.items()}, queries, 0, graphs)
     expected = case.expected()
     for q in queries:
-        assert silent or any(r.solutions or r.graph or r.boolean is not None for r in expected[q.name]), "it says nothing"
+        assert silent or any(r.solutions or r.graph or r.boolean is not None for r in expected[q.name]), (
+            "it says nothing"
+        )
     for rows, partitions in RUNS:
         got = run_case(case, epoch_rows=rows, partitions=partitions)
         for q in queries:

@@ -7,7 +7,7 @@ in constants are one operator and a table of parameter rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -151,6 +151,25 @@ def variables(expression: Expression) -> Iterator[str]:
             yield from variables(arg)
         case _:
             return
+
+
+RANDOM = frozenset((Function.RAND, Function.UUID, Function.STRUUID, Function.BNODE))
+
+
+def random(expression: Expression) -> bool:
+    """Whether an expression draws a value of its own in each solution (RAND, UUID, STRUUID, BNODE)."""
+    return calls(expression, RANDOM)
+
+
+def calls(expression: Expression, functions: Collection[Function]) -> bool:
+    """Whether one of these functions occurs in an expression."""
+    match expression:
+        case Call(function, args):
+            return function in functions or any(calls(arg, functions) for arg in args)
+        case Aggregate(_, arg, _) if arg is not None:
+            return calls(arg, functions)
+        case _:
+            return False
 
 
 def show(expression: Expression) -> str:

@@ -8,12 +8,14 @@ thresholds are sorted once, and each row meets exactly those that it passes (``t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from levada.algebra.expression import Call, Expression, Function, Param, Var
+from levada.intake.identity import identify_one
 from levada.kernels.groups import group
 from levada.kernels.keyed import combine
 from levada.model.frame import Frame
@@ -22,7 +24,7 @@ from levada.operators.expressions import Scope, evaluate, truth
 from levada.operators.expressions.values import Column, broadcast, from_texts, gather
 from levada.operators.pool import Pool
 from levada.operators.rows import gather as gather_slot
-from levada.operators.rows import key_of, value, with_report, zeros
+from levada.operators.rows import value, with_report, zeros
 from levada.operators.values import column, slot
 from levada.plan import shapes as s
 from levada.plan.layout import Layout
@@ -67,12 +69,14 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
     slots = len(node.input_layouts[0].slots) if width is None else width
     columns = {str(i): column(frame, i, pool) for i in range(slots)}
     columns[""] = from_texts(pl.Series([None] * frame.n, dtype=pl.String))
+    draw = _draw(node)
     return Scope(
         n=frame.n,
         columns=columns,
         params=[gather(c, frame["op"].astype(np.int64)) for c in parameters(node)],
         now=frame["r"] if "r" in frame else np.zeros(frame.n, np.int64),
-        seeds=seeds(node, frame) if "r" in frame else None,
+        seeds=seeds(node, frame, slots) if node.members[0].query else None,
+        place=draw[1] if draw else 0,
         identify=pool.identify,
     )
 
@@ -87,12 +91,24 @@ def _constants(terms: Sequence[Term | None]) -> Column:
     return from_texts(pl.Series([None if t is None else str(t) for t in terms], dtype=pl.String))
 
 
-def seeds(node: PlanNode, frame: Frame) -> npt.NDArray[np.uint64]:
-    """A seed per row from (query's operator, report, solution, place): what RAND, UUID and BNODE derive from."""
-    slots = [i for i in range(len(node.input_layouts[0].slots)) if f"x{i}" in frame]
-    k, h = with_report(key_of(frame, slots), frame)
-    place = _copies(k, h)
-    return combine(k, h, place, zeros(frame.n))[0]
+def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
+    """A seed per row from (query, report, solution, its number among equal ones): what RAND, UUID and BNODE derive from."""
+    draw = _draw(node)
+    names = np.array([_name_seed(m.query) for m in node.members], np.uint64)
+    k, h = names[frame["op"]], zeros(frame.n)
+    for i in draw[0] if draw else [i for i in range(width) if f"x{i}" in frame]:
+        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+    k, h = with_report((k, h), frame)
+    return combine(k, h, _copies(k, h), zeros(frame.n))[0]
+
+
+@lru_cache(maxsize=10_000)
+def _name_seed(name: str) -> int:
+    return int(identify_one(name, 0)[0])
+
+
+def _draw(node: PlanNode) -> tuple[tuple[int, ...], int] | None:
+    return node.step.draw if isinstance(node.step, (s.Filter, s.Extend)) else None
 
 
 def _copies(k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

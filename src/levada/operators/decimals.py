@@ -127,6 +127,7 @@ def finish(
     hard: dict[int, str] = {}
     for i in at.tolist():
         value = total(limbs, ints, i)
+        too_great = abs(value) >= GREATEST
         if average:
             value = _divided(value, int(n[i]))
         mantissa, scale = _shortest(value)
@@ -135,7 +136,7 @@ def finish(
         columns["d"][i] = value / UNIT
         columns["m"][i] = mantissa if fits else 0
         columns["c"][i] = scale
-        if abs(value) >= GREATEST:
+        if too_great:
             columns["k"][i] = Kind.UNBOUND
         elif not fits:
             hard[i] = f'"{_shown(mantissa, scale)}"^^<{XSD}decimal>'

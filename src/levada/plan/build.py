@@ -86,24 +86,32 @@ def hold(op: Op) -> Op:
     return Op(p.Hold(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
 
 
-def filter_(op: Op, condition: Expression) -> Op:
-    """A filter where its input is."""
-    return _same(op, p.Filter(condition), op.variables, op.maybe)
+def drawn(op: Op, place: int) -> p.Draw:
+    """What a random expression over these rows derives from."""
+    while isinstance(op.spec, (p.Filter, p.Extend)):
+        op = op.inputs[0]
+    return p.Draw(op.variables, place)
 
 
-def extend(op: Op, variable: str, expression: Expression) -> Op:
-    """A computed variable where its input is; one that is another variable is only a second name."""
+def filter_(op: Op, condition: Expression, draw: p.Draw | None = None) -> Op:
+    """A filter where its input is; one that draws, where equal solutions are together."""
+    return _same(op, p.Filter(condition, draw), op.variables, op.maybe, draw)
+
+
+def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = None) -> Op:
+    """A computed variable, placed as a filter; one that is another variable is only a second name."""
     if isinstance(expression, Var):
         source = expression.name
         named = rename(op, (*op.variables, variable), (*op.variables, source))
         maybe = named.maybe - {variable} if source in op.variables and source not in op.maybe else named.maybe
         typed = op.typed | ({variable} if source in op.typed else set())
         return replace(named, maybe=maybe, typed=typed)
-    return _same(op, p.Extend(expression), (*op.variables, variable), op.maybe | {variable})
+    return _same(op, p.Extend(expression, draw), (*op.variables, variable), op.maybe | {variable}, draw)
 
 
-def _same(op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str]) -> Op:
-    return Op(spec, (op,), names, op.windows, op.stage, (None,), op.placed, maybe, op.raw, op.weighted, op.typed)
+def _same(op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str], draw: p.Draw | None = None) -> Op:
+    stage, exchange, placed = _stay(op) if draw is None else _grouped(op, draw.solution)
+    return Op(spec, (op,), names, op.windows, stage, exchange, placed, maybe, op.raw, op.weighted, op.typed)
 
 
 def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -> Op:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Param, Var, variables
+from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Param, Var, random, variables
 from levada.algebra.nodes import Output
 from levada.model.term import XSD, Literal
 from levada.plan import physical as p
@@ -124,11 +124,11 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
     spec = op.spec
     every = [merge(out, _ids(i.variables)) for i in op.inputs]
     match spec:
-        case p.Filter(condition):
-            return [merge(out, expression_needs(condition))]
-        case p.Extend(expression):
+        case p.Filter(condition, draw):
+            return [merge(out, expression_needs(condition), _drawn(draw))]
+        case p.Extend(expression, draw):
             rest = {v: f for v, f in out.items() if v != op.variables[-1]}
-            return [merge(rest, expression_needs(expression))]
+            return [merge(rest, expression_needs(expression), _drawn(draw))]
         case p.Join(keys, raw):
             shared = tuple(v for v in op.inputs[0].variables if v in op.inputs[1].variables)
             return [
@@ -139,6 +139,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [merge(out, _ids(shared)) for _ in op.inputs]
         case p.RLeft(_, shared, condition):
             own = expression_needs(condition) if condition is not None else {}
+            if condition is not None and random(condition):
+                return [merge(whole, own) for whole in every]
             return [merge(out, own, _ids(shared)) for _ in op.inputs]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out)]
@@ -157,6 +159,10 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return every if op.inputs[0].weighted else [out]
         case _:
             return [out for _ in op.inputs]
+
+
+def _drawn(draw: p.Draw | None) -> Needs:
+    return {} if draw is None else _ids(draw.solution)
 
 
 def _select_needs(op: Op, out: Needs) -> Needs:

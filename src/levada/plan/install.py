@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from levada.algebra.expression import Call, Const, Expression, Var
+from levada.algebra.expression import Call, Const, Expression, Var, random
 from levada.algebra.nodes import Output, Query
 from levada.model.term import Term
 from levada.plan import physical as p
@@ -139,6 +139,10 @@ class Installer:
         windows, streams = tuple(w.window for w in on), tuple(w.stream for w in on)
         return s.Member(windows=windows, streams=streams, start=self.start, every=self.every)
 
+    def _drawing(self, *expressions: Expression) -> str:
+        """The query that random expressions belong to: its values are its own."""
+        return self.name if any(map(random, expressions)) else ""
+
     def _step(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
         spec = op.spec
         match spec:
@@ -160,13 +164,15 @@ class Installer:
             case p.Select(pattern):
                 positions, constants = _positions(pattern.positions, op.variables, names)
                 return s.Select(positions, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
-            case p.Filter(condition):
+            case p.Filter(condition, draw):
                 lifted, terms = _lift(condition, ins[0])
-                return s.Filter(lifted, tuple(ins[0].index(v) for v in names)), s.Member(constants=terms)
-            case p.Extend(expression):
+                member = s.Member(constants=terms, query=self._drawing(condition))
+                return s.Filter(lifted, tuple(ins[0].index(v) for v in names), _drawn(draw, ins[0])), member
+            case p.Extend(expression, draw):
                 lifted, terms = _lift(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                return s.Extend(lifted, kept_), replace(self._windows(op), constants=terms)
+                member = replace(self._windows(op), constants=terms, query=self._drawing(expression))
+                return s.Extend(lifted, kept_, _drawn(draw, ins[0])), member
             case p.Union():
                 return s.Union(), s.Member()
             case p.Occur():
@@ -216,14 +222,15 @@ class Installer:
                     return s.RLeft(*sides, out, fills, None), s.Member()
                 both = (*ins[0], *ins[1])
                 lifted, terms = _lift(condition, both)
-                return s.RLeft(*sides, out, fills, lifted), s.Member(constants=terms)
+                return s.RLeft(*sides, out, fills, lifted), s.Member(constants=terms, query=self._drawing(condition))
             case p.RDistinct():
                 return s.RDistinct(), s.Member()
             case p.ROrder(keys, offset, limit, in_order):
                 constants: list[Const] = []
                 lifted_keys = tuple((_slots(lift(e, constants), ins[0]), d) for e, d in keys)
                 terms = tuple(c.term for c in constants)
-                return s.ROrder(lifted_keys, offset, limit, in_order), s.Member(constants=terms)
+                member = s.Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
+                return s.ROrder(lifted_keys, offset, limit, in_order), member
             case p.Changes(output, listed):
                 certain = not op.weighted and output is Output.ISTREAM
                 return s.Changes(output, self.kinds, rows, listed, certain), self._schedule()
@@ -236,6 +243,10 @@ class Installer:
         """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
         folded = tuple(s.Aggregate(a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct) for a in specs)
         return folded, tuple(op.variables.index(v) for v in names)
+
+
+def _drawn(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, ...], int] | None:
+    return None if draw is None else (tuple(names.index(v) for v in draw.solution), draw.place)
 
 
 def _union_needs(op: Op, needs: Needs) -> Needs:

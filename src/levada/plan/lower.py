@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import Aggregate, AggregateFunction, Call, Expression, Function, Var
+from levada.algebra.expression import RANDOM, AggregateFunction, Call, Expression, Function, Var, calls, random
 from levada.model.time import WindowKind
 from levada.plan import build
 from levada.plan import physical as p
 from levada.plan.physical import Op
 
-_PER_REPORT = {Function.NOW, Function.RAND, Function.UUID, Function.STRUUID, Function.BNODE}
+_PER_REPORT = RANDOM | {Function.NOW}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +122,7 @@ def _free_parts(node: a.Node) -> bool:
 
 def per_report(expression: Expression) -> bool:
     """Whether an expression depends on the report (NOW, RAND, UUID, ...)."""
-    match expression:
-        case Call(function, args):
-            return function in _PER_REPORT or any(map(per_report, args))
-        case Aggregate(_, arg, _) if arg is not None:
-            return per_report(arg)
-        case _:
-            return False
+    return calls(expression, _PER_REPORT)
 
 
 class _Lowering:
@@ -139,6 +133,7 @@ class _Lowering:
         self.streams = streams
         self.listed = every or needs_list(query)
         self.fresh = 0
+        self.draws = 0
 
     def query(self) -> Lowered:
         body = self.node(self.q.pattern)
@@ -189,7 +184,7 @@ class _Lowering:
             case a.Filter():
                 return self._filter(node)
             case a.Extend(child, variable, expression):
-                return build.extend(self._fit(self.node(child), expression), variable, expression)
+                return self._extend(self.node(child), variable, expression)
             case a.Group():
                 return self._group(node)
             case a.Project(child, names):
@@ -204,8 +199,15 @@ class _Lowering:
     def _r(self, op: Op) -> Op:
         return build.report(op, self.listed) if op.windows is not None else op
 
-    def _fit(self, op: Op, expression: Expression) -> Op:
-        return self._r(op) if per_report(expression) else op
+    def _extend(self, op: Op, variable: str, expression: Expression) -> Op:
+        op = self._r(op) if per_report(expression) else op
+        return build.extend(op, variable, expression, self._draw(op, expression))
+
+    def _draw(self, op: Op, expression: Expression) -> p.Draw | None:
+        if not random(expression):
+            return None
+        self.draws += 1
+        return build.drawn(op, self.draws)
 
     def _slice(self, child: a.Node, offset: int, limit: int | None) -> Op:
         """OFFSET and LIMIT. ORDER BY right below is taken along: one sort; rows that are in order stay in order."""
@@ -239,7 +241,8 @@ class _Lowering:
             for condition in early:
                 op = build.filter_(op, condition)
         for condition in late:
-            op = build.filter_(self._r(op), condition)
+            op = self._r(op)
+            op = build.filter_(op, condition, self._draw(op, condition))
         return op
 
     def _conjunction(self, node: a.Node, conjuncts: Sequence[Expression]) -> Op:
@@ -284,7 +287,7 @@ class _Lowering:
                 arg = aggregate.arg.name
             elif aggregate.arg is not None:
                 arg = self._new("arg")
-                child = build.extend(self._fit(child, aggregate.arg), arg, aggregate.arg)
+                child = self._extend(child, arg, aggregate.arg)
             specs.append(p.AggregateSpec(aggregate.function, arg, aggregate.distinct))
         child = build.bind_missing(child, [*node.keys, *(s.arg for s in specs if s.arg is not None)])
         names = tuple(name for name, _ in node.aggregates)

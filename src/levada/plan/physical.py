@@ -60,10 +60,19 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """What RAND, UUID and BNODE derive from beside query and report: the solution before any BIND, the place in the query."""
+
+    solution: tuple[str, ...]
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Keeps rows whose condition is true."""
 
     condition: Expression
+    draw: Draw | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,7 @@ class Extend:
     """Appends a computed variable."""
 
     expression: Expression
+    draw: Draw | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,18 +57,23 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Condition over slots and parameters; ``kept`` input slots form the output."""
+    """Condition over slots and parameters; ``kept`` input slots form the output. ``draw``: as in ``Extend``."""
 
     condition: Expression
     kept: tuple[int, ...]
+    draw: tuple[tuple[int, ...], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Appends the value of the expression after the ``kept`` input slots (not at all if nobody reads it)."""
+    """Appends the value of the expression after the ``kept`` input slots (not at all if nobody reads it).
+
+    ``draw``: the slots and the place from which RAND and the like derive, if the expression has any.
+    """
 
     expression: Expression
     kept: tuple[int, ...]
+    draw: tuple[tuple[int, ...], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +240,7 @@ class Member:
 
     ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules). ``start``: elements
     before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where variable).
+    ``query``: of an Emit, and of what draws random values.
     """
 
     inputs: tuple[int, ...] = ()

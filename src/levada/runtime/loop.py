@@ -1,7 +1,7 @@
 """The epoch loop without Spark: the same contract as ``spark.intentions.SparkLoop``, stepped in this process.
 
-Intentions are written ahead into ``intentions/``; one without a manifest is run again at the next start. For tests, and for the
-smallest embedded uses. A loop asks ``next_intention`` when the epoch before is committed.
+An intention is written ahead into ``intentions/open``, which goes when its epoch is published; one that is still there is run
+at the next start. For tests, and for the smallest embedded uses. A loop asks ``next_intention`` when the epoch before is over.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SteppedLoop:
         *, ask_every: float = 0.005,
     ) -> None:  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
+        self._open = folder / "open"
         self._next, self._run = next_intention, run_epoch
         self._ask_every = ask_every
         self._stopping, self._ended, self._woken = threading.Event(), threading.Event(), threading.Event()
@@ -60,7 +60,7 @@ class SteppedLoop:
                     self._woken.clear()
                     continue
                 self._write(intention)
-                self._run(intention)
+                self._run_whole(intention)
                 last = intention
         except BaseException as error:
             self.failure = error
@@ -68,16 +68,16 @@ class SteppedLoop:
             self._ended.set()
 
     def _replay(self) -> str | None:
-        """The last intention that was written ahead, run again (a committed one is only published)."""
-        numbers = sorted(int(p.name) for p in self._folder.iterdir() if p.name.isdigit())
-        if not numbers:
+        """The intention that was written ahead and did not come to its end, run (if it is committed: published)."""
+        if not self._open.exists():
             return None
-        intention = (self._folder / str(numbers[-1])).read_text()
-        self._run(intention)
+        intention = self._open.read_text()
+        self._run_whole(intention)
         return intention
 
+    def _run_whole(self, intention: str) -> None:
+        self._run(intention)
+        self._open.unlink()
+
     def _write(self, intention: str) -> None:
-        numbers = sorted(int(p.name) for p in self._folder.iterdir() if p.name.isdigit())
-        write_once(self._folder / str(numbers[-1] + 1 if numbers else 1), intention.encode())
-        for old in numbers[:-1]:
-            (self._folder / str(old)).unlink(missing_ok=True)
+        assert write_once(self._open, intention.encode()), "one epoch after the other"

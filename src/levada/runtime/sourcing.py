@@ -107,15 +107,23 @@ class Sourcing:
         floor = MAX
         reading: dict[str, int] = {}
         done: list[str] = []
-        for partition, unread in source.known(_at(after, config)).items():
+        known = source.known(_at(after, config))
+        for partition, unread in known.items():
             before = record.partitions.get(partition, MIN)
-            if not unread and source.finished(partition):
+            if not unread and self._finished(config, partition, max(known)):
                 done.append(partition)
             elif partition in now:
                 reading[partition] = before
             elif partition not in silent or unread:
                 floor = min(floor, before)
         return StreamState(record.watermark, floor, reading, config.lateness), done
+
+    def _finished(self, config: StreamConfig, partition: str, greatest: str) -> bool:
+        """Whether a partition gets no more data. With ``keep_open`` it may: in the next run, unless it is a whole file."""
+        if not self.keep_open:
+            return self.sources[config.name].finished(partition)
+        whole = config.element == "document" or config.format == "parquet"
+        return config.files == "parallel" and whole and partition < greatest
 
     def silence(self, references: Sequence[Reference], records: Mapping[str, StreamRecord], wall: int) -> Silence:
         """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""), and partitions."""

@@ -204,7 +204,7 @@ def test_explain_and_names(engine):
     assert "RANGE 1500" in query.explain()
     with pytest.raises(UsageError, match="There is a query q1 already"):
         engine.register(ALL.text, name="q1")
-    with pytest.raises(UsageError, match=r"There is no query q2\. Did you mean q1"):
+    with pytest.raises(UsageError, match=r"There is no query q2\. Known: q1\."):
         engine.unregister("q2")
     query.unregister()
     with pytest.raises(UsageError, match="There is no query q1"):
@@ -223,7 +223,7 @@ def test_wrong_calls_are_told(engine, path):
     with pytest.raises(UsageError, match="There is no static file nowhere"):
         engine.static("nowhere.nt")
     with pytest.raises(UsageError, match="has not been started"):
-        engine.publication.read
+        list(engine.register(ALL.text).results())
     engine.start(once=True)
     with pytest.raises(UsageError, match="started already"):
         engine.start()

@@ -4,8 +4,9 @@ A worker's first task otherwise pays for its imports and for loading the compile
 garbage collection over all that was imported. So everything is imported and loaded here, once, and frozen out of the
 collector's sight, before the first fork (a worker's first task: 200 ms of imports became 10).
 
-Only imports and kernels: no thread may run when workers are forked, so nothing here calls Polars or starts a pool (the
-session sets one thread for BLAS). Nothing may be printed on standard output: Spark reads the daemon's address there.
+Only imports and kernels: workers are forked from here, so nothing calls Polars or starts a pool (the session sets one thread
+for BLAS; the allocators' own background threads know about forks). Nothing may be printed on standard output: Spark reads the
+daemon's address there.
 """
 
 from __future__ import annotations

@@ -1,0 +1,43 @@
+"""Epochs without data, on purpose: what an idle decision, a registration or a timer makes of an epoch, without waiting for one.
+
+The engine's own decision is replaced for a number of times by an intention that reads nothing. All that follows is the engine's:
+Spark's offset log, one job through all stages of the plan on every partition, the manifest, the publication.
+"""
+
+from __future__ import annotations
+
+import math
+
+from levada import Engine
+from levada.runtime.manifest import Intention, Manifest, StreamRecord
+
+
+def empty_after_first(engine: Engine, times: float = math.inf) -> None:
+    """After its first epoch, ``times`` epochs of the engine read nothing; the data wait."""
+
+    def first(manifest: Manifest) -> None:
+        if manifest.epoch == 1:
+            _force(engine, times)
+
+    engine.on_epoch(first)
+
+
+def _force(engine: Engine, times: float) -> None:
+    epochs = engine._epochs
+    assert epochs is not None, "the engine has been started"
+    decide = epochs.intend
+    left = times
+
+    def intend() -> Intention | None:
+        nonlocal left
+        if left <= 0:
+            return decide()
+        left -= 1
+        last, plan = epochs.last, epochs.plan
+        assert plan is not None, "a started engine has a plan"
+        open_ = [last.streams.get(c.name, StreamRecord()).ended for c in epochs.configs]
+        states, finished = epochs.sourcing.states([], last.positions, last.streams, open_, frozenset())
+        fresh = epochs.plan_is_new
+        return Intention(last.epoch + 1, plan.version, epochs.wall(), [], last.positions, states, finished, fresh)
+
+    epochs.intend = intend  # type: ignore[method-assign]

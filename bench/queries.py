@@ -1,0 +1,94 @@
+"""``queries``: many queries in one dataflow. W3's stream with 1, 100 and 10,000 queries of one shape; 500 shapes without data.
+
+The queries of one shape are W3's with other thresholds: a few of them give results, which are counted apart. The cost of a triple
+with 10,000 is to be at most three times that with one (``cost_10000``); an epoch without data with 500 shapes less than twice one
+with a single shape (``floor_500_ms``, ``floor_500_cpu``). Registration is told in seconds of wall clock, it is part of no cost.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.apart import apart
+from bench.engine import run_empty, run_engine
+from bench.result import Result, check_count
+from bench.srbench import MINUTES, STREAM, Weather, query, write_timed
+
+COUNTS = (1, 100, 10_000)
+SHAPES = 500
+STATIONS, EPOCH, WARM = 100, 480, 2
+EPOCHS = 60  # of the floor
+_FILTERS = (
+    "?v > 1", "?v >= 1", "?v < 1", "?v <= 1", "?v = 1", "?v != 1", "?v + 1 > 2", "?v - 1 > 2", "?v * 2 > 2", "?v / 2 > 2",
+    "ABS(?v) > 1", "CEIL(?v) > 1", "FLOOR(?v) > 1", "ROUND(?v) > 1", "?v > 1 && ?v < 9", "?v < 1 || ?v > 9",
+    "!(?v > 1)", "?v IN (1, 2)", "isLITERAL(?v)", "-?v < 1",
+)  # fmt: skip
+_AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+_WIDTHS = range(1, 6)
+
+
+def thresholds(n: int) -> list[float]:
+    """From W3's own, 74, a thousandth at a time."""
+    return [round(74 + i / 1000, 3) for i in range(n)]
+
+
+def of_shapes(n: int) -> Iterator[str]:
+    """Queries of ``n`` different shapes: stars of one to five triples, twenty filters, five aggregates."""
+    for width, form, aggregate in itertools.islice(itertools.product(_WIDTHS, _FILTERS, _AGGREGATES), n):
+        star = " ; ".join(f"<http://example.org/p{i}> ?v{i or ''}" for i in range(width))
+        yield (
+            f"SELECT ?s ({aggregate}(?v) AS ?x) FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT3H STEP PT1H] "
+            f"WHERE {{ WINDOW <w> {{ ?s {star} }} FILTER({form}) }} GROUP BY ?s"
+        )
+
+
+def levada(path: str, n: int, epoch: int, warm: int, stepped: bool) -> dict[str, Any]:
+    """W3 with ``n`` thresholds, in this process."""
+    queries = {f"q{i}": {"text": query(t), "dialect": "rspql"} for i, t in enumerate(thresholds(n))}
+    return run_engine({STREAM: {"source": path}}, queries, epoch_rows=epoch, warm=warm, stepped=stepped)
+
+
+def floor(path: str, n: int, epochs: int, stepped: bool) -> dict[str, Any]:
+    """Epochs without data with ``n`` shapes, in this process."""
+    queries = {f"q{i}": {"text": text, "dialect": "rspql"} for i, text in enumerate(of_shapes(n))}
+    return run_empty({STREAM: {"source": path}}, queries, epochs=epochs, stepped=stepped)
+
+
+def expected(weather: Weather, n: int) -> int:
+    """All results of ``n`` thresholds: at each close, the stations whose minimum over three hours reaches them."""
+    speeds = weather.speeds().reshape(MINUTES // 60, 60, -1).min(axis=1)
+    least = np.stack([speeds[max(h - 2, 0) : h + 1].min(axis=0) for h in range(len(speeds))])
+    least = np.concatenate([least, speeds[-2:].min(axis=0)[None], speeds[-1:]])
+    return sum(int(np.count_nonzero(least >= t)) for t in thresholds(n))
+
+
+def run(scale: float, stepped: bool) -> Result:
+    """The stream with each number of queries, then the floors."""
+    weather = Weather(STATIONS, warm=WARM * EPOCH)
+    rows = EPOCH * weather.minute_rows
+    counts = [max(int(n * scale), 1) for n in COUNTS]
+    with tempfile.TemporaryDirectory(prefix="levada-queries-") as folder:
+        path = Path(folder) / "w3.nt"
+        write_timed(path, weather)
+        given = {"path": str(path), "epoch": rows, "warm": WARM * rows, "stepped": stepped}
+        sides = []
+        for n in counts:
+            sides.append(apart("bench.queries:levada", n=n, **given) | {"queries": n})
+            check_count(f"levada with {n} queries", sides[-1]["count"], expected(weather, n))
+        empty = Path(folder) / "empty.nt"
+        empty.write_text(f'<http://example.org/s> <http://example.org/p> "1" 0 .\n' * 2)
+        shapes = {"path": str(empty), "epochs": max(int(EPOCHS * scale), 3), "stepped": stepped}
+        floors = [apart("bench.queries:floor", n=n, **shapes) for n in (1, max(int(SHAPES * scale), 1))]
+    one, many = sides[0], sides[-1]
+    more = {f"cost_{s['queries']}": round(one["rows_per_cpu_s"] / s["rows_per_cpu_s"], 2) for s in sides[1:]}
+    ratios = {f"floor_{k}": round(floors[1][f"{name}_ms"] / floors[0][f"{name}_ms"], 2) for k, name in (("ms", "median"), ("cpu", "cpu"))}
+    return Result(
+        "queries", many, one, round(many["rows_per_cpu_s"] / one["rows_per_cpu_s"], 3),
+        more | ratios | {"middle": sides[1], "one_shape": floors[0], "shapes": floors[1]},
+    )  # fmt: skip

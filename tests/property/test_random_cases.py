@@ -1,0 +1,94 @@
+"""Random continuous queries over random streams: the engine, stepped in this process, says what the reference says.
+
+And it says the same whatever the cut into epochs, the number of partitions, the order of arrival within the lateness, the queries
+that run beside, and the time at which a query is registered (design, section 1, "Determinism" and "Registration at run time").
+``LEVADA_CASES`` is the number of examples of each test (``LEVADA_CASES=2000 pytest tests/property`` for a night). A case of Hypothesis
+that fails is printed as it is to be read, with what reproduces it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from stepped import run_case, run_in_two
+
+from levada.testing.cases import Case, cases, cql_cases
+from levada.testing.cases.elements import arrival
+from levada.testing.compare import same_queries
+
+EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
+rdf, tuples = cases(most=4), cql_cases(most=4)
+both = rdf | tuples
+epochs = st.sampled_from((1, 2, 3, 7, 1000))
+partitions = st.sampled_from((1, 2, 3))
+
+
+def examples(few: int) -> settings:
+    """So many examples in CI."""
+    return settings(
+        max_examples=EXAMPLES or few,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+
+
+@examples(10)
+@given(rdf, epochs, partitions)
+def test_rsp_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:
+    assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
+
+
+@examples(10)
+@given(tuples, epochs, partitions)
+def test_cql_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:
+    assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
+
+
+@examples(4)
+@given(both, epochs, partitions)
+def test_neither_the_cut_into_epochs_nor_the_partitions_show(case: Case, rows: int, parts: int) -> None:
+    whole = run_case(case, epoch_rows=1000, partitions=1)
+    assert same_queries(whole, run_case(case, epoch_rows=rows, partitions=parts)) is None
+
+
+@examples(4)
+@given(both, st.data())
+def test_order_of_arrival_within_the_lateness_does_not_show(case: Case, data: st.DataObject) -> None:
+    case = replace(case, lateness=1500)
+    other = {}
+    for name, elements in case.streams.items():
+        ordered = sorted(elements, key=lambda e: e.ts)
+        moved = data.draw(arrival([e.ts for e in ordered], case.lateness), label=f"arrival of {name}")
+        other[name] = tuple(ordered[i] for i in moved)
+    turned = replace(case, streams=other)
+    rows = data.draw(epochs, label="elements in an epoch")
+    assert same_queries(run_case(case, epoch_rows=rows), run_case(turned, epoch_rows=rows)) is None
+
+
+@examples(4)
+@given(both, epochs)
+def test_queries_together_say_what_each_says_alone(case: Case, rows: int) -> None:
+    together = run_case(case, epoch_rows=rows)
+    alone = {q.name: run_case(replace(case, queries=(q,)), epoch_rows=rows)[q.name] for q in case.queries}
+    assert same_queries(alone, together) is None
+
+
+@examples(8)
+@given(both, st.data())
+def test_query_registered_in_mid_stream_sees_what_follows(case: Case, data: st.DataObject) -> None:
+    """The streams up to a cut, a run that leaves them open, then the rest with all queries; some come with the second run."""
+    cut = {name: data.draw(st.integers(0, len(e)), label=f"cut of {name}") for name, e in case.streams.items()}
+    late = [q.name for q in case.queries if data.draw(st.booleans(), label=f"{q.name} comes later")]
+    rows, parts = data.draw(epochs, label="elements in an epoch"), data.draw(partitions, label="partitions")
+    after = {}
+    for query in case.queries:
+        streams = {stream for stream, _ in query.reference.windows.values()}
+        seen = [e.ts for name in streams for e in case.streams[name][: cut[name]]]
+        if query.name in late and seen:
+            after[query.name] = max(seen)
+    got = run_in_two(case, cut, late, epoch_rows=rows, partitions=parts)
+    assert same_queries(case.expected(after), got) is None

@@ -82,6 +82,7 @@ class Engine:
         self._streams: dict[str, StreamConfig] = {}
         self._static: list[tuple[str | tuple[str, ...], str | None]] = []
         self._queries: dict[str, Registered] = {}
+        self._named: dict[str, str] = {}
         self._dropped: set[str] = set()  # unregistered since the last plan
         self._changed = threading.RLock()
         self._new_plan = True
@@ -141,8 +142,7 @@ class Engine:
                     f"There is a query {word} already.", hint="Unregister it first, or choose another name."
                 )
             chosen = options or query_options(given)
-            others = [w.stream for r in self._queries.values() for w in r.query.windows]
-            query = translated(text, dialect, chosen, self._streams, others, {g for _, g in self._static})
+            query = translated(text, dialect, chosen, self._streams, self._named, {g for _, g in self._static})
             self._queries[word] = Registered(word, text, dialect, chosen, query)
             self._plan_changed()
             return Query(word, query, self)

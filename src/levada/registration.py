@@ -44,10 +44,14 @@ def translated(
     dialect: str,
     options: QueryOptions,
     streams: Mapping[str, StreamConfig],
-    others: Sequence[str],
+    named: dict[str, str],
     graphs: set[str | None],
 ) -> a.Query:
-    """The algebra with the streams by their registered names; ``others`` are those that other queries read."""
+    """The algebra with the streams by their registered names.
+
+    ``named`` maps the names by which queries have called streams so far to registered ones; what is new is added, so that a
+    word cannot come to stand for two IRIs.
+    """
     if dialect == "cql":
         schemas = {n: dict(c.schema) for n, c in streams.items() if c.tabular}
         query = translate_cql(text, cast("Mapping[str, Mapping[str, str]]", schemas), options)
@@ -55,13 +59,13 @@ def translated(
         query = translate(parse(text), options, text=text)
     else:
         raise UsageError(f"There is no dialect {dialect}.", hint=near(dialect, DIALECTS))
-    wanted = [*(o for o in others if o not in streams), *(w.stream for w in query.windows)]
-    matched = match_streams(wanted, streams)
+    matched = match_streams([*named, *(w.stream for w in query.windows)], streams)
     for w in query.windows:
         if streams[matched[w.stream]].tabular != (dialect == "cql"):
             kind = "tuples" if dialect != "cql" else "RDF"
             raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {dialect} does not read.")
     _check_graphs(query, graphs)
+    named.update(matched)
     windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
     return optimize(replace(query, windows=windows))
 

@@ -101,3 +101,21 @@ def check(
 def values(reports: Sequence[Report], name: str) -> list[list[str]]:
     """What a variable is bound to in each report, sorted."""
     return [sorted(dict(s).get(name, "unbound") for s in r.solutions.elements()) for r in reports]
+
+
+WINDOWS = (TUMBLING, RANGE, Clause("step", 5000, 2000), Clause("count", count=4))
+OUTPUTS = ("RSTREAM", "ISTREAM", "DSTREAM")
+
+
+def check_everywhere(
+    head: str, group: str, tail: str = "", *, static: Mapping[str | None, str] | None = None, outputs: Sequence[str] = OUTPUTS,
+    **streams: Sequence[Element],
+) -> None:  # fmt: skip
+    """A query over its one window ``:w`` of four kinds, under each output: twelve queries in one engine."""
+    asked = [
+        query(head, group, tail, windows={"w": clause}, output=output, name=f"{output[0]}{i}")
+        for i, clause in enumerate(WINDOWS)
+        for output in outputs
+    ]
+    expected = check(*asked, static=static, silent=True, **streams)
+    assert any(r.solutions or r.boolean for reports in expected.values() for r in reports), "it says nothing"

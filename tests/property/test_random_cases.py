@@ -2,7 +2,7 @@
 
 And it says the same whatever the cut into epochs, the number of partitions, the order of arrival within the lateness, the queries
 that run beside, and the time at which a query is registered (design, section 1, "Determinism" and "Registration at run time").
-``LEVADA_CASES`` is the number of examples of each test (``LEVADA_CASES=2000 pytest tests/property`` for a night). A case of Hypothesis
+``LEVADA_CASES`` is the number of examples of each test (``LEVADA_CASES=2000 pytest tests/property`` for a night). A case
 that fails is printed as it is to be read, with what reproduces it.
 """
 

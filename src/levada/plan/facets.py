@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Param, Var, random, variables
+from levada.algebra.expression import (
+    AggregateFunction,
+    Call,
+    Const,
+    Expression,
+    Function,
+    Param,
+    Var,
+    random,
+    variables,
+)
 from levada.algebra.nodes import Output
 from levada.model.term import XSD, Literal
 from levada.plan import physical as p

@@ -118,6 +118,9 @@ class Checkpoint:
         for folder in ("manifests", "plans"):
             for path in (self.root / folder).glob(".*"):
                 path.unlink(missing_ok=True)
+        for path in (self.root / "manifests").iterdir():
+            if self.last is not None and path.name.isdigit() and int(path.name) < self.last.epoch - 1:
+                path.unlink(missing_ok=True)
 
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Refused if the epoch has a manifest: then another engine is at work here."""

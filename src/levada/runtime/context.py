@@ -21,7 +21,6 @@ class StreamState(msgspec.Struct):
     ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that are not read in this epoch
     and not finished (MAX: none such; MIN: one is known and unread). ``reading``: partitions read now that go on after it,
     with their largest time so far. ``ended``: after this epoch nothing can come. ``idle``: silent, follows the others.
-    ``unmoved``: every partition is finished, but the stream is not: W stays.
     """
 
     watermark: int = MIN

@@ -48,12 +48,14 @@ class Publication:
     def publish(self, manifest: Manifest) -> None:
         """Everything that an epoch made."""
         root = str(self.checkpoint.root)
-        for name, (solutions, _, _, reports) in manifest.counts.items():
-            self.results[name] = self.results.get(name, 0) + solutions
-            self.reports[name] = self.reports.get(name, 0) + reports
+        reports = {name: counts[3] for name, counts in manifest.counts.items()}
         if self.sink is not None:
             for query, batch in self.read(manifest):
                 self.sink.publish(query.name, query.variables, manifest.epoch, batch)
+                reports[query.name] = len(np.unique(batch.report))  # exact, where tasks count what they see
+        for name, counts in manifest.counts.items():
+            self.results[name] = self.results.get(name, 0) + counts[0]
+            self.reports[name] = self.reports.get(name, 0) + reports[name]
         self._publish_letters(manifest, root)
         if self.keep:
             if manifest.segments or manifest.every:

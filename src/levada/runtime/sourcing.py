@@ -108,9 +108,10 @@ class Sourcing:
         reading: dict[str, int] = {}
         done: list[str] = []
         known = source.known(_at(after, config))
+        greatest = max(known, default="")
         for partition, unread in known.items():
             before = record.partitions.get(partition, MIN)
-            if not unread and self._finished(config, partition, max(known)):
+            if not unread and self._finished(config, partition, greatest):
                 done.append(partition)
             elif partition in now:
                 reading[partition] = before

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from asking import S, T, asked, element, expected, judge, run, step
+
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
@@ -98,7 +99,11 @@ def test_rows_leave_a_window_with_their_element_never_one_by_one(tmp_path, epoch
 @CUTS
 def test_a_window_whose_end_no_later_event_follows(tmp_path, epoch_rows):
     """The last window is reported at the end, and the first empty report after it: a last count of nothing is none."""
-    queries = [values("steps", step(5000, 1000)), counts("n", step(5000, 5000)), values("left", step(2000, 2000), output="DSTREAM")]
+    queries = [
+        values("steps", step(5000, 1000)),
+        counts("n", step(5000, 5000)),
+        values("left", step(2000, 2000), output="DSTREAM"),
+    ]
     got, _ = check(tmp_path, queries, {S: [element(100, "a p 1")]}, epoch_rows)
     assert [r.time for r in got["steps"]] == [1000, 2000, 3000, 4000, 5000]
     assert [r.time for r in got["left"]] == [4000]
@@ -112,7 +117,9 @@ def test_late_elements_are_counted_written_and_in_no_window(tmp_path, epoch_rows
     queries = [values("steps", step(2000, 1000)), values("all", Clause("all")), counts("n", step(3000, 1000))]
     first, _ = run(tmp_path / "ck", {S: {"path": tmp_path / "s.nt"}}, queries, epoch_rows=epoch_rows)
     assert epoch_rows == 1000 or same(expected(queries, {S: on_time})["steps"], first["steps"]) is None
-    letters = [json.loads(line) for p in sorted((tmp_path / "ck" / "late").glob("*")) for line in p.read_text().splitlines()]
+    letters = [
+        json.loads(line) for p in sorted((tmp_path / "ck" / "late").glob("*")) for line in p.read_text().splitlines()
+    ]
     if epoch_rows == 1000:  # one epoch: nothing is below the watermark before it
         judge(queries, {S: [*on_time, *late]}, first)
         assert not letters
@@ -127,19 +134,31 @@ def test_late_elements_are_counted_written_and_in_no_window(tmp_path, epoch_rows
 def test_disorder_within_the_lateness_is_none(tmp_path, epoch_rows):
     ordered = [element(500 * i, f"a p {i}") for i in range(12)]
     arrival = [ordered[i] for i in (2, 0, 1, 3, 5, 4, 8, 6, 7, 9, 11, 10)]
-    _, engine = check(tmp_path, [values("s", step(2000, 1000)), counts("n", step(1000, 1000))], {S: arrival}, epoch_rows, lateness="1s")
+    _, engine = check(
+        tmp_path,
+        [values("s", step(2000, 1000)), counts("n", step(1000, 1000))],
+        {S: arrival},
+        epoch_rows,
+        lateness="1s",
+    )
     assert engine.records()[S].late == 0
 
 
 def test_malformed_input_goes_to_the_dead_letters(tmp_path):
     good = [element(1000 * i, f"a p {i}") for i in range(3)]
     text = write_lines(tmp_path / "s.nt", good).read_text().splitlines()
-    bad = ["<http://e/a> <http://e/p> 7 .", "no triple at all", "<http://e/a> <http://e/p> <http://e/o> 99999999999999999 ."]
+    bad = [
+        "<http://e/a> <http://e/p> 7 .",
+        "no triple at all",
+        "<http://e/a> <http://e/p> <http://e/o> 99999999999999999 .",
+    ]
     (tmp_path / "s.nt").write_text("\n".join([text[0], bad[0], text[1], bad[1], bad[2], text[2]]) + "\n")
     queries = [values("steps", step(2000, 1000))]
     got, engine = run(tmp_path / "ck", {S: {"path": tmp_path / "s.nt"}}, queries)
     judge(queries, {S: good}, got)
-    letters = [json.loads(line) for p in (tmp_path / "ck" / "dead-letter").glob("*") for line in p.read_text().splitlines()]
+    letters = [
+        json.loads(line) for p in (tmp_path / "ck" / "dead-letter").glob("*") for line in p.read_text().splitlines()
+    ]
     assert [letter["text"] for letter in letters] == bad
     assert [letter["offset"] for letter in letters] == [(tmp_path / "s.nt").read_text().index(b) for b in bad]
     assert all(letter["reason"] and letter["source"] == "s.nt" for letter in letters)
@@ -151,9 +170,13 @@ def test_parallel_files_of_different_progress(tmp_path):
     folder.mkdir()
     elements = [element(250 * i, f"a{i % 5} p {i}") for i in range(40)]
     early, late, mixed = elements[:10], elements[10:30], elements[30:]
-    for i, part in enumerate((late, early, [*mixed[1:], mixed[0]][1:] + [mixed[1]])):
-        write_lines(folder / f"{i}.nt", sorted(part, key=lambda e: e.ts))
-    queries = [values("steps", step(2000, 1000)), counts("n", step(3000, 500)), values("r", Clause("range", 700), output="ISTREAM")]
+    for i, part in enumerate((late, early, mixed)):
+        write_lines(folder / f"{i}.nt", part)
+    queries = [
+        values("steps", step(2000, 1000)),
+        counts("n", step(3000, 500)),
+        values("r", Clause("range", 700), output="ISTREAM"),
+    ]
     for epoch_rows in (1, 7, 1000):
         sources = {S: {"path": folder, "files": "parallel"}}
         got, engine = run(tmp_path / f"ck{epoch_rows}", sources, queries, epoch_rows=epoch_rows)
@@ -168,7 +191,13 @@ def test_ten_thousand_small_files_at_once(tmp_path, files):
     elements = [element(100 * i, f"a{i % 50} p {i % 7}") for i in range(10_000)]
     for i, e in enumerate(elements):
         write_lines(folder / f"{i:05}.nt", [e])
-    query = asked("n", "SELECT ?n (COUNT(*) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (S, step(100_000, 100_000))}, tail=" GROUP BY ?n")
+    query = asked(
+        "n",
+        "SELECT ?n (COUNT(*) AS ?m)",
+        "WINDOW :w { ?a :p ?n }",
+        {"w": (S, step(100_000, 100_000))},
+        tail=" GROUP BY ?n",
+    )
     got, engine = run(tmp_path / "ck", {S: {"path": folder, "files": files}}, [query], epoch_rows=2500)
     judge([query], {S: elements}, got)
     assert engine.records()[S].elements == 10_000

@@ -4,7 +4,8 @@ import gzip
 import threading
 
 import pytest
-from asking import S, T, Collected, asked, element, expected, judge, register, run, step
+from asking import Collected, S, T, asked, element, expected, judge, register, run, step
+
 from levada.engine import Engine
 from levada.errors import SourceError
 from levada.testing.cases import Clause
@@ -80,10 +81,17 @@ def test_elements_without_a_time_or_with_two_are_dead_whole(tmp_path):
     text = '<http://e/{0}> <http://e/p> "1" .\n'
     at = '<http://e/{0}> <http://e/at> "{1}" .\n'
     (tmp_path / "s.nt").write_text(
-        text.format("a") + at.format("a", 5) + text.format("b") + text.format("c") + at.format("c", 6) + at.format("c", 7)
+        text.format("a")
+        + at.format("a", 5)
+        + text.format("b")
+        + text.format("c")
+        + at.format("c", 6)
+        + at.format("c", 7)
     )
     got, engine = run(
-        tmp_path / "ck", {S: {"path": tmp_path / "s.nt", "time": "predicate:http://e/at", "element": "subject"}}, [STEPS]
+        tmp_path / "ck",
+        {S: {"path": tmp_path / "s.nt", "time": "predicate:http://e/at", "element": "subject"}},
+        [STEPS],
     )
     assert [r.solutions.total() for r in got["steps"]] == [1, 1]
     record = engine.records()[S]
@@ -105,9 +113,8 @@ def test_an_element_is_a_document_with_the_time_of_its_name(tmp_path, epoch_rows
 
 @CUTS
 def test_from_and_to_cut(tmp_path, epoch_rows):
-    record = check(
-        tmp_path, write_lines(tmp_path / "s.nt", ELEMENTS), elements=ELEMENTS[4:11], epoch_rows=epoch_rows, **{"from": 2000, "to": 5500}
-    )
+    path, cut = write_lines(tmp_path / "s.nt", ELEMENTS), {"from": 2000, "to": 5500}
+    record = check(tmp_path, path, elements=ELEMENTS[4:11], epoch_rows=epoch_rows, **cut)
     assert record.elements == 7
 
 

@@ -1,0 +1,55 @@
+"""The driver killed at random moments on real Spark, and started again until it ends (judge 4): LEVADA_KILLS times, 5 unless said.
+
+The seed is in the output of a failure; LEVADA_SEED repeats it.
+"""
+
+import os
+import random
+import secrets
+import time
+
+import killing
+import pytest
+
+from levada.testing.question import ReferenceQuery
+from levada.testing.reference import evaluate
+
+KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.timeout(killing.LIMIT * (KILLS + 3))]
+
+
+def expected():
+    """What the reference says, as a bag of (query, report, solution)."""
+    found = {}
+    for name, windows in killing.clauses().items():
+        head, _, body = killing.QUERIES[name].partition("AS SELECT")[2].partition("WHERE")
+        sparql = (
+            f"PREFIX : <http://e/>\nSELECT {head.partition('FROM NAMED')[0]} WHERE {body.replace('WINDOW', 'GRAPH')}"
+        )
+        over = {f"http://e/{w}": (on, clause.window({})) for w, (on, clause) in windows.items()}
+        output = "ISTREAM" if name == "fresh" else "RSTREAM"
+        for report in evaluate(ReferenceQuery(sparql, over, output), killing.streams()):
+            found |= {(name, report.time, s): n for s, n in report.solutions.items()}
+    return found
+
+
+def test_a_killed_driver_loses_nothing_and_repeats_nothing(tmp_path):
+    data = tmp_path / "data"
+    killing.prepare(data)
+    began = time.monotonic()
+    code, said = killing.finish(killing.start(data, tmp_path / "whole"))
+    lasting = time.monotonic() - began
+    assert code == 0, said
+    whole = killing.published(tmp_path / "whole")
+    assert whole == expected(), "the run without a kill is right"
+    seed = int(os.environ.get("LEVADA_SEED", secrets.randbits(32)))
+    print(f"LEVADA_SEED={seed}, a run takes {lasting:.1f} s")
+    rng = random.Random(seed)
+    done = 0
+    while done < KILLS:
+        root = tmp_path / f"after-{done}"
+        story = killing.survive(data, root, KILLS - done, rng, lasting)
+        print(root.name, story)
+        assert story, "at least one kill a round"
+        assert killing.published(root) == whole, f"seed {seed}: {story}"
+        done += len(story)

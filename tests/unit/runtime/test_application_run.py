@@ -1,0 +1,177 @@
+"""A whole application, stepped: output folders and whose they are, letters, the summary, signals."""
+
+import io
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from asking import S, asked, element, judge, step
+
+from levada.app import App, Options, QuerySource
+from levada.application import run_app
+from levada.config import StreamConfig
+from levada.emission.serialize import Format
+from levada.errors import CheckpointError, QuerySyntaxError, SinkError, SourceError, UsageError
+from levada.sinks.stdout import StdoutSink
+from levada.testing.compare import read_ndjson
+from levada.testing.streams import write_lines
+
+ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
+STEPS = asked("steps", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))})
+SUM = asked("sum", "SELECT (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))})
+
+
+@pytest.fixture
+def app(tmp_path):
+    path = write_lines(tmp_path / "s.nt", ELEMENTS)
+
+    def make(*queries, out="out", checkpoint="ck", **options):
+        sources = tuple(QuerySource(q.name, q.text) for q in queries or (STEPS, SUM))
+        chosen = Options(
+            out=str(tmp_path / out),
+            checkpoint=None if checkpoint is None else str(tmp_path / checkpoint),
+            epoch_rows=6,
+            **options,
+        )
+        return App((StreamConfig.of(S, path),), (), sources, chosen)
+
+    return make
+
+
+def run(app, *, overwrite=False, once=True, **more):
+    return run_app(app, once=once, keep_open=False, overwrite=overwrite, spark=False, **more)
+
+
+def results(out: Path):
+    names = sorted(p for p in out.rglob("*.ndjson") if p.parent.name not in ("late", "dead-letter"))
+    return read_ndjson(line for p in names for line in p.read_text().splitlines())
+
+
+def test_a_run_into_a_folder(app, tmp_path):
+    summary = run(app())
+    judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"steps", "sum", ".levada"}
+    assert (summary.elements, summary.triples, summary.late, summary.dead) == (20, 20, 0, 0)
+    assert summary.epochs == 4
+    assert summary.queries == {n: sum(r.solutions.total() for r in rs) for n, rs in results(tmp_path / "out").items()}
+    assert summary.results == sum(summary.queries.values())
+    assert json.loads(summary.to_json())["streams"][S]["watermark"] == "end"
+
+
+def test_results_to_standard_output(app):
+    out = io.BytesIO()
+    run(app(checkpoint=None), on_results=StdoutSink(Format.NDJSON, out))
+    judge([STEPS, SUM], {S: ELEMENTS}, read_ndjson(out.getvalue().splitlines()))
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_tables_have_a_header_in_each_file(app, tmp_path, form):
+    run(app(STEPS, format=form))
+    separator = "," if form == "csv" else "\t"
+    for path in (tmp_path / "out" / "steps").iterdir():
+        assert path.read_text().splitlines()[0].replace("?", "") == separator.join(("report", "a", "n"))
+
+
+def test_a_folder_with_results_that_the_checkpoint_does_not_know_is_refused(app, tmp_path):
+    run(app())
+    before = results(tmp_path / "out")
+    for checkpoint in ("other", None):
+        with pytest.raises(UsageError, match=r"out holds results of another run, such as .*--overwrite"):
+            run(app(checkpoint=checkpoint))
+    run(app(STEPS, out="out2", checkpoint="ck2"))
+    with pytest.raises(UsageError, match=r"out2 holds results of another run"):
+        run(app(out="out2"))
+    assert results(tmp_path / "out") == before
+
+
+def test_overwrite_removes_them_and_the_old_owner_is_refused_then(app, tmp_path):
+    run(app())
+    run(app(SUM, checkpoint="other"), overwrite=True)
+    assert set(results(tmp_path / "out")) == {"sum"}
+    with pytest.raises(UsageError, match="holds results of another run"):
+        run(app())
+
+
+def test_the_same_checkpoint_goes_on_in_its_folder(app, tmp_path):
+    run(app())
+    before = results(tmp_path / "out")
+    summary = run(app())
+    assert summary.note.startswith("This checkpoint had ended")
+    assert (summary.elements, summary.results, summary.epochs) == (0, 0, 0)
+    assert results(tmp_path / "out") == before
+
+
+def test_a_folder_that_is_a_file_is_told(app, tmp_path):
+    (tmp_path / "out").touch()
+    with pytest.raises(SinkError, match="out is not a folder"):
+        run(app())
+
+
+def test_a_full_disk_at_publication_loses_nothing(app, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("levada.sinks.whole._write", _full)
+        with pytest.raises(SinkError, match=r"The disk that holds .* is full.*no result is lost"):
+            run(app())
+    run(app())
+    judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
+
+
+def _full(path, data):
+    if path.parent.name == "sum":
+        raise OSError(28, "No space left on device")
+    path.write_bytes(data)
+
+
+def test_late_and_dead_letters_lie_beside_the_results(app, tmp_path):
+    chosen = app()
+    with (tmp_path / "s.nt").open("a") as file:
+        file.write("<http://e/a0> <http://e/p> <http://e/o> 100 .\nnonsense\n")
+    summary = run(chosen)
+    assert (summary.late, summary.dead) == (1, 1)
+    late = [json.loads(line) for p in (tmp_path / "out" / "late").iterdir() for line in p.read_text().splitlines()]
+    dead = [
+        json.loads(line) for p in (tmp_path / "out" / "dead-letter").iterdir() for line in p.read_text().splitlines()
+    ]
+    assert set(late[0]) == {"stream", "source", "offset", "ts", "watermark", "text"}
+    assert set(dead[0]) == {"stream", "source", "offset", "reason", "text"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_run_cleanly(app, tmp_path, number):
+    handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
+    summary = run(app(), once=False)
+    assert summary.elements == len(ELEMENTS)
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == handlers
+    rest = run(app())
+    assert rest.epochs > 0, "the next run ends the streams"
+    judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
+
+
+def test_errors_name_the_query_and_leave_no_checkpoint_open(app, tmp_path):
+    bad = QuerySource("bad", "SELECT ?x WERE {}")
+    with pytest.raises(QuerySyntaxError) as failure:
+        run(App(app().streams, (), (bad,), app().options))
+    assert failure.value.__notes__ == ["bad"]
+    gone = StreamConfig.of(S, tmp_path / "gone.nt")
+    with pytest.raises(SourceError, match=r"no file or directory .*/gone\.nt"):
+        run(App((gone,), (), app().queries, app().options))
+    run(app())
+
+
+def test_a_checkpoint_in_use_is_told(app, tmp_path):
+    from levada.runtime.checkpoint import Checkpoint
+
+    held = Checkpoint(tmp_path / "ck", partitions=1)
+    with pytest.raises(CheckpointError, match="Another engine is running"):
+        run(app())
+    held.close()
+
+
+def test_progress_is_told_and_ends_with_all(app):
+    told = []
+    run(app(), progress=told.append)
+    assert told[-1].elements == len(ELEMENTS)

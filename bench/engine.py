@@ -32,14 +32,18 @@ def run_engine(streams: Streams, queries: Queries, *, epoch_rows: int, warm: int
     ``streams`` maps names to ``{"source": path, ..}``, ``queries`` to ``{"text": .., "dialect": ..}``.
     """
     meter = Meter(warm)
+    results = {"count": 0}
+
+    def see(manifest: Manifest) -> None:
+        results["count"] = sum(solutions for solutions, _ in manifest.totals.values())
+        meter.see(_elements(manifest), manifest.ended)
+
     with _engine(streams, queries, epoch_rows=epoch_rows, stepped=stepped) as engine:
-        engine.on_epoch(lambda manifest: meter.see(_elements(manifest), manifest.ended))
+        engine.on_epoch(see)
         empty_after_first(engine, EMPTY)
         engine.start(once=True)
         engine.await_end()
-        totals = engine.last_manifest()
-    assert totals is not None, "there was an epoch"
-    return meter.side(sum(n for n, _ in totals.totals.values()), epoch_rows=epoch_rows)
+    return meter.side(results["count"], epoch_rows=epoch_rows)
 
 
 def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stepped import run_case, run_in_two
@@ -20,6 +21,7 @@ from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
+pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
 rdf, tuples = cases(most=4), cql_cases(most=4)
 both = rdf | tuples
 epochs = st.sampled_from((1, 2, 3, 7, 1000))

@@ -1,0 +1,60 @@
+"""Cases in which the engine and the reference once differed, made as small as they go. Each says what went wrong."""
+
+from __future__ import annotations
+
+from judged import STREAM, at, check, query, values
+from stepped import run_case
+
+from levada.testing.cases import Case, Clause
+from levada.testing.question import Element
+
+
+def test_empty_reports_end_with_the_first_report_after_the_content() -> None:
+    """An element is in a window of [RANGE 250 ms STEP 3 s] from its close at 250 to that at 3250, which is the first empty report and
+    the last one. The engine went on to the next close of the other window, at 4500, after everything had ended.
+    """
+    windows = {"w": Clause("step", 2500, 2000), "v": Clause("step", 250, 3000)}
+    group = "WINDOW :w { ?x :r ?t } WINDOW :v { ?x :p ?u }"
+    asked = query("SELECT ?u", group, windows=windows, on={"v": "t"}, output="DSTREAM", empty_reports=True)
+    expected = check(asked, s=(), t=(at(0, ":a :p 5"),), silent=True)
+    assert [r.time for r in expected["q"]] == [250, 500, 2500, 3250]
+
+
+def test_what_ends_is_still_shown() -> None:
+    """Report rows outlive the rows that they came from, and their texts with them. In the epoch in which the last one ended, the
+    texts were looked up after they had been dropped: DStream said that an unbound variable was gone.
+    """
+    asked = query("SELECT ?p (COUNT(*) AS ?n)", "WINDOW :w { ?s ?p ?o }", "GROUP BY ?p", output="DSTREAM")
+    expected = check(asked, s=(at(1000, ":a :r :b"), at(5000, ":a :p 1"), at(9000, ":a :q 1")))
+    assert values(expected["q"], "p")[0] == ["<http://e/r>"]
+
+
+def test_a_computed_variable_that_nobody_reads() -> None:
+    """ASK drops every variable; behind a join that keeps event times, the operator of BIND looked for the slot that it does not have."""
+    group = "WINDOW :w { ?s :q ?s . ?s ?k ?o } WINDOW :v { ?s :p ?u } BIND(?o + 1 AS ?e)"
+    windows = {"w": Clause("range", 1000), "v": Clause("range", 250)}
+    check(query("ASK", group, windows=windows), s=(at(0, ":a :q :a ; :p 1"), at(2000, ":a :p 1")))
+
+
+def test_an_average_of_more_than_28_digits() -> None:
+    """Results of decimals that no 64 bits hold were cut to the 28 digits of Python's default context."""
+    asked = query("SELECT (AVG(?o) AS ?v)", "WINDOW :w { ?s :p ?o }")
+    expected = check(asked, s=(at(1000, ":c :p 999999999999, 0.000000001, -5"),))
+    assert values(expected["q"], "v") == [
+        ['"333333333331.333333333666666666"^^<http://www.w3.org/2001/XMLSchema#decimal>']
+    ]
+
+
+def test_a_sum_of_integers_of_19_digits_is_an_integer() -> None:
+    """Integers of more than 18 digits, which value columns do not hold, were added up as decimals."""
+    asked = query("SELECT (SUM(?o) AS ?t)", "WINDOW :w { ?s :p ?o }")
+    expected = check(asked, s=(at(1000, ":c :p 9223372036854775806, 1"),))
+    assert values(expected["q"], "t") == [['"9223372036854775807"^^<http://www.w3.org/2001/XMLSchema#integer>']]
+
+
+def test_a_number_beyond_all_bounds_is_an_error_of_its_group_only() -> None:
+    """An operand of 41 digits stopped the engine."""
+    huge = Element(1000, at(0, ":a :p 12345678901234567890123456789012345678901 . :b :p 2").triples)
+    asked = query("SELECT ?s (SUM(?o) AS ?t)", "WINDOW :w { ?s :p ?o }", "GROUP BY ?s")
+    found = run_case(Case({STREAM: (huge,)}, (asked,)))["q"]
+    assert values(found, "t") == [['"2"^^<http://www.w3.org/2001/XMLSchema#integer>', "unbound"]]

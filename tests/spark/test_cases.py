@@ -1,0 +1,79 @@
+"""Random cases on real Spark: the same as the reference, in several partitions, with plans of one stage and of more.
+
+A smaller set of ``tests/property``: LEVADA_SPARK_CASES of each kind, 3 unless said, in one session.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+sys.path.append(str(Path(__file__).parents[1] / "property"))
+
+from stepped import run_case
+
+from levada.testing.cases import cases, cql_cases
+from levada.testing.compare import same_queries
+
+EXAMPLES = int(os.environ.get("LEVADA_SPARK_CASES", "3"))
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(120 * EXAMPLES)]
+FEW = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    print_blob=True,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def check(case, rows, spark):
+    got = run_case(case, epoch_rows=rows, partitions=2, spark=spark)
+    difference = same_queries(case.expected(), got)
+    assert difference is None, difference
+
+
+@FEW
+@given(case=cases(most=5), rows=st.sampled_from((5, 1000)))
+def test_rsp_ql(case, rows, spark):
+    check(case, rows, spark)
+
+
+@FEW
+@given(case=cql_cases(most=5), rows=st.sampled_from((5, 1000)))
+def test_cql(case, rows, spark):
+    check(case, rows, spark)
+
+
+def test_a_plan_of_several_stages(spark, tmp_path):
+    """Three patterns on three keys need an exchange between joins; each of them is a stage."""
+    from levada.engine import Engine
+    from levada.testing.streams import write_lines
+
+    sys.path.append(str(Path(__file__).parents[1] / "unit" / "runtime"))
+    from asking import Collected, S, T, asked, element, judge, register
+
+    from levada.testing.cases import Clause
+
+    streams = {
+        S: [element(100 * i, f"a{i % 7} p b{i % 5}", f"b{i % 5} q c{i % 3}") for i in range(60)],
+        T: [element(150 * i, f"c{i % 3} r {i}") for i in range(40)],
+    }
+    windows = {"w": (S, Clause("step", 2000, 1000)), "v": (T, Clause("step", 1000, 1000))}
+    body = "WINDOW :w { ?a :p ?b . ?b :q ?c } WINDOW :v { ?c :r ?n }"
+    queries = [
+        asked("chain", "SELECT ?a ?n", body, windows),
+        asked("groups", "SELECT ?a (SUM(?n) AS ?m)", body, windows, tail=" GROUP BY ?a ORDER BY ?m ?a LIMIT 3"),
+    ]
+    sink, stages = Collected(), set()
+    with Engine(spark, checkpoint=tmp_path / "ck", epoch_rows=40, partitions=2, sink=sink) as engine:
+        for name, elements in streams.items():
+            engine.stream(name, write_lines(tmp_path / f"{name[-1]}.nt", elements))
+        register(engine, queries)
+        engine.on_epoch(lambda manifest: stages.update(key.split(".")[0] for key in manifest.state))
+        engine.start(once=True)
+        assert engine.await_end(100)
+    assert len(stages) > 1, "the plan has several stages with state"
+    judge(queries, streams, sink.reports)

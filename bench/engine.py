@@ -1,8 +1,8 @@
 """One run of Levada's engine, measured: streams and queries in, counts and costs out.
 
 Results go the whole way to published segments, which the driver reads once, as it does for any sink. ``stepped`` runs the same
-epochs in this process without Spark (for profiles). The warm-up is some empty epochs (what is there for every epoch: the JVM's path,
-Python workers) and the elements that the caller says.
+epochs in this process without Spark (for profiles). The warm-up is the elements that the caller says, two epochs at least, and
+behind the first of them some epochs without data (for what every epoch needs: the JVM's path, Python workers).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def run_engine(streams: Streams, queries: Queries, *, epoch_rows: int, warm: int
 
     ``streams`` maps names to ``{"source": path, ..}``, ``queries`` to ``{"text": .., "dialect": ..}``.
     """
+    assert warm > epoch_rows, "the first epoch is warm-up, and the empty ones behind it"
     meter = Meter(warm)
     results = {"count": 0}
 

@@ -34,7 +34,9 @@ def run(scale: float, stepped: bool) -> Result:
     sides = []
     for width in WIDTHS:
         shape = Shape(base.n, keys_for(width, base.keys), width, base.epoch, base.warm)
-        sides.append(both(shape, ("levada",), stepped=stepped)["levada"] | {"window_s": width // 1000, "keys": shape.keys})
+        sides.append(
+            both(shape, ("levada",), stepped=stepped)["levada"] | {"window_s": width // 1000, "keys": shape.keys}
+        )
     costs = [side["cpu_s"] / side["rows"] for side in sides]
     growth = {
         f"growth_{wide['window_s']}_s": round(after / before, 3)

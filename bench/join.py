@@ -81,9 +81,7 @@ def spark(folder: str, epoch: int, warm: int, width: int) -> dict[str, Any]:
         .withWatermark(f"t{name}", "0 seconds")
         for name, value in zip("ab", "vw", strict=True)
     ]
-    near = expr(
-        f"ka = kb and ta >= tb - interval {width} milliseconds and ta <= tb + interval {width} milliseconds"
-    )
+    near = expr(f"ka = kb and ta >= tb - interval {width} milliseconds and ta <= tb + interval {width} milliseconds")
     joined = sides[0].join(sides[1], near).select("ka", "ta", "tb", "v", "w")
     return measured(session, joined, warm) | {"epoch_rows": epoch}
 

@@ -67,7 +67,7 @@ class Rows:
         return np.random.default_rng(3).random(self.n) * 1000
 
     @property
-    def params(self) -> Any:
+    def params(self) -> interval.Params:
         """A window on close and one per element."""
         windows = (Window(WindowKind.CLOSE_OPEN, range=60_000, step=10_000), Window(WindowKind.RANGE, range=60_001))
         return interval.Params.of(windows)
@@ -134,11 +134,11 @@ def intervals(n: int) -> Case:
 
 
 def expand_closes(n: int) -> Case:
-    s, which = Rows(n).ts, np.zeros(n, np.int32)
-    e, closes = s + 60_000, tuple(column[:1].copy() for column in Rows(n).params[1:])
+    s, which, p = Rows(n).ts, np.zeros(n, np.int32), Rows(n).params
+    e, closes = s + 60_000, (p.range[:1], p.step[:1], p.t0[:1], p.given[:1])
     return Case(
-        lambda: expand.expand_closes(s, e, -1, n, closes, which),  # type: ignore[arg-type]
-        lambda: twins.expand_closes_twin(s, e, -1, n, closes, which), n,  # type: ignore[arg-type]
+        lambda: expand.expand_closes(s, e, -1, n, closes, which),
+        lambda: twins.expand_closes_twin(s, e, -1, n, closes, which), n,
     )  # fmt: skip
 
 

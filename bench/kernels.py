@@ -1,7 +1,8 @@
 """``kernels``: each kernel beside its twin in NumPy, a library or plain Python, in one process and thread.
 
-Both give the same first, on the same rows (``bench.kernel_cases``); then each is called again and again for a while. A row is what the
-kernel takes: a line, a triple, a text, a probe row, a row to be summed. ``ratio_cpu`` is the geometric mean over the kernels.
+Both give the same first, on the same rows (``bench.kernel_cases``); then each is called again and again for a while. A row is
+what the kernel takes: a line, a triple, a text, a probe row, a row to be summed. ``ratio_cpu`` is that of the geometric
+means over the kernels.
 """
 
 from __future__ import annotations

@@ -43,9 +43,7 @@ class Meter:
         return side(count, self.rows, self.at[-1] - self.at[0], self.cpu, np.diff(self.at).tolist(), self.memory) | more
 
 
-def side(
-    count: int, rows: int, wall: float, cpu: Cpu, epochs: Sequence[float] = (), memory: int = 0
-) -> dict[str, Any]:
+def side(count: int, rows: int, wall: float, cpu: Cpu, epochs: Sequence[float] = (), memory: int = 0) -> dict[str, Any]:
     """One side of a benchmark: results, input rows a second of wall clock and of CPU, epochs (given in s, told in ms)."""
     told: dict[str, Any] = {
         "count": count, "rows": rows, "rows_per_s": round(rows / wall), "rows_per_cpu_s": round(rows / cpu.total),

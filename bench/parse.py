@@ -47,7 +47,7 @@ def oxigraph(folder: str) -> dict[str, Any]:
         for quad in ox.parse(path=str(path), format=ox.RdfFormat.N_TRIPLES):
             rows += 1
             if quad.predicate == result:
-                count += float(quad.object.value) > LIMIT  # type: ignore[union-attr]
+                count += float(quad.object.value) > LIMIT
     return side(count, rows, time.perf_counter() - began, cpu_of_tree() - before, memory=peak_memory())
 
 

@@ -82,12 +82,15 @@ def run(scale: float, stepped: bool) -> Result:
             sides.append(apart("bench.queries:levada", n=n, **given) | {"queries": n})
             check_count(f"levada with {n} queries", sides[-1]["count"], expected(weather, n))
         empty = Path(folder) / "empty.nt"
-        empty.write_text(f'<http://example.org/s> <http://example.org/p> "1" 0 .\n' * 2)
+        empty.write_text('<http://example.org/s> <http://example.org/p> "1" 0 .\n' * 2)
         shapes = {"path": str(empty), "epochs": max(int(EPOCHS * scale), 3), "stepped": stepped}
         floors = [apart("bench.queries:floor", n=n, **shapes) for n in (1, max(int(SHAPES * scale), 1))]
     one, many = sides[0], sides[-1]
     more = {f"cost_{s['queries']}": round(one["rows_per_cpu_s"] / s["rows_per_cpu_s"], 2) for s in sides[1:]}
-    ratios = {f"floor_{k}": round(floors[1][f"{name}_ms"] / floors[0][f"{name}_ms"], 2) for k, name in (("ms", "median"), ("cpu", "cpu"))}
+    ratios = {
+        f"floor_{k}": round(floors[1][f"{name}_ms"] / floors[0][f"{name}_ms"], 2)
+        for k, name in (("ms", "median"), ("cpu", "cpu"))
+    }
     return Result(
         "queries", many, one, round(many["rows_per_cpu_s"] / one["rows_per_cpu_s"], 3),
         more | ratios | {"middle": sides[1], "one_shape": floors[0], "shapes": floors[1]},

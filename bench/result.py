@@ -58,7 +58,7 @@ class Result:
 
 def ratio(levada: Side, baseline: Side) -> float:
     """How many times the rows per CPU-second."""
-    return round(levada["rows_per_cpu_s"] / baseline["rows_per_cpu_s"], 2)
+    return round(float(levada["rows_per_cpu_s"]) / float(baseline["rows_per_cpu_s"]), 2)
 
 
 def best(sides: list[dict[str, Any]]) -> dict[str, Any]:

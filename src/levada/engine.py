@@ -192,15 +192,9 @@ class Engine:
         self._publication = Publication(checkpoint, self._sink, self._letters or self.root, self._keep)
         self._catalog = Catalog(checkpoint, configs)
         self._epochs = Epochs(
-            checkpoint,
-            configs,
-            self._static_files(),
-            sourcing,
-            self._executor(),
-            self._publish,
-            epoch_rows=self._epoch_rows,
-            wall=_wall,
-        )
+            checkpoint, configs, self._static_files(), sourcing, self._executor(), self._publish,
+            epoch_rows=self._epoch_rows, wall=_wall,
+        )  # fmt: skip
         self._loop = self._make_loop()
         self._loop.start()
         self._settled.set()

@@ -41,7 +41,9 @@ def engine_reports(folder: Path) -> dict[str, list[Report]]:
     """What one engine with all fourteen queries reports, by "number-policy"."""
     sink = Collected()
     path = write_lines(folder / "csrbench.nt", elements())
-    with Engine(False, checkpoint=folder / "checkpoint", epoch_rows=EPOCH_ROWS, partitions=2, sink=sink, seed=7) as engine:
+    with Engine(
+        False, checkpoint=folder / "checkpoint", epoch_rows=EPOCH_ROWS, partitions=2, sink=sink, seed=7
+    ) as engine:
         engine.stream(STREAM, path)
         for policy in POLICIES:
             for number in QUERIES:

@@ -10,8 +10,8 @@ from levada.testing.question import Element
 
 
 def test_empty_reports_end_with_the_first_report_after_the_content() -> None:
-    """An element is in a window of [RANGE 250 ms STEP 3 s] from its close at 250 to that at 3250, which is the first empty report and
-    the last one. The engine went on to the next close of the other window, at 4500, after everything had ended.
+    """An element is in a window of [RANGE 250 ms STEP 3 s] from its close at 250 to that at 3250, which is the first empty
+    report and the last one. The engine went on to the next close of the other window, at 4500, after everything had ended.
     """
     windows = {"w": Clause("step", 2500, 2000), "v": Clause("step", 250, 3000)}
     group = "WINDOW :w { ?x :r ?t } WINDOW :v { ?x :p ?u }"
@@ -30,7 +30,7 @@ def test_what_ends_is_still_shown() -> None:
 
 
 def test_a_computed_variable_that_nobody_reads() -> None:
-    """ASK drops every variable; behind a join that keeps event times, the operator of BIND looked for the slot that it does not have."""
+    """ASK drops every variable: behind a join that keeps event times, BIND looked for the slot that it does not have."""
     group = "WINDOW :w { ?s :q ?s . ?s ?k ?o } WINDOW :v { ?s :p ?u } BIND(?o + 1 AS ?e)"
     windows = {"w": Clause("range", 1000), "v": Clause("range", 250)}
     check(query("ASK", group, windows=windows), s=(at(0, ":a :q :a ; :p 1"), at(2000, ":a :p 1")))

@@ -213,3 +213,11 @@ def test_blank_node_of_one_document_never_meets_anothers() -> None:
         (("u", '"0"'), ("v", '"0"')),
         (("u", '"1"'), ("v", '"1"')),
     ]
+
+
+def test_count_passes_over_errors() -> None:
+    """SPARQL 1.1, 18.5.1.2: COUNT counts the "bound, and non-error" values; the reference (pyoxigraph 0.5) leaves it unbound."""
+    element = at(1000, ':a :p 1, 2 . :b :p "ab"')
+    asked = query("SELECT (COUNT(?o + 1) AS ?n) (COUNT(DISTINCT ?o * 0) AS ?d)", "WINDOW :w { ?s :p ?o }")
+    (report,) = run_case(Case({STREAM: (element,)}, (asked,)))["q"]
+    assert (values([report], "n"), values([report], "d")) == ([[number("2", "integer")]], [[number("1", "integer")]])

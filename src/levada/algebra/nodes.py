@@ -161,7 +161,20 @@ class Slice:
 
 
 Node = (
-    Unit | Bgp | Scan | Values | Join | LeftJoin | Union | Filter | Extend | Group | Project | Distinct | OrderBy | Slice
+    Unit
+    | Bgp
+    | Scan
+    | Values
+    | Join
+    | LeftJoin
+    | Union
+    | Filter
+    | Extend
+    | Group
+    | Project
+    | Distinct
+    | OrderBy
+    | Slice
 )
 
 

@@ -117,7 +117,11 @@ class Window:
 
     def describe(self) -> str:
         """One line for explain: ``[RANGE 4000 STEP 2000 close [)]``."""
-        bounds = {WindowKind.CLOSE_OPEN: " close [)", WindowKind.CLOSE_CLOSED: " close (]", WindowKind.CHANGE: " change"}
+        bounds = {
+            WindowKind.CLOSE_OPEN: " close [)",
+            WindowKind.CLOSE_CLOSED: " close (]",
+            WindowKind.CHANGE: " change",
+        }
         match self.kind:
             case WindowKind.NOW | WindowKind.ALL:
                 return f"[{self.kind.name}]"

@@ -1,7 +1,5 @@
 """The translation as snapshots that a person can read: each shows one rule of SPARQL 1.1, section 18.2, or of the design."""
 
-# ruff: noqa: E501  (a query and its algebra are easier to read unbroken)
-
 from __future__ import annotations
 
 import pytest

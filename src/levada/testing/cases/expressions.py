@@ -81,7 +81,7 @@ _AGGREGATES = {
     ),
     "node": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})", "MIN(?{0})", "MAX(STR(?{0}))"),
     "string": ("COUNT(DISTINCT ?{0})", "MIN(STR(?{0}))", "SUM(STRLEN(?{0}))"),
-    "any": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})", "SUM(?{0})", "COUNT(?{0} + 1)"),
+    "any": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})", "SUM(?{0})", "COUNT(STR(?{0}))"),
     "maybe": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})"),
     "predicate": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})"),
     "computed": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})"),

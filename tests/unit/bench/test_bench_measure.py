@@ -1,0 +1,89 @@
+"""What is measured: processes told apart, warm-up left out, counts checked, one JSON object."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from bench import kernels, meter
+from bench.apart import SideError, apart
+from bench.kernel_cases import CASES
+from bench.measure import Cpu, cpu_of_tree, peak_memory
+from bench.meter import Meter, side
+from bench.result import CountError, Result, best, check_count, ratio
+from rich.console import Console
+
+from levada.application import cpu_seconds
+
+BURN = "import time\nwhile time.process_time() < 0.3: pass\nprint('x', flush=True)\ntime.sleep(30)"
+
+
+def test_cpu_of_a_child_counts_with_the_workers() -> None:
+    before, whole = cpu_of_tree(), cpu_seconds()
+    child = subprocess.Popen([sys.executable, "-c", BURN], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None and child.stdout.readline()
+        spent, total = cpu_of_tree() - before, cpu_seconds() - whole
+        assert 0.25 < spent.workers < 5 and spent.jvm == 0
+        assert spent.total == pytest.approx(total, abs=0.2)
+        assert peak_memory() > 20e6
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
+
+
+def test_the_meter_leaves_out_warm_up_and_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = iter([Cpu(1.0, 2.0, 3.0), Cpu(1.5, 3.0, 4.0)])
+    walls = iter([10.0, 10.1, 10.4])
+    monkeypatch.setattr(meter, "cpu_of_tree", lambda: next(clocks))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(walls))
+    seen = Meter(warm=100)
+    for rows, last in ((50, False), (100, False), (300, False), (1100, True), (1200, True)):
+        seen.see(rows, last)
+    told = seen.side(7, epoch_rows=5)
+    assert (told["count"], told["rows"], told["epochs"], told["epoch_rows"]) == (7, 1000, 2, 5)
+    assert (told["cpu_s"], told["rows_per_cpu_s"], told["rows_per_s"]) == (2.5, 400, 2500)
+    assert told["cpu"] == {"driver": 0.5, "jvm": 1.0, "workers": 1.0}
+    assert told["epoch_p50_ms"] == 200.0 and told["epoch_p99_ms"] == 298.0
+
+
+def test_a_wrong_count_is_no_speed() -> None:
+    check_count("x", 5, 5)
+    with pytest.raises(CountError, match="levada gave 4 results; 5 are right"):
+        check_count("levada", 4, 5)
+
+
+def test_ratios_are_of_rows_per_cpu_second() -> None:
+    ours, theirs = (side(1, rows, 1.0, Cpu(2.0)) for rows in (3000, 2000))
+    assert ratio(ours, theirs) == 1.5 and best([theirs, ours]) is ours
+
+
+def test_a_result_is_one_json_object_and_a_table() -> None:
+    result = Result("join", side(1, 10, 1.0, Cpu(1.0)), side(1, 5, 1.0, Cpu(1.0)), 2.0, {"ratio_cpu_best": 3.0})
+    told = json.loads(result.to_json())
+    assert list(told) == ["bench", "levada", "baseline", "ratio_cpu", "ratio_cpu_best"]
+    assert told["levada"]["rows_per_cpu_s"] == 10
+    console = Console(record=True, width=100, file=open("/dev/null", "w"))  # noqa: SIM115
+    result.show(console)
+    text = console.export_text()
+    assert "rows_per_cpu_s" in text and "ratio_cpu_best  3.0" in text
+
+
+def test_a_side_runs_in_a_process_of_its_own() -> None:
+    found = apart("bench.growth:keys_for", width=60_000, keys=7)
+    assert found == 7  # type: ignore[comparison-overlap]
+    with pytest.raises(SideError, match=r"bench\.growth:nothing failed"):
+        apart("bench.growth:nothing")
+
+
+@pytest.mark.parametrize("make", [make for make, _ in CASES], ids=lambda make: make.__name__)
+def test_each_kernel_and_its_twin_give_the_same(make) -> None:  # type: ignore[no-untyped-def]
+    case = make(1000)
+    assert kernels.same(case.kernel(), case.twin())
+
+
+def test_results_that_differ_are_told() -> None:
+    assert not kernels.same((1, [2.0]), (1, [2.1])) and not kernels.same([1, 2], [1, 3])

@@ -1,0 +1,60 @@
+"""Each benchmark at a tiny size, stepped: the whole way with counts checked. No time is asserted."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bench import aggregate, join, srbench_q3
+from bench.__main__ import Name
+
+ROOT = Path(__file__).parents[3]
+SIDE = {"count", "rows", "rows_per_s", "rows_per_cpu_s", "cpu_s", "cpu", "peak_memory_mb"}
+TINY_W1 = join.Shape(n=1500, keys=150, epoch=500, warm=2)
+TINY_W2 = aggregate.Shape(n=1500, keys=20, epoch=500, warm=2)
+
+
+def bench(*arguments: str) -> dict:  # type: ignore[type-arg]
+    command = [sys.executable, "-m", "bench", *arguments, "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # exactly one object
+
+
+def test_w1_stepped_has_its_results_and_measures_what_follows_the_warm_up() -> None:
+    side = join.both(TINY_W1, ("levada",), stepped=True)["levada"]
+    assert set(side) >= SIDE
+    assert side["rows"] == 3000 and side["epochs"] == 6 and side["count"] > 1000
+
+
+def test_w2_stepped_has_its_results() -> None:
+    side = aggregate.both(TINY_W2, ("levada",), stepped=True)["levada"]
+    assert side["rows"] == 1500 and side["epochs"] == 3 and side["count"] > 1500
+
+
+def test_w3_stepped_and_pyoxigraph_agree() -> None:
+    ours, theirs = srbench_q3.compare(srbench_q3.Size(4, 1, 240, 2), stepped=True)
+    assert ours["count"] == theirs["count"] == 6
+    assert ours["rows"] == theirs["rows"] == 4 * 3 * 1440
+
+
+@pytest.mark.parametrize("name", ["parse", "queries", "epoch"])
+def test_the_command_prints_one_json_object(name: str) -> None:
+    told = bench(name, "--scale", "0.004", "--stepped")
+    assert told["bench"] == name and {"levada", "baseline", "ratio_cpu"} <= set(told)
+    if name == "epoch":
+        assert told["median_ms"] > 0 and set(told["levada"]["cpu"]) == {"driver", "jvm", "workers"}
+    else:
+        assert set(told["levada"]) >= SIDE and told["levada"]["rows_per_cpu_s"] > 0
+
+
+def test_every_benchmark_is_a_module() -> None:
+    assert all((ROOT / "bench" / f"{name.value}.py").exists() for name in Name)
+
+
+@pytest.mark.spark
+def test_the_baselines_on_spark_have_the_same_results() -> None:
+    w1, w2 = join.both(TINY_W1, ("spark",))["spark"], aggregate.both(TINY_W2, ("spark",))["spark"]
+    assert w1["rows"] == 3000 and w2["rows"] == 1501  # with the event that closes the last windows
+    assert w1["cpu"]["jvm"] > 0

@@ -1,0 +1,97 @@
+"""Runs: nothing alive is lost or kept twice, few runs are probed, and a row is rewritten a bounded number of times."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.kernels.probe import join_pairs
+from levada.model.frame import Frame
+from levada.windows import runs
+from levada.windows.pieces import State
+
+
+def no_file(name: str) -> object:
+    raise AssertionError(f"{name} is not opened: all pieces are new")
+
+
+def fresh() -> State:
+    return State(None, "", no_file)  # type: ignore[arg-type]
+
+
+def epoch(ids: list[int], at: int, lasts: int) -> runs.Run:
+    """Rows with these identities that count from ``at`` for ``lasts``."""
+    k = np.array(ids, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    s = np.full(len(ids), at, np.int64)
+    rows = Frame({"id": np.array(ids, np.int64)})
+    return runs.arranged(runs.keyed(rows, (k, k ^ np.uint64(5)), s, s + lasts, k))
+
+
+def held(state: State, horizon: int) -> list[int]:
+    return sorted(int(i) for run in runs.live(state, "x", horizon) for i in run.rows["id"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 20)), max_size=40), st.integers(50, 2000))
+def test_all_that_is_alive_is_there_once(epochs: list[tuple[int, int]], lasts: int) -> None:
+    state, now, number = fresh(), 0, 0
+    alive: dict[int, int] = {}
+    for gap, size in epochs:
+        now += gap
+        ids = list(range(number, number + size))
+        number += size
+        alive.update(dict.fromkeys(ids, now + lasts))
+        if size:
+            runs.insert(state, "x", epoch(ids, now, lasts), max(lasts // 4, 1), now)
+        there = held(state, now)
+        assert len(there) == len(set(there))
+        assert {i for i, end in alive.items() if end > now} <= set(there)
+        assert len(state.pieces("x")) <= runs.MOST_RUNS + runs.MERGE
+
+
+def test_dead_runs_go_whole() -> None:
+    state = fresh()
+    for at in range(0, 1000, 100):
+        runs.insert(state, "x", epoch([at], at, 300), 75, at)
+    assert held(state, 900) == [700, 800, 900]
+    assert held(state, 1200) == []
+
+
+def test_the_open_run_takes_eight_epochs_and_is_sealed() -> None:
+    state = fresh()
+    for at in range(9):
+        runs.insert(state, "x", epoch([at], at, 10_000), 2500, at)
+    assert [(p.rows, p.level) for p in state.pieces("x")] == [(8, 1), (1, 0)]
+
+
+def test_four_runs_of_a_level_merge() -> None:
+    state = fresh()
+    for at in range(33):
+        runs.insert(state, "x", epoch([at], at, 10_000), 2500, at)
+    assert [(p.rows, p.level) for p in state.pieces("x")] == [(32, 2), (1, 0)]
+
+
+def test_no_run_spans_more_than_a_quarter() -> None:
+    state = fresh()
+    for at in range(0, 1200, 100):
+        runs.insert(state, "x", epoch([at], at, 4000), 250, at)
+    assert max(p.high - p.low for p in state.pieces("x")) <= 250
+
+
+def test_a_row_is_rewritten_a_bounded_number_of_times() -> None:
+    state, epochs = fresh(), 512
+    for at in range(epochs):
+        runs.insert(state, "x", epoch([at], at, 10**6), 10**6 // 4, at)
+    written = sum(f.n for name, f in state._new.items() if not name.endswith(".dir"))
+    assert written <= epochs * 8  # 4.5 in the open run on average, then once a level
+
+
+def test_a_run_is_probed_by_its_key_and_instants() -> None:
+    state = fresh()
+    runs.insert(state, "x", epoch([1, 2, 3, 2], 100, 50), 1000, 100)
+    (run,) = runs.live(state, "x", 100)
+    probe = epoch([2], 120, 50)
+    i, j = join_pairs(probe.buckets.k, probe.buckets.h, probe.buckets.s, probe.buckets.e, run.buckets)
+    assert (i.tolist(), run.rows["id"][j].tolist()) == ([0, 0], [2, 2])
+    late = epoch([2], 150, 50)
+    assert not len(join_pairs(late.buckets.k, late.buckets.h, late.buckets.s, late.buckets.e, run.buckets)[0])

@@ -24,7 +24,7 @@ from levada.testing.streams import lines
 
 S, T = "http://e/s", "http://e/t"
 EPOCH_ROWS = 250
-LIMIT = 120  # seconds that one start may take
+LIMIT = 600
 
 QUERIES = {
     "join": f"""PREFIX : <http://e/>

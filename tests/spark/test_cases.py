@@ -19,7 +19,7 @@ from levada.testing.cases import cases, cql_cases
 from levada.testing.compare import same_queries
 
 EXAMPLES = int(os.environ.get("LEVADA_SPARK_CASES", "3"))
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(120 * EXAMPLES)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400 * EXAMPLES)]
 FEW = settings(
     max_examples=EXAMPLES,
     deadline=None,

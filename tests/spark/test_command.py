@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?s ?v FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?s :p ?v } }
@@ -50,18 +50,18 @@ def below(process):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder, number):
     process = start(folder, "--summary", "summary.json")
-    first = json.loads(process.stdout.readline())
-    assert first["query"] == "hot"
+    reports = [json.loads(process.stdout.readline())["report"] for _ in range(9)]
+    assert reports == [1000 * (i + 1) for i in range(9)], "what can be said is said at once"
     family = below(process)
     assert any("java" in p.name() for p in family)
     process.send_signal(number)
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=400)
     assert process.returncode == 0, said
     assert "20 elements" in said
     assert "Traceback" not in said
-    assert len(out.splitlines()) >= 7, "what was read is reported"
+    assert out == "", "windows that are open are not reported"
     assert json.loads((folder / "summary.json").read_text())["elements"] == 20
-    _, alive = psutil.wait_procs(family, timeout=10)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
     assert not [p.name for p in (folder / "tmp").iterdir() if p.name.startswith("levada")], (
         "the temporary checkpoint is gone"
@@ -69,19 +69,19 @@ def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder, number):
 
 
 def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder):
-    out, said = start(folder, "--once", "--checkpoint", "ck", "--out", "out").communicate(timeout=120)
+    out, said = start(folder, "--once", "--checkpoint", "ck", "--out", "out").communicate(timeout=400)
     assert (out, "Traceback" in said) == ("", False), said
     before = {p.name: p.read_bytes() for p in (folder / "out" / "hot").iterdir()}
     assert before
     again = start(folder, "--once", "--checkpoint", "ck", "--out", "out")
-    _, said = again.communicate(timeout=120)
+    _, said = again.communicate(timeout=400)
     assert again.returncode == 0, said
     assert "This checkpoint had ended" in said
     assert {p.name: p.read_bytes() for p in (folder / "out" / "hot").iterdir()} == before
     with (folder / "s.nt").open("a") as file:
         file.write('<http://e/a> <http://e/p> "1" 90000 .\n')
     grown = start(folder, "--once", "--checkpoint", "ck", "--out", "out")
-    _, said = grown.communicate(timeout=120)
+    _, said = grown.communicate(timeout=400)
     assert (grown.returncode, len(said.strip().splitlines())) == (1, 1), said
     assert "The stream http://e/s has grown behind s.nt" in said
 
@@ -89,7 +89,7 @@ def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder):
 def fails(folder, *more, **variables):
     """The exit code and message of a run that cannot be."""
     process = start(folder, *more, **variables)
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=400)
     assert out == ""
     return process.returncode, said
 
@@ -125,7 +125,7 @@ def test_no_java_is_a_sentence(folder):
         stderr=subprocess.PIPE,
         text=True,
     )
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=400)
     assert (process.returncode, out) == (1, "")
     assert re.fullmatch(r"levada: .*Java.*\n", said), said
     assert not list((folder / "tmp").glob("levada*")), "the temporary checkpoint is gone"
@@ -142,5 +142,5 @@ def test_two_engines_on_one_checkpoint(folder):
         assert (code, said) == (1, "levada: Another engine is running on the checkpoint ck.\n")
     finally:
         first.terminate()
-        first.communicate(timeout=60)
+        first.communicate(timeout=400)
     assert first.returncode == 0

@@ -225,7 +225,7 @@ def test_a_folder_that_spark_cannot_write_is_an_error_in_words(spark, tmp_path, 
 
 def test_a_killed_drivers_epoch_is_run_again_with_its_own_intention(spark, tmp_path, loops, run_script):
     driver = run_script(DRIVER, tmp_path / "log", Path(__file__).parent / "spark_jobs.py", "crash")
-    out, _ = driver.communicate(timeout=120)
+    out, _ = driver.communicate(timeout=400)
     assert driver.returncode == 9
     begun = [json.loads(line.removeprefix("begin ")) for line in out.splitlines() if line.startswith("begin")]
     assert [b["epoch"] for b in begun] == [1, 2, 3]
@@ -242,6 +242,6 @@ def test_an_interrupt_reaches_the_driver_only_and_the_epoch_ends(tmp_path, run_s
     assert driver.stdout.readline().startswith("begin")
     time.sleep(0.3)
     os.killpg(driver.pid, signal.SIGINT)
-    out, err = driver.communicate(timeout=120)
+    out, err = driver.communicate(timeout=400)
     assert out.splitlines() == ["end 1", "stop True None"]
     assert (err, driver.returncode) == ("", 0)

@@ -61,12 +61,12 @@ except JavaError as error:
 
 def test_a_run_says_nothing_and_leaves_nothing(run_script):
     process = run_script(QUIET_RUN, Path(__file__).parent / "spark_jobs.py")
-    assert (*process.communicate(timeout=120), process.returncode) == ("", "", 0)
+    assert (*process.communicate(timeout=400), process.returncode) == ("", "", 0)
 
 
 def test_spark_ends_with_a_killed_driver(run_script):
     process = run_script(DYING_RUN)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=400)
     assert process.returncode == -signal.SIGKILL
     deadline = time.monotonic() + 30
     while psutil.pid_exists(int(out)) and time.monotonic() < deadline:
@@ -75,7 +75,7 @@ def test_spark_ends_with_a_killed_driver(run_script):
 
 
 def test_a_jvm_that_does_not_start_is_one_sentence(run_script):
-    out, err = run_script(BROKEN_RUN).communicate(timeout=120)
+    out, err = run_script(BROKEN_RUN).communicate(timeout=400)
     assert out.startswith("Spark's JVM did not start: Invalid thread stack size")
     assert "spark.log" in out
     assert err == ""

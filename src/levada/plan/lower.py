@@ -302,14 +302,13 @@ class _Lowering:
         schema = self.streams[on.stream].schema
         assert schema is not None, "a scan reads a tuple stream"
         types = {p.TIME: "integer", **schema}
-        names = tuple(p.TIME if c == "ts" and c not in schema else c for c, _ in columns)
-        spec = p.Scan(on.stream, names, tuple(types[c] for c in names))
-        typed = frozenset(v for c, (_, v) in zip(names, columns, strict=True) if types[c] != "string")
-        maybe = frozenset(v for c, (_, v) in zip(names, columns, strict=True) if c != p.TIME)
-        scan = Op(spec, (), tuple(v for _, v in columns), (source.index,), 0, typed=typed, maybe=maybe)
-        if on.window.kind is WindowKind.COUNT:
-            return build.last(scan, source.index, on.window.count, bag=True)
-        return scan
+        used = tuple((p.TIME if c == "ts" and c not in schema else c, v) for c, v in columns)
+        if on.window.kind is not WindowKind.COUNT:
+            return _scan_op(on.stream, source.index, used, types)
+        variable = dict(used)
+        whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
+        rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
+        return build.rename(build.last(rows, source.index, on.window.count, bag=True), [v for _, v in used])
 
     def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
         if isinstance(source, a.InGraph):
@@ -323,6 +322,14 @@ class _Lowering:
             rows = build.match(spo, on.stream, (), source.index, raw=False)
             return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
         return build.match(pattern, on.stream, (), source.index, raw=not self.streams[on.stream].unique)
+
+
+def _scan_op(stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> Op:
+    """These (column, variable) pairs of a tuple stream; only the event time is never null."""
+    spec = p.Scan(stream, tuple(c for c, _ in columns), tuple(types[c] for c, _ in columns))
+    typed = frozenset(v for c, v in columns if types[c] != "string")
+    maybe = frozenset(v for c, v in columns if c != p.TIME)
+    return Op(spec, (), tuple(v for _, v in columns), (window,), 0, typed=typed, maybe=maybe)
 
 
 def _in_order(node: a.Node) -> bool:

@@ -1,11 +1,14 @@
 """What a run costs: CPU of all processes of this tree, by whose it is, and the most memory that they held.
 
-Driver, JVM and Python workers are told apart by the tree: below the JVM there are only Python workers and their daemon; a worker
-that has ended is counted by the process that waited for it. The sum is ``levada.application.cpu_seconds()``.
+Driver, JVM and Python workers are told apart by the tree: what is below the JVM are Python workers and their daemons. A process that
+has ended is counted by the parent that waited for it; but Spark's Python daemon ignores its children's ends, and then nobody counts
+them. So a ``Tree`` remembers each process as it last saw it: what a worker did between that and its end is all that is lost.
 """
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -28,29 +31,70 @@ class Cpu:
     def __sub__(self, other: Cpu) -> Cpu:
         return Cpu(self.driver - other.driver, self.jvm - other.jvm, self.workers - other.workers)
 
+    def __add__(self, other: Cpu) -> Cpu:
+        return Cpu(self.driver + other.driver, self.jvm + other.jvm, self.workers + other.workers)
+
     def to_json(self) -> dict[str, float]:
         """The three shares in seconds, rounded to a millisecond."""
         return {name: round(value, 3) for name, value in asdict(self).items()}
 
 
-def cpu_of_tree() -> Cpu:
-    """CPU so far. Costs some milliseconds (the tree is looked up), so it is called at the two ends of a measurement only."""
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """A process as it was seen: CPU seconds, with those of children it has waited for; whether its parent waits for it."""
+
+    below_jvm: bool
+    is_jvm: bool
+    own: float
+    waited: float
+    awaited: bool
+
+    @property
+    def cpu(self) -> Cpu:
+        """Whose it is; what a JVM has waited for are workers."""
+        if self.is_jvm:
+            return Cpu(jvm=self.own, workers=self.waited)
+        whole = self.own + self.waited
+        return Cpu(workers=whole) if self.below_jvm else Cpu(driver=whole)
+
+
+class Tree:
+    """This process and all below it. A look costs some milliseconds."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, float], _Process] = {}
+        self._gone = Cpu()
+
+    def cpu(self) -> Cpu:
+        """CPU so far, processes that have ended since the last look included as they were then."""
+        now = dict(_processes())
+        for key, process in self._seen.items():
+            if key not in now and not process.awaited:
+                self._gone += process.cpu
+        self._seen = now
+        return sum((process.cpu for process in now.values()), self._gone)
+
+
+def _processes() -> Iterator[tuple[tuple[int, float], _Process]]:
     me = psutil.Process()
-    own = me.cpu_times()
-    driver = own.user + own.system + own.children_user + own.children_system
-    jvm = workers = 0.0
-    for process in me.children(recursive=True):
+    below: set[int] = set()  # pids of JVMs and of what is below them
+    for process in [me, *me.children(recursive=True)]:
         try:
-            is_java, times = process.name() == "java", process.cpu_times()
+            with process.oneshot():
+                key, parent, times = (process.pid, process.create_time()), process.ppid(), process.cpu_times()
+                is_jvm = process.name() == "java"
         except psutil.Error:
             continue
-        reaped = times.children_user + times.children_system
-        if is_java:
-            jvm += times.user + times.system
-            workers += reaped
-        else:
-            workers += times.user + times.system + reaped
-    return Cpu(driver, jvm, workers)
+        if is_jvm or parent in below:
+            below.add(process.pid)
+        own, waited = times.user + times.system, times.children_user + times.children_system
+        yield key, _Process(parent in below, is_jvm, own, waited, not _ignores_ends(parent))
+
+
+def _ignores_ends(pid: int) -> bool:
+    """Whether a process ignores SIGCHLD, and so does not count what its children used."""
+    word = next((line.split()[1] for line in _status(pid) if line.startswith("SigIgn:")), "0")
+    return bool(int(word, 16) >> (signal.SIGCHLD - 1) & 1)
 
 
 def peak_memory() -> int:
@@ -63,8 +107,11 @@ def peak_memory() -> int:
 
 
 def _peak(pid: int) -> int:
+    return next((int(line.split()[1]) * 1024 for line in _status(pid) if line.startswith("VmHWM:")), 0)
+
+
+def _status(pid: int) -> list[str]:
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+        return []

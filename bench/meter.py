@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure import Cpu, cpu_of_tree, peak_memory
+from bench.measure import Cpu, Tree, peak_memory
+
+LOOK = 1.0  # s between looks at the processes, so that those that end are counted
 
 
 class Meter:
@@ -20,6 +22,8 @@ class Meter:
 
     def __init__(self, warm: int) -> None:
         self.warm = warm
+        self.tree = Tree()
+        self.looked = 0.0
         self.first = Cpu()
         self.cpu = Cpu()
         self.rows = 0
@@ -31,11 +35,14 @@ class Meter:
         if rows < self.warm or self.memory:
             return
         if not self.at:
-            self.first, self.rows = cpu_of_tree(), -rows
+            self.first, self.rows = self.tree.cpu(), -rows
         self.at.append(time.perf_counter())
         if last:
-            self.cpu, self.rows = cpu_of_tree() - self.first, self.rows + rows
+            self.cpu, self.rows = self.tree.cpu() - self.first, self.rows + rows
             self.memory = peak_memory()
+        elif self.at[-1] - self.looked > LOOK:
+            self.tree.cpu()
+            self.looked = self.at[-1]
 
     def side(self, count: int, **more: Any) -> dict[str, Any]:
         """What was measured, for JSON. ``count``: the results, which the caller has checked."""

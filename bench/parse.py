@@ -18,7 +18,7 @@ import pyoxigraph as ox
 
 from bench.apart import apart
 from bench.engine import run_engine
-from bench.measure import cpu_of_tree, peak_memory
+from bench.measure import Tree, peak_memory
 from bench.meter import side
 from bench.result import Result, check_count, ratio
 from bench.srbench import OM, STREAM, Weather, write_hours, write_timed
@@ -41,14 +41,15 @@ def oxigraph(folder: str) -> dict[str, Any]:
     """The side ``baseline``: terms as objects, the predicate compared, the value of those that match read as a number."""
     result = ox.NamedNode(f"{OM}result")
     paths = sorted(Path(folder).iterdir())
-    before, began = cpu_of_tree(), time.perf_counter()
+    tree = Tree()
+    before, began = tree.cpu(), time.perf_counter()
     rows = count = 0
     for path in paths:
         for quad in ox.parse(path=str(path), format=ox.RdfFormat.N_TRIPLES):
             rows += 1
             if quad.predicate == result:
                 count += float(quad.object.value) > LIMIT
-    return side(count, rows, time.perf_counter() - began, cpu_of_tree() - before, memory=peak_memory())
+    return side(count, rows, time.perf_counter() - began, tree.cpu() - before, memory=peak_memory())
 
 
 def run(scale: float, stepped: bool) -> Result:

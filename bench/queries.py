@@ -70,7 +70,7 @@ def expected(weather: Weather, n: int) -> int:
 
 def run(scale: float, stepped: bool) -> Result:
     """The stream with each number of queries, then the floors."""
-    weather = Weather(STATIONS, warm=WARM * EPOCH)
+    weather = Weather(max(int(STATIONS * scale) // 4 * 4, 4), warm=WARM * EPOCH)
     rows = EPOCH * weather.minute_rows
     counts = [max(int(n * scale), 1) for n in COUNTS]
     with tempfile.TemporaryDirectory(prefix="levada-queries-") as folder:

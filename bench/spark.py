@@ -20,7 +20,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bench.measure import Cpu, cpu_of_tree, peak_memory
+from bench.measure import Cpu, Tree, peak_memory
 from bench.meter import side
 from levada.runtime.java import find_java
 
@@ -55,25 +55,26 @@ def reading(session: SparkSession, folder: Path, schema: str) -> DataFrame:
 
 def measured(session: SparkSession, result: DataFrame, warm: int) -> dict[str, Any]:
     """Runs a streaming query over what is there; a side whose rows and time begin behind ``warm`` input rows."""
+    tree = Tree()
     with tempfile.TemporaryDirectory(prefix="levada-bench-checkpoint-") as checkpoint:
         query = (
             result.writeStream.format("noop").outputMode("append").option("checkpointLocation", checkpoint)
             .trigger(availableNow=True).start()
         )  # fmt: skip
-        before, began = _after_warm_up(query, warm)
+        before, began = _after_warm_up(query, warm, tree)
         query.awaitTermination()
-        wall, cpu = time.perf_counter() - began, cpu_of_tree() - before
+        wall, cpu = time.perf_counter() - began, tree.cpu() - before
         memory = peak_memory()
         batches = [_facts(progress) for progress in query.recentProgress]
     session.stop()
     return _side(batches, warm, wall, cpu, memory)
 
 
-def _after_warm_up(query: Any, warm: int) -> tuple[Cpu, float]:
+def _after_warm_up(query: Any, warm: int, tree: Tree) -> tuple[Cpu, float]:
     """Waits until the batches of warm-up are over; CPU and wall clock then."""
     while query.isActive and sum(_facts(p)[0] for p in query.recentProgress) < warm:
         time.sleep(POLL)
-    return cpu_of_tree(), time.perf_counter()
+    return tree.cpu(), time.perf_counter()
 
 
 def _facts(progress: Any) -> tuple[int, int, float]:

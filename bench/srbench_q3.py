@@ -21,7 +21,7 @@ import pyoxigraph as ox
 
 from bench.apart import apart
 from bench.engine import run_engine
-from bench.measure import cpu_of_tree, peak_memory
+from bench.measure import Tree, peak_memory
 from bench.meter import side
 from bench.result import Result, best, check_count, ratio
 from bench.srbench import MINUTES, PATTERN, STREAM, Weather, query, write_hours, write_timed
@@ -59,7 +59,8 @@ def oxigraph(folder: str, whole: bool) -> dict[str, Any]:
     """The side ``baseline``; ``whole``: by graphs of an hour, else by single triples."""
     hours = [path.read_bytes() for path in sorted(Path(folder).iterdir())]
     text = f"SELECT ?sensor (MIN(?v) AS ?m) {{ {PATTERN} }} GROUP BY ?sensor HAVING (MIN(?v) >= 74)"
-    before, began = cpu_of_tree(), time.perf_counter()
+    tree = Tree()
+    before, began = tree.cpu(), time.perf_counter()
     step: Callable[[bytes | None], None]
     store = ox.Store()
     step = _by_hours(store) if whole else _by_triples(store)
@@ -69,7 +70,7 @@ def oxigraph(folder: str, whole: bool) -> dict[str, Any]:
         solutions = store.query(text, use_default_graph_as_union=whole)
         assert isinstance(solutions, ox.QuerySolutions), "a SELECT has solutions"
         count += len(list(solutions))
-    wall, cpu = time.perf_counter() - began, cpu_of_tree() - before
+    wall, cpu = time.perf_counter() - began, tree.cpu() - before
     rows = sum(hour.count(b"\n") for hour in hours)
     return side(count, rows, wall, cpu, memory=peak_memory())
 

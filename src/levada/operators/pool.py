@@ -59,14 +59,14 @@ class Pool:
         """The table of exactly these identities, as far as they are known."""
         x, y = _distinct(x, y)
         found: list[Terms] = []
-        for table in self._search():
-            if not len(x):
-                break
+        for table in self._search() if len(x) else ():
             rows = table.find(x, y)
             if (rows >= 0).any():
                 found.append(table.pick(x, y))
                 missing = rows < 0
                 x, y = x[missing], y[missing]
+            if not len(x):
+                break  # before the state's tables are opened for nothing
         return Terms.merge(found)
 
     def _search(self) -> Iterable[Terms]:

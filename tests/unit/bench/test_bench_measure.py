@@ -9,7 +9,7 @@ import pytest
 from bench import kernels, meter
 from bench.apart import SideError, apart
 from bench.kernel_cases import CASES
-from bench.measure import Cpu, cpu_of_tree, peak_memory
+from bench.measure import Cpu, Tree, peak_memory
 from bench.meter import Meter, side
 from bench.result import CountError, Result, best, check_count, ratio
 from rich.console import Console
@@ -19,13 +19,14 @@ from levada.application import cpu_seconds
 BURN = "import time\nwhile time.process_time() < 0.3: pass\nprint('x', flush=True)\ntime.sleep(30)"
 
 
-def test_cpu_of_a_child_counts_with_the_workers() -> None:
-    before, whole = cpu_of_tree(), cpu_seconds()
+def test_cpu_of_a_child_counts() -> None:
+    tree = Tree()
+    before, whole = tree.cpu(), cpu_seconds()
     child = subprocess.Popen([sys.executable, "-c", BURN], stdout=subprocess.PIPE)
     try:
         assert child.stdout is not None and child.stdout.readline()
-        spent, total = cpu_of_tree() - before, cpu_seconds() - whole
-        assert 0.25 < spent.workers < 5 and spent.jvm == 0
+        spent, total = tree.cpu() - before, cpu_seconds() - whole
+        assert 0.25 < spent.driver < 5 and spent.jvm == spent.workers == 0  # below no JVM: ours
         assert spent.total == pytest.approx(total, abs=0.2)
         assert peak_memory() > 20e6
     finally:
@@ -35,10 +36,35 @@ def test_cpu_of_a_child_counts_with_the_workers() -> None:
         child.stdout.close()
 
 
+@pytest.mark.parametrize("waits", [True, False], ids=["waits", "ignores ends"])
+def test_cpu_of_a_child_that_has_ended_is_kept_once(waits: bool) -> None:
+    parent = (
+        "import signal, subprocess, sys, time\n"
+        f"signal.signal(signal.SIGCHLD, signal.{'SIG_DFL' if waits else 'SIG_IGN'})\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {BURN!r}])\n"
+        "sys.stdin.readline()\nchild.kill(); child.wait()\nprint('y', flush=True)\ntime.sleep(30)"
+    )
+    pipe, tree = subprocess.PIPE, Tree()
+    before = tree.cpu()
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            assert process.stdin is not None and process.stdout is not None and process.stdout.readline() == "x\n"
+            running = tree.cpu() - before
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "y\n"
+            ended = tree.cpu() - before
+        finally:
+            process.kill()
+    assert running.total > 0.3
+    assert running.total <= ended.total < running.total + 0.25
+
+
 def test_the_meter_leaves_out_warm_up_and_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     clocks = iter([Cpu(1.0, 2.0, 3.0), Cpu(1.5, 3.0, 4.0)])
     walls = iter([10.0, 10.1, 10.4])
-    monkeypatch.setattr(meter, "cpu_of_tree", lambda: next(clocks))
+    monkeypatch.setattr(meter.Tree, "cpu", lambda self: next(clocks))
+    monkeypatch.setattr(meter, "LOOK", 60.0)
     monkeypatch.setattr(time, "perf_counter", lambda: next(walls))
     seen = Meter(warm=100)
     for rows, last in ((50, False), (100, False), (300, False), (1100, True), (1200, True)):

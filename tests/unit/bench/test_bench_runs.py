@@ -54,7 +54,7 @@ def test_every_benchmark_is_a_module() -> None:
 
 
 @pytest.mark.spark
-def test_the_baselines_on_spark_have_the_same_results() -> None:
-    w1, w2 = join.both(TINY_W1, ("spark",))["spark"], aggregate.both(TINY_W2, ("spark",))["spark"]
-    assert w1["rows"] == 3000 and w2["rows"] == 1501  # with the event that closes the last windows
-    assert w1["cpu"]["jvm"] > 0
+def test_a_baseline_on_spark_has_the_same_results() -> None:
+    side = aggregate.both(TINY_W2, ("spark",))["spark"]
+    assert side["rows"] == 1501  # with the event that closes the last windows
+    assert side["cpu"]["jvm"] > 0

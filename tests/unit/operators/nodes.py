@@ -1,0 +1,117 @@
+"""Operators without an engine: the node of a query, rows in Turtle-like terms in, terms out.
+
+bench = Bench("SELECT ?s ?o", "?s :p ?o")
+node = bench.node(shapes.Occur)
+frame = bench.frame(node, [(":a", "1")], lo0=[1000])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+
+from levada.algebra.options import QueryOptions
+from levada.algebra.translate import translate
+from levada.model.frame import Frame
+from levada.model.term import XSD
+from levada.model.time import MIN, Times
+from levada.operators.calendar import Calendar
+from levada.operators.expressions.values import classify
+from levada.operators.pool import Pool
+from levada.plan.lower import StreamFacts
+from levada.plan.topology import PlanNode, Topology
+from levada.syntax import parse
+from levada.windows.pieces import State
+from levada.windows.reports import Progress
+from levada.windows.runs import Horizons
+
+STREAM = "http://e/s"
+STEPPED = "[RANGE PT4S STEP PT2S]"
+DTYPES = {"lo": np.int64, "hi": np.int64, "prev": np.int64, "r": np.int64, "w": np.int8, "op": np.int32}
+EVER = Horizons(MIN, MIN)
+Step = TypeVar("Step")
+
+
+def term(short: str | None) -> str | None:
+    """``:a`` is an IRI, a number an xsd:integer or xsd:decimal, None unbound; all else is as written.
+
+    >>> term(":a"), term("-2")
+    ('<http://e/a>', '"-2"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    """
+    if short is None or short[0] in '"<_':
+        return short
+    if short.startswith(":"):
+        return f"<http://e/{short[1:]}>"
+    return f'"{short}"^^<{XSD}{"decimal" if "." in short else "integer"}>'
+
+
+def short(text: str | None) -> str | None:
+    """The inverse of ``term``."""
+    if text is None:
+        return None
+    if text.startswith("<http://e/"):
+        return ":" + text[10:-1]
+    return text[1 : text.rindex('"')] if text.startswith('"') else text
+
+
+def state() -> State:
+    """An empty state whose pieces are all new."""
+
+    def no_file(name: str) -> Any:
+        raise AssertionError(f"{name} is not opened: all pieces are new")
+
+    return State(None, "", no_file)
+
+
+class Bench:
+    """The topology of queries over one window each of one stream, and a pool of texts."""
+
+    def __init__(
+        self, head: str, group: str, tail: str = "", *, output: str = "RSTREAM", clause: str = STEPPED, more: Sequence[str] = ()
+    ) -> None:  # fmt: skip
+        self.pool = Pool(7)
+        topology = Topology({STREAM: StreamFacts()})
+        for i, body in enumerate((group, *more)):
+            text = (
+                f"PREFIX : <http://e/> REGISTER {output} :q AS {head} FROM NAMED WINDOW :w ON <{STREAM}> {clause} "
+                f"WHERE {{ WINDOW :w {{ {body} }} }} {tail}"
+            )
+            topology.add(f"q{i}", translate(parse(text), QueryOptions(), text=text), MIN)
+        self.plan = topology.seal()
+
+    def node(self, step: type[Step], number: int = 0) -> PlanNode:
+        """The node of this step; ``number`` if there are several."""
+        return [self.plan.nodes[n] for n in self.plan.order if isinstance(self.plan.nodes[n].step, step)][number]
+
+    def frame(self, node: PlanNode, rows: Sequence[Sequence[str | None]], side: int = 0, **columns: Any) -> Frame:
+        """Rows of an input of a node, a term a slot; times, weights, reports and members by their columns (member 0)."""
+        layout = node.input_layouts[side]
+        given: dict[str, Any] = {"op": [0] * len(rows), **columns}
+        built: dict[str, Any] = {}
+        for i in range(len(layout.slots)):
+            texts = pl.Series([term(row[i]) for row in rows], dtype=pl.String)
+            built[f"x{i}"], built[f"y{i}"] = self.pool.identify(texts)
+            built.update(zip((f"{n}{i}" for n in "kdmc"), classify(texts), strict=True))
+        for name in layout.columns():
+            stem = name.rstrip("0123456789")
+            if stem in DTYPES and name not in built:
+                rest = {"hi": given.get("lo" + name[2:]), "prev": [MIN] * len(rows), "w": [1] * len(rows)}
+                built[name] = np.array(given[name] if name in given else rest[stem], DTYPES[stem])
+        return Frame({name: built[name] for name in layout.columns()}, len(rows))
+
+    def terms(self, frame: Frame | None, slots: int = 1) -> list[tuple[str | None, ...]]:
+        """The first slots of a frame's rows, in short."""
+        if frame is None:
+            return []
+        columns = [self.pool.texts(frame[f"x{i}"], frame[f"y{i}"]).to_list() for i in range(slots)]
+        return [tuple(short(t) for t in row) for row in zip(*columns, strict=True)]
+
+
+def calendar(node: PlanNode, old: int, new: int, presence: Sequence[int] = ()) -> Calendar:
+    """The reports that are due when the stream's watermark goes from ``old`` to ``new``."""
+    progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
+    known: dict[int, Times] = {0: np.array(presence, np.int64)}
+    return Calendar(node, node.step.kinds, progress, known)  # type: ignore[union-attr]

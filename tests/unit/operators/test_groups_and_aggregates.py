@@ -1,0 +1,105 @@
+"""GROUP BY by panes and per report, against Python: the same values whatever the cut into epochs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from nodes import Bench, calendar, short, state
+
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN, Window, WindowKind
+from levada.operators.groups import panes, rgroup
+from levada.operators.values import column
+from levada.plan import shapes as s
+
+KEYS = (":a", ":b")
+numbers = st.one_of(st.integers(-5, 5).map(str), st.sampled_from(("0.5", "-1.25", "2.5")))
+rows = st.lists(
+    st.tuples(st.integers(0, 16).map(lambda n: 500 * n), st.sampled_from(KEYS), numbers), min_size=1, max_size=10
+)
+cuts = st.sets(st.integers(1, 16).map(lambda n: 500 * n), max_size=3)
+CLOSE = Window(WindowKind.CLOSE_OPEN, 4000, 2000)
+HEAD = "SELECT ?s (SUM(?o) AS ?t) (AVG(?o) AS ?v) (MIN(?o) AS ?a) (MAX(?o) AS ?b) (COUNT(*) AS ?n)"
+
+
+def expected(seen: list[tuple[int, str, str]]) -> dict[tuple[int, str], tuple[Fraction, ...]]:
+    """(report, key) to sum, average, least, greatest, count."""
+    groups = defaultdict(list)
+    for ts, key, value in seen:
+        close = CLOSE.enter(ts)
+        while close < CLOSE.leave(ts):
+            groups[close, key].append(Fraction(value))
+            close = CLOSE.next_close(close)
+    out = {}
+    for of, values in groups.items():
+        total = sum(values)
+        out[of] = (total, total / len(values), min(values), max(values), Fraction(len(values)))
+    return out
+
+
+def close(a: Fraction, b: Fraction) -> bool:
+    """Decimals have 18 fraction digits."""
+    return abs(a - b) <= Fraction(1, 10**18)
+
+
+@given(rows, cuts)
+def test_panes_add_up_to_the_values_of_each_report(seen: list[tuple[int, str, str]], at: set[int]) -> None:
+    bench = Bench(HEAD, "?s :p ?o", "GROUP BY ?s")
+    node, kept, found = bench.node(s.Panes), state(), {}
+    bounds = [MIN, *sorted(at), MAX]
+    for old, new in pairwise(bounds):
+        batch = [row for row in seen if old <= row[0] < new]
+        times = {"lo0": [row[0] for row in batch], "prev0": [MIN] * len(batch)}
+        frame = bench.frame(node, [row[1:] for row in batch], **times) if batch else None
+        out = panes(node, kept, frame, calendar(node, old, new), bench.pool, np.zeros(1, bool))
+        for i, (key, *_) in enumerate(bench.terms(out)):
+            assert out is not None
+            found[int(out["r"][i]), key] = [text(bench, out, slot, i) for slot in range(1, 6)]
+    wanted = expected(seen)
+    assert found.keys() == wanted.keys()
+    for of, values in found.items():
+        assert all(close(Fraction(v), w) for v, w in zip(values, wanted[of], strict=True))
+
+
+def text(bench: Bench, frame: Frame, slot: int, row: int) -> str:
+    """A value, shown from its text where it has one, else from its value facets."""
+    found = short(column(frame, slot, bench.pool).texts()[row])
+    assert found is not None
+    return found
+
+
+def test_distinct_sees_each_value_of_a_group_once() -> None:
+    bench = Bench("SELECT ?s (COUNT(DISTINCT ?o) AS ?n) (SUM(DISTINCT ?o) AS ?t)", "?s :p ?o", "GROUP BY ?s")
+    node = bench.node(s.RGroup)
+    frame = bench.frame(node, [(":a", "1"), (":a", "1"), (":a", "2"), (":b", "1")], r=[7, 7, 7, 7])
+    out = rgroup(node, frame, calendar(node, MIN, MAX), bench.pool, np.zeros(1, bool))
+    assert out is not None
+    values = {key: (text(bench, out, 1, i), text(bench, out, 2, i)) for i, (key,) in enumerate(bench.terms(out))}
+    assert values == {":a": ("2", "3"), ":b": ("1", "1")}
+
+
+def test_an_error_makes_a_sum_unbound_and_a_count_smaller() -> None:
+    bench = Bench("SELECT ?s (SUM(?o) AS ?t) (COUNT(?o) AS ?n)", "?s :p ?o", "GROUP BY ?s")
+    node = bench.node(s.Panes)
+    frame = bench.frame(node, [(":a", "1"), (":a", '"x"'), (":b", "4")], lo0=[0, 0, 0], prev0=[MIN] * 3)
+    out = panes(node, state(), frame, calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool))
+    assert out is not None
+    sums = {key: column(out, 1, bench.pool).texts()[i] for i, (key,) in enumerate(bench.terms(out))}
+    assert (sums[":a"], short(sums[":b"])) == (None, "4")
+    assert {key: text(bench, out, 2, i) for i, (key,) in enumerate(bench.terms(out))} == {":a": "2", ":b": "1"}
+
+
+def test_without_keys_there_is_a_row_wherever_the_window_holds_something() -> None:
+    """Only the member's home makes it, from the times of all elements."""
+    bench = Bench("SELECT (COUNT(*) AS ?n)", "?s :p ?o")
+    node = bench.node(s.Panes)
+    due = calendar(node, MIN, MAX, [1000])
+    assert panes(node, state(), None, due, bench.pool, np.zeros(1, bool)) is None
+    out = panes(node, state(), None, calendar(node, MIN, MAX, [1000]), bench.pool, np.ones(1, bool))
+    assert out is not None
+    assert (out["r"].tolist(), [text(bench, out, 0, i) for i in range(out.n)]) == ([2000, 4000], ["0", "0"])

@@ -1,0 +1,65 @@
+"""Count windows against the naive reference, in any cut into batches; selections of their rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from nodes import Bench, state, term
+
+from levada.model.time import MAX, Window, WindowKind
+from levada.operators.last import last, select
+from levada.plan import shapes as s
+from levada.testing.reference import content, stays
+
+NAMES = (":a", ":b", ":c", ":d")
+elements = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(NAMES)), min_size=1, max_size=14)
+
+
+@given(elements, st.integers(1, 4), st.sets(st.integers(0, 6)))
+def test_changes_add_up_to_the_last_occurrences(rows: list[tuple[int, str]], count: int, cuts: set[int]) -> None:
+    bench = Bench("SELECT ?s", "?s ?p ?o", clause=f"[TRIPLES {count}]")
+    node, kept = bench.node(s.Last), state()
+    changes = []
+    for low, high in zip([-1, *sorted(cuts)], [*sorted(cuts), 7], strict=True):
+        batch = [(ts, name) for ts, name in rows if low < ts <= high]
+        if batch:
+            triples = [(name, ":p", ":o") for _, name in batch]
+            out = last(node, kept, bench.frame(node, triples, lo0=[ts for ts, _ in batch]), bench.pool)
+            if out is not None:
+                instants, weights = out["hi0"].tolist(), out["w"].tolist()
+                changes += [(t, name, w) for t, (name,), w in zip(instants, bench.terms(out), weights, strict=True)]
+    ordered = sorted({(ts, f"{term(name)} <http://e/p> <http://e/o>") for ts, name in rows})
+    held = stays(Window(WindowKind.COUNT, count=count), ordered)
+    for tau in range(7):
+        there = {item for item, _ in content(held, tau)}
+        for name in NAMES:
+            netted = sum(w for t, changed, w in changes if t <= tau and changed == name)
+            assert netted == (f"{term(name)} <http://e/p> <http://e/o>" in there)
+
+
+def test_a_row_that_ends_another_carries_its_time() -> None:
+    bench = Bench("SELECT ?s", "?s ?p ?o", clause="[TRIPLES 1]")
+    node = bench.node(s.Last)
+    out = last(node, state(), bench.frame(node, [(":a", ":p", ":o"), (":b", ":p", ":o")], lo0=[5, 9]), bench.pool)
+    assert out is not None
+    rows = zip(bench.terms(out), out["lo0"].tolist(), out["hi0"].tolist(), out["w"].tolist(), strict=True)
+    assert sorted(rows) == [((":a",), 5, 5, 1), ((":a",), 5, 9, -1), ((":b",), 9, 9, 1)]
+
+
+def test_rows_come_out_of_state_when_they_leave() -> None:
+    bench = Bench("SELECT ?s", "?s ?p ?o", clause="[TRIPLES 2]")
+    node, kept = bench.node(s.Last), state()
+    for ts in range(20):
+        last(node, kept, bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts]), bench.pool)
+    assert [p.rows for p in kept.pieces(f"{node.id}.last")] == [2]
+
+
+def test_selection_by_constants_and_repeated_variables() -> None:
+    bench = Bench("SELECT ?x", "?x :p ?x", clause="[TRIPLES 9]")
+    node = bench.node(s.Select)
+    rows = [(":a", ":p", ":a"), (":a", ":p", ":b"), (":b", ":q", ":b"), (":c", ":p", ":c")]
+    frame = bench.frame(node, rows, lo0=[1, 2, 3, 4], hi0=[1, 2, 3, MAX])
+    constants = np.zeros((1, 3, 2), np.uint64)
+    constants[0, 1] = [int(half[0]) for half in bench.pool.identify(bench.pool.texts(frame["x1"][:1], frame["y1"][:1]))]
+    assert bench.terms(select(node, frame, constants)) == [(":a",), (":c",)]

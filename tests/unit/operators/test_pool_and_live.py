@@ -1,0 +1,88 @@
+"""Texts by identity, and rows that wait for their reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+from nodes import state
+
+from levada.model.frame import Frame
+from levada.model.terms import Terms
+from levada.operators import live
+from levada.operators.pool import Pool
+
+
+def table(*texts: str) -> Terms:
+    """The terms of these texts, by identities of seed 7."""
+    pool = Pool(7)
+    pool.identify(pl.Series(texts, dtype=pl.String))
+    return pool.tables[0]
+
+
+def test_unbound_and_unknown_have_no_text() -> None:
+    pool = Pool(7)
+    x, y = pool.identify(pl.Series(["<a:b>", None, "<a:b>"]))
+    assert pool.texts(x, y).to_list() == ["<a:b>", None, "<a:b>"]
+    assert (x[1], y[1]) == (0, 0)
+    assert Pool(7).texts(x, y).to_list() == [None, None, None]
+
+
+def test_the_state_is_opened_only_for_what_the_epoch_lacks() -> None:
+    opened = []
+
+    def older() -> Iterable[Terms]:
+        opened.append(1)
+        return [table("<a:old>")]
+
+    pool = Pool(7, older)
+    x, y = pool.identify(pl.Series(["<a:new>"]))
+    assert pool.texts(x, y).to_list() == ["<a:new>"]
+    assert not opened
+    known = table("<a:old>")
+    for _ in range(2):
+        assert pool.texts(known.x, known.y).to_list() == ["<a:old>"]
+    assert opened == [1]
+
+
+def test_a_pick_holds_exactly_what_is_asked_for() -> None:
+    pool = Pool(7)
+    x, y = pool.identify(pl.Series(["<a:a>", "<a:b>", "<a:c>"]))
+    picked = pool.pick(x[[2, 0, 2]], y[[2, 0, 2]])
+    assert sorted(picked.texts(picked.x, picked.y).to_pylist()) == ["<a:a>", "<a:c>"]
+
+
+def waiting(*spans: tuple[int, int]) -> Frame:
+    s, e = (np.array(column, np.int64) for column in zip(*spans, strict=True))
+    return Frame({"op": np.zeros(len(s), np.int32), "#s": s, "#e": e})
+
+
+def test_waiting_rows_are_dropped_by_pieces_when_all_have_left() -> None:
+    kept = state()
+    live.remember(kept, "x", waiting((0, 10), (0, 30)))
+    live.remember(kept, "x", waiting((5, 20)))
+    live.forget(kept, "x", np.array([20]))
+    assert [f["#e"].tolist() for f in live.recall(kept, "x")] == [[10, 30]]
+    live.forget(kept, "x", np.array([30]))
+    assert not live.recall(kept, "x")
+
+
+def test_many_small_pieces_become_one_without_the_dead() -> None:
+    kept = state()
+    for at in range(40):
+        live.remember(kept, "x", waiting((at, at + 15)))
+        live.forget(kept, "x", np.array([at]))
+        ends = sorted(e for f in live.recall(kept, "x") for e in f["#e"].tolist())
+        assert set(range(max(at + 1, 15), at + 16)) <= set(ends)
+        assert len(ends) == len(set(ends))
+        assert len(kept.pieces("x")) <= live.MOST_PIECES
+
+
+def test_rows_that_count_at_no_later_report_are_not_kept() -> None:
+    rows = waiting((0, 5), (0, 6), (0, 7))
+    assert live.later(rows, np.array([5]))["#e"].tolist() == [7]
+    timed = live.timed(
+        Frame({"op": np.zeros(2, np.int32), "lo0": np.zeros(2, np.int64)}), np.array([1, 3]), np.array([2, 3])
+    )
+    assert (timed.n, list(timed.columns)) == (1, ["op", "#s", "#e"])

@@ -1,0 +1,134 @@
+"""Operators on report rows and expressions over slots: joins, OPTIONAL, DISTINCT, ORDER BY, filters, BIND, thresholds."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from nodes import Bench, term
+
+from levada.model.frame import Frame
+from levada.operators.compute import extend, filter_, is_threshold, thresholds
+from levada.operators.pairing import rjoin, rleft
+from levada.operators.rows import fan_out
+from levada.operators.shape_rows import distinct, order
+from levada.plan import shapes as s
+from levada.plan.topology import FanOut
+
+values = st.sampled_from((":a", ":b", ":c"))
+pairs = st.lists(st.tuples(st.integers(0, 1), values, values), max_size=8)
+
+
+def by_report(bench: Bench, frame: Frame | None, slots: int) -> list[tuple[object, ...]]:
+    """(report, terms) of each row, sorted."""
+    if frame is None:
+        return []
+    reports = frame["r"].tolist()
+    return sorted(((r, *row) for r, row in zip(reports, bench.terms(frame, slots), strict=True)), key=str)
+
+
+@given(pairs, pairs)
+def test_optional_keeps_rows_without_a_partner(left: list, right: list) -> None:
+    bench = Bench("SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z }")
+    node = bench.node(s.RLeft)
+    frames = [
+        bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows]) if rows else None
+        for i, rows in enumerate((left, right))
+    ]
+    expected = []
+    for r, a, b in left:
+        partners = [d for q, c, d in right if (q, c) == (r, a)]
+        expected += [(r, a, b, d) for d in partners or [None]]
+    assert by_report(bench, rleft(node, frames[0], frames[1], bench.pool), 3) == sorted(expected, key=str)
+
+
+def test_condition_of_optional_sees_both_sides() -> None:
+    bench = Bench("SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z FILTER(?z > ?o) }")
+    node = bench.node(s.RLeft)
+    left = bench.frame(node, [(":a", "1"), (":a", "5")], 0, r=[7, 7])
+    right = bench.frame(node, [(":a", "3"), (":a", "2")], 1, r=[7, 7])
+    assert by_report(bench, rleft(node, left, right, bench.pool), 3) == [
+        (7, ":a", "1", "2"),
+        (7, ":a", "1", "3"),
+        (7, ":a", "5", None),
+    ]
+
+
+def test_a_shared_variable_that_may_be_unbound_is_filled() -> None:
+    body = "?s :p ?o OPTIONAL { ?s :q ?z }"
+    bench = Bench(
+        "SELECT *", f"{{ {body} }} {{ SELECT ?s ?z WHERE {{ WINDOW :w {{ ?s :r ?x OPTIONAL {{ ?s :t ?z }} }} }} }}"
+    )
+    node = bench.node(s.RJoin)
+    left = bench.frame(node, [(":a", ":x", None), (":a", ":y", ":k"), (":b", ":x", ":k")], 0, r=[7, 7, 7])
+    right = bench.frame(node, [(":a", ":k"), (":a", ":l"), (":b", None)], 1, r=[7, 7, 7])
+    assert by_report(bench, rjoin(node, left, right), 3) == [
+        (7, ":a", ":x", ":k"),
+        (7, ":a", ":x", ":l"),
+        (7, ":a", ":y", ":k"),
+        (7, ":b", ":x", ":k"),
+    ]
+
+
+def test_distinct_is_per_report_and_member() -> None:
+    bench = Bench("SELECT DISTINCT ?s", "?s :p ?o", more=["?s :q ?o"])
+    node = bench.node(s.RDistinct)
+    frame = bench.frame(node, [(":a",)] * 4 + [(":b",)], r=[1, 1, 2, 1, 1], op=[0, 0, 0, 1, 1])
+    out = distinct(node, frame)
+    rows = zip(out["op"].tolist(), out["r"].tolist(), bench.terms(out), strict=True)
+    assert sorted(rows) == [(0, 1, (":a",)), (0, 2, (":a",)), (1, 1, (":a",)), (1, 1, (":b",))]
+
+
+def test_order_offset_and_limit_are_per_report() -> None:
+    bench = Bench("SELECT ?o", "?s :p ?o", "ORDER BY DESC(?o) LIMIT 2 OFFSET 1")
+    node = bench.node(s.ROrder)
+    rows = [(v, ":a") for v in ("3", "10", "7", "2.5", "1")]  # the sort key comes first
+    out = order(node, bench.frame(node, rows, r=[1, 1, 1, 1, 2]), bench.pool)
+    assert bench.terms(out) == [("7",), ("3",)]
+
+
+@given(st.permutations(["1", ":a", '"x"', "2.5", '"x"@en']))
+def test_a_limit_takes_the_same_rows_however_they_come(values: list[str]) -> None:
+    bench = Bench("SELECT ?o", "?s :p ?o", "LIMIT 2")
+    node = bench.node(s.ROrder)
+    out = order(node, bench.frame(node, [(v,) for v in values], r=[1] * 5), bench.pool)
+    found = bench.pool.texts(out["x0"], out["y0"]).to_list()
+    assert found == sorted(str(term(v)) for v in values)[:2]
+
+
+def test_a_filter_and_bind_with_an_error() -> None:
+    bench = Bench("SELECT ?s ?o ?x", "?s :p ?o FILTER(?o != 2) BIND(?o + 1 AS ?x)")
+    node = bench.node(s.Extend)
+    rows = bench.frame(node, [(":a", "1"), (":a", ":b"), (":a", "2")], lo0=[0] * 3)
+    extended = extend(node, rows, bench.pool)
+    assert [row[2] for row in bench.terms(extended, 3)] == ["2", None, "3"]
+    node = bench.node(s.Filter)
+    three = bench.frame(node, [(":a", "1", "2"), (":a", ":b", None), (":a", "2", "3")], lo0=[0] * 3)
+    assert [row[1] for row in bench.terms(filter_(node, three, bench.pool), 3)] == ["1", ":b"]
+
+
+@given(st.lists(st.integers(-3, 12), min_size=1, max_size=6), st.sampled_from(("<", "<=", ">", ">=")))
+def test_thresholds_are_those_of_the_expanded_filter(numbers: list[int], operator: str) -> None:
+    bounds = [0, 3, 3, 7, 10]
+    first, *more = [f"?s :p{i} ?o FILTER(?o {operator} {bound})" for i, bound in enumerate(bounds)]
+    bench = Bench("SELECT ?s ?o", first, more=more)
+    node = bench.node(s.Filter)
+    assert isinstance(node.step, s.Filter)
+    assert is_threshold(node.step.condition)
+    rows = [(f":n{i}", str(n)) for i, n in enumerate(numbers)]
+    frame = bench.frame(node, rows, lo0=[0] * len(rows))
+    members = np.arange(len(bounds), dtype=np.int32)
+    out = thresholds(node, frame, members, bench.pool)
+    assert out is not None
+    at = np.repeat(np.arange(frame.n), len(bounds))
+    expanded = filter_(node, frame.take(at).with_(op=np.tile(members, frame.n)), bench.pool)
+    one, two = (sorted(zip(f["op"].tolist(), bench.terms(f, 2), strict=True)) for f in (out, expanded))
+    assert one == two
+
+
+def test_rows_fan_out_to_all_members_that_read_them() -> None:
+    """Producer 0 feeds members 1 and 2, producer 1 nobody, producer 2 member 0."""
+    fan = FanOut(np.array([0, 2, 2, 3], np.int32), np.array([1, 2, 0], np.int32), False)
+    rows, op = fan_out(np.array([2, 0, 1, 0], np.int32), fan)
+    assert rows is not None
+    assert (rows.tolist(), op.tolist()) == ([0, 1, 1, 3, 3], [0, 1, 2, 1, 2])

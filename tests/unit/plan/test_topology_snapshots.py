@@ -1,0 +1,197 @@
+"""Topologies of a few queries as text: a line a node, ``stage step layout <- inputs``, an exchange with what rows go by.
+
+A change here is a change of what travels between machines: read it as one.
+"""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from levada.algebra.cql import translate_cql
+from levada.algebra.options import QueryOptions
+from levada.algebra.translate import translate
+from levada.model.time import MIN
+from levada.plan.lower import StreamFacts
+from levada.plan.topology import Topology
+from levada.syntax import parse
+
+PREFIX = "PREFIX : <http://e/>\n"
+STREAM = "http://e/s"
+STEPPED = "[RANGE PT10S STEP PT5S]"
+
+
+def text(head: str, group: str, tail: str = "", output: str = "RSTREAM", clause: str = STEPPED) -> str:
+    """A query over one window."""
+    window = f"FROM NAMED WINDOW :w ON <{STREAM}> {clause}"
+    return f"{PREFIX}REGISTER {output} :q AS {head} {window} WHERE {{ WINDOW :w {{ {group} }} }} {tail}"
+
+
+def topology(*texts: str, unique: bool = False) -> Topology:
+    """The shared topology of these queries."""
+    found = Topology({STREAM: StreamFacts(unique=unique)})
+    for i, one in enumerate(texts):
+        found.add(f"q{i}", translate(parse(one), QueryOptions(), text=one), MIN)
+    return found
+
+
+def show(found: Topology) -> str:
+    """The sealed plan; nodes are named by their step and, where there are several, a number."""
+    plan = found.seal()
+    names: dict[int, str] = {}
+    lines = []
+    for n in plan.order:
+        node = plan.nodes[n]
+        stem = type(node.step).__name__
+        same = sum(name.rstrip("0123456789") == stem for name in names.values())
+        names[n] = stem + (str(same + 1) if same else "")
+        inputs = []
+        for i, (_, edge) in zip(node.inputs, found.nodes[n].shape.inputs, strict=True):
+            by = "" if edge.exchange is None else f" by {','.join(map(str, edge.exchange)) or 'home'}"
+            inputs.append(names[i] + by)
+        arrow = f" <- {'; '.join(inputs)}" if inputs else ""
+        lines.append(f"{node.stage} {names[n]} {node.layout.show()}{arrow}")
+    return "\n".join(lines)
+
+
+SNAPSHOTS = {
+    "a pattern: its rows meet by all variables, to be a set": (
+        text("SELECT ?s ?o", "?s :p ?o"),
+        """
+        0 Match [ID+TEXT ID+TEXT] lo
+        1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
+        1 Report [TEXT TEXT] r <- Occur
+        1 Emit [TEXT TEXT] r <- Report
+        """,
+    ),
+    "a star joins and groups by its subject in one stage; the filter is at the intake": (
+        text("SELECT ?s (MAX(?o) AS ?m)", "?s :p ?o . ?s :q ?x FILTER(?o > 3)", "GROUP BY ?s"),
+        """
+        0 Match [ID+TEXT ID+NUM+TEXT] lo
+        0 Match2 [ID+TEXT ID] lo
+        0 Filter [ID+TEXT ID+NUM+TEXT] lo <- Match
+        1 Join [ID+TEXT ID+NUM+TEXT] lo/hi/prev <- Filter by 0; Match2 by 0
+        1 Panes [TEXT TEXT] r <- Join
+        1 Emit [TEXT TEXT] r <- Panes
+        """,
+    ),
+    "a chain under IStream: equal solutions must meet": (
+        text("SELECT ?s ?z", "?s :p ?o . ?o :q ?z", output="ISTREAM"),
+        """
+        0 Match [ID+TEXT ID] lo
+        0 Match2 [ID ID+TEXT] lo
+        1 Join [ID+TEXT ID+TEXT] lo/hi/prev <- Match by 1; Match2 by 0
+        2 Changes [ID+TEXT ID+TEXT] w r <- Join by 0,1
+        2 Emit [TEXT TEXT] w r <- Changes
+        """,
+    ),
+    "an ungrouped count is at home; no text travels": (
+        text("SELECT (COUNT(*) AS ?n)", "?s :p ?o"),
+        """
+        0 Match [ID ID] lo
+        1 Occur [ID ID] lo/prev <- Match by 0,1
+        2 Panes [NUM] r <- Occur by home
+        2 Emit [NUM] r <- Panes
+        """,
+    ),
+    "OPTIONAL joins report rows": (
+        text("SELECT ?s ?z", "?s :p ?o OPTIONAL { ?s :q ?z }"),
+        """
+        0 Match [ID+TEXT ID] lo
+        0 Match2 [ID+TEXT ID+TEXT] lo
+        1 Occur [ID+TEXT ID] lo/prev <- Match by 0,1
+        1 Occur2 [ID+TEXT ID+TEXT] lo/prev <- Match2 by 0,1
+        1 Report [ID+TEXT] r <- Occur
+        1 Report2 [ID+TEXT TEXT] r <- Occur2
+        2 RLeft [TEXT TEXT] r <- Report by 0; Report2 by 0
+        2 Emit [TEXT TEXT] r <- RLeft
+        """,
+    ),
+    "a count window sees the whole stream at its home": (
+        text("SELECT ?s ?o", "?s :p ?o", clause="[TRIPLES 3]"),
+        """
+        0 Match [ID+TEXT ID+TEXT ID+TEXT] lo
+        1 Last [ID+TEXT ID+TEXT ID+TEXT] lo/hi w <- Match by home
+        1 Select [ID+TEXT ID+TEXT] lo/hi w <- Last
+        1 Report [ID+TEXT ID+TEXT] r <- Select
+        1 Emit [TEXT TEXT] r <- Report
+        """,
+    ),
+    "what draws values has the whole solution": (
+        text("SELECT ?s (RAND() AS ?x)", "?s :p ?o"),
+        """
+        0 Match [ID+TEXT ID] lo
+        1 Occur [ID+TEXT ID] lo/prev <- Match by 0,1
+        1 Report [ID+TEXT ID] r <- Occur
+        1 Extend [TEXT TEXT] r <- Report
+        1 Emit [TEXT TEXT] r <- Extend
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_topology(name: str) -> None:
+    asked, expected = SNAPSHOTS[name]
+    assert show(topology(asked)) == dedent(expected).strip()
+
+
+def test_unique_stream_needs_no_occurrences() -> None:
+    found = show(topology(text("SELECT ?s ?o", "?s :p ?o"), unique=True))
+    assert "Occur" not in found
+    assert "prev" not in found
+
+
+def test_queries_that_differ_in_constants_and_windows_share_every_node() -> None:
+    one = text("SELECT ?s ?o", "?s :p ?o FILTER(?o > 3)")
+    other = text("SELECT ?s ?o", "?s :q ?o FILTER(?o > 5)", clause="[RANGE PT20S STEP PT1S]")
+    assert show(topology(one, other)) == show(topology(one))
+    assert {len(n.members) for n in topology(one, other).seal().nodes.values()} == {2}
+
+
+def test_an_equal_query_adds_one_member_at_the_end_only() -> None:
+    one = text("SELECT ?s ?o", "?s :p ?o")
+    plan = topology(one, one).seal()
+    assert {type(n.step).__name__: len(n.members) for n in plan.nodes.values()} == {
+        "Match": 1,
+        "Occur": 1,
+        "Report": 1,
+        "Emit": 2,
+    }
+
+
+def test_queries_that_draw_values_do_not_share_them() -> None:
+    one = text("SELECT ?s (RAND() AS ?x)", "?s :p ?o")
+    sizes = {type(n.step).__name__: len(n.members) for n in topology(one, one).seal().nodes.values()}
+    assert (sizes["Report"], sizes["Extend"]) == (1, 2)
+
+
+def test_removing_a_query_leaves_what_others_use() -> None:
+    found = topology(text("SELECT ?s ?o", "?s :p ?o"), text("SELECT ?s ?x", "?s :p ?o . ?s :q ?x"))
+    found.seal()
+    found.remove("q1")
+    assert show(found) == show(topology(text("SELECT ?s ?o", "?s :p ?o")))
+    found.remove("q0")
+    assert show(found) == ""
+
+
+def test_numbers_of_members_are_never_used_again() -> None:
+    one, other = text("SELECT ?s", "?s :p 1"), text("SELECT ?s", "?s :p 2")
+    found = topology(one)
+    found.remove("q0")
+    found.add("again", translate(parse(other), QueryOptions(), text=other), MIN)
+    (emit,) = [n for n in found.seal().nodes.values() if type(n.step).__name__ == "Emit"]
+    assert emit.alive.tolist() == [False, True]
+
+
+def test_tuple_columns_travel_as_values() -> None:
+    schema = {"k": "integer", "v": "double"}
+    query = translate_cql(
+        "Rstream(Select k, Min(v) From S [Range 60 s Slide 10 s] Group By k)", {"S": schema}, QueryOptions()
+    )
+    found = Topology({"S": StreamFacts(schema)})
+    found.add("q", query, MIN)
+    lines = show(found).splitlines()
+    assert lines[0] == "0 Scan [ID+INT DBL] lo"
+    assert lines[1] == "1 Panes [INT NUM] r <- Scan by 0"

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.measure import Cpu, Tree, peak_memory
 
-LOOK = 1.0  # s between looks at the processes, so that those that end are counted
+LOOK = 5.0  # s between looks at the processes, so that those that end are counted
 
 
 class Meter:

@@ -58,3 +58,12 @@ def test_a_number_beyond_all_bounds_is_an_error_of_its_group_only() -> None:
     asked = query("SELECT ?s (SUM(?o) AS ?t)", "WINDOW :w { ?s :p ?o }", "GROUP BY ?s")
     found = run_case(Case({STREAM: (huge,)}, (asked,)))["q"]
     assert values(found, "t") == [['"2"^^<http://www.w3.org/2001/XMLSchema#integer>', "unbound"]]
+
+
+def test_sample_passes_over_what_is_unbound() -> None:
+    """The reference was wrong: its stand-in for SAMPLE became unbound if the variable was, in any solution of the group."""
+    group = "WINDOW :w { ?s :p ?o OPTIONAL { ?o :q ?k } }"
+    asked = query("SELECT ?s (SAMPLE(?k) AS ?any)", group, "GROUP BY ?s")
+    expected = check(asked, s=(at(1000, ":a :p :b, :c . :b :q 7 . :d :p :c"),))
+    bound = {dict(solution)["s"]: "any" in dict(solution) for solution in expected["q"][0].solutions}
+    assert bound == {"<http://e/a>": True, "<http://e/d>": False}

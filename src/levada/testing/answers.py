@@ -2,7 +2,8 @@
 
 pyoxigraph gets each window as a named graph (created also when it is empty, so that ``GRAPH <w> {..}`` of an empty
 window means what the algebra says) beside the static graphs; SQLite gets each window as a table. NOW() is the report
-time. SAMPLE may return any member: its value here is a literal of all members (``members``), and ``compare`` takes any.
+time. SAMPLE may return any member: its value here is a literal of all members (``members``), and ``compare`` takes any. An
+unbound variable is no member; pyoxigraph's own SAMPLE passes over it, but its custom aggregates would fail, so it is replaced.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Contents = Mapping[str, Sequence[tuple[Item, int]]]
 
 MEMBERS = "urn:levada:members"
 _NOW = re.compile(r"\bNOW\s*\(\s*\)", re.IGNORECASE)
-_SAMPLE = re.compile(r"\bSAMPLE\s*\(", re.IGNORECASE)
+_SAMPLE = re.compile(r"\bSAMPLE\s*\(\s*([?$]\w+)\s*\)", re.IGNORECASE)
+_UNBOUND = "urn:levada:unbound"
 
 
 def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Answer:
@@ -32,7 +34,8 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
         return _sql(query, contents)
     store = _store(contents, static)
     default: list[Any] | None = None if query.graphs is None else [ox.NamedNode(g) for g in query.graphs]
-    text = _SAMPLE.sub(f"<{MEMBERS}>(", _NOW.sub(date_time(now), query.sparql))
+    sampled = rf"<{MEMBERS}>(COALESCE(\1, <{_UNBOUND}>))"
+    text = _SAMPLE.sub(sampled, _NOW.sub(date_time(now), query.sparql))
     result = store.query(text, default_graph=default, custom_aggregate_functions={ox.NamedNode(MEMBERS): _Members})
     if isinstance(result, ox.QueryBoolean):
         return bool(result)
@@ -77,7 +80,8 @@ class _Members:
         self.found: set[str] = set()
 
     def accumulate(self, term: Any) -> None:
-        self.found.add(str(term))
+        if term != ox.NamedNode(_UNBOUND):
+            self.found.add(str(term))
 
     def finish(self) -> Any:
         if not self.found:

@@ -122,7 +122,8 @@ def _is_constant(values: Column) -> bool:
     n = len(values)
     if n < _ALIGN or values[0] != values[-1] or values[0] != values[n // 2]:
         return False
-    return bool((values == values[0]).all())
+    bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values  # 0.0 == -0.0, but they differ
+    return bool((bits == bits[0]).all())
 
 
 def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:

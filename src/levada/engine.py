@@ -36,7 +36,7 @@ from levada.runtime.catalog import Catalog, Registered
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.epoch import Epochs
 from levada.runtime.local import Executor, LocalExecutor
-from levada.runtime.loop import SteppedLoop
+from levada.runtime.loop import Loop
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, replace_file
 from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
@@ -93,7 +93,7 @@ class Engine:
         self._publication: Publication | None = None
         self._epochs: Epochs | None = None
         self._catalog: Catalog | None = None
-        self._loop: Any = None
+        self._loop: Loop | None = None
         self._settled = threading.Event()  # it has been started, or closed
         self._on_epoch: list[Callable[[Manifest], None]] = []
         self.note = ""
@@ -195,7 +195,7 @@ class Engine:
             checkpoint, configs, self._static_files(), sourcing, self._executor(), self._publish,
             epoch_rows=self._epoch_rows, wall=_wall,
         )  # fmt: skip
-        self._loop = self._make_loop()
+        self._loop = Loop(self.root / "intentions", self._next, self._run)
         self._loop.start()
         self._settled.set()
 
@@ -229,13 +229,6 @@ class Engine:
             self._own_session = True
         return SparkExecutor(self._spark)
 
-    def _make_loop(self) -> Any:
-        if self._spark is False:
-            return SteppedLoop(self.root / "intentions", self._next, self._run)
-        from levada.runtime.spark.intentions import SparkLoop
-
-        return SparkLoop(self._spark, self.root / "spark", self._next, self._run)
-
     def _after_end(self, sourcing: Sourcing, last: Manifest) -> None:
         """A checkpoint whose streams have ended: what is missing is published; new data are refused."""
         for name, source in sourcing.sources.items():
@@ -258,7 +251,7 @@ class Engine:
             return None
         intention = self._epochs.intend()
         if intention is None:
-            if self._over():
+            if self._over() and self._loop is not None:
                 self._loop.request_stop()
             return None
         self._last_start = now
@@ -304,15 +297,12 @@ class Engine:
         """Waits until the epochs end (``once``, or ``stop`` from elsewhere); raises what made them fail."""
         if self._loop is None:
             return True
-        ended: bool = self._loop.await_end(timeout)
-        if ended:
-            self._raise()
+        ended = self._loop.await_end(timeout)
+        if ended and self._loop.failure is not None:
+            self._raise(self._loop.failure)
         return ended
 
-    def _raise(self) -> None:
-        failure = self._loop.failure
-        if failure is None:
-            return
+    def _raise(self, failure: BaseException) -> None:
         if isinstance(failure, LevadaError):
             raise failure
         raise EngineError(f"The engine stopped in epoch {self._epoch() + 1}: {failure}") from failure

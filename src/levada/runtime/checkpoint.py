@@ -6,7 +6,7 @@ plans/         a sealed plan and the catalog that it came from, per version; set
 manifests/     one per epoch, the last two kept
 state/ results/ side/    files that manifests name; what none names is deleted
 static/        static triples that the Python API was given as lines
-spark/         Spark's own logs: the intentions (``intentions/`` where epochs are stepped without Spark)
+intentions/    the intention that is written ahead and not yet done
 
 Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made anew in the same place has
 other names.

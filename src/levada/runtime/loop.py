@@ -1,7 +1,10 @@
-"""The epoch loop without Spark: the same contract as ``spark.intentions.SparkLoop``, stepped in this process.
+"""The epoch loop: decide, write ahead, run (design, section 4, "Commit", steps 1 and 4).
 
-An intention is written ahead into ``intentions/open``, which goes when its epoch is published; one that is still there is run
-at the next start. For tests, and for the smallest embedded uses. A loop asks ``next_intention`` when the epoch before is over.
+An intention is written ahead, durably, into ``intentions/open``, which goes when its epoch is published; one that is still there
+at the start was not brought to its end and is run first, as it is. A loop asks ``next_intention`` when the epoch before is over.
+One epoch at a time; what fails ends the loop and is kept in ``failure``.
+
+No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -10,17 +13,21 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from levada.errors import CheckpointError
 from levada.runtime.manifest import write_once
 
 
-class SteppedLoop:
+class Loop:
     """Runs epochs one after the other on a thread until it is stopped, or one fails."""
 
     def __init__(
         self, folder: Path, next_intention: Callable[[str | None], str | None], run_epoch: Callable[[str], None],
         *, ask_every: float = 0.005,
     ) -> None:  # fmt: skip
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"The folder {folder} cannot be made: {error.strerror}.") from error
         self._open = folder / "open"
         self._next, self._run = next_intention, run_epoch
         self._ask_every = ask_every

@@ -1,6 +1,6 @@
 """Intentions and manifests: what an epoch will do, and that it is done (design, section 4, "Commit").
 
-An intention is JSON that Spark writes ahead; with it an epoch can be repeated to the letter. A manifest is a file that is
+An intention is JSON that the loop writes ahead; with it an epoch can be repeated to the letter. A manifest is a file that is
 created only if it is absent: it is the commit, and it fences off a second engine. Everything that it names is durable before.
 """
 

@@ -6,8 +6,7 @@ What is set and why (measured on 2 cores; design, section 3, "Spark facts to bui
   Polars, BLAS, Arrow and numba (Spark's cores are the parallelism);
 - JVM: the serial collector and the first compiler only, since it just moves blobs; Spark's own jar first on the class path,
   because each job's closures are looked up along it;
-- scheduling: no waiting for locality; shuffle files uncompressed and without checksums (blobs take care of themselves);
-- Structured Streaming: checkpoint files through the file system's own rename (no forked processes), a short history.
+- scheduling: no waiting for locality; shuffle files uncompressed and without checksums (blobs take care of themselves).
 
 The JVM starts in a session of its own, so that Ctrl-C reaches this process only; it ends when this process does, since Spark
 watches the pipe to it. Its output, with that of the Python workers, goes to ``spark.log`` in the scratch folder. The
@@ -39,7 +38,6 @@ from levada.runtime.java import find_java
 from levada.runtime.spark.executor import cause, shares_host
 
 DAEMON = "levada.runtime.spark.daemon"
-FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 ONE_THREAD = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
@@ -65,15 +63,6 @@ QUIET = {
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "1",
 }
-
-STREAMING = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.streaming.minBatchesToRetain": "3",
-    "spark.sql.streaming.numRecentProgressUpdates": "1",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-}
-"""Settings of the streaming query; they can be set on a running session."""
-
 
 _users: Counter[str] = Counter()  # of the sessions started here, by Spark's application id
 
@@ -143,8 +132,7 @@ def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> d
     >>> session_settings("local[2]", {"spark.ui.enabled": "true"}, Path("/tmp/s"))["spark.ui.enabled"]
     'true'
     """
-    settings = EXECUTION | QUIET | STREAMING | {"spark.app.name": "levada", "spark.master": master}
-    settings["spark.sql.streaming.checkpointFileManagerClass"] = FILE_MANAGER
+    settings = EXECUTION | QUIET | {"spark.app.name": "levada", "spark.master": master}
     settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
     settings["spark.local.dir"] = str(scratch / "spark")
     settings["spark.driver.extraJavaOptions"] = settings["spark.executor.extraJavaOptions"] = JVM_OPTIONS

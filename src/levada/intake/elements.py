@@ -196,6 +196,8 @@ def _element_times(groups: _Groups, said: _Said) -> tuple[Times, dict[int, str]]
         least = np.minimum.reduceat(np.where(valid, said.ts, MAX), first)
         greatest = np.maximum.reduceat(said.ts, first)
         wrong = np.logical_or.reduceat(said.speaks & ~valid, first)
+    if valid.all() and (least is greatest or (least == greatest).all()) and not wrong.any():
+        return greatest, {}
     ts = np.where((least == greatest) & ~wrong, greatest, MIN)
     reasons = {}
     for e in np.flatnonzero(ts == MIN).tolist():

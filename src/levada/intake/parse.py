@@ -22,7 +22,7 @@ from levada.intake.facets import Facets, facets_of
 from levada.intake.lines import Refused, Row, read_line
 from levada.kernels import ntriples as kernel
 from levada.kernels import ntriples_terms as state
-from levada.kernels.bytes_ import PAD
+from levada.kernels.bytes_ import PAD, parsing_room
 from levada.kernels.literals import PENDING
 from levada.kernels.xxh3 import identify_slices, schedule
 from levada.model.term import STRING, Kind
@@ -170,7 +170,7 @@ def parse(
 def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Ints]:
     """The kernel over the whole chunk; the side area grows as often as it asks."""
     size = source.size
-    buffer = _padded(source, PAD + size // 8 + 4096)
+    buffer = _room_behind(source)
     columns = _new_columns(int(kernel.count_line_ends(buffer, size)) + 1)
     memo = state.new_memo(size + PAD)
     secret, plain = schedule(setting.seed), schedule(0)
@@ -182,6 +182,15 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Ints
         if memo[state.NEED] == 0:
             return buffer, columns, memo
         buffer = _padded(buffer, max(buffer.size // 2, 2 * int(memo[state.NEED])))
+
+
+def _room_behind(source: Bytes) -> Bytes:
+    """The chunk with room for texts after it: in the array that it was read into, if that has the room."""
+    room, whole = parsing_room(source.size), source.base
+    if isinstance(whole, np.ndarray) and whole.size == source.size + room and whole.ctypes.data == source.ctypes.data:
+        whole[source.size : source.size + PAD] = 10
+        return whole
+    return _padded(source, room)
 
 
 def _padded(data: Bytes, more: int) -> Bytes:

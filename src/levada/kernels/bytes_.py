@@ -30,9 +30,15 @@ VIEW = types.UniTuple(types.int64, 2)
 
 W = np.uint64
 PAD = 64  # newlines that must follow the last byte of a chunk: no load of the kernels reaches further
+
 CHECKED = bool(config.BOUNDSCHECK)
 JIT = bool(not config.DISABLE_JIT)
 LOW32 = W(0xFFFFFFFF)
+
+
+def parsing_room(size: int) -> int:
+    """How many bytes behind a chunk of ``size`` bytes the parser wants at first: padding, and texts that it writes anew."""
+    return PAD + size // 8 + 4096
 
 
 _INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from Python

@@ -7,6 +7,7 @@ thresholds are sorted once, and each row meets exactly those that it passes (``t
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -82,13 +83,24 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
 
 
 def parameters(node: PlanNode) -> list[Column]:
-    """The members' constants, one column per parameter with a row per member."""
-    width = max((len(m.constants) for m in node.members), default=0)
-    return [_constants([m.constants[i] if i < len(m.constants) else None for m in node.members]) for i in range(width)]
+    """The members' constants, one column per parameter with a row per member; read once per node of a plan."""
+    kept = _PARAMETERS.get(id(node))
+    if kept is None or kept[0]() is not node:
+        width = max((len(m.constants) for m in node.members), default=0)
+        columns = [
+            _constants([m.constants[i] if i < len(m.constants) else None for m in node.members]) for i in range(width)
+        ]
+        kept = _PARAMETERS[id(node)] = (weakref.ref(node), columns)
+    return kept[1]
+
+
+_PARAMETERS: dict[int, tuple[weakref.ref[PlanNode], list[Column]]] = {}
 
 
 def _constants(terms: Sequence[Term | None]) -> Column:
-    return from_texts(pl.Series([None if t is None else str(t) for t in terms], dtype=pl.String))
+    column = from_texts(pl.Series([None if t is None else str(t) for t in terms], dtype=pl.String))
+    column.values()
+    return column
 
 
 def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:

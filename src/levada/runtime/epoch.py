@@ -25,7 +25,9 @@ from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_mani
 from levada.runtime.sourcing import Sourcing
 from levada.sources.reference import Reference
 
-BUNDLE = 8 << 20  # bytes of references per intake task
+BUNDLE = (
+    64 << 20
+)  # bytes of references per intake task at most; they are read one after the other (a task costs Spark 10 CPU-ms)
 FUSED = 1 << 20  # an epoch of fewer bytes runs in one task
 
 Publish = Callable[[Manifest], None]

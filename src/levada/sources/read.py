@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from levada.config import StreamConfig
 from levada.errors import SourceError
+from levada.kernels.bytes_ import parsing_room
 from levada.kernels.lines import cut_records
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
@@ -42,9 +43,12 @@ class CsvChunk:
     data: Bytes
 
 
-def read_range(path: str, start: int, stop: int) -> Bytes:
-    """Bytes ``start:stop`` of a file, all of them; fewer than that, or no file, is a ``SourceError``."""
-    out = np.empty(stop - start, np.uint8)
+def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
+    """Bytes ``start:stop`` of a file, all of them; fewer than that, or no file, is a ``SourceError``.
+
+    The array is the beginning of one (its ``base``) with ``room`` more bytes: what reads it can pad it without a copy.
+    """
+    out = np.empty(stop - start + room, np.uint8)[: stop - start]
     try:
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -62,8 +66,8 @@ def read_range(path: str, start: int, stop: int) -> Bytes:
 
 
 def read_bytes(reference: Reference) -> Bytes:
-    """The text of a reference to a text format, whole elements only."""
-    return read_range(reference.path, reference.start, reference.stop)
+    """The text of a reference to a text format, whole elements only; with room for what the parser adds."""
+    return read_range(reference.path, reference.start, reference.stop, parsing_room(reference.stop - reference.start))
 
 
 def read_header(path: str, size: int, *, whole: bool) -> Header | None:

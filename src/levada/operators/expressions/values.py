@@ -31,6 +31,7 @@ F64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 Identify = Callable[[pl.Series], tuple[U64, U64]]
+FEW = 256  # texts; finding the distinct ones takes about a millisecond however few there are
 
 
 @dataclass(eq=False)
@@ -212,11 +213,15 @@ def _chosen(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> pl.Series
 
 
 def classify(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
-    """Kind and value facets of canonical texts, worked out once per distinct text."""
+    """Kind and value facets of canonical texts, worked out once per distinct text (of a few: one by one)."""
+    if len(texts) <= FEW:
+        return _facets(texts)
     codes, distinct = printing.distinct([texts])
-    found = [facets(None if t is None else term_of(t)) for t in distinct[0].to_list()]
-    kind = np.array([f[0] for f in found], np.uint8)[codes]
-    dbl = np.array([f[1] for f in found], np.float64)[codes]
-    man = np.array([f[2] for f in found], np.int64)[codes]
-    scale = np.array([f[3] for f in found], np.uint8)[codes]
-    return kind, dbl, man, scale
+    kind, dbl, man, scale = _facets(distinct[0])
+    return kind[codes], dbl[codes], man[codes], scale[codes]
+
+
+def _facets(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
+    found = [facets(None if t is None else term_of(t)) for t in texts.to_list()]
+    kind, dbl, man, scale = zip(*found, strict=True) if found else ((), (), (), ())
+    return np.array(kind, np.uint8), np.array(dbl, np.float64), np.array(man, np.int64), np.array(scale, np.uint8)

@@ -168,6 +168,12 @@ class StreamConfig:
         return self.time.partition(":")[2]
 
     @property
+    def time_column(self) -> str | None:
+        """The column of a tuple stream whose values are the event times as they are: an integer field in ms."""
+        name = self.time_argument if self.time_kind == "field" and self.unit_ms == 1 else ""
+        return name if dict(self.schema).get(name) == "integer" else None
+
+    @property
     def bounded(self) -> bool:
         """Whether ``from`` or ``to`` cuts the stream."""
         return self.from_ is not None or self.to is not None

@@ -141,9 +141,7 @@ def scanned(node: PlanNode, member: int, tuples: Tuples, pool: Pool) -> Frame:
 
 
 def _time_column(tuples: Tuples) -> TupleColumn:
-    n = tuples.n
-    kind = np.full(n, Kind.INTEGER, np.uint8)
-    return TupleColumn(kind, tuples.ts.astype(np.float64), tuples.ts, np.zeros(n, np.uint8))
+    return TupleColumn(np.full(tuples.n, Kind.INTEGER, np.uint8), man=tuples.ts)
 
 
 def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: Pool) -> dict[str, Column]:
@@ -156,8 +154,7 @@ def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: Pool) -> dict[
             out[f"x{i}"], out[f"y{i}"] = identify(texts, pool.seed)
     elif Facet.ID in facets or Facet.TEXT in facets:
         out[f"x{i}"], out[f"y{i}"] = _number_identity(values, pool.seed)
-    given: dict[str, Column] = {"k": values.kind, "d": values.dbl, "m": values.man, "c": values.scale}
-    out.update({n: given[n[0]] for n in slot_columns(i, facets) if n[0] in given})
+    out.update({n: values.facet(n[0]) for n in slot_columns(i, facets) if n[0] in "kdmc"})
     return out
 
 
@@ -174,9 +171,8 @@ def canonical(strings: pl.Series) -> pl.Series:
 
 def _number_identity(values: TupleColumn, seed: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """The identity of typed values: their kind and bits; (0, 0) for nulls."""
-    kinds = values.kind[values.kind != Kind.UNBOUND]
-    tag = int(kinds[0]) if len(kinds) else 0
-    bits = (values.dbl + 0.0).view(np.int64) if tag == Kind.DOUBLE else values.man
+    tag = int(values.kind.max(initial=Kind.UNBOUND))  # UNBOUND is the least
+    bits = (values.facet("d") + 0.0).view(np.int64) if tag == Kind.DOUBLE else values.facet("m")
     x, y = identify_ints(np.ascontiguousarray(bits), tag, seed)
     null = values.kind == Kind.UNBOUND
     if null.any():

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,13 +48,27 @@ _FAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class TupleColumn:
-    """The values of a column by the facets of ``model.frame``: kind UNBOUND is no value. ``text``: strings only."""
+    """The values of a column by the facets of ``model.frame``: kind UNBOUND is no value. ``text``: strings only.
+
+    Integers and booleans have a mantissa, doubles a double; ``facet`` works out the other.
+    """
 
     kind: npt.NDArray[np.uint8]
-    dbl: npt.NDArray[np.float64]
-    man: npt.NDArray[np.int64]
-    scale: npt.NDArray[np.uint8]
+    dbl: npt.NDArray[np.float64] | None = None
+    man: npt.NDArray[np.int64] | None = None
     text: pl.Series | None = None
+
+    def facet(self, name: str) -> npt.NDArray[Any]:
+        """The facet k, d, m or c as an array."""
+        if name == "k":
+            return self.kind
+        if name == "c":
+            return np.zeros(len(self.kind), np.uint8)
+        if name == "m":
+            return np.zeros(len(self.kind), np.int64) if self.man is None else self.man
+        if self.dbl is not None:
+            return self.dbl
+        return np.zeros(len(self.kind)) if self.man is None else self.man.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +111,7 @@ def tuples_of(
     late = np.flatnonzero(verdict.late)
     return Tuples(
         n=len(keep),
-        ts=ts[keep],
+        ts=ts if len(keep) == len(ts) else ts[keep],
         columns={name: _column(values[name], kind, keep) for name, kind in config.schema},
         late=Late(rows.offset[late], ts[late], [rows.text(row) for row in late.tolist()]),
         dead=_dead(rows, verdict),
@@ -227,6 +242,8 @@ def _cast(rows: _Rows, name: str, kind: str) -> pl.Series:
 
 
 def _as_type(values: pl.Series, kind: str) -> pl.Series:
+    if values.dtype == _POLARS[kind]:
+        return values
     if kind == "boolean" and values.dtype == pl.String():
         return values.str.to_lowercase().replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean())
     return values.cast(_POLARS[kind], strict=False)
@@ -261,14 +278,17 @@ def _field_times(values: pl.Series, unit: int) -> Times:
 
 def _column(values: pl.Series, kind: str, keep: Times) -> TupleColumn:
     """The facets of the kept rows."""
-    values = values.gather(keep)
-    n = len(values)
-    null = values.is_null().to_numpy()
-    kinds = np.where(null, Kind.UNBOUND, _KINDS[kind]).astype(np.uint8)
-    man, dbl = np.zeros(n, np.int64), np.zeros(n, np.float64)
-    if kind in ("integer", "boolean"):
-        man = values.cast(pl.Int64()).fill_null(0).to_numpy()
-        dbl = man.astype(np.float64)
-    elif kind == "double":
-        dbl = values.fill_null(0.0).to_numpy()
-    return TupleColumn(kinds, dbl, man, np.zeros(n, np.uint8), values if kind == "string" else None)
+    values = values if len(keep) == len(values) else values.gather(keep)
+    kinds = np.full(len(values), _KINDS[kind], np.uint8)
+    if values.null_count():
+        kinds[values.is_null().to_numpy()] = Kind.UNBOUND
+        values = values if kind == "string" else values.fill_null(False if kind == "boolean" else 0)
+    match kind:
+        case "string":
+            return TupleColumn(kinds, text=values)
+        case "double":
+            return TupleColumn(kinds, dbl=values.to_numpy())
+        case _:
+            return TupleColumn(
+                kinds, man=values.cast(pl.Int64()).to_numpy() if kind == "boolean" else values.to_numpy()
+            )

@@ -51,7 +51,8 @@ class Frame:
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Frame:
         """The rows at these positions, in this order."""
-        return Frame({k: v.take(rows) for k, v in self.columns.items()}, len(rows))
+        at = rows.astype(np.intp, copy=False)  # NumPy takes ten times as long by other integers
+        return Frame({k: v.take(at) for k, v in self.columns.items()}, len(at))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Frame:
         """The rows where ``mask`` is true (self, if all are)."""

@@ -133,7 +133,7 @@ def _at(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
     """The events of rows at times ``at`` that are due: beginnings and ends of rows that count at all."""
     op = rows["op"]
     now = np.flatnonzero((at > low[op]) & (at <= high[op]) & (at < MAX) & (rows["#s"] < rows["#e"]))
-    taken = rows.take(now)
+    taken = rows if len(now) == rows.n else rows.take(now)
     weight = taken["w"].astype(np.int64) if "w" in taken else np.ones(taken.n, np.int64)
     return taken.with_(r=at[now], w=weight * sign)
 

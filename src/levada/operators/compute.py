@@ -22,13 +22,12 @@ from levada.kernels.keyed import combine
 from levada.model.frame import Frame
 from levada.model.term import Kind, Term
 from levada.operators.expressions import Scope, evaluate, truth
-from levada.operators.expressions.values import Column, broadcast, from_texts, gather
+from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
 from levada.operators.pool import Pool
-from levada.operators.rows import gather as gather_slot
 from levada.operators.rows import value, with_report, zeros
 from levada.operators.values import column, slot
 from levada.plan import shapes as s
-from levada.plan.layout import Layout
+from levada.plan.layout import Layout, slot_columns
 from levada.plan.topology import PlanNode
 
 _COMPARE = (Function.LESS, Function.LESS_EQUAL, Function.GREATER, Function.GREATER_EQUAL)
@@ -46,8 +45,7 @@ def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
     """The rows with a computed slot; an error leaves it unbound."""
     step = node.step
     assert isinstance(step, s.Extend), "an extension"
-    every = np.arange(frame.n)
-    out = _kept(frame, every, step.kept, node.layout)
+    out = _kept(frame, np.arange(frame.n), step.kept, node.layout)
     if len(node.layout.slots) == len(step.kept):
         return out
     values = evaluate(step.expression, scope(node, frame, pool))
@@ -57,25 +55,25 @@ def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
 
 def _kept(frame: Frame, rows: npt.NDArray[np.int64], kept: Sequence[int], layout: Layout) -> Frame:
     """These rows with the kept slots renumbered, and all times."""
-    columns = {
-        n: c[rows] for n, c in frame.columns.items() if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))
-    }
+    if len(rows) < frame.n:
+        frame = frame.take(rows)
+    columns = {n: c for n, c in frame.columns.items() if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))}
     for i, at in enumerate(kept):
-        columns.update(gather_slot(frame, rows, at, i, layout.slots[i]))
-    return Frame(columns, len(rows))
+        columns.update({n: frame[f"{n[0]}{at}"] for n in slot_columns(i, layout.slots[i])})
+    return Frame(columns, frame.n)
 
 
 def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) -> Scope:
     """What an expression sees: slots by number (``width`` of them), parameters per row, the report time as NOW()."""
     slots = len(node.input_layouts[0].slots) if width is None else width
     columns = {str(i): column(frame, i, pool) for i in range(slots)}
-    columns[""] = from_texts(pl.Series([None] * frame.n, dtype=pl.String))
+    columns[""] = constant(None)
     draw = _draw(node)
     return Scope(
         n=frame.n,
         columns=columns,
         params=[gather(c, frame["op"].astype(np.int64)) for c in parameters(node)],
-        now=frame["r"] if "r" in frame else np.zeros(frame.n, np.int64),
+        now=frame.columns.get("r", 0),
         seeds=seeds(node, frame, slots) if node.members[0].query else None,
         place=draw[1] if draw else 0,
         identify=pool.identify,

@@ -11,13 +11,14 @@ Cost: by the new rows and the result, a probe per run; never by the window.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.probe import join_pairs
-from levada.model.frame import Column, Frame, concat
+from levada.model.frame import Column, Frame
 from levada.operators import rows as r
 from levada.operators.occur import as_set
 from levada.plan import shapes as s
@@ -28,7 +29,17 @@ from levada.windows.intervals import exact, outer, quarter
 from levada.windows.pieces import State
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
-Pairs = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs of row i of a left frame and row j of a right one."""
+
+    a: Frame
+    i: Rows
+    b: Frame
+    j: Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +56,16 @@ def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: run
     step = node.step
     assert isinstance(step, s.Join), "a join"
     left, right = (_side(node, step, state, i, frame, horizons) for i, frame in enumerate(inputs))
-    parts = [
-        *_meet(node, step, left.new, right.old, left, right),
-        *_meet_reverse(node, step, left.old, right.new, left, right),
-        *_meet(node, step, left.new, [right.new], left, right),
+    found = [
+        *_meet(step, left.new, right.old, turned=False),
+        *_meet(step, right.new, left.old, turned=True),
+        *_meet(step, left.new, [right.new], turned=False),
     ]
+    joined = _paired(node, step, found, left, right)
     for i, side in enumerate((left, right)):
         if side.new.rows.n:
             runs.insert(state, f"{node.id}.{i}", side.new, quarter(node.windows), horizons.next)
-    filled = [p for p in parts if p.n]
-    return concat(filled) if filled else None
+    return joined
 
 
 def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | None, horizons: runs.Horizons) -> _Side:
@@ -92,56 +103,58 @@ def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
     return node.windows.pick(order)
 
 
-def _meet(
-    node: PlanNode, step: s.Join, new: runs.Run, old: list[runs.Run], left: _Side, right: _Side
-) -> list[Frame]:  # fmt: skip
-    """New left rows against runs of the right."""
-    out = []
+def _meet(step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool) -> Iterator[_Pairs]:
+    """New rows of one side against runs of the other; ``turned``: the new rows are the right ones."""
+    b = new.buckets
     for run in old:
         for at in range(0, new.rows.n, PIECE):
-            b = new.buckets
             cut = slice(at, at + PIECE)
-            i, j = join_pairs(b.k[cut], b.h[cut], b.s[cut], b.e[cut], run.buckets)
-            out.append(_paired(node, step, new.rows, i + at, run.rows, j, left, right))
-    return out
+            mine, theirs = (p.astype(np.intp) for p in join_pairs(b.k[cut], b.h[cut], b.s[cut], b.e[cut], run.buckets))
+            if len(mine):
+                mine += at
+                yield _agreeing(
+                    step,
+                    _Pairs(run.rows, theirs, new.rows, mine) if turned else _Pairs(new.rows, mine, run.rows, theirs),
+                )
 
 
-def _meet_reverse(
-    node: PlanNode, step: s.Join, old: list[runs.Run], new: runs.Run, left: _Side, right: _Side
-) -> list[Frame]:  # fmt: skip
-    """New right rows against runs of the left."""
-    out = []
-    for run in old:
-        for at in range(0, new.rows.n, PIECE):
-            b = new.buckets
-            cut = slice(at, at + PIECE)
-            j, i = join_pairs(b.k[cut], b.h[cut], b.s[cut], b.e[cut], run.buckets)
-            out.append(_paired(node, step, run.rows, i, new.rows, j + at, left, right))
-    return out
+def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:
+    if not step.fills:
+        return pairs
+    keep = compatible(pairs.a, pairs.i, pairs.b, pairs.j, step.fills)
+    return _Pairs(pairs.a, pairs.i[keep], pairs.b, pairs.j[keep])
 
 
-def _paired(
-    node: PlanNode, step: s.Join, a: Frame, i: Pairs, b: Frame, j: Pairs, left: _Side, right: _Side
-) -> Frame:  # fmt: skip
-    """The result rows of pairs (i of a, j of b): compatible ones that count at some instant."""
-    if not len(i):
-        return r.empty(node.layout)
-    if step.fills:
-        keep = compatible(a, i, b, j, step.fills)
-        i, j = i[keep], j[keep]
-    columns: dict[str, Column] = {"op": a["op"][i]}
-    filled = dict(step.fills)
-    for n, (side, at) in enumerate(step.out):
-        facets = node.layout.slots[n]
-        columns.update(r.gather((a, b)[side], (i, j)[side], at, n, facets))
+def _paired(node: PlanNode, step: s.Join, found: Sequence[_Pairs], left: _Side, right: _Side) -> Frame | None:
+    """The result rows of all pairs: those that count at some instant."""
+    n = sum(len(p.i) for p in found)
+    if not n:
+        return None
+    layout, filled = node.layout, dict(step.fills)
+    columns: dict[str, Column] = {"op": _gathered(found, 0, "op")}
+    for out, (side, at) in enumerate(step.out):
+        for name in slot_columns(out, layout.slots[out]):
+            columns[name] = _gathered(found, side, f"{name[0]}{at}")
         if side == 0 and at in filled:
-            _fill(columns, n, slot_columns(n, facets), a, i, at, b, j, filled[at])
-    for w, (at_left, at_right) in enumerate(step.windows):
-        columns.update(_times(node.layout, w, a, i, left.layout, at_left, b, j, right.layout, at_right))
-    if node.layout.weighted:
-        columns["w"] = _weight(a, i) * _weight(b, j)
-    joined = Frame(columns, len(i))
-    return _counting(node, joined)
+            _fill(columns, slot_columns(out, layout.slots[out]), found, at, filled[at])
+    for w, places in enumerate(step.windows):
+        columns.update(_times(layout, w, found, (left.layout, right.layout), places))
+    if layout.weighted:
+        columns["w"] = _weight(found, 0, n) * _weight(found, 1, n)
+    return _counting(node, Frame(columns, n))
+
+
+def _gathered(found: Sequence[_Pairs], side: int, name: str) -> Column:
+    """A column of one side at all pairs; written once, whatever the number of runs."""
+    parts = [(p.a[name], p.i) if side == 0 else (p.b[name], p.j) for p in found]
+    if len(parts) == 1:
+        return parts[0][0].take(parts[0][1])
+    out = np.empty(sum(len(rows) for _, rows in parts), parts[0][0].dtype)
+    at = 0
+    for column, rows in parts:
+        column.take(rows, out=out[at : at + len(rows)], mode="clip")  # the other mode makes a copy
+        at += len(rows)
+    return out
 
 
 def _counting(node: PlanNode, joined: Frame) -> Frame:
@@ -152,11 +165,13 @@ def _counting(node: PlanNode, joined: Frame) -> Frame:
     return joined.where(start < end)
 
 
-def _weight(frame: Frame, rows: Pairs) -> npt.NDArray[np.int8]:
-    return frame["w"][rows] if "w" in frame else np.ones(len(rows), np.int8)
+def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
+    """The weights of one side; a side has them in all its runs or in none."""
+    first = found[0].a if side == 0 else found[0].b
+    return _gathered(found, side, "w") if "w" in first else np.ones(n, np.int8)
 
 
-def compatible(a: Frame, i: Pairs, b: Frame, j: Pairs, fills: tuple[tuple[int, int], ...]) -> npt.NDArray[np.bool_]:
+def compatible(a: Frame, i: Rows, b: Frame, j: Rows, fills: tuple[tuple[int, int], ...]) -> npt.NDArray[np.bool_]:
     """Which pairs agree on the shared slots that may be unbound."""
     keep = np.ones(len(i), bool)
     for left, right in fills:
@@ -166,27 +181,30 @@ def compatible(a: Frame, i: Pairs, b: Frame, j: Pairs, fills: tuple[tuple[int, i
     return keep
 
 
-def _fill(
-    columns: dict[str, Column], n: int, names: list[str], a: Frame, i: Pairs, at: int, b: Frame, j: Pairs, other: int
-) -> None:  # fmt: skip
+def _fill(columns: dict[str, Column], names: Sequence[str], found: Sequence[_Pairs], at: int, other: int) -> None:
     """Takes the right side's value where the left's is unbound."""
-    ax, ay = a[f"x{at}"][i], a[f"y{at}"][i]
-    missing = (ax == 0) & (ay == 0)
+    missing = (_gathered(found, 0, f"x{at}") == 0) & (_gathered(found, 0, f"y{at}") == 0)
     for name in names:
-        columns[name] = np.where(missing, b[f"{name[0]}{other}"][j], columns[name])
+        columns[name] = np.where(missing, _gathered(found, 1, f"{name[0]}{other}"), columns[name])
 
 
 def _times(
-    layout: Layout, w: int, a: Frame, i: Pairs, la: Layout, at_a: int, b: Frame, j: Pairs, lb: Layout, at_b: int
+    layout: Layout, w: int, found: Sequence[_Pairs], layouts: tuple[Layout, Layout], places: tuple[int, int]
 ) -> dict[str, Column]:  # fmt: skip
     """min of lo, max of hi, max of prev over the sides that carry the window."""
-    sides = [(f, rows, lay, at) for f, rows, lay, at in ((a, i, la, at_a), (b, j, lb, at_b)) if at >= 0]
-    lows = [f[f"lo{at}"][rows] for f, rows, _, at in sides]
-    columns: dict[str, Column] = {f"lo{w}": lows[0] if len(lows) == 1 else np.minimum(*lows)}
+    sides = [(i, layouts[i].windows[at], at) for i, at in enumerate(places) if at >= 0]
+    columns: dict[str, Column] = {
+        f"lo{w}": _reduced(np.minimum, [_gathered(found, i, f"lo{at}") for i, _, at in sides])
+    }
     if layout.windows[w].hi:
-        highs = [f[f"hi{at}" if lay.windows[at].hi else f"lo{at}"][rows] for f, rows, lay, at in sides]
-        columns[f"hi{w}"] = highs[0] if len(highs) == 1 else np.maximum(*highs)
+        names = [(i, f"hi{at}" if span.hi else f"lo{at}") for i, span, at in sides]
+        columns[f"hi{w}"] = _reduced(np.maximum, [_gathered(found, i, name) for i, name in names])
     if layout.windows[w].prev:
-        prevs = [f[f"prev{at}"][rows] for f, rows, _, at in sides if f"prev{at}" in f]
-        columns[f"prev{w}"] = prevs[0] if len(prevs) == 1 else np.maximum(*prevs)
+        known = [(i, f"prev{at}") for i, _, at in sides if f"prev{at}" in (found[0].a, found[0].b)[i]]
+        prevs = [_gathered(found, i, name) for i, name in known]
+        columns[f"prev{w}"] = _reduced(np.maximum, prevs)
     return columns
+
+
+def _reduced(both: np.ufunc, columns: Sequence[Column]) -> Column:
+    return columns[0] if len(columns) == 1 else both(*columns)

@@ -115,7 +115,8 @@ def _window(frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool)
 
 def gather(frame: Frame, rows: npt.NDArray[np.integer[Any]], at: int, i: int, facets: Facet) -> dict[str, Column]:
     """The columns of slot ``at`` at these rows, as columns of slot ``i`` with these facets."""
-    return {n: frame[f"{n[0]}{at}"].take(rows) for n in slot_columns(i, facets)}
+    at_rows = rows.astype(np.intp, copy=False)
+    return {n: frame[f"{n[0]}{at}"].take(at_rows) for n in slot_columns(i, facets)}
 
 
 def value(frame: Frame, name: str, i: int) -> Column:

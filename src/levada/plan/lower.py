@@ -25,10 +25,14 @@ _PER_REPORT = RANDOM | {Function.NOW}
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples) and the ``unique`` promise."""
+    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples) and the ``unique`` promise.
+
+    ``time``: the column of the schema that is the event time as it is, if one is.
+    """
 
     schema: Mapping[str, str] | None = None
     unique: bool = False
+    time: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,8 @@ class _Lowering:
         schema = self.streams[on.stream].schema
         assert schema is not None, "a scan reads a tuple stream"
         types = {p.TIME: "integer", **schema}
-        used = tuple((p.TIME if c == "ts" and c not in schema else c, v) for c, v in columns)
+        time = self.streams[on.stream].time or ("ts" if "ts" not in schema else None)
+        used = tuple((p.TIME if c == time else c, v) for c, v in columns)
         if on.window.kind is not WindowKind.COUNT:
             return _scan_op(on.stream, source.index, used, types)
         variable = dict(used)

@@ -67,10 +67,15 @@ def _release_input(run: StageRun, node: PlanNode, at: int, frames: list[Frame], 
 def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:
     """Rows that are up, and rows that wait; rows before their query's start count nowhere."""
     op, ts = frame["op"], frame["lo0"]
+    if not frame.n:
+        return
+    if int(ts.max()) < int(w.min()) and int(ts.min()) >= int(start.max()):
+        up.append(frame)
+        return
     counts = ts >= start[op]
     now = ts < w[op]
-    up.append(frame.where(now & counts) if frame.n else frame)
-    rest.append(frame.where(~now & counts) if frame.n else frame)
+    up.append(frame.where(now & counts))
+    rest.append(frame.where(~now & counts))
 
 
 def _in_order(frame: Frame) -> Frame:

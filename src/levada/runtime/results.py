@@ -51,6 +51,11 @@ class Results:
 
 def _counts(node: PlanNode, frame: Frame) -> dict[str, list[int]]:
     """Per query [solutions, least report, greatest report, reports]; a report that two tasks have rows of counts for each."""
+    op, r = frame["op"], frame["r"]
+    if (op == op[0]).all():
+        ordered = r if (r[1:] >= r[:-1]).all() else np.sort(r)
+        reports = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
+        return {node.members[int(op[0])].query: [frame.n, int(ordered[0]), int(ordered[-1]), reports]}
     codes, first = group(frame["op"].astype(np.uint64), np.zeros(frame.n, np.uint64))
     n = np.bincount(codes, minlength=len(first))
     least = np.full(len(first), 2**62, np.int64)

@@ -48,7 +48,7 @@ class Run:
 def arranged(rows: Frame) -> Run:
     """Rows with their # columns as a run."""
     order, buckets = arrange(rows["#k"], rows["#h"], rows["#s"], rows["#e"])
-    kept = {n: c[order] for n, c in rows.columns.items() if n not in ("#k", "#h", "#s", "#e")}
+    kept = {n: c.take(order) for n, c in rows.columns.items() if n not in ("#k", "#h", "#s", "#e")}
     columns = {**kept, "#k": buckets.k, "#h": buckets.h, "#s": buckets.s, "#e": buckets.e}
     return Run(Frame(columns, rows.n), buckets)
 
@@ -66,7 +66,8 @@ def live(state: State, key: str, horizon: int) -> list[Run]:
 
 
 def insert(state: State, key: str, run: Run, quarter: int, horizon: int) -> None:
-    """Adds an epoch's rows to the open run, sealing and merging what is due."""
+    """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by then are left out."""
+    run = _living(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
     tail = pieces[-1] if pieces else None
     if tail is not None and _stays_open(tail, run.rows, quarter):
@@ -78,6 +79,12 @@ def insert(state: State, key: str, run: Run, quarter: int, horizon: int) -> None
         pieces = _merged(state, pieces, quarter, horizon)
         pieces += _put(state, run, 0, 1) if run.rows.n else []
     state.replace(key, pieces)
+
+
+def _living(run: Run, horizon: int) -> Run:
+    """The run without its dead rows, if they are more than a few (an epoch that is longer than the window)."""
+    alive = run.rows["#e"] > horizon
+    return run if np.count_nonzero(alive) > 0.75 * run.rows.n else arranged(run.rows.take(np.flatnonzero(alive)))
 
 
 def _stays_open(tail: Piece, rows: Frame, quarter: int) -> bool:

@@ -42,9 +42,13 @@ def test_typed_columns_in_any_order():
     result = run('5,"a ""q"", b",true,-1.5,7\r\n6,x,0,NaN,8\n', columns="ts,s,b,v,k")
     assert result.ts.tolist() == [5, 6]
     k, v, b, s = (result.columns[name] for name in "kvbs")
-    assert k.kind.tolist() == [Kind.INTEGER] * 2 and k.man.tolist() == [7, 8] and k.dbl.tolist() == [7.0, 8.0]
-    assert v.kind.tolist() == [Kind.DOUBLE] * 2 and v.dbl[0] == -1.5 and math.isnan(v.dbl[1])
-    assert b.kind.tolist() == [Kind.BOOLEAN] * 2 and b.man.tolist() == [1, 0]
+    assert (
+        k.kind.tolist() == [Kind.INTEGER] * 2
+        and k.facet("m").tolist() == [7, 8]
+        and k.facet("d").tolist() == [7.0, 8.0]
+    )
+    assert v.kind.tolist() == [Kind.DOUBLE] * 2 and v.facet("d")[0] == -1.5 and math.isnan(v.facet("d")[1])
+    assert b.kind.tolist() == [Kind.BOOLEAN] * 2 and b.facet("m").tolist() == [1, 0]
     assert s.text is not None and s.text.to_list() == ['a "q", b', "x"]
     assert (result.max_ts, result.times.tolist(), result.dead) == (6, [5, 6], [])
 
@@ -54,7 +58,7 @@ def test_an_empty_field_is_no_value_and_a_quoted_one_is_a_string():
     assert [result.columns[c].kind.tolist()[0] for c in "kvbs"] == [Kind.UNBOUND] * 4
     text = result.columns["s"].text
     assert text is not None and text.to_list() == [None, ""]
-    assert result.columns["k"].man.tolist() == [0, 1]
+    assert result.columns["k"].facet("m").tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_a_record_that_does_not_fit_is_dead_and_the_others_go_on(record, reason)
     record = record if isinstance(record, bytes) else record.encode()
     result = run("1,1,1,é,1\n".encode() + record + b"\r\n\n2,2,0,b,2\n")
     assert result.ts.tolist() == [1, 2]
-    assert result.columns["k"].man.tolist() == [1, 2]
+    assert result.columns["k"].facet("m").tolist() == [1, 2]
     assert reasons(result) == [(111, reason)]
     assert result.dead[0].text == record.decode("utf-8", "replace")
 
@@ -100,7 +104,7 @@ def test_all_dead_and_nothing_at_all():
 def test_blanks_around_values_do_not_matter():
     result = run(" 1 , 2.5 , TRUE , s , 7 \n,, , ,8\n")
     assert result.ts.tolist() == [7, 8]
-    assert result.columns["v"].dbl.tolist() == [2.5, 0.0]
+    assert result.columns["v"].facet("d").tolist() == [2.5, 0.0]
     assert result.columns["b"].kind.tolist() == [Kind.BOOLEAN, Kind.UNBOUND]
     text = result.columns["s"].text
     assert text is not None and text.to_list() == [" s ", " "]
@@ -108,7 +112,7 @@ def test_blanks_around_values_do_not_matter():
 
 def test_other_columns_are_ignored_even_twice():
     result = run("1,2,3,4,5,6\n", columns="x,k,x,y,ts,y", schema="k:integer")
-    assert (result.columns["k"].man.tolist(), result.ts.tolist()) == ([2], [5])
+    assert (result.columns["k"].facet("m").tolist(), result.ts.tolist()) == ([2], [5])
 
 
 @pytest.mark.parametrize(
@@ -162,8 +166,8 @@ def test_what_the_csv_module_writes_is_read(rows, end):
     )
     result = run(out.getvalue(), columns="k,v,s,ts", schema="k:integer;v:double;s:string")
     assert result.dead == [] and result.ts.tolist() == list(range(len(rows)))
-    assert result.columns["k"].man.tolist() == [k for k, _, _ in rows]
-    assert np.array_equal(result.columns["v"].dbl, np.array([v for _, v, _ in rows], float), equal_nan=True)
+    assert result.columns["k"].facet("m").tolist() == [k for k, _, _ in rows]
+    assert np.array_equal(result.columns["v"].facet("d"), np.array([v for _, v, _ in rows], float), equal_nan=True)
     text = result.columns["s"].text
     assert text is not None and text.to_list() == [s for _, _, s in rows]
 
@@ -187,8 +191,8 @@ def test_parquet_columns():
     result = parquet(table, SCHEMA)
     assert result.ts.tolist() == [3, 1, 2]
     assert result.columns["k"].kind.tolist() == [Kind.INTEGER, Kind.UNBOUND, Kind.INTEGER]
-    assert result.columns["v"].dbl.tolist() == [1.0, 2.0, 4.0]
-    assert result.columns["b"].man.tolist() == [1, 0, 1]
+    assert result.columns["v"].facet("d").tolist() == [1.0, 2.0, 4.0]
+    assert result.columns["b"].facet("m").tolist() == [1, 0, 1]
     text = result.columns["s"].text
     assert text is not None and text.to_list() == ["x", "y", "x"]
     assert [(d.offset, d.reason) for d in result.dead] == [(1002, "no time")]

@@ -23,7 +23,7 @@ from levada.runtime.manifest import Manifest
 
 Streams = Mapping[str, Mapping[str, Any]]
 Queries = Mapping[str, Mapping[str, str]]
-EMPTY = 30  # epochs of warm-up without data
+EMPTY = 200  # epochs of warm-up without data: the JVM compiles what every epoch needs
 
 
 def run_engine(streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool) -> dict[str, Any]:

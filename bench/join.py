@@ -109,7 +109,7 @@ def run(scale: float, stepped: bool) -> Result:
     found = {name: [side] for name, side in same.items()}
     for name, sizes in (("levada", LEVADA_SIZES), ("spark", SPARK_SIZES)):
         for size in sizes:
-            found[name].append(both(Shape(epoch=size, warm=2).scaled(scale), (name,), stepped=stepped)[name])
+            found[name].append(both(Shape(epoch=size, warm=4).scaled(scale), (name,), stepped=stepped)[name])
     ours, theirs = best(found["levada"]), best(found["spark"])
     more = {"ratio_cpu_best": ratio(ours, theirs), "levada_best": ours, "baseline_best": theirs}
     return Result("join", same["levada"], same["spark"], ratio(same["levada"], same["spark"]), more)

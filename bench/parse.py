@@ -25,6 +25,7 @@ from bench.srbench import OM, STREAM, Weather, write_hours, write_timed
 
 LIMIT = 99.9  # of speeds in tenths up to 100; few reach it
 EPOCH = 480  # minutes: 1.4 million triples
+WARM = 4  # epochs
 QUERY = (
     f"SELECT ?v FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT1H STEP PT1H] "
     f"WHERE {{ WINDOW <w> {{ ?o <{OM}result> ?v }} FILTER(?v > {LIMIT}) }}"
@@ -54,14 +55,14 @@ def oxigraph(folder: str) -> dict[str, Any]:
 
 def run(scale: float, stepped: bool) -> Result:
     """Both sides over a day of 1,000 stations, 4.3 million triples."""
-    weather = Weather(max(int(1000 * scale), 4), warm=2 * EPOCH)
+    weather = Weather(max(int(1000 * scale), 4), warm=WARM * EPOCH)
     expected = int(np.count_nonzero(weather.speeds() > LIMIT))
     with tempfile.TemporaryDirectory(prefix="levada-parse-") as folder:
         timed, hours = Path(folder) / "w3.nt", Path(folder) / "hours"
         write_timed(timed, weather)
         write_hours(hours, weather)
         rows = EPOCH * weather.minute_rows
-        ours = apart("bench.parse:levada", path=str(timed), epoch=rows, warm=2 * rows, stepped=stepped)
+        ours = apart("bench.parse:levada", path=str(timed), epoch=rows, warm=WARM * rows, stepped=stepped)
         theirs = apart("bench.parse:oxigraph", folder=str(hours))
     check_count("levada", ours["count"], expected)
     check_count("pyoxigraph", theirs["count"], expected)

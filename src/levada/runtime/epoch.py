@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -22,13 +23,13 @@ from levada.runtime.context import Context, Control, Done, Setup, StreamState, a
 from levada.runtime.intake import Payload
 from levada.runtime.local import Executor, Job
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_manifest
+from levada.runtime.pace import Pace
 from levada.runtime.sourcing import Sourcing
 from levada.sources.reference import Reference
 
 BUNDLE = (
     64 << 20
 )  # bytes of references per intake task at most; they are read one after the other (a task costs Spark 10 CPU-ms)
-FUSED = 1 << 20  # an epoch of fewer bytes runs in one task
 
 Publish = Callable[[Manifest], None]
 
@@ -47,6 +48,7 @@ class Epochs:
         self.publish = publish
         self.epoch_rows = epoch_rows
         self.wall = wall
+        self.pace = Pace()
         self.plan: Plan | None = None
         self.plan_is_new = False
         self.setup = checkpoint.save_setup(pickle.dumps(Setup(list(configs), list(static)), protocol=5))
@@ -99,13 +101,19 @@ class Epochs:
             self.publish(self.checkpoint.last)
             return
         context = self._context(intention)
-        outcomes = self.executor.run(self._job(intention, context))
+        outcomes = self._outcomes(self._job(intention, context))
         manifest = self._manifest(intention, context, outcomes)
         self.checkpoint.commit(manifest)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
         self.publish(manifest)
         self._forget(manifest)
+
+    def _outcomes(self, job: Job) -> list[bytes]:
+        began = time.monotonic()
+        outcomes = self.executor.run(job)
+        self.pace.took(job.fused, time.monotonic() - began)
+        return outcomes
 
     def _context(self, intention: Intention) -> Context:
         last = self.last
@@ -125,9 +133,8 @@ class Epochs:
         payloads = [msgspec.json.encode(p) for p in bundles(intention.references, context.partitions)]
         if intention.static:
             payloads.append(msgspec.json.encode(Payload(static=True)))
-        size = sum(r.stop - r.start for r in intention.references)
         stages = self._plan(intention.plan).stages
-        fused = stages == 1 and size <= FUSED
+        fused = self.pace.one_task(intention.references, stages * context.partitions)
         return Job(encode(context), payloads, stages, context.partitions, fused=fused)
 
     def _manifest(self, intention: Intention, context: Context, outcomes: Sequence[bytes]) -> Manifest:

@@ -11,6 +11,7 @@ import numpy as np
 from levada.kernels.groups import group
 from levada.model.frame import Frame, concat, parts
 from levada.model.terms import Terms
+from levada.model.time import Times
 from levada.operators.pool import Pool
 from levada.plan.topology import Plan, PlanNode
 from levada.runtime import files
@@ -51,11 +52,8 @@ class Results:
 
 def _counts(node: PlanNode, frame: Frame) -> dict[str, list[int]]:
     """Per query [solutions, least report, greatest report, reports]; a report that two tasks have rows of counts for each."""
-    op, r = frame["op"], frame["r"]
-    if (op == op[0]).all():
-        ordered = r if (r[1:] >= r[:-1]).all() else np.sort(r)
-        reports = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
-        return {node.members[int(op[0])].query: [frame.n, int(ordered[0]), int(ordered[-1]), reports]}
+    if (frame["op"] == frame["op"][0]).all():
+        return _counts_of_one(node.members[int(frame["op"][0])].query, frame["r"])
     codes, first = group(frame["op"].astype(np.uint64), np.zeros(frame.n, np.uint64))
     n = np.bincount(codes, minlength=len(first))
     least = np.full(len(first), 2**62, np.int64)
@@ -67,3 +65,10 @@ def _counts(node: PlanNode, frame: Frame) -> dict[str, list[int]]:
     queries = [node.members[int(op)].query for op in frame["op"][first]]
     columns = zip(queries, n, least, most, reports, strict=True)
     return {q: [int(c), int(a), int(b), int(r)] for q, c, a, b, r in columns}
+
+
+def _counts_of_one(query: str, report: Times) -> dict[str, list[int]]:
+    """The same for the rows of one query."""
+    ordered = report if (report[1:] >= report[:-1]).all() else np.sort(report)
+    reports = 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+    return {query: [len(report), int(ordered[0]), int(ordered[-1]), reports]}

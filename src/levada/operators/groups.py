@@ -36,33 +36,46 @@ Codes = npt.NDArray[np.int32]
 
 
 def panes(
-    node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool, home: npt.NDArray[np.bool_]
+    node: PlanNode, state: State, frame: Frame | None, partials: Sequence[Frame], calendar: Calendar, pool: Pool,
+    home: npt.NDArray[np.bool_],
 ) -> Frame | None:  # fmt: skip
-    """New rows into panes; at the due reports, the groups' values. ``home``: members whose home is this partition."""
+    """New rows, and ``partials`` that were folded before they came, into panes; at the due reports, the groups' values.
+
+    ``home``: members whose home is this partition.
+    """
     step = node.step
     assert isinstance(step, s.Panes), "panes"
     key = f"{node.id}.live"
-    new = None
+    new = list(partials)
     if frame is not None:
-        rows = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
-        new = _folded(step, rows, pool) if rows.n else None
+        new += [f for f in (folded(node, frame, pool, 1.0),) if f is not None and f.n]
     parts = live.recall(state, key) if calendar.any_due else []
-    if new is not None:
-        parts.append(new)
-        live.remember(state, key, live.later(new, calendar.high))
+    if new:
+        whole = concat(new)
+        parts.append(whole)
+        live.remember(state, key, live.later(whole, calendar.high))
     out = _at_reports(node, step, parts, calendar, pool, home) if calendar.any_due else None
     live.forget(state, key, calendar.high)
     return out
 
 
-def _folded(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
-    """One partial per (member, group, s, e)."""
+def folded(node: PlanNode, frame: Frame, pool: Pool, most: float) -> Frame | None:
+    """One partial per (member, group, s, e) of rows with event times; None if they are more than ``most`` of the rows.
+
+    Panes are the same wherever rows are folded: also before an exchange, and before the watermark has reached the rows, because
+    a row that is ahead of it counts at no report that is due.
+    """
+    step = node.step
+    assert isinstance(step, s.Panes), "panes"
+    rows = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
     k, h = key_of(rows, step.keys)
     k, h = combine(k, h, _bits(rows["#s"]), _bits(rows["#e"]))
     codes, first = group(k, h)
+    if len(first) > most * frame.n:
+        return None
     kept = _group_columns(rows, step.keys, first)
-    folded = aggregates.fold(rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_texts, pool))
-    return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **folded}, len(first))
+    sums = aggregates.fold(rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_texts, pool))
+    return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **sums}, len(first))
 
 
 def _bits(times: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
@@ -138,10 +151,10 @@ def _blank(
     none = np.empty(0, np.int32)
     slots = {f"{name}{a.slot}": c for a in specs if a.slot >= 0 for name, c in _no_slot().items()}
     rows = Frame({"op": none, **slots}, 0)
-    folded = aggregates.fold(rows, none, n, specs, lambda f, _: np.empty(f.n, np.int64), partial(_texts, pool))
+    sums = aggregates.fold(rows, none, n, specs, lambda f, _: np.empty(f.n, np.int64), partial(_texts, pool))
     if like is not None:
-        folded = {c: v for c, v in folded.items() if c in like}
-    return Frame({"op": op, "r": r, **folded}, n)
+        sums = {c: v for c, v in sums.items() if c in like}
+    return Frame({"op": op, "r": r, **sums}, n)
 
 
 def _no_slot() -> dict[str, Array]:
@@ -191,8 +204,8 @@ def rgroup(
         k, h = with_report(key_of(frame, step.keys), frame)
         codes, first = group(k, h)
         kept = _group_columns(frame, step.keys, first)
-        folded = _fold_distinct(step, frame, k, h, codes, len(first), pool)
-        merged = Frame({**kept, "r": frame["r"][first], **folded}, len(first))
+        sums = _fold_distinct(step, frame, k, h, codes, len(first), pool)
+        merged = Frame({**kept, "r": frame["r"][first], **sums}, len(first))
     if not step.keys and step.listed:
         merged = _everywhere(step, merged, calendar, home, pool)
     return _finished(node, step, merged, pool) if merged is not None and merged.n else None

@@ -34,7 +34,8 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
         case s.Report():
             return report(node, run.state, first, run.calendar(node, step.kinds))
         case s.Panes():
-            return panes(node, run.state, first, run.calendar(node, step.kinds), run.pool, run.home(node))
+            partials = run.partials.pop(node.id, [])
+            return panes(node, run.state, first, partials, run.calendar(node, step.kinds), run.pool, run.home(node))
         case s.Changes():
             return changes(node, run.state, first, run.calendar(node, step.kinds), run.pool)
         case s.RGroup():

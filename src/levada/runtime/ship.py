@@ -18,6 +18,7 @@ from levada.model.term import Kind
 from levada.model.terms import Terms
 from levada.model.time import Times
 from levada.operators.compute import is_threshold, thresholds
+from levada.operators.groups import folded
 from levada.operators.pool import Pool
 from levada.operators.rows import along, placing
 from levada.plan import shapes as s
@@ -25,6 +26,8 @@ from levada.plan.layout import Facet, Layout
 from levada.plan.topology import Consumer, Plan, PlanNode
 from levada.runtime.context import Context, Control, Done
 
+Words = npt.NDArray[np.uint64]
+FEWER = 0.5  # panes per row, from which on they are folded before the exchange
 MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
 
 
@@ -86,20 +89,29 @@ class Outbox:
         """Cuts rows by their target."""
         slots = consumer.edge.exchange
         assert slots is not None, "an edge between stages says how its rows are partitioned"
-        name = f"n.{consumer.node}.{consumer.input}"
+        target = self.plan.nodes[consumer.node]
+        panes = folded(target, frame, self.pool, FEWER) if isinstance(target.step, s.Panes) else None
+        if panes is None:
+            self._scatter(f"n.{consumer.node}.{consumer.input}", frame, slots, consumer.node)
+        elif panes.n:
+            assert isinstance(target.step, s.Panes), "only panes are folded"
+            keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
+            self._scatter(f"p.{consumer.node}", panes, keys, consumer.node)
+
+    def _scatter(self, name: str, frame: Frame, slots: Sequence[int], node: int) -> None:
         if self.context.partitions == 1:
             self.frames[0].setdefault(name, []).append(frame)
             return
-        target = partition_of(np.ascontiguousarray(placing(frame, slots, consumer.node)), self.table)
+        target = partition_of(np.ascontiguousarray(placing(frame, slots, node)), self.table)
         order, offsets = scatter_order(target, self.context.partitions)
         for t in range(self.context.partitions):
             rows = order[offsets[t] : offsets[t + 1]]
             if len(rows):
                 self.frames[t].setdefault(name, []).append(frame.take(rows))
 
-    def pass_on(self, target: int, node: int, at: int, frames: list[Frame]) -> None:
+    def pass_on(self, target: int, name: str, frames: list[Frame]) -> None:
         """Rows that are at their target already, for a later stage of it."""
-        self.frames[target].setdefault(f"n.{node}.{at}", []).extend(frames)
+        self.frames[target].setdefault(name, []).extend(frames)
 
     def blobs(
         self, controls: Sequence[Control], done: Sequence[Done], source: int, times: Mapping[int, Sequence[Times]]
@@ -121,9 +133,14 @@ class Outbox:
         """The texts that the rows of a blob need: of text slots, and of values that only their text says exactly."""
         xs, ys = [], []
         for name, frame in frames.items():
-            _, node, at = name.split(".")
-            layout = self.plan.nodes[int(node)].input_layouts[int(at)]
-            for x, y in text_identities(frame, layout):
+            kind, number, *at = name.split(".")
+            node = self.plan.nodes[int(number)]
+            found = (
+                partial_identities(frame, node)
+                if kind == "p"
+                else text_identities(frame, node.input_layouts[int(at[0])])
+            )
+            for x, y in found:
                 xs.append(x)
                 ys.append(y)
         if not xs:
@@ -131,17 +148,33 @@ class Outbox:
         return self.pool.pick(np.concatenate(xs), np.concatenate(ys))
 
 
-def text_identities(
-    frame: Frame, layout: Layout
-) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]]:  # fmt: skip
+def text_identities(frame: Frame, layout: Layout) -> Iterator[tuple[Words, Words]]:
     """The identities in a frame whose texts must travel with it."""
     for i, facets in enumerate(layout.slots):
-        if Facet.TEXT in facets:
-            yield frame[f"x{i}"], frame[f"y{i}"]
-        elif Facet.NUM in facets and f"x{i}" in frame:
-            hard = (frame[f"k{i}"] == Kind.HARD_NUMBER) | (frame[f"k{i}"] == Kind.HARD_TIME)
-            if hard.any():
-                yield frame[f"x{i}"][hard], frame[f"y{i}"][hard]
+        yield from _identities(frame, facets, "", str(i))
+
+
+def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Words]]:
+    """The same for panes that are folded already: of keys, and of the rows that win."""
+    assert isinstance(node.step, s.Panes), "only panes are folded"
+    facets = node.input_layouts[0].slots
+    for n, i in enumerate(node.step.keys):
+        yield from _identities(frame, facets[i], "", str(n))
+    for j, spec in enumerate(node.step.aggregates):
+        if spec.slot >= 0:
+            yield from _identities(frame, facets[spec.slot], f"a{j}.", "")
+
+
+def _identities(frame: Frame, facets: Facet, before: str, after: str) -> Iterator[tuple[Words, Words]]:
+    x, y, k = (f"{before}{name}{after}" for name in "xyk")
+    if x not in frame:
+        return
+    if Facet.TEXT in facets:
+        yield frame[x], frame[y]
+    elif Facet.NUM in facets:
+        hard = (frame[k] == Kind.HARD_NUMBER) | (frame[k] == Kind.HARD_TIME)
+        if hard.any():
+            yield frame[x][hard], frame[y][hard]
 
 
 def _distinct(parts: Sequence[Times]) -> Times:

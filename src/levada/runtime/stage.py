@@ -50,6 +50,7 @@ class StageRun:
         self.state = self._open_state()
         self.pool = Pool(context.seed, lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)])
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
+        self.partials: dict[int, list[Frame]] = {}  # panes that were folded where the rows came from, by node
         self.controls: list[Control] = []
         self.done: list[Done] = []
         self.times: dict[int, list[Times]] = {}
@@ -92,6 +93,8 @@ class StageRun:
                 if kind == "n":
                     node, at = rest.split(".")
                     self.inputs.setdefault((int(node), int(at)), []).append(frame)
+                elif kind == "p":
+                    self.partials.setdefault(int(rest), []).append(frame)
                 elif kind == "times":
                     self.times.setdefault(int(rest), []).append(frame["ts"])
             if "terms.id" in frames:
@@ -104,14 +107,17 @@ class StageRun:
         """Rows from the intake for a later stage: this is their partition already, they only pass through."""
         for node, at in list(self.inputs):
             if self.plan.nodes[node].stage > self.stage:
-                outbox.pass_on(self.partition, node, at, self.inputs.pop((node, at)))
+                outbox.pass_on(self.partition, f"n.{node}.{at}", self.inputs.pop((node, at)))
+        for node in list(self.partials):
+            if self.plan.nodes[node].stage > self.stage:
+                outbox.pass_on(self.partition, f"p.{node}", self.partials.pop(node))
 
     def _new_watermarks(self) -> Times:
         return advance(self.context.streams, self.controls, self.context.shared)
 
     def _latest_ends(self) -> int:
         """The greatest end of all rows with event times that have arrived."""
-        dead = MIN
+        dead = max([MIN, *(int(f["#e"].max()) for frames in self.partials.values() for f in frames)])
         for (node, at), frames in self.inputs.items():
             target = self.plan.nodes[node]
             if not target.input_layouts[at].report:
@@ -183,9 +189,10 @@ class StageRun:
         frames = [concat(w) if w else None for w in waiting]
         if isinstance(node.step, s.Emit) and node.step.listed and self.progress.moved and self.partition == 0:
             self._show_empty(node)
-        if all(f is None for f in frames) and not (self.progress.moved and isinstance(node.step, DUE_KINDS)):
+        nothing = all(f is None for f in frames) and node.id not in self.partials
+        if nothing and not (self.progress.moved and isinstance(node.step, DUE_KINDS)):
             return
-        self.touched += sum(f.n for f in frames if f is not None)
+        self.touched += sum(f.n for f in [*frames, *self.partials.get(node.id, [])] if f is not None)
         out = evaluate_node(self, node, frames)
         if out is None or not out.n:
             return

@@ -56,7 +56,7 @@ def test_panes_add_up_to_the_values_of_each_report(seen: list[tuple[int, str, st
         batch = [row for row in seen if old <= row[0] < new]
         times = {"lo0": [row[0] for row in batch], "prev0": [MIN] * len(batch)}
         frame = bench.frame(node, [row[1:] for row in batch], **times) if batch else None
-        out = panes(node, kept, frame, calendar(node, old, new), bench.pool, np.zeros(1, bool))
+        out = panes(node, kept, frame, [], calendar(node, old, new), bench.pool, np.zeros(1, bool))
         for i, (key, *_) in enumerate(bench.terms(out)):
             assert out is not None
             found[int(out["r"][i]), key] = [text(bench, out, slot, i) for slot in range(1, 6)]
@@ -87,7 +87,7 @@ def test_an_error_makes_a_sum_unbound_and_a_count_smaller() -> None:
     bench = Bench("SELECT ?s (SUM(?o) AS ?t) (COUNT(?o) AS ?n)", "?s :p ?o", "GROUP BY ?s")
     node = bench.node(s.Panes)
     frame = bench.frame(node, [(":a", "1"), (":a", '"x"'), (":b", "4")], lo0=[0, 0, 0], prev0=[MIN] * 3)
-    out = panes(node, state(), frame, calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool))
+    out = panes(node, state(), frame, [], calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool))
     assert out is not None
     sums = {key: column(out, 1, bench.pool).texts()[i] for i, (key,) in enumerate(bench.terms(out))}
     assert (sums[":a"], short(sums[":b"])) == (None, "4")
@@ -99,7 +99,7 @@ def test_without_keys_there_is_a_row_wherever_the_window_holds_something() -> No
     bench = Bench("SELECT (COUNT(*) AS ?n)", "?s :p ?o")
     node = bench.node(s.Panes)
     due = calendar(node, MIN, MAX, [1000])
-    assert panes(node, state(), None, due, bench.pool, np.zeros(1, bool)) is None
-    out = panes(node, state(), None, calendar(node, MIN, MAX, [1000]), bench.pool, np.ones(1, bool))
+    assert panes(node, state(), None, [], due, bench.pool, np.zeros(1, bool)) is None
+    out = panes(node, state(), None, [], calendar(node, MIN, MAX, [1000]), bench.pool, np.ones(1, bool))
     assert out is not None
     assert (out["r"].tolist(), [text(bench, out, 0, i) for i in range(out.n)]) == ([2000, 4000], ["0", "0"])

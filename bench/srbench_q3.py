@@ -44,7 +44,7 @@ class Size:
         return Weather(self.stations, self.epoch * self.warm, self.days)
 
 
-SIZES = (Size(20, 20, MINUTES, 4), Size(500, 1, 240, 4))
+SIZES = (Size(20, 20, MINUTES, 4), Size(500, 1, 720, 2))
 
 
 def levada(path: str, epoch: int, warm: int, stepped: bool) -> dict[str, Any]:

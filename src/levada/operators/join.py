@@ -20,7 +20,7 @@ import numpy.typing as npt
 from levada.kernels.probe import join_pairs
 from levada.model.frame import Column, Frame
 from levada.operators import rows as r
-from levada.operators.occur import as_set
+from levada.operators.occur import as_set, picked
 from levada.plan import shapes as s
 from levada.plan.layout import Layout, slot_columns
 from levada.plan.topology import PlanNode, WindowTable
@@ -80,7 +80,7 @@ def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | Non
     if raw:
         whole_key = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, whole_key, old)
-        key, whole = (key[0][kept], key[1][kept]), whole_key[1][kept]
+        key, whole = picked(key, kept), picked(whole_key, kept)[1]
     frame = _shown(frame, step, i)
     columns = [(left, right)[i] for left, right in step.windows]
     table = _project(node, columns, len(layout.windows))
@@ -105,13 +105,13 @@ def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
 
 def _meet(step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool) -> Iterator[_Pairs]:
     """New rows of one side against runs of the other; ``turned``: the new rows are the right ones."""
-    b = new.buckets
+    k, h, s_, e = (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
     for run in old:
         for at in range(0, new.rows.n, PIECE):
             cut = slice(at, at + PIECE)
-            mine, theirs = (p.astype(np.intp) for p in join_pairs(b.k[cut], b.h[cut], b.s[cut], b.e[cut], run.buckets))
-            if len(mine):
-                mine += at
+            probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)
+            if len(probes):
+                mine, theirs = probes.astype(np.intp) + at, run.at(places)
                 yield _agreeing(
                     step,
                     _Pairs(run.rows, theirs, new.rows, mine) if turned else _Pairs(new.rows, mine, run.rows, theirs),

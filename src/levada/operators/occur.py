@@ -18,9 +18,16 @@ from levada.windows import runs
 from levada.windows.intervals import outer, quarter
 from levada.windows.pieces import State
 
+Kept = npt.NDArray[np.int64] | None
 
-def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Frame, npt.NDArray[np.int64]]:
-    """The occurrences among new raw rows of one window (index 0), with ``prev0``; and which rows they are.
+
+def picked(key: Key, kept: Kept) -> Key:
+    """The keys of these rows."""
+    return key if kept is None else (key[0][kept], key[1][kept])
+
+
+def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Frame, Kept]:
+    """The occurrences among new raw rows of one window (index 0), with ``prev0``; and which rows they are (None: all).
 
     ``key`` is the key by which the runs are in bucket order, ``whole`` the key of the whole row.
     """
@@ -28,8 +35,11 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Fra
     prev, duplicate = previous_within(key[0], whole[1], ts)
     for run in old:
         np.maximum(prev, latest(key[0], whole[1], ts, run.occurrences()), out=prev)
-    kept = np.flatnonzero(~duplicate) if duplicate.any() else np.arange(frame.n)
-    return frame.with_(prev0=prev).take(kept), kept
+    found = frame.with_(prev0=prev)
+    if not duplicate.any():
+        return found, None
+    kept = np.flatnonzero(~duplicate)
+    return found.take(kept), kept
 
 
 def occur(node: PlanNode, state: State, frame: Frame, horizons: runs.Horizons) -> Frame:
@@ -40,6 +50,7 @@ def occur(node: PlanNode, state: State, frame: Frame, horizons: runs.Horizons) -
     rows, kept = as_set(frame, key, key, runs.live(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
     stored = Frame({"op": rows["op"]}, rows.n)
-    new = runs.keyed(stored, (key[0][kept], key[1][kept]), s, e, key[1][kept])
+    key = picked(key, kept)
+    new = runs.keyed(stored, key, s, e, key[1])
     runs.insert(state, side, runs.arranged(new), quarter(node.windows), horizons.next)
     return rows

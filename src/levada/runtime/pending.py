@@ -72,6 +72,11 @@ def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Fra
     if int(ts.max()) < int(w.min()) and int(ts.min()) >= int(start.max()):
         up.append(frame)
         return
+    if (w == w[0]).all() and int(ts[0]) >= int(start.max()) and (ts[1:] >= ts[:-1]).all():
+        cut = int(np.searchsorted(ts, w[0]))
+        up.append(frame.slice(0, cut))
+        rest.append(frame.slice(cut, frame.n))
+        return
     counts = ts >= start[op]
     now = ts < w[op]
     up.append(frame.where(now & counts))

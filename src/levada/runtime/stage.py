@@ -31,7 +31,7 @@ from levada.runtime.evaluate import evaluate_node
 from levada.runtime.results import Results
 from levada.runtime.ship import Outbox
 from levada.windows import term_runs
-from levada.windows.intervals import outer
+from levada.windows.intervals import latest_end, outer
 from levada.windows.pieces import Head, State, read_head
 from levada.windows.reports import Progress, retained
 from levada.windows.runs import Horizons
@@ -155,7 +155,7 @@ class StageRun:
             table = node.windows
         else:
             return MAX
-        return int(outer(frame, layout, table)[1].max())
+        return latest_end(frame, layout, table)
 
     def _presence(self) -> dict[int, Times]:
         """The distinct event times of all elements that have come up, for nodes whose reports are listed."""

@@ -31,6 +31,19 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
     return s, e
 
 
+def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
+    """No row counts at this instant or after it: the least end, over the windows, of each member's latest row."""
+    tops = frame
+    if (frame["op"] == frame["op"][0]).all():
+        latest = {f"lo{j}": frame[f"lo{j}"].max(keepdims=True) for j in range(len(layout.windows))}
+        tops = Frame({"op": frame["op"][:1], **latest}, 1)
+    e = np.full(tops.n, MAX, np.int64)
+    for j in range(len(layout.windows)):
+        params = (table.kind[j], table.range[j], table.step[j], table.t0[j], table.given[j])
+        np.minimum(e, leave(*params, tops["op"], tops[f"lo{j}"]), out=e)
+    return int(e.max())
+
+
 def exact(frame: Frame, layout: Layout, table: WindowTable, rows: Sequence[int] | None = None) -> tuple[Times, Times]:
     """The instants [s, e) at which each row counts; ``rows`` maps the layout's windows to the table's."""
     s = np.full(frame.n, MIN, np.int64)

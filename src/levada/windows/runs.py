@@ -1,7 +1,8 @@
 """Runs: the state of a keyed input, in bucket order, probed by the new rows of the other side (design, section 4).
 
-Columns of a run: the payload, the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``), for raw inputs the hash of
-the whole row ``#f``; and the bucket directory. Rows of a bucket are in time order.
+What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``), for raw inputs the hash of
+the whole row ``#f``, the directory, and the row ``#o`` that each place stands for. The rows themselves stay in the order in which
+they came, which is mostly that of time: they are never permuted, and what a probe finds lies close together.
 
 One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs or spans a quarter of
 the window; then it is sealed. Four sealed runs of a level merge into one of the next, within a quarter of the window. So
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.probe import Buckets, arrange
-from levada.model.frame import Frame, concat
+from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, Times
 from levada.windows.pieces import Piece, State, span_of
 
@@ -35,29 +36,50 @@ class Horizons:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as probes see it: its rows (payload and # columns, in bucket order) and its buckets."""
+    """A run as probes see it: its rows, its buckets, and the row at each place of these.
+
+    The rows of a new run still have their # columns, by which they probe others. ``full`` is #f in bucket order.
+    """
 
     rows: Frame
     buckets: Buckets
+    order: npt.NDArray[np.int32]
+    full: npt.NDArray[np.uint64] | None
 
     def occurrences(self) -> Buckets:
-        """The same with the whole row's hash in place of the key's low half: for ``prev``."""
-        return self.buckets._replace(h=self.rows["#f"])
+        """The buckets with the whole row's hash in place of the key's low half: for ``prev``."""
+        assert self.full is not None, "the runs of raw inputs know their whole rows"
+        return self.buckets._replace(h=self.full)
+
+    def at(self, places: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+        """The rows at these places of the buckets."""
+        return self.order[places].astype(np.intp)
 
 
 def arranged(rows: Frame) -> Run:
     """Rows with their # columns as a run."""
     order, buckets = arrange(rows["#k"], rows["#h"], rows["#s"], rows["#e"])
-    kept = {n: c.take(order) for n, c in rows.columns.items() if n not in ("#k", "#h", "#s", "#e")}
-    columns = {**kept, "#k": buckets.k, "#h": buckets.h, "#s": buckets.s, "#e": buckets.e}
-    return Run(Frame(columns, rows.n), buckets)
+    full = rows["#f"].take(order) if "#f" in rows else None
+    return Run(rows, buckets, order.astype(np.int32), full)
 
 
 def opened(state: State, piece: Piece) -> Run:
     """A run of state."""
-    rows = state.frame(piece)
+    rows, keys = state.frame(piece), state.frame(piece, ".key")
     directory = state.frame(piece, ".dir")["d"]
-    return Run(rows, Buckets(rows["#k"], rows["#h"], rows["#s"], rows["#e"], directory, piece.bits, piece.longest))
+    buckets = Buckets(keys["#k"], keys["#h"], keys["#s"], keys["#e"], directory, piece.bits, piece.longest)
+    return Run(rows, buckets, keys["#o"], keys.columns.get("#f"))
+
+
+def _rows(state: State, piece: Piece) -> Frame:
+    """The rows of a run of state with their # columns."""
+    keys = state.frame(piece, ".key")
+    columns = {}
+    for name, column in keys.columns.items():
+        if name != "#o":
+            columns[name] = np.empty_like(column)
+            columns[name][keys["#o"]] = column
+    return state.frame(piece).with_(**columns)
 
 
 def live(state: State, key: str, horizon: int) -> list[Run]:
@@ -71,7 +93,7 @@ def insert(state: State, key: str, run: Run, quarter: int, horizon: int) -> None
     pieces = list(state.drop_dead(key, horizon))
     tail = pieces[-1] if pieces else None
     if tail is not None and _stays_open(tail, run.rows, quarter):
-        rows = concat([_alive(state.frame(tail), horizon), _alive(run.rows, horizon)])
+        rows = concat([_alive(_rows(state, tail), horizon), _alive(run.rows, horizon)])
         pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
     else:
         if tail is not None and tail.level == 0:
@@ -114,10 +136,14 @@ def _alive(rows: Frame, horizon: int) -> Frame:
 
 
 def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
-    frames = {"": run.rows, ".dir": Frame({"d": run.buckets.directory})}
-    span = span_of(run.rows["#s"], run.rows["#e"])
     b = run.buckets
-    return [state.put(frames, run.rows.n, span, level=level, epochs=epochs, bits=b.bits, longest=min(b.longest, MAX))]
+    keys: dict[str, Column] = {"#k": b.k, "#h": b.h, "#s": b.s, "#e": b.e, "#o": run.order}
+    if run.full is not None:
+        keys["#f"] = run.full
+    rows = Frame({n: c for n, c in run.rows.columns.items() if not n.startswith("#")}, run.rows.n)
+    frames = {"": rows, ".key": Frame(keys), ".dir": Frame({"d": b.directory})}
+    span = span_of(b.s, b.e)
+    return [state.put(frames, rows.n, span, level=level, epochs=epochs, bits=b.bits, longest=min(b.longest, MAX))]
 
 
 def _merged(state: State, pieces: list[Piece], quarter: int, horizon: int) -> list[Piece]:
@@ -128,7 +154,7 @@ def _merged(state: State, pieces: list[Piece], quarter: int, horizon: int) -> li
         same = len({p.level for p in last}) == 1
         if not ((same and span <= quarter) or len(pieces) > MOST_RUNS):
             break
-        rows = concat([_alive(state.frame(p), horizon) for p in last])
+        rows = concat([_alive(_rows(state, p), horizon) for p in last])
         level = max(p.level for p in last) + 1
         pieces = [*pieces[:-MERGE], *(_put(state, arranged(rows), level, 0) if rows.n else [])]
     return pieces

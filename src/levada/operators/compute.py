@@ -155,7 +155,7 @@ def thresholds(node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], poo
     i = int(variable.name)
     values = gather(parameters(node)[0], members.astype(np.int64)).values()
     d = value(frame, "d", i)
-    if not (_doubles_do(*values[:3]) and _doubles_do(frame[f"k{i}"], d, value(frame, "m", i))):
+    if not _as_doubles((frame[f"k{i}"], d, value(frame, "m", i)), values[:3]):
         return None
     order = np.argsort(values[1], kind="stable")
     rows, at = _passing(step.condition.function, d, values[1][order])
@@ -163,11 +163,23 @@ def thresholds(node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], poo
     return _kept(out, np.arange(out.n), step.kept, node.layout)
 
 
-def _doubles_do(kind: npt.NDArray[np.uint8], dbl: npt.NDArray[np.float64], man: npt.NDArray[np.int64]) -> bool:
-    """Whether comparing as doubles is exact: integers below 2**53, and doubles that are numbers."""
-    integer = (kind == Kind.INTEGER) & (np.abs(man) < 2**53)
-    double = (kind == Kind.DOUBLE) & ~np.isnan(dbl)
-    return bool((integer | double).all())
+_Values = tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], npt.NDArray[np.int64]]  # kinds, doubles, mantissas
+
+
+def _as_doubles(rows: _Values, constants: _Values) -> bool:
+    """Whether comparing all rows with all constants as doubles is what SPARQL means (XPath's numeric promotion).
+
+    A double makes whatever it is compared with a double; integers below 2**53 are exact as doubles. NaN compares with nothing.
+    """
+    if np.isnan(rows[1]).any() or np.isnan(constants[1]).any():
+        return False
+    if (rows[0] == Kind.DOUBLE).all():
+        return bool(np.isin(constants[0], (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)).all())
+    return _small(*rows) and _small(*constants)
+
+
+def _small(kind: npt.NDArray[np.uint8], _: npt.NDArray[np.float64], man: npt.NDArray[np.int64]) -> bool:
+    return bool(((kind == Kind.DOUBLE) | ((kind == Kind.INTEGER) & (np.abs(man) < 2**53))).all())
 
 
 def _passing(

@@ -8,6 +8,8 @@ passed over.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -26,7 +28,7 @@ from levada.plan import shapes as s
 from levada.plan.layout import Facet
 from levada.plan.topology import Plan, PlanNode
 from levada.runtime import files, pending
-from levada.runtime.context import Context, Control, Done, advance, old_watermarks
+from levada.runtime.context import Context, Control, Done, advance, load_plan, old_watermarks
 from levada.runtime.evaluate import evaluate_node
 from levada.runtime.results import Results
 from levada.runtime.ship import Outbox
@@ -37,6 +39,25 @@ from levada.windows.reports import Progress, retained
 from levada.windows.runs import Horizons
 
 DUE_KINDS = (s.Report, s.Panes, s.Changes, s.RGroup)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes of one stage, inputs before consumers; those that may have something to do without rows; those ``listed``."""
+
+    every: tuple[PlanNode, ...]
+    due: frozenset[int]
+    listed: tuple[PlanNode, ...]
+
+
+@lru_cache(maxsize=32)
+def nodes_of(plan: str, stage: int) -> Nodes:
+    """The nodes of a stage of a plan, found once."""
+    sealed = load_plan(plan)
+    every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
+    listed = tuple(n for n in every if getattr(n.step, "listed", False))
+    due = {n.id for n in every if isinstance(n.step, DUE_KINDS)} | {n.id for n in listed if isinstance(n.step, s.Emit)}
+    return Nodes(every, frozenset(due), listed)
 
 
 class StageRun:
@@ -55,7 +76,7 @@ class StageRun:
         self.done: list[Done] = []
         self.times: dict[int, list[Times]] = {}
         self.results = Results(plan, self.pool)
-        self.nodes = [plan.nodes[n] for n in plan.order if plan.nodes[n].stage == stage]
+        self.nodes = nodes_of(context.plan, stage)
         self.touched = 0
         self.every: dict[str, list[int]] = {}
         self.made: list[tuple[Terms, int]] = []
@@ -76,8 +97,11 @@ class StageRun:
         self.presence = self._presence()
         self.dead = self._latest_ends()
         pending.release(self)
-        for node in self.nodes:
-            self._node(node, outbox)
+        self.waiting = {node for node, _ in self.inputs} | set(self.partials)
+        moved = self.progress.moved
+        for node in self.nodes.every:
+            if node.id in self.waiting or (moved and node.id in self.nodes.due):
+                self._node(node, outbox)
         self._keep_terms(arrived)
         return self._finish(outbox)
 
@@ -159,7 +183,7 @@ class StageRun:
 
     def _presence(self) -> dict[int, Times]:
         """The distinct event times of all elements that have come up, for nodes whose reports are listed."""
-        listed = [n for n in self.nodes if getattr(n.step, "listed", False)]
+        listed = self.nodes.listed
         streams = {i for n in listed for d in n.schedules.distinct for i in d[1]}
         known: dict[int, Times] = {}
         for i in sorted(streams):
@@ -171,7 +195,7 @@ class StageRun:
             self._keep_times(key, i, every, listed, bool(fresh))
         return known
 
-    def _keep_times(self, key: str, stream: int, every: Times, listed: list[PlanNode], fresh: bool) -> None:
+    def _keep_times(self, key: str, stream: int, every: Times, listed: Sequence[PlanNode], fresh: bool) -> None:
         if not fresh and not self.progress.moved:
             return
         horizon = int(self.progress.new.min(initial=MAX))
@@ -189,8 +213,7 @@ class StageRun:
         frames = [concat(w) if w else None for w in waiting]
         if isinstance(node.step, s.Emit) and node.step.listed and self.progress.moved and self.partition == 0:
             self._show_empty(node)
-        nothing = all(f is None for f in frames) and node.id not in self.partials
-        if nothing and not (self.progress.moved and isinstance(node.step, DUE_KINDS)):
+        if node.id not in self.nodes.due and all(f is None for f in frames):
             return
         self.touched += sum(f.n for f in [*frames, *self.partials.get(node.id, [])] if f is not None)
         out = evaluate_node(self, node, frames)
@@ -205,6 +228,7 @@ class StageRun:
         """A node's output to its consumers: of this stage, or by the outbox."""
         for consumer, frame in outbox.along(node, out):
             self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
+            self.waiting.add(consumer.node)
 
     def _show_empty(self, node: PlanNode) -> None:
         """The due reports of queries that show empty ones."""

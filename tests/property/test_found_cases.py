@@ -20,6 +20,17 @@ def test_empty_reports_end_with_the_first_report_after_the_content() -> None:
     assert [r.time for r in expected["q"]] == [250, 500, 2500, 3250]
 
 
+def test_nothing_ends_the_last_empty_report() -> None:
+    """With empty reports the last one (6000) has a row, COUNT's 0. The engine took it back at 6500, the next close of the other
+    window, although no report comes after the end.
+    """
+    windows = {"w": Clause("step", 4000, 1000), "v": Clause("step", 2500, 2000)}
+    group = "WINDOW :w { ?s :p ?o } WINDOW :v { ?s :p ?o }"
+    asked = query("SELECT (COUNT(*) AS ?n)", group, windows=windows, output="DSTREAM", empty_reports=True)
+    expected = check(asked, s=(at(500, ":a :r 1"), at(1500, ":a :p 1")))
+    assert [r.time for r in expected["q"]][-1] == 6000
+
+
 def test_what_ends_is_still_shown() -> None:
     """Report rows outlive the rows that they came from, and their texts with them. In the epoch in which the last one ended, the
     texts were looked up after they had been dropped: DStream said that an unbound variable was gone.

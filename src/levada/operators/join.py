@@ -105,17 +105,21 @@ def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
 
 def _meet(step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool) -> Iterator[_Pairs]:
     """New rows of one side against runs of the other; ``turned``: the new rows are the right ones."""
-    k, h, s_, e = (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
     for run in old:
-        for at in range(0, new.rows.n, PIECE):
-            cut = slice(at, at + PIECE)
-            probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)
-            if len(probes):
-                mine, theirs = probes.astype(np.intp) + at, run.at(places)
-                yield _agreeing(
-                    step,
-                    _Pairs(run.rows, theirs, new.rows, mine) if turned else _Pairs(new.rows, mine, run.rows, theirs),
-                )
+        by_bucket = run.rows.n > new.rows.n  # then a large run is read from front to back, not at random
+        for mine, theirs in _probed(new, run, by_bucket):
+            pairs = _Pairs(run.rows, theirs, new.rows, mine) if turned else _Pairs(new.rows, mine, run.rows, theirs)
+            yield _agreeing(step, pairs)
+
+
+def _probed(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
+    """Row numbers of pairs of a new run and another, a piece of probes at a time."""
+    k, h, s_, e = new.buckets[:4] if by_bucket else (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
+    for at in range(0, new.rows.n, PIECE):
+        cut = slice(at, at + PIECE)
+        probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)
+        if len(probes):
+            yield new.at(probes + at) if by_bucket else probes.astype(np.intp) + at, run.at(places)
 
 
 def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:

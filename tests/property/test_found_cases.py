@@ -31,6 +31,14 @@ def test_nothing_ends_the_last_empty_report() -> None:
     assert [r.time for r in expected["q"]][-1] == 6000
 
 
+def test_nothing_ends_it_when_nothing_is_due_at_the_end() -> None:
+    """The element at 195 is in no window; both reports are made when it comes, and none at the end."""
+    group, windows = "WINDOW :w { ?s :p ?o }", {"w": Clause("step", 10, 100)}
+    asked = query("SELECT (COUNT(*) AS ?n)", group, windows=windows, output="DSTREAM", empty_reports=True)
+    expected = check(asked, s=(at(5, ":a :p 1"), at(195, ":a :p 1")))
+    assert [r.time for r in expected["q"]][-1] == 110
+
+
 def test_what_ends_is_still_shown() -> None:
     """Report rows outlive the rows that they came from, and their texts with them. In the epoch in which the last one ended, the
     texts were looked up after they had been dropped: DStream said that an unbound variable was gone.

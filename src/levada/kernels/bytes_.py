@@ -30,7 +30,6 @@ VIEW = types.UniTuple(types.int64, 2)
 
 W = np.uint64
 PAD = 64  # newlines that must follow the last byte of a chunk: no load of the kernels reaches further
-
 CHECKED = bool(config.BOUNDSCHECK)
 JIT = bool(not config.DISABLE_JIT)
 LOW32 = W(0xFFFFFFFF)

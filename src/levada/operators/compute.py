@@ -45,7 +45,7 @@ def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
     """The rows with a computed slot; an error leaves it unbound."""
     step = node.step
     assert isinstance(step, s.Extend), "an extension"
-    out = _kept(frame, np.arange(frame.n), step.kept, node.layout)
+    out = _kept(frame, None, step.kept, node.layout)
     if len(node.layout.slots) == len(step.kept):
         return out
     values = evaluate(step.expression, scope(node, frame, pool))
@@ -53,9 +53,9 @@ def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
     return out.with_(**slot(broadcast(values, frame.n), last, node.layout.slots[last], pool))
 
 
-def _kept(frame: Frame, rows: npt.NDArray[np.int64], kept: Sequence[int], layout: Layout) -> Frame:
-    """These rows with the kept slots renumbered, and all times."""
-    if len(rows) < frame.n:
+def _kept(frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout) -> Frame:
+    """These rows (ascending; None: all) with the kept slots renumbered, and all times."""
+    if rows is not None and len(rows) < frame.n:  # rows are in order: as many are all
         frame = frame.take(rows)
     columns = {n: c for n, c in frame.columns.items() if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))}
     for i, at in enumerate(kept):
@@ -89,6 +89,7 @@ def parameters(node: PlanNode) -> list[Column]:
             _constants([m.constants[i] if i < len(m.constants) else None for m in node.members]) for i in range(width)
         ]
         kept = _PARAMETERS[id(node)] = (weakref.ref(node), columns)
+        weakref.finalize(node, _PARAMETERS.pop, id(node), None)
     return kept[1]
 
 
@@ -160,7 +161,7 @@ def thresholds(node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], poo
     order = np.argsort(values[1], kind="stable")
     rows, at = _passing(step.condition.function, d, values[1][order])
     out = frame.take(rows).with_(op=members[order[at]])
-    return _kept(out, np.arange(out.n), step.kept, node.layout)
+    return _kept(out, None, step.kept, node.layout)
 
 
 _Values = tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], npt.NDArray[np.int64]]  # kinds, doubles, mantissas
@@ -175,10 +176,10 @@ def _as_doubles(rows: _Values, constants: _Values) -> bool:
         return False
     if (rows[0] == Kind.DOUBLE).all():
         return bool(np.isin(constants[0], (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)).all())
-    return _small(*rows) and _small(*constants)
+    return _small(rows[0], rows[2]) and _small(constants[0], constants[2])
 
 
-def _small(kind: npt.NDArray[np.uint8], _: npt.NDArray[np.float64], man: npt.NDArray[np.int64]) -> bool:
+def _small(kind: npt.NDArray[np.uint8], man: npt.NDArray[np.int64]) -> bool:
     return bool(((kind == Kind.DOUBLE) | ((kind == Kind.INTEGER) & (np.abs(man) < 2**53))).all())
 
 

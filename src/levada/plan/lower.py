@@ -306,8 +306,8 @@ class _Lowering:
         schema = self.streams[on.stream].schema
         assert schema is not None, "a scan reads a tuple stream"
         types = {p.TIME: "integer", **schema}
-        time = self.streams[on.stream].time or ("ts" if "ts" not in schema else None)
-        used = tuple((p.TIME if c == time else c, v) for c, v in columns)
+        times = {self.streams[on.stream].time, *({"ts"} - schema.keys())}
+        used = tuple((p.TIME if c in times else c, v) for c, v in columns)
         if on.window.kind is not WindowKind.COUNT:
             return _scan_op(on.stream, source.index, used, types)
         variable = dict(used)

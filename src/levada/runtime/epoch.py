@@ -27,9 +27,7 @@ from levada.runtime.pace import Pace
 from levada.runtime.sourcing import Sourcing
 from levada.sources.reference import Reference
 
-BUNDLE = (
-    64 << 20
-)  # bytes of references per intake task at most; they are read one after the other (a task costs Spark 10 CPU-ms)
+BUNDLE = 64 << 20  # bytes of references per intake task at most, read one after the other; a task costs Spark 10 CPU-ms
 
 Publish = Callable[[Manifest], None]
 

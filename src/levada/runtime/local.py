@@ -32,7 +32,7 @@ class Job:
     """The work of one epoch.
 
     ``context`` is what every call needs (kept small: it goes with each stage, once); ``payloads`` are the pieces of intake;
-    ``functions`` name intake and stage as ``module:function``; a ``fused`` job is small enough for one task.
+    ``functions`` name intake and stage as ``module:function``; a ``fused`` job runs as one task (``pace``).
     """
 
     context: bytes

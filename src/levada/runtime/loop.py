@@ -22,7 +22,7 @@ class Loop:
 
     def __init__(
         self, folder: Path, next_intention: Callable[[str | None], str | None], run_epoch: Callable[[str], None],
-        *, ask_every: float = 0.005,
+        *, ask_every: float = 0.02,
     ) -> None:  # fmt: skip
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from levada.sources.reference import Reference
 
 SMALL = 100_000  # elements
 SMALL_BYTES = 16 << 20
+MOST_BYTES = 512 << 20  # what one task is ever given
 CALLS = 16  # of the stage function (partitions times stages); with more, jobs are always spread
 SLOW = 0.25  # s
 WARY = 20  # epochs
@@ -32,9 +33,10 @@ class Pace:
     def one_task(self, references: Sequence[Reference], calls: int) -> bool:
         """Whether an epoch of these references and so many calls of the stage function runs as one task."""
         elements = sum(r.elements for r in references)
-        small = elements <= SMALL and sum(r.stop - r.start for r in references) <= SMALL_BYTES
+        size = sum(r.stop - r.start for r in references)  # rows of Parquet count as bytes: they are few
+        small = elements <= SMALL and size <= SMALL_BYTES
         self._elements = 0 if small else elements
-        if calls > CALLS:
+        if calls > CALLS or size > MOST_BYTES:
             return False
         return self._small() if small else self._large()
 

@@ -50,7 +50,7 @@ class Nodes:
     listed: tuple[PlanNode, ...]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def nodes_of(plan: str, stage: int) -> Nodes:
     """The nodes of a stage of a plan, found once."""
     sealed = load_plan(plan)

@@ -32,7 +32,7 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
 
 
 def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
-    """No row counts at this instant or after it: the least end, over the windows, of each member's latest row."""
+    """An instant from which on no row counts: the greatest over the members of what their latest times allow."""
     tops = frame
     if (frame["op"] == frame["op"][0]).all():
         latest = {f"lo{j}": frame[f"lo{j}"].max(keepdims=True) for j in range(len(layout.windows))}

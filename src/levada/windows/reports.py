@@ -78,7 +78,8 @@ def instants(schedule: Schedule, presence: Mapping[int, Times], low: int, high: 
     times = _unique([changes, *closes], low, high)
     if every:
         times = _with_empty(times, schedule, presence, covered, low, high, ended)
-        last = int(times[-1]) if ended and len(times) else last  # an empty report has a row, too, which nothing ends
+        if ended:
+            last = int(times[-1]) if len(times) else low  # an empty report has a row, too, which nothing ends
         return Reports(times, np.ones(len(times), bool), changes, last)
     return Reports(times, _inside(times, covered), changes, last)
 

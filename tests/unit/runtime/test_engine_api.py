@@ -259,3 +259,17 @@ def test_static_lines_and_files_are_joined(tmp_path, engine):
     engine.await_end()
     kinds = query.to_polars().select("a", "k").unique().sort("a").rows()
     assert kinds == [(f"<http://e/a{i}>", f"<http://e/{k}>") for i, k in enumerate("KLK")]
+
+
+def test_the_event_time_is_there_under_both_of_its_names(tmp_path):
+    """``ts`` is the event time unless the schema has one; a column that is the time is it, too."""
+    path = tmp_path / "a.csv"
+    path.write_text("at,v\n1000,1.5\n2000,2.5\n")
+    with Engine(False) as engine:
+        engine.stream("A", path, schema="at:integer;v:double", time="field:at")
+        both = engine.register("Rstream(Select ts, at, v From A [Now])", name="both", dialect="cql")
+        last = engine.register("Rstream(Select ts, at From A [Rows 1])", name="last", dialect="cql")
+        engine.start(once=True)
+        engine.await_end()
+        assert [report.rows.rows() for report in both.results()] == [[("1000", "1000", "1.5")], [("2000", "2000", "2.5")]]
+        assert [report.rows.rows() for report in last.results()] == [[("1000", "1000")], [("2000", "2000")]]

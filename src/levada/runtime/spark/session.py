@@ -40,7 +40,7 @@ from levada.runtime.spark.executor import cause, shares_host
 
 DAEMON = "levada.runtime.spark.daemon"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-KEPT_MEMORY = dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(256 << 20))  # bytes
+KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}  # bytes; glibc's most
 ONE_THREAD = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 EXECUTION = {

@@ -3,8 +3,8 @@
 A negative place is passed on: REFUSED (pyoxigraph decides about the line) or FULL (the side area must grow first). So a line
 reads as its grammar (``ntriples``).
 
-``memo`` is the state between calls, then IRIs seen before: regular data repeat their predicates in the same sequence, and
-the subject of the line before. A guess costs a comparison, a miss a scan and a hash.
+``memo`` is the state between calls, then IRIs seen before: regular data repeat their predicates in the same sequence,
+the subject of the line before, and the object that a predicate had last. A guess costs a comparison, a miss a scan and a hash.
 
 Invariants: a text lies within the buffer, in the input or in the side area behind it; the memo's IRIs do too.
 """
@@ -40,7 +40,8 @@ FULL = -2
 POSITION, ROW, SIDE, NEED, REFUSALS, PENDINGS, _LAST, _STATE = range(8)
 _OFFSET, _SIZE, _X, _Y, _NEXT, _ENTRY = range(6)
 _SUBJECT = 256
-MEMO_WORDS = _STATE + _ENTRY * (_SUBJECT + 1)
+_OBJECTS = _ENTRY * (_SUBJECT + 1)  # from a predicate's entry to that of the object that it had last
+MEMO_WORDS = _STATE + 2 * _OBJECTS
 
 _IRI, _BLANK, _LANG = int(Kind.IRI), int(Kind.BLANK), int(Kind.LANG)
 STRING_CODE = next(code for code, datatype in enumerate(DATATYPES) if datatype[0] == "string")
@@ -235,9 +236,16 @@ def object_(chunk: Chunk, at: int) -> tuple[Term, Facets]:
     at = skip(chunk, at)
     if at < 0:
         return nothing(at), (0, 0.0, 0, 0)
-    if byte(chunk.text, at) == 34:
+    c = byte(chunk.text, at)
+    if c == 34:
         return _literal(chunk, at)
-    return _resource(chunk, at), (0, 0.0, 0, 0)
+    entry = number(chunk.memo, _LAST) + _OBJECTS
+    if c == 60 and _remembered(chunk, at, entry):
+        return _recall(chunk, at, entry), (0, 0.0, 0, 0)
+    term = _resource(chunk, at)
+    if term[3] == _IRI:
+        _remember(chunk, term, entry)
+    return term, (0, 0.0, 0, 0)
 
 
 @fused

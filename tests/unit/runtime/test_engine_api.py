@@ -271,5 +271,8 @@ def test_the_event_time_is_there_under_both_of_its_names(tmp_path):
         last = engine.register("Rstream(Select ts, at From A [Rows 1])", name="last", dialect="cql")
         engine.start(once=True)
         engine.await_end()
-        assert [report.rows.rows() for report in both.results()] == [[("1000", "1000", "1.5")], [("2000", "2000", "2.5")]]
+        assert [report.rows.rows() for report in both.results()] == [
+            [("1000", "1000", "1.5")],
+            [("2000", "2000", "2.5")],
+        ]
         assert [report.rows.rows() for report in last.results()] == [[("1000", "1000")], [("2000", "2000")]]

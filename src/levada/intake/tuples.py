@@ -105,6 +105,7 @@ def tuples_of(
     values = {name: _cast(rows, name, kind) for name, kind in config.schema}
     ts = _times(rows, config, reference)
     if rows.wrong:
+        ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
     verdict = admit(ts, Gate.of(config, reference, late_below, future_above))
     keep = np.flatnonzero(verdict.keep)
@@ -266,6 +267,8 @@ def _times(rows: _Rows, config: StreamConfig, reference: Reference) -> Times:
 def _field_times(values: pl.Series, unit: int) -> Times:
     if values.dtype.is_integer():
         ms = values.cast(pl.Int64(), strict=False).fill_null(MIN).to_numpy()
+        if unit == 1 and len(ms) and ms.min() > MIN and ms.max() < MAX:
+            return ms
         return np.where((ms > MIN // unit) & (ms < MAX // unit), ms * unit, MIN)
     if values.dtype.is_temporal():
         return values.dt.epoch("ms").fill_null(MIN).to_numpy().copy()

@@ -114,15 +114,25 @@ def leave_one(kind: int, width: int, step: int, t0: int, given: bool, ts: int) -
     return ts + 1 if kind == _NOW else MAX
 
 
+@fused
+def stays_until(kind: int, width: int, left: int) -> int:
+    """Until which time ``leave`` stays at ``left``, from the time on that gave it: a close holds for a whole step."""
+    return left - width if kind == _CLOSE_OPEN or kind == _CLOSE_CLOSED else MIN
+
+
 @kernel((U8, I64, I64, I64, BOOL, I32, I64))
 def enter(
     kind: Kinds, width: Times, step: Times, t0: Times, given: Flags, row_param: Ints, ts: Times
 ) -> npt.NDArray[np.int64]:
-    """``Window.enter`` of each time under its parameter row."""
+    """``Window.enter`` of each time under its parameter row; the close of the row before is tried first."""
     out = np.empty(ts.size, np.int64)
+    before, since, close = -1, MAX, MIN
     for i in range(ts.size):
         p = row_param[i]
-        out[i] = enter_one(kind[p], width[p], step[p], t0[p], given[p], ts[i])
+        if p != before or ts[i] < since or ts[i] >= close:
+            before, since = p, ts[i]
+            close = enter_one(kind[p], width[p], step[p], t0[p], given[p], ts[i])
+        out[i] = close
     return out
 
 
@@ -130,11 +140,16 @@ def enter(
 def leave(
     kind: Kinds, width: Times, step: Times, t0: Times, given: Flags, row_param: Ints, ts: Times
 ) -> npt.NDArray[np.int64]:
-    """``Window.leave`` of each time under its parameter row."""
+    """``Window.leave`` of each time under its parameter row; the close of the row before is tried first."""
     out = np.empty(ts.size, np.int64)
+    before, since, until, left = -1, MAX, MIN, MIN
     for i in range(ts.size):
         p = row_param[i]
-        out[i] = leave_one(kind[p], width[p], step[p], t0[p], given[p], ts[i])
+        if p != before or ts[i] < since or ts[i] >= until:
+            before, since = p, ts[i]
+            left = leave_one(kind[p], width[p], step[p], t0[p], given[p], ts[i])
+            until = stays_until(kind[p], width[p], left)
+        out[i] = left
     return out
 
 
@@ -158,14 +173,23 @@ def interval(
     """
     s = np.empty(lo.size, np.int64)
     e = np.empty(lo.size, np.int64)
+    before, entered, close, since, until, left = -1, MAX, MIN, MAX, MIN, MIN
     for i in range(lo.size):
         p = row_param[i]
         if lo[i] < start[p]:
             s[i] = MAX
             e[i] = MAX
             continue
-        s[i] = enter_one(kind[p], width[p], step[p], t0[p], given[p], hi[i])
-        e[i] = leave_one(kind[p], width[p], step[p], t0[p], given[p], lo[i])
+        if p != before or hi[i] < entered or hi[i] >= close:  # else the close of the row before
+            entered = hi[i]
+            close = enter_one(kind[p], width[p], step[p], t0[p], given[p], hi[i])
+        if p != before or lo[i] < since or lo[i] >= until:
+            since = lo[i]
+            left = leave_one(kind[p], width[p], step[p], t0[p], given[p], lo[i])
+            until = stays_until(kind[p], width[p], left)
+        before = p
+        s[i] = close
+        e[i] = left
         if prev.size and prev[i] >= start[p]:
             s[i] = max(s[i], leave_one(kind[p], width[p], step[p], t0[p], given[p], prev[i]))
     return s, e

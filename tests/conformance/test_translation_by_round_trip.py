@@ -19,7 +19,7 @@ from levada.algebra import nodes as n
 from levada.algebra.expression import Function
 from levada.algebra.translate import translate
 from levada.errors import QueryError
-from levada.model.term import Iri
+from levada.model.term import Iri, Literal
 from levada.syntax import ast, parse
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "sparql"
@@ -46,6 +46,9 @@ def value(node: ex.Expression) -> str:
             return variable(name)
         case ex.Const(term):
             return str(term)
+        case ex.Aggregate(function, arg, distinct, str(separator)) if arg is not None:
+            between = str(Literal(separator))
+            return f"{function.value}({'DISTINCT ' if distinct else ''}{value(arg)}; SEPARATOR={between})"
         case ex.Aggregate(function, arg, distinct):
             return f"{function.value}({'DISTINCT ' if distinct else ''}{'*' if arg is None else value(arg)})"
         case ex.Call(Function.CAST, (ex.Const(Iri(name)), arg)):
@@ -83,6 +86,11 @@ def group(node: n.Node) -> str:
         case n.LeftJoin(left, right, condition):
             kept = "" if condition is None else f" FILTER({value(condition)})"
             return f"{{ {group(left)} OPTIONAL {{ {group(right)}{kept} }} }}"
+        case n.Minus(left, right):
+            return f"{{ {group(left)} MINUS {group(right)} }}"
+        case n.Exists(left, right, condition, negated):
+            kept = "" if condition is None else f" FILTER({value(condition)})"
+            return f"{{ {group(left)} FILTER {'NOT ' * negated}EXISTS {{ {group(right)}{kept} }} }}"
         case n.Filter(child, condition):
             return f"{{ {group(child)} FILTER({value(condition)}) }}"
         case n.Extend(child, name, made):

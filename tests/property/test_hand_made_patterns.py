@@ -59,6 +59,152 @@ OPTIONALS = {
     "VALUES with UNDEF before": ("SELECT *", "VALUES (?s ?o) { (:a UNDEF) (UNDEF 2) } WINDOW :w { ?s :p ?o }"),
 }
 
+WITHOUT = {
+    "MINUS": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?s :q ?q } }"),
+    "MINUS of another window pattern": ("SELECT *", "WINDOW :w { ?s :p ?o } MINUS { WINDOW :w { ?s :r ?o } }"),
+    "MINUS without a shared variable": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?x :q ?y } }"),
+    "MINUS of what may be unbound on the left": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } MINUS { ?q :q ?y } }",
+    ),
+    "MINUS of what may be unbound on the right": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o MINUS { ?a :p ?b OPTIONAL { ?a :q ?s } } }",
+    ),
+    "MINUS of what may be unbound on both sides": (
+        "SELECT *",
+        "WINDOW :w { ?s ?p ?o OPTIONAL { ?o :q ?q } MINUS { ?o :p ?b OPTIONAL { ?b :q ?q } } }",
+    ),
+    "MINUS where only unbound variables are shared": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } OPTIONAL { ?s :r ?r } MINUS { ?x :p ?y OPTIONAL { ?x :r ?q } OPTIONAL "
+        "{ ?x :q ?r } } }",
+    ),
+    "MINUS of VALUES with UNDEF": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o } MINUS { VALUES (?s ?o) { (:a UNDEF) (UNDEF UNDEF) } }",
+    ),
+    "a pattern behind MINUS": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?s :r ?r } ?s :q ?q }"),
+    "MINUS of MINUS": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?s :q ?x MINUS { ?s :r ?x } } }"),
+    "MINUS at the beginning": ("SELECT *", "MINUS { WINDOW :w { ?s :p ?o } } WINDOW :w { ?s :p ?o }"),
+    "MINUS in OPTIONAL": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q MINUS { ?q :r ?r } } }"),
+    "MINUS of a filtered pattern": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?s :p ?o FILTER(?o > 1) } }"),
+    "MINUS of static data": ("SELECT *", "WINDOW :w { ?s :p ?o } MINUS { ?s :kind :K }"),
+    "static data MINUS a window": ("SELECT *", "?s :kind ?k MINUS { WINDOW :w { ?s :p 1 } }"),
+    "a count of what MINUS leaves": ("SELECT (COUNT(*) AS ?n)", "WINDOW :w { ?s :p ?o MINUS { ?s :q ?q } }"),
+    "ASK of MINUS": ("ASK", "WINDOW :w { ?s :p ?o MINUS { ?s :q ?q } }"),
+}
+
+EXISTS = {
+    "EXISTS": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?q } }"),
+    "NOT EXISTS": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { ?s :q ?q } }"),
+    "EXISTS below NOT and AND": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER(isNumeric(?o) && !(EXISTS { ?s :r ?q }) && ?o > 0) }",
+    ),
+    "two EXISTS": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER(EXISTS { ?s :q ?q } && NOT EXISTS { ?s :r ?q }) }"),
+    "EXISTS before the pattern": ("SELECT *", "WINDOW :w { FILTER NOT EXISTS { ?s :q ?q } ?s :p ?o }"),
+    "EXISTS without a shared variable": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?x :q :a } }"),
+    "NOT EXISTS without a shared variable": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { ?x :q :a } }"),
+    "EXISTS of constants": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { :a :q :b } }"),
+    "EXISTS of nothing": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { } }"),
+    "NOT EXISTS of a filter alone": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { FILTER(?o > 1) } }"),
+    "EXISTS alone": ("SELECT (1 AS ?x)", "FILTER EXISTS { WINDOW :w { ?s :q :a } }"),
+    "EXISTS of what may be unbound on the left": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } FILTER EXISTS { ?q :r ?y } }",
+    ),
+    "NOT EXISTS of what may be unbound on the left": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } FILTER NOT EXISTS { ?q :q ?s } }",
+    ),
+    "a filter inside": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :p ?x FILTER(?x > 1) } }"),
+    "a filter inside that sees the outer solution": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { ?s :p ?x FILTER(?x > ?o) } }",
+    ),
+    "filters inside, with and without the outer solution": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?z :p ?x FILTER(isNumeric(?x) && ?x < ?o) FILTER(?z != ?s) } }",
+    ),
+    "an error in a filter that sees the outer solution": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } FILTER NOT EXISTS { ?s :p ?x FILTER(?x = 1 && ?q != :b) } }",
+    ),
+    "a filter on what is unbound outside": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :r ?q } FILTER EXISTS { ?z :q ?q FILTER(?q = :b) } }",
+    ),
+    "OPTIONAL inside": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x OPTIONAL { ?x :r ?y } } }"),
+    "a random value beside the outer solution": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x FILTER(RAND() < 2 || ?x = ?o) } }",
+    ),
+    "NOW beside the outer solution": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x FILTER(?x != ?o && NOW() > '1970-01-01T00:00:04Z'^^xsd:dateTime) } }",
+    ),
+    "UNION of a window and static data": ("SELECT *", "{ WINDOW :w { ?s :q ?x } } UNION { ?s :kind :K }"),
+    "UNION of a window and static data, joined": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o } { { WINDOW :w { ?s :q ?x } } UNION { ?s :kind :K } }",
+    ),
+    "UNION of a window and static data inside": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o } FILTER NOT EXISTS { { WINDOW :w { ?s :q :b } } UNION { ?s :kind :L } }",
+    ),
+    "UNION inside": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { { ?s :q ?x } UNION { ?x :p ?s } } }"),
+    "EXISTS inside": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x FILTER NOT EXISTS { ?x :r ?s } } }"),
+    "a sub-select inside": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o } FILTER EXISTS { SELECT ?s WHERE { WINDOW :w { ?s :p ?v } } GROUP BY ?s HAVING(COUNT(*) > 1) }",
+    ),
+    "static data inside": ("SELECT *", "WINDOW :w { ?s :p ?o } FILTER NOT EXISTS { ?s :kind :K }"),
+    "a window inside, static data outside": ("SELECT *", "?s :kind ?k FILTER NOT EXISTS { WINDOW :w { ?s :p 1 } }"),
+    "EXISTS in OPTIONAL": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q FILTER NOT EXISTS { ?q :r ?z } } }"),
+    "EXISTS in UNION": ("SELECT *", "WINDOW :w { { ?s :p ?o FILTER EXISTS { ?s :q ?q } } UNION { ?s :r ?o } }"),
+    "a count of what EXISTS leaves": (
+        "SELECT ?s (COUNT(*) AS ?n)",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?q } }",
+        "GROUP BY ?s",
+    ),
+    "ASK of NOT EXISTS": ("ASK", "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { ?s :q ?q } }"),
+}
+
+CONCATENATED = {
+    "GROUP_CONCAT": ("SELECT ?s (GROUP_CONCAT(STR(?o); SEPARATOR='|') AS ?c)", "WINDOW :w { ?s :p ?o }", "GROUP BY ?s"),
+    "GROUP_CONCAT of other than strings": (
+        "SELECT ?s (GROUP_CONCAT(?o; SEPARATOR='|') AS ?c)",
+        "WINDOW :w { ?s :p ?o }",
+        "GROUP BY ?s",
+    ),
+    "GROUP_CONCAT of strings with and without language": (
+        "SELECT (GROUP_CONCAT(?o; SEPARATOR='|') AS ?c) (COUNT(*) AS ?n)",
+        "WINDOW :w { ?s :p ?o FILTER(!isNumeric(?o) && isLITERAL(?o)) }",
+    ),
+    "GROUP_CONCAT of what may be unbound": (
+        "SELECT ?s (GROUP_CONCAT(STR(?q); SEPARATOR='|') AS ?c)",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } }",
+        "GROUP BY ?s",
+    ),
+    "GROUP_CONCAT DISTINCT": (
+        "SELECT (GROUP_CONCAT(DISTINCT STR(?p); SEPARATOR='|') AS ?c) (GROUP_CONCAT(STR(?p); SEPARATOR='|') AS ?d)",
+        "WINDOW :w { ?s ?p ?o }",
+    ),
+    "GROUP_CONCAT of nothing": ("SELECT (GROUP_CONCAT(?z) AS ?c)", "WINDOW :w { ?s :zzz ?z }"),
+    "GROUP_CONCAT of one": (
+        "SELECT (GROUP_CONCAT(?o; SEPARATOR='|') AS ?c)",
+        "WINDOW :w { :b :p ?o FILTER(LANG(?o) = 'en') }",
+    ),
+    "GROUP_CONCAT in an expression": (
+        "SELECT ?p (STRLEN(GROUP_CONCAT(STR(?s); SEPARATOR='')) AS ?c)",
+        "WINDOW :w { ?s ?p ?o }",
+        "GROUP BY ?p HAVING(STRLEN(GROUP_CONCAT(STR(?o))) > 3)",
+    ),
+}
+
+KINDS = {None: ":a :kind :K . :b :kind :L . :d :kind :K"}
+
 SNAPSHOTS = {
     "a count per predicate": ("SELECT ?p (COUNT(*) AS ?n)", "WINDOW :w { ?s ?p ?o }", "GROUP BY ?p"),
     "COUNT(DISTINCT *)": ("SELECT (COUNT(DISTINCT *) AS ?n)", "WINDOW :w { ?s ?p ?o }"),
@@ -114,6 +260,16 @@ ORDERS = {
 @pytest.mark.parametrize("name", PATTERNS | OPTIONALS)
 def test_monotone_and_optional_parts(name: str) -> None:
     check_everywhere(*(PATTERNS | OPTIONALS)[name], s=ELEMENTS)
+
+
+@pytest.mark.parametrize("name", WITHOUT | EXISTS)
+def test_minus_and_exists(name: str) -> None:
+    check_everywhere(*(WITHOUT | EXISTS)[name], static=KINDS, s=ELEMENTS)
+
+
+@pytest.mark.parametrize("name", CONCATENATED)
+def test_group_concat(name: str) -> None:
+    check_everywhere(*CONCATENATED[name], s=ELEMENTS)
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)

@@ -26,7 +26,8 @@ from levada.syntax import cql_ast as ast
 from levada.syntax.cql_ast import LiteralType
 
 _NUMBERS = (LiteralType.INTEGER, LiteralType.DOUBLE)
-_AGGREGATES = {word.value.capitalize(): word for word in AggregateFunction if word is not AggregateFunction.SAMPLE}
+_SPARQL_ONLY = (AggregateFunction.SAMPLE, AggregateFunction.GROUP_CONCAT)
+_AGGREGATES = {word.value.capitalize(): word for word in AggregateFunction if word not in _SPARQL_ONLY}
 _ARITHMETIC = {"+": Function.ADD, "-": Function.SUBTRACT, "*": Function.MULTIPLY, "/": Function.DIVIDE}
 _COMPARISON = {
     "=": Function.EQUAL,

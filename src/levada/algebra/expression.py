@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from levada.model.term import Term
+from levada.model.term import Literal, Term
 
 
 class Function(StrEnum):
@@ -88,7 +88,7 @@ class Function(StrEnum):
 
 
 class AggregateFunction(StrEnum):
-    """The aggregates that exist so far (SPARQL 1.1, 18.5.1)."""
+    """The aggregates (SPARQL 1.1, 18.5.1)."""
 
     COUNT = "COUNT"
     SUM = "SUM"
@@ -96,6 +96,7 @@ class AggregateFunction(StrEnum):
     MIN = "MIN"
     MAX = "MAX"
     SAMPLE = "SAMPLE"
+    GROUP_CONCAT = "GROUP_CONCAT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +130,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate; ``arg`` None is ``COUNT(*)``."""
+    """An aggregate; ``arg`` None is ``COUNT(*)``, ``separator`` is that of GROUP_CONCAT."""
 
     function: AggregateFunction
     arg: Expression | None
     distinct: bool = False
+    separator: str | None = None
 
 
 Expression = Var | Const | Param | Call | Aggregate
@@ -187,6 +189,7 @@ def show(expression: Expression) -> str:
             return f"${index}"
         case Call(function, args):
             return "(" + " ".join([function.value, *map(show, args)]) + ")"
-        case Aggregate(function, arg, distinct):
+        case Aggregate(function, arg, distinct, separator):
             inner = "*" if arg is None else show(arg)
-            return f"({function.value}{' DISTINCT' if distinct else ''} {inner})"
+            between = "" if separator is None else f" {Literal(separator)}"
+            return f"({function.value}{' DISTINCT' if distinct else ''} {inner}{between})"

@@ -92,6 +92,28 @@ class LeftJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class Minus:
+    """MINUS (18.5): the left solutions without a compatible right one that binds some variable that they bind, too."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """FILTER EXISTS and, ``negated``, NOT EXISTS: the left solutions with, or without, a compatible right one.
+
+    ``condition`` sees both sides: the filters of the inner group that use variables of the outer one; None is true. The
+    translation makes this node only where it means what substitution (18.6) means.
+    """
+
+    left: Node
+    right: Node
+    condition: Expression | None
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """The bag union."""
 
@@ -167,6 +189,8 @@ Node = (
     | Values
     | Join
     | LeftJoin
+    | Minus
+    | Exists
     | Union
     | Filter
     | Extend

@@ -18,6 +18,7 @@ from levada.algebra.expression import Var
 from levada.algebra.nodes import (
     Bgp,
     Distinct,
+    Exists,
     Extend,
     Filter,
     Form,
@@ -26,6 +27,7 @@ from levada.algebra.nodes import (
     InWindow,
     Join,
     LeftJoin,
+    Minus,
     Node,
     OrderBy,
     Project,
@@ -72,6 +74,8 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
             return (left, right)
+        case Minus(left, right) | Exists(left, right, _, _):
+            return (left, right)
         case Filter(child, _) | Extend(child, _, _) | Group(child, _, _) | Project(child, _):
             return (child,)
         case Distinct(child) | OrderBy(child, _) | Slice(child, _, _):
@@ -82,7 +86,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def _head(node: Node) -> str:
     match node:
-        case Unit() | Join() | Union() | Distinct():
+        case Unit() | Join() | Minus() | Union() | Distinct():
             return type(node).__name__.lower()
         case Bgp(source, _):
             return f"bgp {_source(source)}"
@@ -92,6 +96,9 @@ def _head(node: Node) -> str:
             return f"values {_names(variables)}"
         case LeftJoin(_, _, condition):
             return "left-join" if condition is None else f"left-join {expressions.show(condition)}"
+        case Exists(_, _, condition, negated):
+            word = "not-exists" if negated else "exists"
+            return word if condition is None else f"{word} {expressions.show(condition)}"
         case Filter(_, condition):
             return f"filter {expressions.show(condition)}"
         case Extend(_, variable, value):

@@ -36,7 +36,8 @@ def expression(node: ast.Expression, context: Context) -> Expression:
         case ast.Aggregate():
             return _aggregate(node, context)
         case ast.Exists(_, negated, span):
-            raise context.unsupported("NOT EXISTS" if negated else "EXISTS", span)
+            hint = "It can be a whole FILTER, or one of its conditions that && connects."
+            raise context.unsupported(f"{'NOT ' * negated}EXISTS inside an expression", span, hint=hint)
 
 
 def operation(function: Function, operands: Sequence[Expression]) -> Expression:
@@ -84,7 +85,8 @@ def _cast(node: ast.FunctionCall, context: Context) -> Expression:
 
 
 def _aggregate(node: ast.Aggregate, context: Context) -> Aggregate:
-    if node.name not in AggregateFunction.__members__:
-        raise context.unsupported(f"The aggregate {node.name}", node.span)
+    function = AggregateFunction(node.name)
     arg = None if node.arg is None else expression(node.arg, context)
-    return Aggregate(AggregateFunction(node.name), arg, node.distinct)
+    if function is not AggregateFunction.GROUP_CONCAT:
+        return Aggregate(function, arg, node.distinct)
+    return Aggregate(function, arg, node.distinct, " " if node.separator is None else node.separator)

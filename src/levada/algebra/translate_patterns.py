@@ -18,6 +18,7 @@ from levada.algebra.nodes import (
     InWindow,
     Join,
     LeftJoin,
+    Minus,
     Node,
     Source,
     TriplePattern,
@@ -26,6 +27,7 @@ from levada.algebra.nodes import (
     Values,
 )
 from levada.algebra.translate_context import Context
+from levada.algebra.translate_exists import Tested, as_exists, conjuncts, exists, within_optional
 from levada.algebra.translate_expressions import expression, operation
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_windows import iri
@@ -36,8 +38,11 @@ from levada.syntax import ast
 
 def pattern(group: ast.Group, source: Source, context: Context) -> Node:
     """The algebra of a group that reads ``source`` where it names no other."""
-    node, condition = _parts(group, source, context)
-    return node if condition is None else Filter(node, condition)
+    node, condition, tests = _parts(group, source, context)
+    node = node if condition is None else Filter(node, condition)
+    for tested in tests:
+        node = exists(node, tested, context)
+    return node
 
 
 def join(left: Node, right: Node) -> Node:
@@ -59,16 +64,25 @@ def join(left: Node, right: Node) -> Node:
             return Join(left, right)
 
 
-def _parts(group: ast.Group, source: Source, context: Context) -> tuple[Node, Expression | None]:
-    """A group without its filters, and their conjunction: OPTIONAL takes the two apart (18.2.2.6)."""
+Parts = tuple[Node, Expression | None, list[Tested]]
+
+
+def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
+    """A group without its filters, their conjunction, and those that are EXISTS: OPTIONAL takes them apart (18.2.2.6)."""
     node: Node = Unit()
     conditions: list[Expression] = []
+    tests: list[Tested] = []
     for element in group.elements:
-        if isinstance(element, ast.Filter):
-            conditions.append(expression(element.condition, context))
-        else:
+        if not isinstance(element, ast.Filter):
             node = _with(node, element, source, context)
-    return node, operation(Function.AND, conditions) if conditions else None
+            continue
+        parts = conjuncts(element.condition)
+        found = [as_exists(part) for part in parts]
+        if not any(found):
+            parts = [element.condition]
+        conditions += [expression(part, context) for part in parts if as_exists(part) is None]
+        tests += [(pattern(t.pattern, source, context), t.negated, t.span) for t in found if t is not None]
+    return node, operation(Function.AND, conditions) if conditions else None, tests
 
 
 def _with(node: Node, element: ast.Element, source: Source, context: Context) -> Node:
@@ -79,8 +93,7 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
         case ast.Group():
             return join(node, pattern(element, source, context))
         case ast.Optional(group):
-            right, condition = _parts(group, source, context)
-            return node if isinstance(right, Unit) else LeftJoin(node, right, condition)
+            return _optional(node, _parts(group, source, context), context)
         case ast.Union(branches):
             return join(node, _union([pattern(branch, source, context) for branch in branches]))
         case ast.Graph(name, group, span):
@@ -95,12 +108,22 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
             below = pattern(where, source, context)
             data = None if values is None else inline(values)
             return join(node, level(below, select, where, modifiers, (values, data), context)[0])
-        case ast.Minus(_, span):
-            raise context.unsupported("MINUS", span)
+        case ast.Minus(group):
+            right = pattern(group, source, context)
+            return node if isinstance(node, Unit) else Minus(node, right)
         case ast.Service(_, _, _, span):
             raise context.unsupported("SERVICE", span)
         case ast.Filter():
             raise AssertionError("the filters of a group are collected before")
+
+
+def _optional(left: Node, parts: Parts, context: Context) -> Node:
+    right, condition, tests = parts
+    if isinstance(right, Unit):
+        return left
+    for tested in tests:
+        right = within_optional(left, right, tested, context)
+    return LeftJoin(left, right, condition)
 
 
 def inline(data: ast.InlineData) -> Values:

@@ -117,7 +117,7 @@ def leave_one(kind: int, width: int, step: int, t0: int, given: bool, ts: int) -
 @fused
 def stays_until(kind: int, width: int, left: int) -> int:
     """Until which time ``leave`` stays at ``left``, from the time on that gave it: a close holds for a whole step."""
-    return left - width if kind == _CLOSE_OPEN or kind == _CLOSE_CLOSED else MIN
+    return left - width if kind <= _CLOSE_CLOSED else MIN
 
 
 @kernel((U8, I64, I64, I64, BOOL, I32, I64))

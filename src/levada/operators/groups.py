@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from levada.algebra.expression import AggregateFunction
 from levada.kernels.groups import group
 from levada.kernels.keyed import combine
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame, concat
 from levada.operators import aggregates, live
 from levada.operators.calendar import Calendar
+from levada.operators.concat import concatenated
 from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
 from levada.operators.pool import Pool
@@ -151,7 +153,9 @@ def _blank(
     none = np.empty(0, np.int32)
     slots = {f"{name}{a.slot}": c for a in specs if a.slot >= 0 for name, c in _no_slot().items()}
     rows = Frame({"op": none, **slots}, 0)
-    sums = aggregates.fold(rows, none, n, specs, lambda f, _: np.empty(f.n, np.int64), partial(_texts, pool))
+    sums: dict[str, Array] = {}
+    for j, spec in enumerate(specs):
+        sums.update(_fold_one(rows, none, n, j, spec, lambda f, _: np.empty(f.n, np.int64), pool))
     if like is not None:
         sums = {c: v for c, v in sums.items() if c in like}
     return Frame({"op": op, "r": r, **sums}, n)
@@ -221,9 +225,18 @@ def _fold_distinct(
         if spec.distinct:
             first = _distinct_rows(frame, k, h, spec)
             rows, own = frame.take(first), codes[first]
-        one = aggregates.fold(rows, own, g, (spec,), partial(_rank, pool), partial(_texts, pool))
-        out.update({f"a{j}.{name[3:]}": c for name, c in one.items()})
+        out.update(_fold_one(rows, own, g, j, spec, partial(_rank, pool), pool))
     return out
+
+
+def _fold_one(
+    rows: Frame, codes: Codes, g: int, j: int, spec: s.Aggregate, rank: aggregates.Rank, pool: Pool
+) -> dict[str, Array]:  # fmt: skip
+    """The columns of aggregate j."""
+    if spec.function is AggregateFunction.GROUP_CONCAT:
+        return {f"a{j}.{name}": c for name, c in concatenated(rows, codes, g, spec, pool).items()}
+    one = aggregates.fold(rows, codes, g, (spec,), rank, partial(_texts, pool))
+    return {f"a{j}.{name.removeprefix('a0.')}": c for name, c in one.items()}
 
 
 def _distinct_rows(

@@ -1,6 +1,8 @@
 """Joins of report rows: everything of a report is in one place, so they are hash joins with the report as one more key.
 
 RJoin pairs compatible rows; RLeft keeps left rows without a partner, its condition seeing both sides (SPARQL 1.1, 18.5).
+RSemi (MINUS, EXISTS, NOT EXISTS) keeps left rows with a partner, or without one; without a condition each distinct right row
+is met once, so that pairs are at most as many as left rows wherever all shared variables are keys.
 Shared variables that may be unbound are no keys: pairs are tested for compatibility and filled from either side.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from levada.kernels.groups import group
 from levada.kernels.probe import arrange, join_pairs
 from levada.model.frame import Column, Frame, concat
 from levada.operators import rows as r
@@ -18,6 +21,7 @@ from levada.operators.join import compatible
 from levada.operators.pool import Pool
 from levada.plan import shapes as s
 from levada.plan.layout import slot_columns
+from levada.plan.physical import Semi
 from levada.plan.topology import PlanNode
 
 Ints = npt.NDArray[np.int64]
@@ -56,6 +60,44 @@ def rleft(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -
     return concat(parts) if parts else None
 
 
+def rsemi(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -> Frame | None:
+    """The left rows that have a partner in their report, or those that have none."""
+    if left is None:
+        return None
+    step = node.step
+    assert isinstance(step, s.RSemi), "a semi-join of report rows"
+    partnered = np.zeros(left.n, bool)
+    if right is not None:
+        partnered[_partners(node, step, left, right, pool)] = True
+    keep = np.flatnonzero(partnered == (step.test is Semi.EXISTS))
+    columns: dict[str, Column] = {"op": left["op"][keep], "r": left["r"][keep]}
+    for n, at in enumerate(step.kept):
+        columns.update(r.gather(left, keep, at, n, node.layout.slots[n]))
+    return Frame(columns, len(keep)) if len(keep) else None
+
+
+def _partners(node: PlanNode, step: s.RSemi, left: Frame, right: Frame, pool: Pool) -> Ints:
+    """The left row of each pair that counts."""
+    if step.condition is None:
+        seen = (*step.right, *(at for _, at in step.fills))
+        right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
+    i, j = _pairs(left, step.left, right, step.right, step.fills)
+    if step.test is Semi.MINUS and not step.left and len(i):  # keys are bound: there, all pairs meet
+        keep = _meeting(left, i, right, j, step.fills)
+        i, j = i[keep], j[keep]
+    if step.condition is not None and len(i):
+        i = i[_satisfying(node, step, left, i, right, j, pool)]
+    return i
+
+
+def _meeting(left: Frame, i: Ints, right: Frame, j: Ints, fills: Origins) -> npt.NDArray[np.bool_]:
+    """Which pairs have a shared variable that both rows bind."""
+    meet = np.zeros(len(i), bool)
+    for a, b in fills:
+        meet |= r.bound(left, a)[i] & r.bound(right, b)[j]
+    return meet
+
+
 def _pairs(
     left: Frame, left_keys: tuple[int, ...], right: Frame, right_keys: tuple[int, ...], fills: tuple[tuple[int, int], ...]
 ) -> tuple[Ints, Ints]:  # fmt: skip
@@ -72,7 +114,7 @@ def _pairs(
 
 
 def _satisfying(
-    node: PlanNode, step: s.RLeft, left: Frame, i: Ints, right: Frame, j: Ints, pool: Pool
+    node: PlanNode, step: s.RLeft | s.RSemi, left: Frame, i: Ints, right: Frame, j: Ints, pool: Pool
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """The condition over the pairs: left slots, then right slots; a shared variable has the value of the joined row."""
     width = len(node.input_layouts[0].slots)

@@ -19,6 +19,7 @@ from levada.plan.physical import HOME, Op
 ZERO = Const(Literal("0", XSD + "integer"))
 Exchange = tuple[tuple[str, ...] | None, ...]
 _Placing = tuple[int, Exchange, tuple[str, ...]]
+_WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could be added up
 LOST = ("?",)  # partitioned by something that the rows no longer show
 
 
@@ -293,7 +294,7 @@ def group(
     windows: Sequence[WindowOn],
 ) -> Op:  # fmt: skip
     """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per report."""
-    summable = all(not s.distinct for s in aggregates) and not op.weighted
+    summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
     on_close = all(w.window.kind.on_close for w in windows)
     computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if _is_number(s, op))
     maybe = (op.maybe & set(keys)) | frozenset(n for n, s in zip(names, aggregates, strict=True) if not _always(s))
@@ -316,7 +317,7 @@ def _is_number(s: p.AggregateSpec, op: Op) -> bool:
     if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
         kind = column_type(op, s.arg or "")
         return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
-    return s.arg in op.typed
+    return s.function not in _WHOLE and s.arg in op.typed
 
 
 def column_type(op: Op, name: str) -> str:
@@ -354,6 +355,25 @@ def left(left_: Op, right: Op, condition: Expression | None) -> Op:
     typed = (left_.typed | right.typed) - frozenset(v for v in shared if v not in left_.typed or v not in right.typed)
     spec = p.RLeft(keys, shared, condition)
     return Op(spec, (left_, right), names, None, stage, exchange, placed, maybe, typed=typed)
+
+
+def minus(left_: Op, right: Op) -> Op:
+    """MINUS on report rows; without a variable in common it takes nothing away."""
+    if not set(left_.variables) & set(right.variables):
+        return left_
+    return _semi(p.Semi.MINUS, left_, right, None)
+
+
+def exists(left_: Op, right: Op, condition: Expression | None, *, negated: bool) -> Op:
+    """EXISTS and NOT EXISTS on report rows."""
+    return _semi(p.Semi.NOT_EXISTS if negated else p.Semi.EXISTS, left_, right, condition)
+
+
+def _semi(test: p.Semi, left_: Op, right: Op, condition: Expression | None) -> Op:
+    shared, keys, placed = _join_keys(left_, right)
+    stage, exchange = _place((left_, right), placed)
+    spec = p.RSemi(test, keys, shared, condition)
+    return Op(spec, (left_, right), left_.variables, None, stage, exchange, placed, left_.maybe, typed=left_.typed)
 
 
 def distinct(op: Op) -> Op:

@@ -147,6 +147,11 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             ]
         case p.RJoin(_, shared):
             return [merge(out, _ids(shared)) for _ in op.inputs]
+        case p.RSemi(_, _, shared, condition):
+            own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
+            if condition is not None and random(condition):
+                return [merge(whole, own) for whole in every]
+            return [merge(out, own), own]
         case p.RLeft(_, shared, condition):
             own = expression_needs(condition) if condition is not None else {}
             if condition is not None and random(condition):
@@ -199,6 +204,8 @@ def _group_needs(op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpe
                 facets |= Facet.NUM
             case AggregateFunction.MIN | AggregateFunction.MAX:
                 facets |= Facet.NUM | Facet.TEXT
+            case AggregateFunction.GROUP_CONCAT:
+                facets |= Facet.TEXT
             case AggregateFunction.SAMPLE:
                 facets |= Facet.NUM | Facet.TEXT
             case AggregateFunction.COUNT:

@@ -223,6 +223,14 @@ class Installer:
                 both = (*ins[0], *ins[1])
                 lifted, terms = _lift(condition, both)
                 return s.RLeft(*sides, out, fills, lifted), s.Member(constants=terms, query=self._drawing(condition))
+            case p.RSemi(test, keys, _, condition):
+                sides, _, fills = _sides(keys, (), ins)
+                kept_ = tuple(ins[0].index(v) for v in names)
+                if condition is None:
+                    return s.RSemi(test, *sides, kept_, fills, None), s.Member()
+                lifted, terms = _lift(condition, (*ins[0], *ins[1]))
+                member = s.Member(constants=terms, query=self._drawing(condition))
+                return s.RSemi(test, *sides, kept_, fills, lifted), member
             case p.RDistinct():
                 return s.RDistinct(), s.Member()
             case p.ROrder(keys, offset, limit, in_order):
@@ -241,7 +249,9 @@ class Installer:
         self, op: Op, keys: tuple[str, ...], specs: tuple[p.AggregateSpec, ...], names: tuple[str, ...], ins: tuple[str, ...]
     ) -> tuple[tuple[s.Aggregate, ...], tuple[int, ...]]:  # fmt: skip
         """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
-        folded = tuple(s.Aggregate(a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct) for a in specs)
+        folded = tuple(
+            s.Aggregate(a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct, a.separator) for a in specs
+        )
         return folded, tuple(op.variables.index(v) for v in names)
 
 

@@ -1,10 +1,10 @@
 """Algebra -> physical operators of one query (design, section 2: monotone below, snapshot above).
 
 ``lower`` walks the algebra bottom-up. As long as everything is monotone (patterns, joins, filters, BIND, UNION, projection)
-operators work on rows with event times. The first operator that is not (OPTIONAL, aggregates, DISTINCT, ORDER/LIMIT, or an
-expression that sees the report time) turns its inputs into report rows. Exchanges are placed where an operator needs rows
-with equal values together and they are not yet (three physical forms: co-partitioned where the keys agree, staged where
-they do not; a join without a key runs at the operator's home).
+operators work on rows with event times. The first operator that is not (OPTIONAL, MINUS, EXISTS, aggregates, DISTINCT,
+ORDER/LIMIT, or an expression that sees the report time) turns its inputs into report rows. Exchanges are placed where an
+operator needs rows with equal values together and they are not yet (three physical forms: co-partitioned where the keys agree,
+staged where they do not; a join without a key runs at the operator's home).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def needs_list(query: a.Query) -> bool:
 def _reads_static(node: a.Node) -> bool:
     """Whether some part has no window: as report rows it exists at every report."""
     match node:
-        case a.Values():
+        case a.Unit() | a.Values():
             return True
         case a.Bgp(source, _):
             return isinstance(source, a.InGraph)
@@ -84,6 +84,8 @@ def _children(node: a.Node) -> tuple[a.Node, ...]:
     match node:
         case a.Join(left, right) | a.LeftJoin(left, right, _) | a.Union(left, right):
             return (left, right)
+        case a.Minus(left, right) | a.Exists(left, right, _, _):
+            return (left, right)
         case a.Unit() | a.Bgp() | a.Scan() | a.Values():
             return ()
         case _:
@@ -91,7 +93,7 @@ def _children(node: a.Node) -> tuple[a.Node, ...]:
 
 
 def _has_snapshot(node: a.Node) -> bool:
-    if isinstance(node, (a.LeftJoin, a.Group, a.Distinct, a.OrderBy, a.Slice)):
+    if isinstance(node, (a.LeftJoin, a.Minus, a.Exists, a.Group, a.Distinct, a.OrderBy, a.Slice)):
         return True
     if isinstance(node, a.Filter) and per_report(node.condition):
         return True
@@ -118,7 +120,7 @@ def _free_parts(node: a.Node) -> bool:
             return _free_parts(left) or _free_parts(right)
         case a.Join(left, right):
             return _free_parts(left) and _free_parts(right)
-        case a.LeftJoin(left, _, _):
+        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _):
             return _free_parts(left)
         case _:
             return _free_parts(node.child)
@@ -183,6 +185,10 @@ class _Lowering:
                 return self._conjunction(node, ())
             case a.LeftJoin(left, right, condition):
                 return build.left(self._r(self.node(left)), self._r(self.node(right)), condition)
+            case a.Minus(left, right):
+                return build.minus(self._r(self.node(left)), self._r(self.node(right)))
+            case a.Exists(left, right, condition, negated):
+                return build.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
             case a.Union(left, right):
                 return self._union(self.node(left), self.node(right))
             case a.Filter():
@@ -292,7 +298,7 @@ class _Lowering:
             elif aggregate.arg is not None:
                 arg = self._new("arg")
                 child = self._extend(child, arg, aggregate.arg)
-            specs.append(p.AggregateSpec(aggregate.function, arg, aggregate.distinct))
+            specs.append(p.AggregateSpec(aggregate.function, arg, aggregate.distinct, aggregate.separator))
         child = build.bind_missing(child, [*node.keys, *(s.arg for s in specs if s.arg is not None)])
         names = tuple(name for name, _ in node.aggregates)
         return build.group(child, node.keys, tuple(specs), names, self.listed, self.q.windows)

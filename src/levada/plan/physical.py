@@ -6,12 +6,13 @@ windows that its rows carry times of (None: report rows), and how its output is 
 
     below the report     Match Scan Constant Last Select -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation)
-    above                Filter Extend Union RJoin RLeft RGroup RDistinct ROrder Changes -> Emit
+    above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct ROrder Changes -> Emit
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from levada.algebra.expression import AggregateFunction, Expression
 from levada.algebra.nodes import Output, TriplePattern
@@ -122,11 +123,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class AggregateSpec:
-    """One aggregate of a group: function, argument variable (None: the row itself), DISTINCT."""
+    """One aggregate of a group: function, argument variable (None: the row itself), DISTINCT, GROUP_CONCAT's separator."""
 
     function: AggregateFunction
     arg: str | None
     distinct: bool
+    separator: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,24 @@ class RJoin:
 class RLeft:
     """Left join of report rows per report, with the OPTIONAL's condition."""
 
+    keys: tuple[str, ...]
+    shared: tuple[str, ...]
+    condition: Expression | None
+
+
+class Semi(StrEnum):
+    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds."""
+
+    EXISTS = "exists"
+    NOT_EXISTS = "not exists"
+    MINUS = "minus"
+
+
+@dataclass(frozen=True, slots=True)
+class RSemi:
+    """The left report rows with, or without, a compatible right one that satisfies the condition."""
+
+    test: Semi
     keys: tuple[str, ...]
     shared: tuple[str, ...]
     condition: Expression | None
@@ -194,7 +214,7 @@ class Emit:
 
 Spec = (
     Match | Scan | Constant | Last | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RGroup | RDistinct | ROrder | Changes | Emit
+    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
 )  # fmt: skip
 
 TIME = "#time"  # the column of a scan that is the event time

@@ -14,6 +14,7 @@ from levada.algebra.nodes import Output
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
 from levada.plan.layout import Layout
+from levada.plan.physical import Semi
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +115,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Function, argument slot (-1: the row itself), DISTINCT."""
+    """Function, argument slot (-1: the row itself), DISTINCT, the separator of GROUP_CONCAT."""
 
     function: AggregateFunction
     slot: int
     distinct: bool
+    separator: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,18 @@ class RLeft:
     left: tuple[int, ...]
     right: tuple[int, ...]
     out: tuple[tuple[int, int], ...]
+    fills: tuple[tuple[int, int], ...]
+    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class RSemi:
+    """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``; ``kept`` left slots."""
+
+    test: Semi
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    kept: tuple[int, ...]
     fills: tuple[tuple[int, int], ...]
     condition: Expression | None
 
@@ -201,7 +215,7 @@ class Emit:
 
 Step = (
     Match | Scan | Constant | Last | Select | Filter | Extend | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RGroup | RDistinct | ROrder | Changes | Emit
+    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
 )  # fmt: skip
 
 

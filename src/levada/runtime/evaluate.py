@@ -16,7 +16,7 @@ from levada.operators.groups import panes, rgroup
 from levada.operators.join import join
 from levada.operators.last import last, select
 from levada.operators.occur import occur
-from levada.operators.pairing import rjoin, rleft
+from levada.operators.pairing import rjoin, rleft, rsemi
 from levada.operators.report import report
 from levada.operators.shape_rows import distinct, order
 from levada.plan import shapes as s
@@ -46,6 +46,8 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
             return rjoin(node, frames[0], frames[1])
         case s.RLeft():
             return rleft(node, frames[0], frames[1], run.pool)
+        case s.RSemi():
+            return rsemi(node, frames[0], frames[1], run.pool)
         case s.Union():
             there = [f for f in frames if f is not None]
             return concat(there) if there else None

@@ -33,8 +33,9 @@ def release(run: StageRun) -> None:
         if node is None:
             run.state.replace(f"pending.{name}", [])
             continue
-        if not node.input_layouts[at].windows or run.plan.nodes[node.inputs[at]].stage > 0:
-            continue  # static rows, and rows that have waited already
+        producer = run.plan.nodes[node.inputs[at]]
+        if not producer.layout.windows or producer.stage > 0:
+            continue  # static rows, also where they are united with others, and rows that have waited already
         frames = run.inputs.pop((node_id, at), [])
         up = _release_input(run, node, at, frames, f"pending.{name}")
         if up is not None and up.n:

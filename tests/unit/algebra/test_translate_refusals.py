@@ -30,19 +30,57 @@ def refusal(text: str, options: QueryOptions | None = None) -> QueryError:
         ("?s ^<p> ?o", "A property path is not supported yet.", 7),
         ("?s <p>* ?o", "A property path is not supported yet.", 6),
         ("?s !(<p>|a) ?o", "A property path is not supported yet.", 6),
-        ("?s <p> ?o MINUS { ?s <q> ?o }", "MINUS is not supported yet.", 13),
-        ("FILTER EXISTS { ?s <p> ?o }", "EXISTS is not supported yet.", 10),
-        ("BIND(1 + IF(NOT EXISTS { ?s <p> ?o }, 1, 2) AS ?n)", "NOT EXISTS is not supported yet.", 15),
+        ("FILTER(?x || EXISTS { ?s <p> ?o })", "EXISTS inside an expression is not supported yet.", 16),
+        (
+            "BIND(1 + IF(NOT EXISTS { ?s <p> ?o }, 1, 2) AS ?n)",
+            "NOT EXISTS inside an expression is not supported yet.",
+            15,
+        ),
         ("SERVICE <x> { ?s <p> ?o }", "SERVICE is not supported yet.", 3),
         ("GRAPH ?g { ?s <p> ?o }", "GRAPH ?g is not supported yet.", 3),
         ("WINDOW ?w { ?s <p> ?o }", "WINDOW ?w is not supported yet.", 3),
-        ("{ SELECT (GROUP_CONCAT(?o) AS ?c) { ?s <p> ?o } }", "The aggregate GROUP_CONCAT is not supported yet.", 13),
     ],
 )
 def test_what_is_not_evaluated_yet(pattern: str, message: str, column: int) -> None:
     error = refusal(f"{PROLOGUE}SELECT * {WINDOW} {{\n  {pattern} }}")
     assert isinstance(error, UnsupportedError)
     assert (error.message, error.span) == (message, Span(3, column))
+
+
+@pytest.mark.parametrize(
+    ("inner", "feature"),
+    [
+        ("?s <q> ?x OPTIONAL { ?s <r> ?o }", "An OPTIONAL within EXISTS that uses ?o of the outer group"),
+        ("?s <q> ?x MINUS { ?s <r> ?x }", "A MINUS within EXISTS that uses ?s of the outer group"),
+        ("?s <q> ?x FILTER NOT EXISTS { ?x <r> ?o }", "An EXISTS within EXISTS that uses ?o of the outer group"),
+        (
+            "{ ?s <q> ?x FILTER(?x > ?o) } ?s <r> ?y",
+            "A FILTER in a nested group within EXISTS that uses ?o of the outer group",
+        ),
+        ("?s <q> ?x BIND(?o + 1 AS ?y)", "BIND or AS within EXISTS that uses ?o of the outer group"),
+        ("?x <q> ?y BIND(?x AS ?o)", "BIND or AS within EXISTS that uses ?o of the outer group"),
+        ("{ SELECT ?s { ?s <q> ?o } }", "A sub-SELECT within EXISTS that uses ?o of the outer group"),
+        ("{ SELECT ?s ?o { ?s <q> ?o } LIMIT 1 }", "LIMIT or OFFSET within EXISTS that uses ?o of the outer group"),
+        (
+            "{ SELECT ?x (COUNT(?s) AS ?n) { ?s <q> ?x } GROUP BY ?x }",
+            "A sub-SELECT within EXISTS that uses ?s of the outer group",
+        ),
+        (
+            "{ SELECT ?s (COUNT(?o) AS ?n) { ?s <q> ?o } GROUP BY ?s }",
+            "A sub-SELECT within EXISTS that uses ?o of the outer group",
+        ),
+    ],
+)
+def test_exists_is_refused_where_a_join_would_not_be_substitution(inner: str, feature: str) -> None:
+    error = refusal(f"SELECT * {WINDOW} {{\n  ?s <p> ?o FILTER(?o > 1 && !EXISTS {{ {inner} }}) }}")
+    assert isinstance(error, UnsupportedError)
+    assert (error.message, error.span) == (f"{feature} is not supported yet.", Span(2, 31))
+
+
+def test_exists_in_optional_is_refused_where_it_sees_the_left_side() -> None:
+    error = refusal(f"SELECT * {WINDOW} {{ ?s <p> ?o\nOPTIONAL {{ ?s <q> ?x FILTER EXISTS {{ ?x <r> ?o }} }} }}")
+    message = "EXISTS in the FILTER of an OPTIONAL that uses ?o of what stands before is not supported yet."
+    assert (error.message, error.span) == (message, Span(2, 29))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,36 @@ SELECT (?s) RSTREAM
       (?s <p> ?o)))
 """,
     ),
+    "minus_and_exists": (
+        "SELECT * @W{ WINDOW <w> { ?s <p> ?o MINUS { ?s <q> ?x } FILTER(?o > 1 && !EXISTS { ?s <q> ?y FILTER(?y > ?o && ?y < 9) }) } }",
+        """
+SELECT (?s ?o) RSTREAM
+  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  (project (?s ?o)
+    (not-exists (> ?y ?o)
+      (filter (> ?o "1"^^<http://www.w3.org/2001/XMLSchema#integer>)
+        (minus
+          (bgp (window 0)
+            (?s <p> ?o))
+          (bgp (window 0)
+            (?s <q> ?x))))
+      (filter (< ?y "9"^^<http://www.w3.org/2001/XMLSchema#integer>)
+        (bgp (window 0)
+          (?s <q> ?y)))))
+""",
+    ),
+    "group_concat": (
+        "SELECT (GROUP_CONCAT(DISTINCT ?o; SEPARATOR=', ') AS ?c) @W{ WINDOW <w> { ?s <p> ?o } }",
+        """
+SELECT (?c) RSTREAM
+  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  (project (?c)
+    (extend ?c = ?.a0
+      (group () ?.a0 = (GROUP_CONCAT DISTINCT ?o ", ")
+        (bgp (window 0)
+          (?s <p> ?o)))))
+""",
+    ),
     "two_windows_and_static_data": (
         "SELECT * @W@V{ WINDOW <w> { ?s <p> ?o } ?s a ?t . GRAPH <g> { ?t <q> 'x' } WINDOW <v> { ?u <r> ?s } }",
         """

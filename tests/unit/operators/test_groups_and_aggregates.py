@@ -103,3 +103,18 @@ def test_without_keys_there_is_a_row_wherever_the_window_holds_something() -> No
     out = panes(node, state(), None, [], calendar(node, MIN, MAX, [1000]), bench.pool, np.ones(1, bool))
     assert out is not None
     assert (out["r"].tolist(), [text(bench, out, 0, i) for i in range(out.n)]) == ([2000, 4000], ["0", "0"])
+
+
+def test_group_concat_is_in_the_order_of_the_strings() -> None:
+    bench = Bench(
+        "SELECT ?s (GROUP_CONCAT(?o) AS ?c) (GROUP_CONCAT(DISTINCT ?o; SEPARATOR='\\n') AS ?d)",
+        "?s :p ?o",
+        "GROUP BY ?s",
+    )
+    node = bench.node(s.RGroup)
+    rows = [(":a", '"b"'), (":a", '"a\\"@"@en'), (":a", '"b"'), (":b", '"x"'), (":b", "1"), (":b", '"y"')]
+    out = rgroup(node, bench.frame(node, rows, r=[7] * 6), calendar(node, MIN, MAX), bench.pool, np.zeros(1, bool))
+    assert out is not None
+    found = [bench.pool.texts(out[f"x{i}"], out[f"y{i}"]).to_list() for i in range(3)]
+    assert found[1] == ['"a\\"@ b b"', None]
+    assert found[2] == ['"a\\"@\\nb"', None]

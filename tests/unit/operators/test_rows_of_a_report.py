@@ -9,7 +9,7 @@ from nodes import Bench, term
 
 from levada.model.frame import Frame
 from levada.operators.compute import extend, filter_, is_threshold, thresholds
-from levada.operators.pairing import rjoin, rleft
+from levada.operators.pairing import rjoin, rleft, rsemi
 from levada.operators.rows import fan_out
 from levada.operators.shape_rows import distinct, order
 from levada.plan import shapes as s
@@ -68,6 +68,35 @@ def test_a_shared_variable_that_may_be_unbound_is_filled() -> None:
         (7, ":a", ":y", ":k"),
         (7, ":b", ":x", ":k"),
     ]
+
+
+@given(pairs, pairs, st.sampled_from(("MINUS", "FILTER EXISTS", "FILTER NOT EXISTS")))
+def test_minus_and_exists_are_per_report(left: list, right: list, word: str) -> None:
+    bench = Bench("SELECT *", f"?s :p ?o {word} {{ ?s :q ?z }}")
+    node = bench.node(s.RSemi)
+    frames = [
+        bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows]) if rows else None
+        for i, rows in enumerate((left, right))
+    ]
+    found = {row[:2] for row in right}
+    expected = [row for row in left if (row[:2] in found) == (word == "FILTER EXISTS")]
+    assert by_report(bench, rsemi(node, frames[0], frames[1], bench.pool), 2) == sorted(expected, key=str)
+
+
+def test_minus_takes_only_where_something_bound_is_shared() -> None:
+    bench = Bench("SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z } MINUS { ?a :q ?b OPTIONAL { ?a :r ?z } }")
+    node = bench.node(s.RSemi)
+    left = bench.frame(node, [(":a", ":x", ":k"), (":b", ":x", None), (":c", ":x", ":l")], 0, r=[7, 7, 8])
+    right = bench.frame(node, [(":k",), (None,), (":l",)], 1, r=[7, 7, 7])
+    assert by_report(bench, rsemi(node, left, right, bench.pool), 3) == [(7, ":b", ":x", None), (8, ":c", ":x", ":l")]
+
+
+def test_a_condition_of_exists_sees_both_sides() -> None:
+    bench = Bench("SELECT *", "?s :p ?o FILTER EXISTS { ?s :q ?z FILTER(?z > ?o) }")
+    node = bench.node(s.RSemi)
+    left = bench.frame(node, [(":a", "1"), (":a", "3"), (":b", "1")], 0, r=[7, 7, 7])
+    right = bench.frame(node, [(":a", "3"), (":a", "2")], 1, r=[7, 7])
+    assert by_report(bench, rsemi(node, left, right, bench.pool), 2) == [(7, ":a", "1")]
 
 
 def test_distinct_is_per_report_and_member() -> None:

@@ -108,6 +108,19 @@ SNAPSHOTS = {
         2 Emit [TEXT TEXT] r <- RLeft
         """,
     ),
+    "MINUS needs no more than what is shared of its right side": (
+        text("SELECT ?s ?o", "?s :p ?o MINUS { ?s :q ?z }"),
+        """
+        0 Match [ID+TEXT ID+TEXT] lo
+        0 Match2 [ID ID] lo
+        1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
+        1 Occur2 [ID ID] lo/prev <- Match2 by 0,1
+        1 Report [ID+TEXT TEXT] r <- Occur
+        1 Report2 [ID] r <- Occur2
+        2 RSemi [TEXT TEXT] r <- Report by 0; Report2 by 0
+        2 Emit [TEXT TEXT] r <- RSemi
+        """,
+    ),
     "a count window sees the whole stream at its home": (
         text("SELECT ?s ?o", "?s :p ?o", clause="[TRIPLES 3]"),
         """

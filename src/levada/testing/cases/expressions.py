@@ -79,10 +79,13 @@ _AGGREGATES = {
         "SUM(?{0})", "AVG(?{0})", "MIN(?{0})", "MAX(?{0})", "COUNT(?{0})", "COUNT(DISTINCT ?{0})", "SUM(DISTINCT ?{0})",
         "AVG(DISTINCT ?{0})", "SUM(?{0} + 1)", "MAX(?{0}) - MIN(?{0})",
     ),
-    "node": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})", "MIN(?{0})", "MAX(STR(?{0}))"),
-    "string": ("COUNT(DISTINCT ?{0})", "MIN(STR(?{0}))", "SUM(STRLEN(?{0}))"),
-    "any": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})", "SUM(?{0})", "COUNT(STR(?{0}))"),
-    "maybe": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})"),
+    "node": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})", "MIN(?{0})", "MAX(STR(?{0}))", 'GROUP_CONCAT(STR(?{0}); SEPARATOR="|")'),
+    "string": (
+        "COUNT(DISTINCT ?{0})", "MIN(STR(?{0}))", "SUM(STRLEN(?{0}))", 'GROUP_CONCAT(?{0}; SEPARATOR="|")',
+        'GROUP_CONCAT(DISTINCT ?{0}; SEPARATOR="|")',
+    ),
+    "any": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})", "SUM(?{0})", "COUNT(STR(?{0}))", 'GROUP_CONCAT(?{0}; SEPARATOR="|")'),
+    "maybe": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})", 'GROUP_CONCAT(DISTINCT ?{0}; SEPARATOR="|")'),
     "predicate": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})"),
     "computed": ("COUNT(?{0})", "COUNT(DISTINCT ?{0})"),
 }  # fmt: skip

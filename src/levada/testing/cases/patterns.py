@@ -62,6 +62,31 @@ _SUBSELECTS: tuple[tuple[str, Scope], ...] = (
 )
 
 
+_MINUS = (
+    "WINDOW {w} {{ ?s :q ?mx }}",
+    "WINDOW {w} {{ ?s :p ?v }}",
+    "WINDOW {w} {{ ?x :p ?mu }}",
+    "WINDOW {w} {{ ?s :r ?mt OPTIONAL {{ ?s :p ?v }} }}",
+    "WINDOW {w} {{ ?my :q ?mz }}",
+    "?s :kind :K",
+    "VALUES (?s ?z) {{ (:a UNDEF) (UNDEF 2) (UNDEF UNDEF) }}",
+)
+
+_EXISTS = (
+    "WINDOW {w} {{ ?s :q ?ex }}",
+    "WINDOW {w} {{ ?s :p ?ev FILTER(?ev > 2) }}",
+    "WINDOW {w} {{ ?s :p ?ev FILTER(?ev > ?v) }}",
+    "WINDOW {w} {{ ?ey :p ?ev }} FILTER(?ev < ?v && ?ey != ?s)",
+    "WINDOW {w} {{ ?s :r ?et OPTIONAL {{ ?s :q ?eo }} }}",
+    "WINDOW {w} {{ ?s :q ?ex FILTER NOT EXISTS {{ ?ex :r ?et }} }}",
+    "{{ WINDOW {w} {{ ?x :q :b }} }} UNION {{ ?s :kind :L }}",
+    "{{ SELECT ?s WHERE {{ WINDOW {w} {{ ?s :p ?em }} }} GROUP BY ?s HAVING(COUNT(*) > 1) }}",
+    "WINDOW {w} {{ ?ey :q ?ey }}",
+    "?s :kind :K",
+    "GRAPH :g {{ ?s :rank ?v }}",
+)
+
+
 @st.composite
 def bodies(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
     """A group's text, without its braces, and its scope; every window is read."""
@@ -77,6 +102,11 @@ def bodies(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
         text, scope = f"{text} BIND({more} AS ?e)", {**scope, "e": kind}
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
         text = f"{text} FILTER({draw(conditions(scope))})"
+    if draw(st.integers(0, 4)) == 4:
+        text = f"{text} MINUS {{ {draw(st.sampled_from(_MINUS)).format(w=draw(st.sampled_from(windows)))} }}"
+    if draw(st.integers(0, 4)) == 4:
+        inner = draw(st.sampled_from(_EXISTS)).format(w=draw(st.sampled_from(windows)))
+        text = f"{text} FILTER {draw(st.sampled_from(('', 'NOT ')))}EXISTS {{ {inner} }}"
     return text, scope
 
 

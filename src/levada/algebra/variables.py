@@ -1,0 +1,93 @@
+"""The variables of a pattern: those that its solutions may bind, those that they all bind, those that it mentions at all.
+
+What EXISTS may mean follows from these three (``translate_exists``). Cost: linear in the tree.
+"""
+
+from __future__ import annotations
+
+from levada.algebra import expression as ex
+from levada.algebra import nodes as a
+from levada.algebra.show import children
+
+
+def possible(node: a.Node) -> frozenset[str]:
+    """The variables that some solution may bind: those in scope (18.2.1), and the query's blank nodes.
+
+    >>> sorted(possible(a.Minus(a.Values(("x",), ()), a.Values(("x", "y"), ()))))
+    ['x']
+    """
+    match node:
+        case a.Minus(left, _) | a.Exists(left, _, _, _):
+            return possible(left)
+        case a.Extend(child, variable, _):
+            return possible(child) | {variable}
+        case a.Group(_, keys, aggregates):
+            return frozenset(keys) | {name for name, _ in aggregates}
+        case a.Project(_, names):
+            return frozenset(names)
+        case _:
+            return _own(node).union(*map(possible, children(node)))
+
+
+def certain(node: a.Node) -> frozenset[str]:
+    """The variables that every solution binds.
+
+    >>> sorted(certain(a.LeftJoin(a.Values(("x",), ()), a.Values(("x", "y"), ()), None)))
+    ['x']
+    """
+    match node:
+        case a.Values(names, rows):
+            return frozenset(name for i, name in enumerate(names) if all(row[i] is not None for row in rows))
+        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _):
+            return certain(left)
+        case a.Union(left, right):
+            return certain(left) & certain(right)
+        case a.Group(child, keys, _):
+            return certain(child) & frozenset(keys)
+        case a.Project(child, names):
+            return certain(child) & frozenset(names)
+        case _:
+            return _own(node).union(*map(certain, children(node)))
+
+
+def mentioned(node: a.Node) -> frozenset[str]:
+    """Every variable that stands in a pattern, also in its expressions and where nothing outside can see it."""
+    used = _own(node).union(*(ex.variables(e) for e in expressions(node)))
+    match node:
+        case a.Extend(_, variable, _):
+            used |= {variable}
+        case a.Project(_, names):
+            used |= set(names)
+        case a.Group(_, keys, aggregates):
+            used |= {*keys, *(name for name, _ in aggregates)}
+        case _:
+            pass
+    return used.union(*map(mentioned, children(node)))
+
+
+def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
+    """The expressions that stand in a node itself."""
+    match node:
+        case a.LeftJoin(_, _, condition) | a.Exists(_, _, condition, _):
+            return () if condition is None else (condition,)
+        case a.Filter(_, expression) | a.Extend(_, _, expression):
+            return (expression,)
+        case a.Group(_, _, aggregates):
+            return tuple(aggregate for _, aggregate in aggregates)
+        case a.OrderBy(_, keys):
+            return tuple(key for key, _ in keys)
+        case _:
+            return ()
+
+
+def _own(node: a.Node) -> frozenset[str]:
+    """The variables of a leaf."""
+    match node:
+        case a.Bgp(_, patterns):
+            return frozenset(p.name for pattern in patterns for p in pattern.positions if isinstance(p, ex.Var))
+        case a.Scan(_, columns):
+            return frozenset(name for _, name in columns)
+        case a.Values(names, _):
+            return frozenset(names)
+        case _:
+            return frozenset()

@@ -14,13 +14,12 @@ from levada.algebra.expression import AggregateFunction, Call, Const, Expression
 from levada.algebra.nodes import Output, TriplePattern, WindowOn
 from levada.model.term import XSD, Literal, Term
 from levada.plan import physical as p
+from levada.plan.origin import column_type
+from levada.plan.partitioning import LOST, grouped, join_keys, place, stay
 from levada.plan.physical import HOME, Op
 
 ZERO = Const(Literal("0", XSD + "integer"))
-Exchange = tuple[tuple[str, ...] | None, ...]
-_Placing = tuple[int, Exchange, tuple[str, ...]]
 _WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could be added up
-LOST = ("?",)  # partitioned by something that the rows no longer show
 
 
 def match(
@@ -72,7 +71,7 @@ def occur(op: Op) -> Op:
     if not op.raw:
         return op
     keys = op.variables or HOME
-    stage, exchange = _place((op,), keys)
+    stage, exchange = place((op,), keys)
     return Op(p.Occur(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
 
 
@@ -83,7 +82,7 @@ def hold(op: Op) -> Op:
     if op.stage > 0 or not op.windows:
         return op
     keys = tuple(v for v in op.variables if v not in op.maybe)[:1] or HOME
-    stage, exchange = _place((op,), keys)
+    stage, exchange = place((op,), keys)
     return Op(p.Hold(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
 
 
@@ -111,7 +110,7 @@ def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = 
 
 
 def _same(op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str], draw: p.Draw | None = None) -> Op:
-    stage, exchange, placed = _stay(op) if draw is None else _grouped(op, draw.solution)
+    stage, exchange, placed = stay(op) if draw is None else grouped(op, draw.solution)
     return Op(spec, (op,), names, op.windows, stage, exchange, placed, maybe, op.raw, op.weighted, op.typed)
 
 
@@ -166,41 +165,10 @@ def union(left: Op, right: Op) -> Op:
     )  # fmt: skip
 
 
-def _place(inputs: tuple[Op, ...], keys: tuple[str, ...]) -> tuple[int, Exchange]:
-    """The stage in which all inputs are partitioned by ``keys``, and the exchanges that this takes."""
-    local = [i.stage > 0 and i.placed == keys and keys != HOME for i in inputs]
-    stage = max(i.stage if here else i.stage + 1 for i, here in zip(inputs, local, strict=True))
-    return stage, tuple(
-        None if here and i.stage == stage else keys for i, here in zip(inputs, local, strict=True)
-    )  # fmt: skip
-
-
-def _stay(op: Op) -> _Placing:
-    return op.stage, (None,), op.placed
-
-
-def _grouped(op: Op, keys: Sequence[str]) -> _Placing:
-    """Stage, exchange and placement of an operator that needs rows with equal ``keys`` together."""
-    if op.stage > 0 and (op.placed == HOME or (op.placed and set(op.placed) <= set(keys))):
-        return op.stage, (None,), op.placed
-    wanted = tuple(keys) or HOME
-    return op.stage + 1, (wanted,), wanted
-
-
-def _join_keys(left: Op, right: Op) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """All shared variables, those that are always bound on both sides, and the variables to partition by."""
-    shared = tuple(v for v in left.variables if v in right.variables)
-    keys = tuple(v for v in shared if v not in left.maybe and v not in right.maybe)
-    for side in (left, right):
-        if side.stage > 0 and side.placed not in (HOME, LOST, ()) and set(side.placed) <= set(keys):
-            return shared, keys, side.placed
-    return shared, keys, keys[:1] or HOME
-
-
 def join(left: Op, right: Op) -> Op:
     """An incremental join of rows with event times."""
-    shared, keys, placed = _join_keys(left, right)
-    stage, exchange = _place((left, right), placed)
+    shared, keys, placed = join_keys(left, right)
+    stage, exchange = place((left, right), placed)
     names = (*left.variables, *(v for v in right.variables if v not in shared))
     assert left.windows is not None and right.windows is not None, "an incremental join has event times"
     windows = tuple(sorted({*left.windows, *right.windows}))
@@ -246,8 +214,8 @@ def _apply(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
 
 def _join_cost(left: Op, right: Op) -> tuple[bool, bool, int, int]:
     """Cartesian products last; stars of one subject first; then fewer stages; then more shared variables."""
-    _, keys, placed = _join_keys(left, right)
-    stage, _ = _place((left, right), placed)
+    _, keys, placed = join_keys(left, right)
+    stage, _ = place((left, right), placed)
     center = _center(left)
     star = center is not None and center == _center(right)
     return (not keys, not star, stage, -len(keys))
@@ -269,9 +237,9 @@ def report(op: Op, listed: bool) -> Op:
         return op
     op = occur(op)
     if op.stage == 0 or op.weighted:
-        stage, exchange, placed = _grouped(op, op.variables)
+        stage, exchange, placed = grouped(op, op.variables)
     else:
-        stage, exchange, placed = _stay(op)
+        stage, exchange, placed = stay(op)
     return Op(p.Report(listed), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
 
 
@@ -279,9 +247,9 @@ def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
     """I, D or both signs. ``certain``: nothing can cancel (equal solutions have equal times), so nothing is remembered."""
     op = occur(op)
     if certain and op.stage > 0:
-        stage, exchange, placed = _stay(op)
+        stage, exchange, placed = stay(op)
     else:
-        stage, exchange, placed = _grouped(op, op.variables)
+        stage, exchange, placed = grouped(op, op.variables)
     spec = p.Changes(output, listed)
     certain_i = certain and output is Output.ISTREAM
     return Op(
@@ -301,11 +269,11 @@ def group(
     typed = (op.typed & set(keys)) | computed
     if op.windows is not None and summable and on_close:
         op = occur(op)
-        stage, exchange, placed = _grouped(op, keys)
+        stage, exchange, placed = grouped(op, keys)
         spec: p.Spec = p.Panes(keys, aggregates, listed)
     else:
         op = report(op, listed)
-        stage, exchange, placed = _grouped(op, keys)
+        stage, exchange, placed = grouped(op, keys)
         spec = p.RGroup(keys, aggregates, listed)
     return Op(spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed)
 
@@ -320,26 +288,14 @@ def _is_number(s: p.AggregateSpec, op: Op) -> bool:
     return s.function not in _WHOLE and s.arg in op.typed
 
 
-def column_type(op: Op, name: str) -> str:
-    """The type of the tuple column that a variable is, or "" if it is none."""
-    if isinstance(op.spec, p.Scan) and name in op.variables:
-        return op.spec.types[op.variables.index(name)]
-    if isinstance(op.spec, p.Rename):
-        return column_type(op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, ""))
-    for child in op.inputs:
-        if name in child.variables:
-            return column_type(child, name)
-    return ""
-
-
 def _always(s: p.AggregateSpec) -> bool:
     return s.function is AggregateFunction.COUNT
 
 
 def rjoin(left: Op, right: Op) -> Op:
     """An inner join of report rows."""
-    shared, keys, placed = _join_keys(left, right)
-    stage, exchange = _place((left, right), placed)
+    shared, keys, placed = join_keys(left, right)
+    stage, exchange = place((left, right), placed)
     names = (*left.variables, *(v for v in right.variables if v not in shared))
     typed = (left.typed | right.typed) - frozenset(v for v in shared if v not in left.typed or v not in right.typed)
     spec = p.RJoin(keys, shared)
@@ -348,8 +304,8 @@ def rjoin(left: Op, right: Op) -> Op:
 
 def left(left_: Op, right: Op, condition: Expression | None) -> Op:
     """OPTIONAL on report rows."""
-    shared, keys, placed = _join_keys(left_, right)
-    stage, exchange = _place((left_, right), placed)
+    shared, keys, placed = join_keys(left_, right)
+    stage, exchange = place((left_, right), placed)
     names = (*left_.variables, *(v for v in right.variables if v not in shared))
     maybe = left_.maybe | (frozenset(right.variables) - set(shared))
     typed = (left_.typed | right.typed) - frozenset(v for v in shared if v not in left_.typed or v not in right.typed)
@@ -370,15 +326,15 @@ def exists(left_: Op, right: Op, condition: Expression | None, *, negated: bool)
 
 
 def _semi(test: p.Semi, left_: Op, right: Op, condition: Expression | None) -> Op:
-    shared, keys, placed = _join_keys(left_, right)
-    stage, exchange = _place((left_, right), placed)
+    shared, keys, placed = join_keys(left_, right)
+    stage, exchange = place((left_, right), placed)
     spec = p.RSemi(test, keys, shared, condition)
     return Op(spec, (left_, right), left_.variables, None, stage, exchange, placed, left_.maybe, typed=left_.typed)
 
 
 def distinct(op: Op) -> Op:
     """DISTINCT on report rows."""
-    stage, exchange, placed = _grouped(op, op.variables)
+    stage, exchange, placed = grouped(op, op.variables)
     return Op(p.RDistinct(), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
 
 
@@ -395,7 +351,7 @@ def order(
     if shown is not None:
         rest = tuple(v for v in op.variables if v not in shown)
         op = rename(op, (*shown, *rest))
-    stage, exchange, placed = _grouped(op, ())
+    stage, exchange, placed = grouped(op, ())
     spec = p.ROrder(keys, offset, limit, in_order)
     return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
 
@@ -415,29 +371,3 @@ def emit(op: Op) -> Op:
         weighted=op.weighted,
         typed=op.typed,
     )
-
-
-def time_variables(op: Op) -> dict[int, str]:
-    """For each window of tuple scans below: the result variable that shows its event time, if one does."""
-    found: dict[int, str] = {}
-    for name in op.variables:
-        window = _time_of(op, name)
-        if window is not None:
-            found[window] = name
-    return found
-
-
-def _time_of(op: Op, name: str) -> int | None:
-    """The window whose event time this variable is, looking down through what keeps variables as they are."""
-    if isinstance(op.spec, p.Scan):
-        column = dict(zip(op.variables, op.spec.columns, strict=True)).get(name)
-        return op.windows[0] if column == p.TIME and op.windows else None
-    if isinstance(op.spec, (p.Filter, p.Join, p.Occur)):
-        for child in op.inputs:
-            if name in child.variables:
-                return _time_of(child, name)
-    if isinstance(op.spec, p.Rename):
-        return _time_of(op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, ""))
-    if isinstance(op.spec, p.Extend) and name != op.variables[-1]:
-        return _time_of(op.inputs[0], name)
-    return None

@@ -23,8 +23,8 @@ from levada.algebra.expression import (
 from levada.algebra.nodes import Output
 from levada.model.term import XSD, Literal
 from levada.plan import physical as p
-from levada.plan.build import column_type
 from levada.plan.layout import Facet
+from levada.plan.origin import column_type
 from levada.plan.physical import Op
 
 Needs = dict[str, Facet]

@@ -18,6 +18,7 @@ from levada.algebra.expression import RANDOM, AggregateFunction, Call, Expressio
 from levada.model.time import WindowKind
 from levada.plan import build
 from levada.plan import physical as p
+from levada.plan.origin import time_variables
 from levada.plan.physical import Op
 
 _PER_REPORT = RANDOM | {Function.NOW}
@@ -170,7 +171,7 @@ class _Lowering:
         """
         if body.windows is None or body.weighted:
             return False
-        times = build.time_variables(body)
+        times = time_variables(body)
         return all(w in times for w in range(len(self.q.windows)))
 
     def node(self, node: a.Node) -> Op:

@@ -241,7 +241,11 @@ class Engine:
             self._loop.wake()
 
     def _next(self, last: str | None) -> str | None:
-        """The loop's question: what comes next? Under backlog at once, else not before the least interval is over."""
+        """The loop's question: what comes next? Under backlog at once, else not before the least interval is over.
+
+        What was there to read is looked up after the plan: queries that came between the two would miss elements that came
+        after them. Then the answer is dropped, and the question asked again with their plan.
+        """
         assert self._epochs is not None, "started"
         if self._new_plan and not self._epochs.last.ended:
             self._replan(self._epochs)
@@ -253,6 +257,8 @@ class Engine:
         if intention is None:
             if self._over() and self._loop is not None:
                 self._loop.request_stop()
+            return None
+        if self._new_plan:
             return None
         self._last_start = now
         self._full = sum(r.elements for r in intention.references) >= self._epoch_rows // 2

@@ -166,6 +166,34 @@ def test_queries_come_and_go_while_the_engine_runs(tmp_path):
     assert not [r for r in every if ELEMENTS[14].ts <= r.time < 6000], "it was not there"
 
 
+def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_path):
+    path = write_lines(tmp_path / "s.nt", [])
+    late = []
+    with Engine(False) as engine:
+        engine.stream(S, path)
+        engine.register(SUM.text, name="sum")
+        engine.start()
+        feed(engine, path, ELEMENTS[:2])
+        sourcing = engine._epochs.sourcing
+        look = sourcing.discover
+
+        def between_plan_and_look():
+            if not late:
+                late.append(engine.register(ALL.text, name="all"))
+                with path.open("a") as file:
+                    file.writelines(f"{line}\n" for line in lines([*ELEMENTS[2:], element(90_000, "a p 1")]))
+            look()
+
+        sourcing.discover = between_plan_and_look
+        deadline = time.monotonic() + 30
+        while engine.progress().elements < len(ELEMENTS) + 1:
+            assert time.monotonic() < deadline
+            engine.await_end(0.005)
+        engine.stop()
+        got = as_expected(late[0].results())
+    assert same([r for r in expected([ALL], {S: ELEMENTS[2:]})["all"] if r.time < 90_000], got) is None
+
+
 def test_unregister_and_register_at_once_starts_anew(tmp_path):
     path = write_lines(tmp_path / "s.nt", [])
     with Engine(False) as engine:

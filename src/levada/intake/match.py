@@ -20,7 +20,7 @@ from levada.intake.parse import Triples
 from levada.kernels.match import RECORD, SHAPE, build_table, group_pairs, match_rows
 
 Pattern = tuple[str | None, str | None, str | None]
-Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
+Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 SUBJECT_IS_OBJECT, SUBJECT_IS_PREDICATE, PREDICATE_IS_OBJECT = 1, 2, 4
@@ -67,11 +67,14 @@ class PatternTable:
         """How many patterns."""
         return len(self.patterns)
 
-    def match(self, triples: Triples, keep: Flags | None = None) -> Pairs:
-        """All pairs of a triple's row (of those that ``keep`` keeps) and a pattern it matches, by pattern, then row."""
+    def match(self, triples: Triples, keep: Flags | None = None) -> tuple[Ints, Ints]:
+        """The rows of triples (of those that ``keep`` keeps) that each pattern matches: (rows, starts).
+
+        Those of pattern i are ``rows[starts[i] : starts[i + 1]]``, in ascending order.
+        """
         s, p, o = triples.s, triples.p, triples.o
         kept = np.zeros(0, np.bool_) if keep is None else keep
-        pieces: list[Pairs] = []
+        pieces: list[tuple[Ints, npt.NDArray[np.int32]]] = []
         room, start = 2 * triples.n + self.n + 1024, 0
         while start < triples.n:
             rows, found = np.empty(room, np.int64), np.empty(room, np.int32)
@@ -83,20 +86,23 @@ class PatternTable:
         return _grouped(pieces, self.n)
 
 
-def _grouped(pieces: list[Pairs], patterns: int) -> Pairs:
+def _grouped(pieces: list[tuple[Ints, npt.NDArray[np.int32]]], patterns: int) -> tuple[Ints, Ints]:
     """The pairs of all pieces by pattern."""
-    rows = np.concatenate([np.zeros(0, np.int64), *(piece[0] for piece in pieces)])
-    found = np.concatenate([np.zeros(0, np.int32), *(piece[1] for piece in pieces)])
-    out_rows, out_found = np.empty_like(rows), np.empty_like(found)
-    group_pairs(rows, found, patterns, out_rows, out_found)
-    return out_rows, out_found
+    if len(pieces) == 1:
+        rows, found = pieces[0]
+    else:
+        rows = np.concatenate([np.zeros(0, np.int64), *(piece[0] for piece in pieces)])
+        found = np.concatenate([np.zeros(0, np.int32), *(piece[1] for piece in pieces)])
+    out = np.empty_like(rows)
+    starts = group_pairs(rows, found, patterns, out)
+    return out, starts
 
 
-def match_by_comparison(table: PatternTable, triples: Triples, keep: Flags | None = None) -> Pairs:
+def match_by_comparison(table: PatternTable, triples: Triples, keep: Flags | None = None) -> tuple[Ints, Ints]:
     """What ``PatternTable.match`` gives, by comparing whole columns for each pattern: its twin."""
     columns = [half.view(np.int64) for c in (triples.s, triples.p, triples.o) for half in (c.x, c.y)]
-    rows, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-    for i, record in enumerate(table.patterns):
+    rows = [np.zeros(0, np.int64)]
+    for record in table.patterns:
         mask, equal = int(record[SHAPE]) & 7, int(record[SHAPE]) >> 8
         hit = np.ones(triples.n, np.bool_) if keep is None else keep.copy()
         for k in range(6):
@@ -106,5 +112,4 @@ def match_by_comparison(table: PatternTable, triples: Triples, keep: Flags | Non
             if equal & code:
                 hit &= (columns[a] == columns[b]) & (columns[a + 1] == columns[b + 1])
         rows.append(np.flatnonzero(hit))
-        found.append(np.full(len(rows[-1]), i, np.int32))
-    return np.concatenate(rows), np.concatenate(found)
+    return np.concatenate(rows), np.cumsum([len(r) for r in rows])

@@ -36,10 +36,10 @@ Members = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Patterns:
-    """The distinct patterns of some members, as one table; per node the member that each pattern is (-1: none)."""
+    """The distinct patterns of some members, as one table; per node its patterns, and the member that each of these is."""
 
     table: PatternTable
-    nodes: tuple[tuple[PlanNode, Members], ...]
+    nodes: tuple[tuple[PlanNode, npt.NDArray[np.int64], Members], ...]
 
 
 def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int) -> Patterns | None:
@@ -58,12 +58,15 @@ def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_
         return None
     triples = [(c[0], c[1], c[2]) for c, _ in index]
     table = PatternTable.build(triples, [r for _, r in index], seed)
-    members = []
-    for own in places:
-        of = np.full(len(index), -1, np.int32)
-        of[list(own)] = list(own.values())
-        members.append(of)
-    return Patterns(table, tuple((n, m) for n, m in zip(nodes, members, strict=True) if (m >= 0).any()))
+    ordered = [sorted(own.items()) for own in places]
+    return Patterns(
+        table,
+        tuple(
+            (node, np.array([p for p, _ in own], np.int64), np.array([m for _, m in own], np.int32))
+            for node, own in zip(nodes, ordered, strict=True)
+            if own
+        ),
+    )
 
 
 def _repeats(positions: tuple[int, int, int]) -> int:
@@ -76,16 +79,21 @@ def matched(
     patterns: Patterns, triples: Triples, ts: Times, keep: npt.NDArray[np.bool_] | None, pool: Pool
 ) -> Iterator[tuple[PlanNode, Frame]]:  # fmt: skip
     """The rows of each node that some triple matches."""
-    rows, which = patterns.table.match(triples, keep)
-    if not len(rows):
-        return
-    for node, members in patterns.nodes:
-        op = members[which]
-        mine = op >= 0
-        if mine.all():
-            yield node, _row_frame(node, op, triples, rows, ts, pool)
-        elif mine.any():
-            yield node, _row_frame(node, op[mine], triples, rows[mine], ts, pool)
+    rows, starts = patterns.table.match(triples, keep)
+    for node, own, members in patterns.nodes:
+        counts = starts[own + 1] - starts[own]
+        if counts.any():
+            yield node, _row_frame(node, np.repeat(members, counts), triples, _of(rows, starts, own), ts, pool)
+
+
+def _of(
+    rows: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], own: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The rows of these patterns, which mostly have numbers in sequence."""
+    low, high = int(own[0]), int(own[-1])
+    if high - low + 1 == len(own):
+        return rows[starts[low] : starts[high + 1]]
+    return np.concatenate([rows[starts[p] : starts[p + 1]] for p in own.tolist() if starts[p] < starts[p + 1]])
 
 
 def _row_frame(
@@ -99,7 +107,7 @@ def _row_frame(
         term = (triples.s, triples.p, triples.o)[position]
         columns.update(_term_slot(term, rows, i, node.layout.slots[i], triples.buffer, pool))
     if node.layout.windows:
-        columns["lo0"] = ts[rows]
+        columns["lo0"] = ts.take(rows)
     return Frame(columns, len(rows))
 
 
@@ -107,22 +115,22 @@ def _term_slot(
     term: TermColumn, rows: npt.NDArray[np.int64], i: int, facets: Facet, buffer: npt.NDArray[np.uint8], pool: Pool
 ) -> dict[str, Column]:  # fmt: skip
     out: dict[str, Column] = {}
-    x, y = term.x[rows], term.y[rows]
+    x, y = term.x.take(rows), term.y.take(rows)
     out[f"x{i}"], out[f"y{i}"] = x, y
     if Facet.NUM in facets:
-        kind = term.kind[rows]
+        kind = term.kind.take(rows)
         out[f"k{i}"] = kind
         n = len(rows)
-        out[f"d{i}"] = term.dbl[rows] if term.dbl is not None else np.zeros(n)
-        out[f"m{i}"] = term.man[rows] if term.man is not None else np.zeros(n, np.int64)
-        out[f"c{i}"] = term.scale[rows] if term.scale is not None else np.zeros(n, np.uint8)
+        out[f"d{i}"] = term.dbl.take(rows) if term.dbl is not None else np.zeros(n)
+        out[f"m{i}"] = term.man.take(rows) if term.man is not None else np.zeros(n, np.int64)
+        out[f"c{i}"] = term.scale.take(rows) if term.scale is not None else np.zeros(n, np.uint8)
         if Facet.TEXT not in facets:
             hard = np.flatnonzero((kind == Kind.HARD_NUMBER) | (kind == Kind.HARD_TIME))
             if len(hard):
                 at = rows[hard]
                 pool.add(Terms.of(term.x[at], term.y[at], term.off[at], term.len[at], buffer))
     if Facet.TEXT in facets:
-        pool.add(Terms.of(x, y, term.off[rows], term.len[rows], buffer))
+        pool.add(Terms.of(x, y, term.off.take(rows), term.len.take(rows), buffer))
     if not (Facet.ID in facets or Facet.TEXT in facets):
         del out[f"x{i}"], out[f"y{i}"]
     return out

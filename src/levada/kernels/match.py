@@ -165,15 +165,16 @@ def match_rows(
     return sx.size, count
 
 
-@kernel((I64, I32, INT, types.int64[::1], types.int32[::1]))
-def group_pairs(rows: _Ints, found: _Ints32, patterns: int, out_rows: _Ints, out_found: _Ints32) -> None:
-    """Orders pairs by pattern, stably: a counting sort."""
-    start = np.zeros(patterns + 1, np.int64)
+@kernel((I64, I32, INT, types.int64[::1]))
+def group_pairs(rows: _Ints, found: _Ints32, patterns: int, out: _Ints) -> _Ints:
+    """Orders the rows of pairs by pattern, stably, into ``out``; returns where each pattern's begin, and the end."""
+    start = np.zeros(patterns + 2, np.int64)
     for i in range(found.size):
-        start[found[i] + 1] += 1
+        start[found[i] + 2] += 1
     for p in range(patterns):
-        start[p + 1] += start[p]
+        start[p + 2] += start[p + 1]
     for i in range(found.size):
-        at = start[found[i]]
-        start[found[i]] = at + 1
-        out_rows[at], out_found[at] = rows[i], found[i]
+        at = start[found[i] + 1]
+        start[found[i] + 1] = at + 1
+        out[at] = rows[i]
+    return start[: patterns + 1]

@@ -1,6 +1,7 @@
-"""State files: written under names unique to the attempt, read by memory map, cached while a worker lives.
+"""State files: written under names unique to the attempt, read by memory map.
 
-A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at the next start.
+A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at the next start. The maps of a
+partition's state stay open from epoch to epoch, those that it names no more are dropped: an open map holds a deleted file's memory.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,32 @@ def _write_all(fd: int, buffers: Sequence[bytes | memoryview]) -> None:
             rest = rest[os.write(fd, rest) :]
 
 
-@lru_cache(maxsize=512)
-def opened(root: str, name: str) -> tuple[dict[str, Frame], Any]:
+class Opened:
+    """The open files of one partition's state in one stage, in this process."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._files: dict[str, tuple[dict[str, Frame], Any]] = {}
+
+    def __call__(self, name: str) -> tuple[dict[str, Frame], Any]:
+        """The frames and meta of a file."""
+        if name not in self._files:
+            self._files[name] = mapped(self._root, name)
+        return self._files[name]
+
+    def keep(self, names: Collection[str]) -> None:
+        """Closes all others."""
+        for name in [n for n in self._files if n not in names]:
+            del self._files[name]
+
+
+@lru_cache(maxsize=1024)
+def opened(root: str, stage: int, partition: int) -> Opened:
+    """The open files of a partition's state."""
+    return Opened(root)
+
+
+def mapped(root: str, name: str) -> tuple[dict[str, Frame], Any]:
     """The frames and meta of a packed file, as views of a memory map."""
     path = Path(root) / name
     try:

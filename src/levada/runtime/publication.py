@@ -70,7 +70,7 @@ class Publication:
         root = str(self.checkpoint.root)
         plan = self.checkpoint.load_plan(epoch.plan)
         left = dict(epoch.every)
-        for query, batch in batches(plan, epoch.segments, lambda name: files.opened(root, name), only):
+        for query, batch in batches(plan, epoch.segments, lambda name: files.mapped(root, name), only):
             empty = np.setdiff1d(np.array(left.pop(query.name, []), np.int64), batch.report)
             yield query, replace(batch, empty=empty) if len(empty) else batch
         for name, times in left.items():

@@ -34,7 +34,7 @@ from levada.runtime.results import Results
 from levada.runtime.ship import Outbox
 from levada.windows import term_runs
 from levada.windows.intervals import latest_end, outer
-from levada.windows.pieces import Head, State, read_head
+from levada.windows.pieces import State, read_head
 from levada.windows.reports import Progress, retained
 from levada.windows.runs import Horizons
 
@@ -82,11 +82,10 @@ class StageRun:
         self.made: list[tuple[Terms, int]] = []
 
     def _open_state(self) -> State:
+        self.opened = files.opened(self.context.root, self.stage, self.partition)
         name = self.context.state.get(f"{self.stage}.{self.partition}")
-        head: Head | None = None
-        if name is not None:
-            head = read_head(files.opened(self.context.root, name)[1])
-        return State(head, name or "", lambda file: files.opened(self.context.root, file))
+        head = None if name is None else read_head(self.opened(name)[1])
+        return State(head, name or "", self.opened)
 
     def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
         """The stage's blobs for the next stage, or its outcome."""
@@ -266,6 +265,7 @@ class StageRun:
             done.state = files.write(self.context.root, "state", stem, self.state.finish())
         if done.state is not None:
             done.files.append(done.state)
+        self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         if self.stage < self.plan.stages:
             return outbox.blobs(self.controls, [*self.done, done], self.partition, self.times)

@@ -101,6 +101,13 @@ def test_lines_equal_the_twin(text, rows, last, tail):
     assert cut_lines(buffer(text), rows, last) == twin_cut_lines(text, rows, last)
 
 
+@given(st.lists(TEXTS, max_size=4), st.integers(0, 400), st.integers(0, 900), st.booleans())
+def test_lines_that_are_counted_by_blocks_equal_the_twin(odd, plain, rows, last):
+    block = "<http://example.org/subject> <http://example.org/predicate> <o> .\n" * plain
+    text = block.join(["", *odd, ""])
+    assert cut_lines(buffer(text), rows, last) == twin_cut_lines(text, rows, last)
+
+
 @given(TEXTS, st.sampled_from([SUBJECT, GRAPH]), st.integers(1, 6))
 def test_groups_equal_the_twin(text, element, rows):
     text = text.replace("<s1\n", "<s1> <p> <o> .\n").replace("<s1\r\n", "<s1> <p> <o> .\n")

@@ -26,8 +26,12 @@ Queries = Mapping[str, Mapping[str, str]]
 EMPTY = 200  # epochs of warm-up without data: the JVM compiles what every epoch needs
 
 
-def run_engine(streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool) -> dict[str, Any]:
-    """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the elements that do not count.
+def run_engine(
+    streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool, by: str = "elements"
+) -> dict[str, Any]:
+    """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do not count.
+
+    ``epoch_rows`` are the most elements in an epoch; ``by``: whether a row is one of the "elements" or of the "triples".
 
     ``streams`` maps names to ``{"source": path, ..}``, ``queries`` to ``{"text": .., "dialect": ..}``.
     """
@@ -37,7 +41,7 @@ def run_engine(streams: Streams, queries: Queries, *, epoch_rows: int, warm: int
 
     def see(manifest: Manifest) -> None:
         results["count"] = sum(solutions for solutions, _ in manifest.totals.values())
-        meter.see(_elements(manifest), manifest.ended)
+        meter.see(sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.ended)
 
     with _engine(streams, queries, epoch_rows=epoch_rows, stepped=stepped) as engine:
         engine.on_epoch(see)
@@ -81,7 +85,3 @@ def _engine(streams: Streams, queries: Queries, *, epoch_rows: int, stepped: boo
             for name, query in queries.items():
                 engine.register(query["text"], name=name, dialect=query["dialect"])
             yield engine
-
-
-def _elements(manifest: Manifest) -> int:
-    return sum(stream.elements for stream in manifest.streams.values())

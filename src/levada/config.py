@@ -10,7 +10,9 @@ names the near misses or the values that exist. All durations and times are inte
     lateness  how far behind the largest event time an element may be            0
     element   line | subject | graph | document: what one element is             line
     schema    k:integer;v:double or a mapping (tuple streams; due for CSV)
-    unique    a promise that no triple repeats                                   false
+    unique    a promise that no triple repeats; it is not checked                false
+    closed    element: a promise that no subject spans two elements of a window; then patterns of one subject are joined
+              where they are read. It is checked: a stream that breaks it stops the engine
     idle      how long a silent stream holds the others back                     for ever
     files     sequence | parallel: the files of a directory are one partition, or one each
     ahead     pending elements that a fast stream may run ahead                  1,000,000
@@ -107,6 +109,7 @@ class StreamConfig:
     element: str = "line"
     schema: tuple[tuple[str, str], ...] = ()
     unique: bool = False
+    closed: bool = False
     idle: int | None = None
     files: str = "sequence"
     ahead: int = 1_000_000
@@ -279,6 +282,13 @@ def _flag(value: Any) -> bool:
     return words[str(value).lower()]
 
 
+def _closed(value: Any) -> bool:
+    words = {"element": True, "none": False, "false": False}
+    if str(value).lower() not in words:
+        raise UsageError(f"{value} is nothing that can be closed.", hint="Say closed=element.")
+    return words[str(value).lower()]
+
+
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not re.fullmatch(r"[0-9][0-9_]*", str(value)) or int(str(value)) < 1:
         raise UsageError(f"{value} is not a positive number.")
@@ -299,6 +309,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "element": _word(_ELEMENTS),
     "schema": _schema,
     "unique": _flag,
+    "closed": _closed,
     "idle": _positive,
     "files": _word(("sequence", "parallel")),
     "ahead": _count,
@@ -327,6 +338,11 @@ def _check(config: StreamConfig) -> None:
             not tuples and not config.quads and "graph" in (kind, config.element),
             "time=graph and element=graph need quads.",
             "Say format=nq.",
+        ),
+        (
+            config.closed and config.element == "line",
+            "closed=element needs elements of more than a line.",
+            _one_of(("subject", "graph", "document"), "element="),
         ),
         (
             config.limit is not None and config.files == "parallel",

@@ -7,6 +7,7 @@
     │   ├── UnsupportedError        valid, but not there yet: names the feature
     │   └── UnknownNameError        an unknown prefix, stream, graph, function, column
     ├── SourceError           a stream or static file that cannot be read                exit 1
+    ├── PromiseError          a stream that breaks what was promised of it               exit 1
     ├── SinkError             results that cannot be written                             exit 1
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
     ├── JavaError             no usable Java                                             exit 1
@@ -95,6 +96,10 @@ class UnknownNameError(QueryError):
 
 class SourceError(LevadaError):
     """A stream or static file that cannot be read."""
+
+
+class PromiseError(LevadaError):
+    """A stream that breaks what was promised of it (``closed=element``)."""
 
 
 class SinkError(LevadaError):

@@ -30,9 +30,7 @@ class Catalog:
     def of(app: App) -> Catalog:
         """The catalog of an application; a Parquet stream without a schema is asked for its own."""
         configs = [with_schema(config) for config in app.streams]
-        return Catalog(
-            {c.name: StreamFacts(dict(c.schema) if c.tabular else None, c.unique, c.time_column) for c in configs}
-        )
+        return Catalog({c.name: StreamFacts.of(c) for c in configs})
 
     @property
     def schemas(self) -> dict[str, Mapping[str, str]]:

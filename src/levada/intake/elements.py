@@ -117,11 +117,17 @@ def _groups(triples: Triples, config: StreamConfig, reference: Reference) -> _Gr
     if config.element == "document":
         return _Groups(np.zeros(n, np.int32), np.array([0, n] if n else [0], np.int64))
     text = triples.buffer[: reference.stop - reference.start]
-    by = SUBJECT if config.element == "subject" else GRAPH
-    raw = number_elements(text, np.ascontiguousarray(triples.line, np.int64), by)
-    # An element of nothing but lines that do not parse has no row: numbers are made dense.
-    new = np.concatenate([np.ones(min(n, 1), np.bool_), raw[1:] != raw[:-1]])
-    number = (np.cumsum(new) - 1).astype(np.int32)
+    term = triples.s if config.element == "subject" else triples.g
+    assert term is not None, "elements by graph are made of quads"
+    if triples.bad or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all():
+        by = SUBJECT if config.element == "subject" else GRAPH
+        raw = number_elements(text, np.ascontiguousarray(triples.line, np.int64), by)
+        # An element of nothing but lines that do not parse has no row: numbers are made dense.
+        differs = raw[1:] != raw[:-1]
+    else:  # all terms stand in the text as they are: written alike is to be the same
+        differs = (term.x[1:] != term.x[:-1]) | (term.y[1:] != term.y[:-1])
+    new = np.concatenate([np.ones(min(n, 1), np.bool_), differs])
+    number = np.cumsum(new, dtype=np.int32) - np.int32(1)
     return _Groups(number, np.append(np.flatnonzero(new), n).astype(np.int64))
 
 

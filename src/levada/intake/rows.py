@@ -17,6 +17,7 @@ import polars as pl
 from levada.intake.identity import identify, identify_ints
 from levada.intake.match import PatternTable
 from levada.intake.parse import TermColumn, Triples
+from levada.intake.star import Legs, stars, term_at
 from levada.intake.tuples import TupleColumn, Tuples
 from levada.kernels.groups import group
 from levada.model.frame import Column, Frame
@@ -32,41 +33,52 @@ from levada.plan.layout import Facet, slot_columns
 from levada.plan.topology import PlanNode
 
 Members = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """The distinct patterns of some members, as one table; per node its patterns, and the member that each of these is."""
+    """The distinct patterns of some members, as one table, and which of them each node reads.
+
+    ``nodes``: Match nodes, each with its patterns and the member that each of these is. ``stars``: Star nodes, each with the
+    pattern of each (leg, member), -1 for members that are not chosen.
+    """
 
     table: PatternTable
-    nodes: tuple[tuple[PlanNode, npt.NDArray[np.int64], Members], ...]
+    nodes: tuple[tuple[PlanNode, Ints, Members], ...]
+    stars: tuple[tuple[PlanNode, Ints], ...]
 
 
 def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int) -> Patterns | None:
-    """The patterns of the chosen members of Match nodes; None if there is none."""
+    """The patterns of the chosen members of Match and Star nodes; None if there is none."""
     index: dict[tuple[tuple[str | None, ...], int], int] = {}
-    places: list[dict[int, int]] = []
+    matches: list[tuple[PlanNode, Ints, Members]] = []
+    stars_: list[tuple[PlanNode, Ints]] = []
     for node, mask in zip(nodes, chosen, strict=True):
-        assert isinstance(node.step, s.Match), "a pattern's node"
-        repeats = _repeats(node.step.positions)
-        own = {}
+        if not mask.any():
+            continue
+        legs = node.step.legs if isinstance(node.step, s.Star) else (_positions(node.step),)
+        of = np.full((len(legs), len(mask)), -1, np.int64)
         for m in np.flatnonzero(mask).tolist():
-            constants = tuple(None if t is None else str(t) for t in node.members[m].constants)
-            own[index.setdefault((constants, repeats), len(index))] = m
-        places.append(own)
+            constants = [None if t is None else str(t) for t in node.members[m].constants]
+            for leg, positions in enumerate(legs):
+                pattern = tuple(constants[3 * leg : 3 * leg + 3]), _repeats(positions)
+                of[leg, m] = index.setdefault(pattern, len(index))
+        if isinstance(node.step, s.Star):
+            stars_.append((node, of))
+        else:
+            members = np.flatnonzero(mask)[np.argsort(of[0][mask])]
+            matches.append((node, of[0][members], members.astype(np.int32)))
     if not index:
         return None
     triples = [(c[0], c[1], c[2]) for c, _ in index]
     table = PatternTable.build(triples, [r for _, r in index], seed)
-    ordered = [sorted(own.items()) for own in places]
-    return Patterns(
-        table,
-        tuple(
-            (node, np.array([p for p, _ in own], np.int64), np.array([m for _, m in own], np.int32))
-            for node, own in zip(nodes, ordered, strict=True)
-            if own
-        ),
-    )
+    return Patterns(table, tuple(matches), tuple(stars_))
+
+
+def _positions(step: s.Step) -> tuple[int, int, int]:
+    assert isinstance(step, s.Match), "a pattern's node"
+    return step.positions
 
 
 def _repeats(positions: tuple[int, int, int]) -> int:
@@ -76,14 +88,23 @@ def _repeats(positions: tuple[int, int, int]) -> int:
 
 
 def matched(
-    patterns: Patterns, triples: Triples, ts: Times, keep: npt.NDArray[np.bool_] | None, pool: Pool
+    patterns: Patterns, triples: Triples, ts: Times, keep: npt.NDArray[np.bool_] | None, pool: Pool,
+    subjects: npt.NDArray[np.int32] | None = None,
 ) -> Iterator[tuple[PlanNode, Frame]]:  # fmt: skip
-    """The rows of each node that some triple matches."""
+    """The rows of each node that some triple matches. ``subjects`` (int32[n]) numbers subjects, for stars."""
     rows, starts = patterns.table.match(triples, keep)
     for node, own, members in patterns.nodes:
         counts = starts[own + 1] - starts[own]
         if counts.any():
             yield node, _row_frame(node, np.repeat(members, counts), triples, _of(rows, starts, own), ts, pool)
+    if patterns.stars and len(rows):
+        assert subjects is not None, "a stream of stars has closed elements"
+        legs = Legs.of(rows, starts, subjects, triples)
+        for node, of_leg in patterns.stars:
+            assert isinstance(node.step, s.Star), "a star's node"
+            op, found = stars(node.step, of_leg, legs, triples)
+            if len(op):
+                yield node, _star_frame(node, op, triples, found, ts, pool)
 
 
 def _of(
@@ -109,6 +130,20 @@ def _row_frame(
     if node.layout.windows:
         columns["lo0"] = ts.take(rows)
     return Frame(columns, len(rows))
+
+
+def _star_frame(node: PlanNode, op: Members, triples: Triples, rows: Sequence[Ints], ts: Times, pool: Pool) -> Frame:
+    step = node.step
+    assert isinstance(step, s.Star), "a star's node"
+    columns: dict[str, Column] = {"op": op}
+    places = step.places()
+    for i, at in enumerate(step.kept):
+        place = places[at][0]
+        columns.update(
+            _term_slot(term_at(place, triples), rows[place[0]], i, node.layout.slots[i], triples.buffer, pool)
+        )
+    columns["lo0"] = ts.take(rows[0])
+    return Frame(columns, len(op))
 
 
 def _term_slot(

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from levada.kernels import FLAG, I64, INT, U8, inlined, kernel
+from levada.kernels import FLAG, I64, INT, U8, fused, inlined, kernel
+from levada.kernels.bytes_ import View, byte, equal, view_of, word
 
 SUBJECT, GRAPH = 1, 2
 LEAP = 4096  # bytes that are counted at once
@@ -30,6 +31,7 @@ _OUT = types.Array(types.int64, 1, "C")
 _FAULTS = types.Array(types.uint8, 1, "C")
 _ZERO = np.uint64(0)
 _NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+_CLOSES = np.uint64(0x3E3E3E3E3E3E3E3E)
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 
@@ -67,7 +69,13 @@ def _line_end(buf: Bytes, words: Words, at: int) -> int:
 
 @inlined
 def _after_iri(buf: Bytes, at: int, end: int) -> int:
-    """Behind the ``>`` of the IRI at ``at``: byte by byte, since IRIs are short."""
+    """Behind the ``>`` of the IRI at ``at``."""
+    view = view_of(buf)
+    while at + 8 <= end:
+        x = word(view, at) ^ _CLOSES
+        if (x - _LOW_BITS) & ~x & _HIGH_BITS != _ZERO:
+            break
+        at += 8
     while at < end and buf[at] != 62:
         at += 1
     return min(at + 1, end)
@@ -189,6 +197,15 @@ def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
     return at, elements
 
 
+@fused
+def _continues(view: View, element: int, n: int, at: int, key: int, key_end: int) -> bool:
+    """Whether the line at ``at`` surely has the subject at ``key``: an IRI up to its ``>``, byte for byte."""
+    size = key_end - key
+    if element != SUBJECT or at + size + 8 > n or byte(view, key) != 60:
+        return False
+    return equal(view, key, at, size)
+
+
 @kernel((U8, INT, INT, FLAG))
 def cut_groups(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, int]:
     """As ``cut_lines`` for ``element`` SUBJECT or GRAPH; an element is whole when another begins or the file ends."""
@@ -199,11 +216,13 @@ def cut_groups(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, in
     boundary = 0
     key = 0
     key_end = 0
+    view = view_of(buf)
     while at < n:
-        end = _line_end(buf, words, at)
+        same = begun > 0 and _continues(view, element, n, at, key, key_end)
+        end = _line_end(buf, words, at + key_end - key if same else at)
         if end == n and not last:
             break
-        a, b = _key(buf, at, end, element)
+        a, b = (-1, -1) if same else _key(buf, at, end, element)
         if a >= 0:
             if begun == 0 or not _alike(buf, key, key_end, a, b):
                 if begun == rows:

@@ -9,6 +9,8 @@ The pair (0, 0) is kept for "unbound": a text that hashed to it would be (1, 1).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 from numba import types
@@ -27,6 +29,7 @@ _SECRET = bytes.fromhex(
 _MASK = 0xFFFFFFFFFFFFFFFF
 
 
+@lru_cache(maxsize=16)
 def schedule(seed: int) -> Bytes:
     """What the kernels need of a seed (0 <= seed < 2**64): the 192 bytes of the derived secret, then the seed's eight."""
     assert 0 <= seed <= _MASK, "a seed has 64 bits"

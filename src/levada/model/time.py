@@ -77,6 +77,19 @@ class Window:
         """Elements before this time are in no window."""
         return self.t0 if self.t0_given else MIN
 
+    @property
+    def reach(self) -> int:
+        """Elements so far apart, or farther, are never in the window together (ms); MAX: there is no such distance."""
+        match self.kind:
+            case WindowKind.ALL | WindowKind.COUNT:
+                return MAX
+            case WindowKind.NOW:
+                return 1
+            case WindowKind.RANGE:
+                return self.range
+            case _:
+                return self.range + self.step
+
     def next_close(self, x: int) -> int:
         """The smallest close > x (on-close windows only); MIN and MAX map to themselves."""
         if x <= MIN or x >= MAX:

@@ -31,6 +31,12 @@ def match(
     return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw)
 
 
+def star(patterns: Sequence[TriplePattern], stream: str, window: int) -> Op:
+    """Patterns of one subject over a stream whose elements are closed. Their rows are a set: a triple is in one element only."""
+    names = tuple(dict.fromkeys(v.name for t in patterns for v in t.positions if isinstance(v, Var)))
+    return Op(p.Star(tuple(patterns), stream), (), names, (window,), 0)
+
+
 def constant(names: tuple[str, ...], rows: tuple[tuple[Term | None, ...], ...]) -> Op:
     """VALUES, or the one empty row of an empty group."""
     maybe = frozenset(v for i, v in enumerate(names) if any(r[i] is None for r in rows))
@@ -223,8 +229,9 @@ def _join_cost(left: Op, right: Op) -> tuple[bool, bool, int, int]:
 
 def _center(op: Op) -> str | None:
     """The subject that all patterns of this part share, if it is one variable."""
-    if isinstance(op.spec, p.Match):
-        return op.spec.pattern.subject.name if isinstance(op.spec.pattern.subject, Var) else None
+    if isinstance(op.spec, (p.Match, p.Star)):
+        subject = (op.spec.pattern if isinstance(op.spec, p.Match) else op.spec.patterns[0]).subject
+        return subject.name if isinstance(subject, Var) else None
     if isinstance(op.spec, (p.Filter, p.Extend, p.Join)):
         centers = {_center(i) for i in op.inputs}
         return centers.pop() if len(centers) == 1 else None

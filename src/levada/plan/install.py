@@ -151,6 +151,11 @@ class Installer:
                 streams = () if stream is None else (stream,)
                 member = s.Member(streams=streams, constants=constants, graphs=graphs)
                 return s.Match(step, tuple(op.variables.index(v) for v in names), stream is None), member
+            case p.Star(patterns, stream):
+                legs = [_positions(t.positions, op.variables, names) for t in patterns]
+                terms = tuple(t for _, constants in legs for t in constants)
+                kept_ = tuple(op.variables.index(v) for v in names)
+                return s.Star(tuple(slots for slots, _ in legs), kept_), s.Member(streams=(stream,), constants=terms)
             case p.Scan(stream, columns, types):
                 kept = [op.variables.index(v) for v in names]
                 return s.Scan(tuple(columns[k] for k in kept), tuple(types[k] for k in kept)), s.Member(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from levada.algebra import nodes as a
 from levada.algebra.expression import RANDOM, AggregateFunction, Call, Expression, Function, Var, calls, random
+from levada.config import StreamConfig
 from levada.model.time import WindowKind
 from levada.plan import build
 from levada.plan import physical as p
@@ -26,7 +27,7 @@ _PER_REPORT = RANDOM | {Function.NOW}
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples) and the ``unique`` promise.
+    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the ``unique`` and ``closed`` promises.
 
     ``time``: the column of the schema that is the event time as it is, if one is.
     """
@@ -34,6 +35,13 @@ class StreamFacts:
     schema: Mapping[str, str] | None = None
     unique: bool = False
     time: str | None = None
+    closed: bool = False
+
+    @staticmethod
+    def of(config: StreamConfig) -> StreamFacts:
+        """What a stream's configuration tells the plan."""
+        schema = dict(config.schema) if config.tabular else None
+        return StreamFacts(schema, config.unique, config.time_column, config.closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +293,7 @@ class _Lowering:
             case a.Join(left, right):
                 return [*self._parts(left), *self._parts(right)]
             case a.Bgp(source, patterns):
-                return [self._leaf(source, pattern) for pattern in patterns]
+                return self._bgp(source, patterns)
             case _:
                 return [self.node(node)]
 
@@ -321,6 +329,17 @@ class _Lowering:
         whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
         rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
         return build.rename(build.last(rows, source.index, on.window.count, bag=True), [v for _, v in used])
+
+    def _bgp(self, source: a.Source, patterns: Sequence[a.TriplePattern]) -> list[Op]:
+        """The leaves of a basic graph pattern: a star for each subject where elements are closed, else a pattern each."""
+        if isinstance(source, a.InWindow):
+            on = self.q.windows[source.index]
+            if self.streams[on.stream].closed and on.window.kind is not WindowKind.COUNT:
+                stars: dict[object, list[a.TriplePattern]] = {}
+                for pattern in patterns:
+                    stars.setdefault(pattern.subject, []).append(pattern)
+                return [build.star(legs, on.stream, source.index) for legs in stars.values()]
+        return [self._leaf(source, pattern) for pattern in patterns]
 
     def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
         if isinstance(source, a.InGraph):

@@ -4,7 +4,7 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
 ``topology`` turns it into shared nodes with slots.
 
-    below the report     Match Scan Constant Last Select -> Filter Extend Union Occur Join
+    below the report     Match Star Scan Constant Last Select -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation)
     above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct ROrder Changes -> Emit
 """
@@ -26,6 +26,14 @@ class Match:
     pattern: TriplePattern
     stream: str | None
     graphs: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """Triple patterns of one subject over a stream whose elements are closed: joined inside the element, at the intake."""
+
+    patterns: tuple[TriplePattern, ...]
+    stream: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +221,7 @@ class Emit:
 
 
 Spec = (
-    Match | Scan | Constant | Last | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
+    Match | Star | Scan | Constant | Last | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
 )  # fmt: skip
 

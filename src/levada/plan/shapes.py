@@ -27,6 +27,31 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Star:
+    """Patterns of one subject inside an element: slots of each leg's positions as in ``Match``; ``used`` slots are kept."""
+
+    legs: tuple[tuple[int, int, int], ...]
+    kept: tuple[int, ...]
+
+    def places(self) -> dict[int, list[tuple[int, int]]]:
+        """Where each slot stands: (leg, position), a leg once."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for leg, positions in enumerate(self.legs):
+            for slot in dict.fromkeys(positions):
+                if slot >= 0:
+                    found.setdefault(slot, []).append((leg, positions.index(slot)))
+        return found
+
+    def shared(self) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
+        """For each slot of several legs, but for the common subject: its first place, and the others."""
+        return [
+            (places[0], places[1:])
+            for places in self.places().values()
+            if len(places) > 1 and any(position for _, position in places)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """The column of each slot, and its type."""
 
@@ -214,7 +239,7 @@ class Emit:
 
 
 Step = (
-    Match | Scan | Constant | Last | Select | Filter | Extend | Union | Occur | Hold | Join
+    Match | Star | Scan | Constant | Last | Select | Filter | Extend | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
 )  # fmt: skip
 

@@ -43,9 +43,7 @@ class Catalog:
 
     def __init__(self, checkpoint: Checkpoint, configs: Sequence[StreamConfig]) -> None:
         self._checkpoint = checkpoint
-        self._facts = {
-            c.name: StreamFacts(dict(c.schema) if c.tabular else None, c.unique, c.time_column) for c in configs
-        }
+        self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
         self._identities: dict[str, str] = {}
 

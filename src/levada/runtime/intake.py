@@ -19,6 +19,7 @@ from levada.intake.admission import dead_records, late_records
 from levada.intake.elements import elements_of
 from levada.intake.parse import parse
 from levada.intake.rows import Patterns, constants, matched, once, patterns_of, scanned
+from levada.intake.star import subject_numbers
 from levada.intake.tuples import tuples_of
 from levada.model.frame import Frame, concat
 from levada.model.time import Times
@@ -26,6 +27,7 @@ from levada.operators.pool import Pool
 from levada.plan import shapes as s
 from levada.plan.topology import Plan, PlanNode
 from levada.runtime import files
+from levada.runtime.closed import subjects_of
 from levada.runtime.compute_local import local
 from levada.runtime.context import Context, Control, load_plan, load_setup
 from levada.runtime.ship import Outbox
@@ -88,7 +90,12 @@ class IntakeRun:
         rows = 0
         if patterns is not None:
             keep = None if found.keep.all() else found.keep
-            rows = self._deliver(matched(patterns, triples, found.ts, keep, self.pool))
+            subjects = None
+            if config.closed:
+                subjects = subject_numbers(triples, found.element, config.element)
+                if patterns.stars:
+                    self.outbox.close(stream, subjects_of(reference, triples, found, subjects, self.pool))
+            rows = self._deliver(matched(patterns, triples, found.ts, keep, self.pool, subjects))
         return Control(
             stream, reference.partition, found.max_ts, found.elements, found.triples, len(found.late), len(found.dead),
             found.cut, found.passed, rows,
@@ -172,7 +179,7 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
     """The table of all living patterns over a stream; cached per plan version."""
     sealed = load_plan(plan)
     name = sealed.streams[stream]
-    nodes = [sealed.nodes[n] for n in sealed.order if isinstance(sealed.nodes[n].step, s.Match)]
+    nodes = [sealed.nodes[n] for n in sealed.order if isinstance(sealed.nodes[n].step, (s.Match, s.Star))]
     chosen = [np.array([m.streams == (name,) for m in n.members], bool) & n.alive for n in nodes]
     return patterns_of(nodes, chosen, seed)
 

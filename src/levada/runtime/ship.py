@@ -109,6 +109,10 @@ class Outbox:
             if len(rows):
                 self.frames[t].setdefault(name, []).append(frame.take(rows))
 
+    def close(self, stream: int, subjects: Frame) -> None:
+        """The subjects of closed elements, to where each is at home."""
+        self._scatter(f"closed.{stream}", subjects, (0,), 0)
+
     def pass_on(self, target: int, name: str, frames: list[Frame]) -> None:
         """Rows that are at their target already, for a later stage of it."""
         self.frames[target].setdefault(name, []).extend(frames)
@@ -134,6 +138,10 @@ class Outbox:
         xs, ys = [], []
         for name, frame in frames.items():
             kind, number, *at = name.split(".")
+            if kind == "closed":
+                xs.append(frame["x1"])
+                ys.append(frame["y1"])
+                continue
             node = self.plan.nodes[int(number)]
             found = (
                 partial_identities(frame, node)

@@ -27,7 +27,7 @@ from levada.operators.rows import home_hash
 from levada.plan import shapes as s
 from levada.plan.layout import Facet
 from levada.plan.topology import Plan, PlanNode
-from levada.runtime import files, pending
+from levada.runtime import closed, files, pending
 from levada.runtime.context import Context, Control, Done, advance, load_plan, old_watermarks
 from levada.runtime.evaluate import evaluate_node
 from levada.runtime.results import Results
@@ -72,6 +72,7 @@ class StageRun:
         self.pool = Pool(context.seed, lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)])
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.partials: dict[int, list[Frame]] = {}  # panes that were folded where the rows came from, by node
+        self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
         self.controls: list[Control] = []
         self.done: list[Done] = []
         self.times: dict[int, list[Times]] = {}
@@ -94,7 +95,7 @@ class StageRun:
         self._forward(outbox)
         self.progress = Progress(old_watermarks(self.context.streams), self._new_watermarks())
         self.presence = self._presence()
-        self.dead = self._latest_ends()
+        self.dead = max(self._latest_ends(), closed.check(self))
         pending.release(self)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
         moved = self.progress.moved
@@ -118,6 +119,8 @@ class StageRun:
                     self.inputs.setdefault((int(node), int(at)), []).append(frame)
                 elif kind == "p":
                     self.partials.setdefault(int(rest), []).append(frame)
+                elif kind == "closed":
+                    self.closed.setdefault(int(rest), []).append(frame)
                 elif kind == "times":
                     self.times.setdefault(int(rest), []).append(frame["ts"])
             if "terms.id" in frames:

@@ -34,7 +34,8 @@ def test_w2_stepped_has_its_results() -> None:
 
 
 def test_w3_stepped_and_pyoxigraph_agree() -> None:
-    ours, theirs = srbench_q3.compare(srbench_q3.Size(4, 1, 240, 2), stepped=True)
+    ours, open_, theirs = srbench_q3.compare(srbench_q3.Size(4, 1, 240, 2), stepped=True)
+    assert ours["rows"] == open_["rows"]
     assert ours["count"] == theirs["count"] == 6
     assert ours["rows"] == theirs["rows"] == 4 * 3 * 1440
 

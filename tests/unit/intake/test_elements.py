@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from levada.config import StreamConfig
 from levada.intake.elements import Elements, elements_of
 from levada.intake.parse import parse
+from levada.kernels.lines import GRAPH, SUBJECT, number_elements
 from levada.model.time import MAX, MIN
 from levada.sources.files import FileSource
 from levada.sources.read import read_bytes
@@ -42,6 +43,26 @@ def test_a_time_in_each_line():
     assert result.element.tolist() == [0, 1, 2]
     assert result.keep.all() and (result.elements, result.triples) == (3, 3)
     assert (result.max_ts, result.times.tolist(), result.dead, len(result.late)) == (20, [10, 20], [], 0)
+
+
+TERMS = ("<http://s>", "<http://t>", "<http://\\u0073>", "_:b", "_:c")
+QUADS = st.lists(
+    st.tuples(st.sampled_from(TERMS), st.sampled_from((*TERMS, "")), st.sampled_from(("", "junk"))), max_size=12
+)
+
+
+@settings(deadline=None)
+@given(QUADS, st.sampled_from(("subject", "graph")))
+def test_elements_are_told_apart_as_they_are_written(quads, by):
+    """By identities where all lines are plain, by bytes where some are not: no difference shows."""
+    text = "".join(
+        f"{s} <http://p> <http://o> {g}{' ' * bool(g)}7 .{junk and chr(10) + junk}\n" for s, g, junk in quads
+    )
+    data = np.frombuffer(text.encode(), np.uint8)
+    triples = parse(data, quads=True, timed=True, seed=SEED, document=1, unit_ms=1)
+    raw = number_elements(data, np.ascontiguousarray(triples.line, np.int64), SUBJECT if by == "subject" else GRAPH)
+    expected = np.unique(raw, return_inverse=True)[1]
+    assert run(text, element=by, format="nq").element.tolist() == expected.tolist()
 
 
 def test_a_bad_line_is_dead_alone():

@@ -1,0 +1,131 @@
+"""Streams whose elements are closed: stars are joined where they are read, and the results are those of the reference."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from stepped import Collected
+from test_random_cases import EXAMPLES
+
+from levada.engine import Engine
+from levada.errors import PromiseError
+from levada.kernels.star import meet, meet_by_search
+from levada.testing.cases import Case, cases
+from levada.testing.compare import read_ndjson, same_queries
+from levada.testing.question import Element
+from levada.testing.streams import time_term, write_graph
+
+rdf = cases(most=4)
+FEW = settings(
+    max_examples=EXAMPLES or 10,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+def closed(elements: Iterable[Element], repeat: bool) -> tuple[Element, ...]:
+    """The elements by subject, each with subjects of its own; ``repeat``: with the first triple once more."""
+    seen: set[str] = set()
+    found = []
+    for i, element in enumerate(elements):
+        subjects: dict[str, list[str]] = {}
+        for triple in element.triples:
+            subject, rest = triple.split(" ", 1)
+            subjects.setdefault(subject, []).append(rest)
+        for subject, rests in subjects.items():
+            own = subject if subject not in seen else f"{subject[:-1]}_{i}>"
+            seen.add(own)
+            found.append(Element(element.ts, tuple(f"{own} {rest}" for rest in [*rests, *rests[:repeat]])))
+    return tuple(found)
+
+
+def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[str, list]:  # type: ignore[type-arg]
+    """The engine's reports; ``how`` the elements are told apart: "subject" or "graph"."""
+    sink = Collected()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        with Engine(
+            False, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+        ) as engine:
+            for n, (name, elements) in enumerate(case.streams.items()):
+                path = root / f"{n}.nq"
+                with path.open("w") as file:
+                    for i, e in enumerate(elements):
+                        graph = f"<http://e/g{i}> " if how == "graph" else ""
+                        file.writelines(f"{t} {graph}{time_term(e.ts)} .\n" for t in e.triples)
+                engine.stream(name, path, lateness=case.lateness, element=how, closed="element")
+            for n, (graph, triples) in enumerate(case.static.items()):
+                engine.static(write_graph(root / f"static{n}.nt", triples), graph)
+            for query in case.queries:
+                engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
+            engine.start(once=True)
+            engine.await_end()
+    found = read_ndjson(sink.lines)
+    return {query.name: found.get(query.name, []) for query in case.queries}
+
+
+@FEW
+@given(
+    rdf, st.sampled_from((1, 3, 1000)), st.sampled_from((1, 2, 3)), st.sampled_from(("subject", "graph")), st.booleans()
+)
+def test_closed_streams_equal_the_reference(case: Case, rows: int, parts: int, how: str, repeat: bool) -> None:
+    case = replace(case, streams={n: closed(e, repeat) for n, e in case.streams.items()})  # type: ignore[arg-type]
+    assert same_queries(case.expected(), run_closed(case, how, rows, parts)) is None
+
+
+PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=40)
+
+
+@settings(deadline=None)
+@given(PLACES.map(sorted), PLACES, st.booleans())
+def test_legs_meet_as_their_twin_says(
+    places: list[tuple[int, int]], pairs: list[tuple[int, int]], in_order: bool
+) -> None:
+    pairs = sorted(pairs) if in_order else pairs
+    subject = np.array([s for _, s in places], np.int32)
+    starts = np.searchsorted([p for p, _ in places], np.arange(5)).astype(np.int64)
+    pattern, wanted = np.array([p for p, _ in pairs], np.int64), np.array([s for _, s in pairs], np.int32)
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < len(pairs):
+        one, other = np.empty(41, np.int64), np.empty(41, np.int64)
+        start, n = meet(pattern, wanted, subject, starts, start, one, other)
+        found += zip(one[:n].tolist(), other[:n].tolist(), strict=True)
+    expected = meet_by_search(pattern, wanted, subject, starts)
+    assert found == list(zip(*(e.tolist() for e in expected), strict=True))
+
+
+S = "http://e/s"
+QUERY = (
+    f"SELECT ?s ?v FROM NAMED WINDOW <w> ON <{S}> [RANGE PT2S STEP PT1S] {{ WINDOW <w> {{ ?s <a:p> ?v ; <a:q> ?w }} }}"
+)
+
+
+def run(tmp_path: Path, text: str, rows: int) -> None:
+    path = tmp_path / "s.nt"
+    path.write_text(text)
+    with Engine(False, epoch_rows=rows, partitions=2) as engine:
+        engine.stream(S, path, element="subject", closed="element")
+        engine.register(QUERY)
+        engine.start(once=True)
+        engine.await_end()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_a_subject_that_comes_again_within_a_window_stops_the_engine(tmp_path: Path, rows: int) -> None:
+    text = "<a:s> <a:p> 1 0 .\n<a:t> <a:p> 1 10 .\n<a:s> <a:q> 2 20 .\n".replace(" 1 ", ' "1" ').replace(" 2 ", ' "2" ')
+    with pytest.raises(PromiseError, match=r"the subject <a:s> is at byte 0 of .*s.nt and again at byte 41 of"):
+        run(tmp_path, text, rows)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_a_subject_that_comes_again_later_is_another_element(tmp_path: Path, rows: int) -> None:
+    run(tmp_path, '<a:s> <a:p> "1" 0 .\n<a:t> <a:p> "1" 10 .\n<a:s> <a:q> "2" 3000 .\n', rows)

@@ -26,9 +26,9 @@ APP = "app.yaml"
 QUERIES = ("storms", "departures", "airlines")
 _APP_TEXT = """\
 # The demo of Levada. Change a query, then:  levada run --app app.yaml --once --overwrite
-streams:                        # element: all lines of one subject; unique: no triple repeats
-  flights: {path: flights.nt, element: subject, unique: true}
-  weather: {path: weather.nt, element: subject, unique: true}
+streams:                        # element: all lines of one subject; closed: they come in one place
+  flights: {path: flights.nt, element: subject, closed: element}
+  weather: {path: weather.nt, element: subject, closed: element}
 static:
   - airports.nt
   - airlines.nt

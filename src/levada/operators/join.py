@@ -81,18 +81,22 @@ def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | Non
         whole_key = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, whole_key, old)
         key, whole = picked(key, kept), picked(whole_key, kept)[1]
-    frame = _shown(frame, step, i)
+    frame = _shown(frame, node, step, i)
     columns = [(left, right)[i] for left, right in step.windows]
     table = _project(node, columns, len(layout.windows))
     start, end = outer(frame, layout, table)
     return _Side(runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout)
 
 
-def _shown(frame: Frame, step: s.Join, i: int) -> Frame:
-    """What the result takes of a side: its slots, those that may have to be filled, times; keys are in the # columns."""
-    slots = {at for side, at in step.out if side == i} | {pair[i] for pair in step.fills}
+def _shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
+    """What the result takes of a side: what it shows of slots, what may have to be filled, times; keys are in the # columns."""
+    shown = {f"{n[0]}{at}" for out, (side, at) in enumerate(step.out) if side == i
+             for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
+    filled = {pair[i] for pair in step.fills}
     kept = {
-        n: c for n, c in frame.columns.items() if not (n[0] in "xykdmc" and n[1:].isdigit() and int(n[1:]) not in slots)
+        n: c
+        for n, c in frame.columns.items()
+        if not (n[0] in "xykdmc" and n[1:].isdigit()) or n in shown or int(n[1:]) in filled
     }
     return Frame(kept, frame.n)
 

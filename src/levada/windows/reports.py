@@ -137,7 +137,7 @@ def _closes(w: Window, covered: tuple[Times, Times], low: int, high: int) -> Tim
     params, row = Params.of([w]), np.zeros(len(covered[0]), np.int32)
     if not len(row) or high <= low:
         return _EMPTY
-    return expand_closes(*covered, low, high, params[1:], row)[1]
+    return expand_closes(*covered, low, high, params.closes, row)[1]
 
 
 def _inside(times: Times, covered: tuple[Times, Times]) -> npt.NDArray[np.bool_]:

@@ -11,26 +11,36 @@ from levada.model.time import Window, WindowKind
 
 RANGES = (4000, 2000, 3000, 5000, 1000, 10000, 2500, 6000, 250)
 STEPS = (1000, 2000, 500, 3000, 250)
+PASTS = ((4000, 1000), (2000, 500), (3000, 2500), (10000, 6000), (5000, 4999))
 ORIGINS = (0, 500, 1000, 1300, -750)
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all" or "count"."""
+    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all" or "count".
+
+    With ``to`` the first two are windows in the past.
+    """
 
     kind: str
     range: int = 0
     step: int = 1
     count: int = 0
+    to: int = 0
 
     @property
     def rspql(self) -> str:
         """The clause in RSP-QL, with its brackets."""
+        span = (
+            f"FROM NOW-{duration(self.range)} TO NOW-{duration(self.to)}"
+            if self.to
+            else f"RANGE {duration(self.range)}"
+        )
         match self.kind:
             case "step":
-                return f"[RANGE {duration(self.range)} STEP {duration(self.step)}]"
+                return f"[{span} STEP {duration(self.step)}]"
             case "range":
-                return f"[RANGE {duration(self.range)}]"
+                return f"[{span}]"
             case "count":
                 return f"[TRIPLES {self.count}]"
             case _:
@@ -59,7 +69,7 @@ class Clause:
         kind = kinds.get(self.kind, stepped)
         t0 = options.get("t0")
         assert t0 is None or isinstance(t0, int), "t0 is in ms"
-        return Window(kind, self.range, self.step, t0 or 0, t0 is not None, self.count)
+        return Window(kind, self.range, self.step, t0 or 0, t0 is not None, self.count, self.to)
 
 
 def duration(ms: int) -> str:
@@ -75,14 +85,20 @@ def _span(ms: int) -> str:
     return f"{ms} ms" if ms % 1000 else f"{ms // 1000} s"
 
 
-_CHOICES = (
+_SHARED = (
     *(Clause("step", a, b) for a in RANGES for b in STEPS),
     *(Clause("range", a) for a in RANGES * 2),
     *(Clause("count", count=n) for n in (3, 1, 2, 4, 5, 8) * 2),
     *(Clause("all"), Clause("now")) * 3,
 )
-clauses: st.SearchStrategy[Clause] = st.sampled_from(_CHOICES)
-"""A window clause: two in five are RANGE and STEP."""
+_OURS = (
+    *(Clause("step", a, b, to=c) for a, c in PASTS for b in STEPS),
+    *(Clause("range", a, to=c) for a, c in PASTS),
+)
+cql_clauses: st.SearchStrategy[Clause] = st.sampled_from(_SHARED)
+"""A window clause that CQL has, too: two in five are RANGE and STEP."""
+clauses: st.SearchStrategy[Clause] = st.sampled_from(_SHARED * 2 + _OURS)
+"""A window clause."""
 
 
 @st.composite

@@ -62,12 +62,13 @@ def _refuse(clause: ast.WindowClause, text: str) -> None:
 def reporting(options: QueryOptions) -> Reporting:
     """The report policy that the options ask for beside the windows' own.
 
-    >>> reporting(QueryOptions()).clock is None
-    True
+    >>> reporting(QueryOptions(period=60_000)).clock.describe()
+    '[EVERY 60000]'
     """
-    if options.nonempty or options.period:
-        raise UnsupportedError("Reports that are periodic or nonempty are not supported yet.")
-    return Reporting()
+    if options.period is None:
+        return Reporting(nonempty=options.nonempty)
+    clock = Window(WindowKind.CLOCK, step=options.period, t0=options.t0 or 0, t0_given=options.t0 is not None)
+    return Reporting(clock, options.nonempty)
 
 
 def window(spec: ast.WindowSpec, options: QueryOptions) -> Window:

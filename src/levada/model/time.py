@@ -27,6 +27,7 @@ The functions take and return ints or int64 arrays alike. ``kernels.interval`` i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -66,7 +67,17 @@ class WindowKind(IntEnum):
     @property
     def endless(self) -> bool:
         """Whether time alone never empties such a window."""
-        return self in (WindowKind.ALL, WindowKind.COUNT)
+        return self in (WindowKind.ALL, WindowKind.COUNT, WindowKind.SESSION)
+
+
+def reporting(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
+    """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone if there is one, else all.
+
+    >>> reporting([WindowKind.RANGE, WindowKind.CLOCK]), reporting([WindowKind.RANGE, WindowKind.NOW])
+    ((1,), (0, 1))
+    """
+    clocks = tuple(i for i, kind in enumerate(kinds) if kind is WindowKind.CLOCK)
+    return clocks or tuple(range(len(kinds)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,12 @@ class Installer:
         self.start = start
         self.intern = intern
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
-        self.kinds = tuple(w.window.kind for w in query.windows)
+        clock = () if query.reports.clock is None else (query.reports.clock,)
+        self.windows = (
+            *(w.window for w in query.windows),
+            *clock,
+        )  # what says when there are reports; the clock has no stream
+        self.kinds = tuple(w.kind for w in self.windows)
 
     def root(self, op: Op) -> Installed:
         """Installs the whole query; the root is its Emit."""
@@ -135,9 +140,9 @@ class Installer:
         return s.Member(windows=tuple(w.window for w in on), streams=tuple(w.stream for w in on), start=self.start)
 
     def _schedule(self) -> s.Member:
-        on = self.q.windows
-        windows, streams = tuple(w.window for w in on), tuple(w.stream for w in on)
-        return s.Member(windows=windows, streams=streams, start=self.start, every=self.every)
+        streams = tuple(w.stream for w in self.q.windows) + ("",) * (len(self.windows) - len(self.q.windows))
+        nonempty = self.q.reports.nonempty
+        return s.Member(windows=self.windows, streams=streams, start=self.start, every=self.every, nonempty=nonempty)
 
     def _drawing(self, *expressions: Expression) -> str:
         """The query that random expressions belong to: its values are its own."""

@@ -62,16 +62,19 @@ def needs_list(query: a.Query) -> bool:
     """Whether the report times follow from all elements, not only from the rows that match.
 
     So it is if a window reports on change and more than its matches can show (RStream, or any snapshot operator), if a
-    solution can exist without a match (ungrouped aggregates, ASK, parts without a window), or if a window that never
-    empties stands beside one with closes.
+    solution can exist without a match (ungrouped aggregates, ASK, parts without a window), if a window that never
+    empties stands beside closes, or if differences pass over reports without content, as though they were not there.
     """
     kinds = [w.window.kind for w in query.windows]
-    on_change = any(not k.on_close for k in kinds)
-    endless = any(k in (WindowKind.ALL, WindowKind.COUNT) for k in kinds)
+    periodic = query.reports.clock is not None
+    on_change = not periodic and any(not k.on_close for k in kinds)
+    endless = any(k.endless for k in kinds)
     snapshot = _has_snapshot(query.pattern) or query.form is a.Form.ASK
     if on_change and (snapshot or query.output is a.Output.RSTREAM):
         return True
-    if endless and any(k.on_close for k in kinds):
+    if endless and (periodic or any(k.on_close for k in kinds)):
+        return True
+    if query.reports.nonempty and query.output is not a.Output.RSTREAM:
         return True
     if query.form is a.Form.ASK or _matchless(query.pattern) or _free_parts(query.pattern):
         return True
@@ -155,7 +158,7 @@ class _Lowering:
         if self.q.form is a.Form.ASK:
             return Lowered(build.emit(self._ask(body)), True)
         body = build.rename(body, self.q.variables)
-        if self.q.output is a.Output.RSTREAM or _free_parts(self.q.pattern):
+        if self.q.output is a.Output.RSTREAM or self.q.reports.nonempty or _free_parts(self.q.pattern):
             body = build.report(body, self.listed)
         if self.q.output is not a.Output.RSTREAM:
             body = build.changes(body, self.q.output, self.listed, self._timed(body))

@@ -277,9 +277,9 @@ class Shape:
 class Member:
     """What one query's operator adds to its shape. Only the fields of its kind are set.
 
-    ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules). ``start``: elements
-    before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where variable).
-    ``query``: of an Emit, and of what draws random values.
+    ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a clock is on no stream).
+    ``start``: elements before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where
+    variable). ``query``: of an Emit, and of what draws random values.
     """
 
     inputs: tuple[int, ...] = ()
@@ -291,3 +291,4 @@ class Member:
     graphs: tuple[str | None, ...] = ()
     query: str = ""
     every: bool = False
+    nonempty: bool = False

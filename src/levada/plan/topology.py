@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -97,12 +98,23 @@ class WindowTable:
         )  # fmt: skip
 
 
-Schedule = tuple[tuple[Window, ...], tuple[int, ...], int, bool]  # windows, stream numbers, start, every
+class Schedule(NamedTuple):
+    """What decides a query's reports: its windows with their streams' numbers (-1: a clock), its start.
+
+    ``every``: also reports without content. ``nonempty``: these do not exist, so that the one after a report is the next with
+    content.
+    """
+
+    windows: tuple[Window, ...]
+    streams: tuple[int, ...]
+    start: int
+    every: bool = False
+    nonempty: bool = False
 
 
 @dataclass(frozen=True)
 class Schedules:
-    """The distinct schedules of members (``every``: also empty reports), and which one each member has."""
+    """The distinct schedules of members, and which one each member has."""
 
     distinct: tuple[Schedule, ...]
     of_member: I32
@@ -111,7 +123,10 @@ class Schedules:
     def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> Schedules:
         """The schedules of these members."""
         index: dict[Schedule, int] = {}
-        keys = [(m.windows, tuple(streams[n] for n in m.streams), m.start, m.every) for m in members]
+        keys = [
+            Schedule(m.windows, tuple(streams.get(n, -1) for n in m.streams), m.start, m.every, m.nonempty)
+            for m in members
+        ]
         of_member = [index.setdefault(key, len(index)) for key in keys]
         return Schedules(tuple(index), np.array(of_member, np.int32))
 

@@ -208,4 +208,4 @@ def _listed_streams(plan: str) -> frozenset[int]:
     """Streams whose elements' times decide some query's reports."""
     sealed = load_plan(plan)
     listed = [n for n in sealed.nodes.values() if getattr(n.step, "listed", False)]
-    return frozenset(i for n in listed for d in n.schedules.distinct for i in d[1])
+    return frozenset(i for n in listed for d in n.schedules.distinct for i in d.streams)

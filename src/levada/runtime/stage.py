@@ -186,7 +186,7 @@ class StageRun:
     def _presence(self) -> dict[int, Times]:
         """The distinct event times of all elements that have come up, for nodes whose reports are listed."""
         listed = self.nodes.listed
-        streams = {i for n in listed for d in n.schedules.distinct for i in d[1]}
+        streams = {i for n in listed for d in n.schedules.distinct for i in d.streams if i >= 0}
         known: dict[int, Times] = {}
         for i in sorted(streams):
             key = f"times.{i}"
@@ -202,9 +202,9 @@ class StageRun:
             return
         horizon = int(self.progress.new.min(initial=MAX))
         keep = every >= min(self.progress.new[stream], MAX)
-        for windows, ids, start, empty in {d for n in listed for d in n.schedules.distinct}:
-            own = [w for w, i in zip(windows, ids, strict=True) if i == stream]
-            keep |= retained(every, own, start, horizon, empty)
+        for schedule in {d for n in listed for d in n.schedules.distinct}:
+            own = [w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream]
+            keep |= retained(every, own, schedule.start, horizon, schedule.every)
         left = every[keep]
         pieces = [self.state.put({"": Frame({"ts": left})}, len(left), (MAX, 0, 0))] if len(left) else []
         self.state.replace(key, pieces)

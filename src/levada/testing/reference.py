@@ -81,8 +81,10 @@ def evaluate(query: Question, streams: Streams, static: Graphs | None = None) ->
     counted = [ts for on, window in query.windows.values() for ts, _ in seen[on] if ts >= window.start]
     out: list[Report] = []
     before: Answer = None
-    for time in report_times(windows, held, counted if query.empty_reports else ()):
+    for time in report_times(windows, held, counted if query.empty_reports else (), query.clock):
         contents = {name: content(held[name], time) for name in held}
+        if query.nonempty and not any(contents.values()):
+            continue
         now: Answer = None
         if any(contents.values()) or query.empty_reports:
             now = answer(query, contents, static or {}, time)
@@ -125,18 +127,23 @@ def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
     return [(s.item, s.ts) for s in held if s.enter <= tau < s.leave]
 
 
-def report_times(windows: Mapping[str, Window], held: Held, counted: Sequence[int] = ()) -> list[int]:
+def report_times(
+    windows: Mapping[str, Window], held: Held, counted: Sequence[int] = (), clock: Window | None = None
+) -> list[int]:
     """The times at which a query is evaluated: the union over its windows.
 
     These are the closes of the windows that report on close, and the enters and leaves of the others; of the times at
     which all windows are empty, only the first after content. With a window that never empties they end with the last
     change of any window's content. With ``counted`` (the event times of all elements, for ``empty_reports``) every
-    close after the first element counts, up to the last report or element.
+    close after the first element counts, up to the last report or element. With a ``clock`` its closes stand in place of all
+    these, up to the first at or after the last change.
     """
     occupied = _spans(s for name in held for s in held[name])
     last = max((t for name in held for t in _changes(held[name])), default=MIN)
     closing = [w for w in windows.values() if w.kind.on_close]
     times = {t for name in held if not windows[name].kind.on_close for t in _changes(held[name])}
+    if clock is not None:
+        closing, times, last = [clock], set(), clock.next_close(last - 1) if last > MIN else MIN
     for start, end in occupied:
         for window in closing:
             times.update(_closes(window, start, min(end, last)))

@@ -79,16 +79,22 @@ def test_content_at_every_instant(window: Window, pairs: list[tuple[int, str]]) 
         assert found == inside(window, pairs, tau), tau
 
 
-def expected_times(two: Sequence[Window], pairs: Sequence[tuple[int, str]]) -> list[int]:
+clocks = st.none() | st.builds(
+    Window, st.just(K.CLOCK), step=st.integers(1, 5), t0=st.integers(-3, 3), t0_given=st.booleans()
+)
+
+
+def expected_times(two: Sequence[Window], pairs: Sequence[tuple[int, str]], clock: Window | None = None) -> list[int]:
     contents = {tau: [inside(w, pairs, tau) for w in two] for tau in range(FIRST - 1, LAST)}
     changes = [tau for tau in range(FIRST, LAST) if contents[tau] != contents[tau - 1]]
     found = []
     before = False
-    for tau in range(FIRST, max(changes, default=FIRST) + max(w.step for w in two) + 1):
+    last = clock.next_close(changes[-1] - 1) if clock and changes else max(changes, default=FIRST)
+    for tau in range(FIRST, last + max(w.step for w in two) + 1):
         changed = any(contents[tau][i] != contents[tau - 1][i] for i, w in enumerate(two) if not w.kind.on_close)
-        if changed or any(is_close(w, tau) for w in two):
+        if is_close(clock, tau) if clock else changed or any(is_close(w, tau) for w in two):
             now = any(contents[tau])
-            ended = any(contents[LAST - 1]) and tau > changes[-1]
+            ended = any(contents[LAST - 1]) and tau > last
             if (now or before) and not ended:
                 found.append(tau)
             before = now
@@ -96,10 +102,11 @@ def expected_times(two: Sequence[Window], pairs: Sequence[tuple[int, str]]) -> l
 
 
 @patient
-@given(st.lists(windows, min_size=1, max_size=2), moments)
-def test_report_times(two: list[Window], pairs: list[tuple[int, str]]) -> None:
+@given(st.lists(windows, min_size=1, max_size=2), moments, clocks)
+def test_report_times(two: list[Window], pairs: list[tuple[int, str]], clock: Window | None) -> None:
     held = {str(i): stays(w, occurrences(elements(pairs))) for i, w in enumerate(two)}
-    assert report_times({str(i): w for i, w in enumerate(two)}, held) == expected_times(two, pairs)
+    named = {str(i): w for i, w in enumerate(two)}
+    assert report_times(named, held, (), clock) == expected_times(two, pairs, clock)
 
 
 @patient

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from levada.testing.cases.case import Case, CaseQuery
 from levada.testing.cases.elements import BASES, LATENESSES, rows
-from levada.testing.cases.windows import cql_clauses, options
+from levada.testing.cases.windows import cql_clauses, options, reporting
 from levada.testing.question import ReferenceSql, Value
 
 SCHEMAS: Mapping[str, Mapping[str, str]] = {
@@ -63,6 +63,7 @@ def cql_queries(draw: st.DrawFn, name: str) -> CaseQuery:
         {stream: SCHEMAS[stream] for stream in tables.values()},
         {column: kind for _, column, kind in select.columns},
         output,
+        **reporting(chosen),
     )
     return CaseQuery(name, f"{_OPERATORS[output]}({body})" if output in _OPERATORS else body, "cql", chosen, reference)
 

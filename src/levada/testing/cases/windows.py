@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from levada.model.time import Window, WindowKind
 RANGES = (4000, 2000, 3000, 5000, 1000, 10000, 2500, 6000, 250)
 STEPS = (1000, 2000, 500, 3000, 250)
 PASTS = ((4000, 1000), (2000, 500), (3000, 2500), (10000, 6000), (5000, 4999))
+PERIODS = (1000, 500, 1700, 3000, 250)
 ORIGINS = (0, 500, 1000, 1300, -750)
 
 
@@ -65,7 +68,7 @@ class Clause:
         """The window under these options: with a step it reports on close, unless ``report`` is "change"."""
         kinds = {"range": WindowKind.RANGE, "now": WindowKind.NOW, "all": WindowKind.ALL, "count": WindowKind.COUNT}
         closed = WindowKind.CLOSE_CLOSED if options.get("bounds") == "(]" else WindowKind.CLOSE_OPEN
-        stepped = WindowKind.CHANGE if options.get("report") == "change" else closed
+        stepped = WindowKind.CHANGE if str(options.get("report", "")).startswith("change") else closed
         kind = kinds.get(self.kind, stepped)
         t0 = options.get("t0")
         assert t0 is None or isinstance(t0, int), "t0 is in ms"
@@ -112,11 +115,29 @@ def options(draw: st.DrawFn, used: tuple[Clause, ...]) -> dict[str, object]:
         found["t0"] = draw(st.sampled_from(ORIGINS))
     if draw(st.integers(0, 4)) == 4:
         found["report"] = draw(st.sampled_from(("change", "close"))) if stepped else "change"
+    if draw(st.integers(0, 4)) == 4:
+        found["report"] = f"periodic:{draw(st.sampled_from(PERIODS))}ms"
+    if draw(st.integers(0, 9)) == 9:
+        found["report"] = "+".join([*([str(found["report"])] if "report" in found else []), "nonempty"])
     return found
 
 
-def allows_gap(windows: Iterable[Window], empty_reports: bool) -> bool:
+def reporting(options: Mapping[str, object]) -> dict[str, Any]:
+    """The reference's clock and whether it leaves out what is empty, under these options.
+
+    >>> reporting({"report": "periodic:500ms+nonempty", "t0": 7})["clock"].next_close(8)
+    507
+    """
+    report = str(options.get("report", ""))
+    period = re.search(r"periodic:(\d+)ms", report)
+    t0 = options.get("t0")
+    assert t0 is None or isinstance(t0, int), "t0 is in ms"
+    clock = Window(WindowKind.CLOCK, 0, int(period[1]), t0 or 0, t0 is not None) if period else None
+    return {"clock": clock, "nonempty": "nonempty" in report}
+
+
+def allows_gap(windows: Iterable[Window], empty_reports: bool, clock: Window | None) -> bool:
     """Whether a year without elements costs the reference nothing: no close is evaluated in it."""
     kinds = {w.kind for w in windows}
     endless = empty_reports or kinds & {WindowKind.ALL, WindowKind.COUNT}
-    return not endless or not any(kind.on_close for kind in kinds)
+    return not endless or (clock is None and not any(kind.on_close for kind in kinds))

@@ -51,8 +51,6 @@ def _closes(clause: ast.WindowClause) -> bool:
 
 def _refuse(clause: ast.WindowClause, text: str) -> None:
     match clause.spec:
-        case ast.LastTriples(_, step) if step > 1:
-            raise UnsupportedError("A count window with a STEP is not supported yet.", span=clause.span, text=text)
         case ast.Session():
             raise UnsupportedError("A session window is not supported yet.", span=clause.span, text=text)
         case _:

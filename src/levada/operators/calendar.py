@@ -6,7 +6,7 @@ follow from the rows, by the lists of ``windows/reports`` where the node is ``li
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from levada.kernels.expand import expand_closes, expand_instants
 from levada.kernels.interval import enter
 from levada.model.time import MAX, Times, WindowKind, reporting
 from levada.plan.topology import PlanNode
+from levada.windows.presence import Presence
 from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report
 
 Rows = npt.NDArray[np.int64]
@@ -25,7 +26,7 @@ class Calendar:
     """When the members of one node report in this epoch."""
 
     def __init__(
-        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Mapping[int, Times]
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence
     ) -> None:  # fmt: skip
         self.node = node
         self.kinds = tuple(kinds)

@@ -11,17 +11,18 @@ Between closes nothing costs: closes are counted only inside the instants at whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.expand import expand_closes
-from levada.kernels.interval import Params, enter, leave
+from levada.kernels.interval import Params, enter
 from levada.model.time import MAX, MIN, Times, Window, WindowKind, reporting
 from levada.plan.topology import Schedule, WindowTable
 from levada.windows.intervals import watermark
+from levada.windows.presence import NOTHING, Presence, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +60,15 @@ class Reports:
     last: int = MAX  # at the end, with a window that never empties: no report comes after this
 
 
-def instants(schedule: Schedule, presence: Mapping[int, Times], low: int, high: int) -> Reports:
-    """All reports in (low, high] from the event times of all elements (``presence``: sorted, by stream).
+def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Reports:
+    """All reports in (low, high] from the event times of all elements (``presence``: by stream).
 
     With high = MAX (the end) and a window that never empties, the last report is the last change of any window. A schedule with
     empty reports has every close after the first element, up to the last report or element.
     """
     windows = schedule.windows
-    spans = [_span(w, presence.get(n, _EMPTY), schedule.start) for w, n in zip(windows, schedule.streams, strict=True)]
+    seen = [presence.get(n, NOTHING) for n in schedule.streams]
+    spans = [span(w, s, schedule.start) for w, s in zip(windows, seen, strict=True)]
     said = reporting([w.kind for w in windows])
     last, ended = MAX, high >= MAX
     if ended:
@@ -91,11 +93,11 @@ _EMPTY = np.empty(0, np.int64)
 
 
 def _with_empty(
-    times: Times, schedule: Schedule, presence: Mapping[int, Times], covered: tuple[Times, Times], low: int, high: int, ended: bool
+    times: Times, schedule: Schedule, presence: Presence, covered: tuple[Times, Times], low: int, high: int, ended: bool
 ) -> Times:  # fmt: skip
     """The reports with the empty ones: closes from the first element on, and the first close after all content."""
     windows = schedule.windows
-    seen = [presence.get(n, _EMPTY) for n in schedule.streams]
+    seen = [presence.get(n, NOTHING).ts for n in schedule.streams]
     counted = [t[t >= max(schedule.start, w.start)] for w, t in zip(windows, seen, strict=True)]
     first = min((int(t[0]) for t in counted if len(t)), default=MAX)
     if first >= MAX:
@@ -108,15 +110,6 @@ def _with_empty(
         high = max([int(t[-1]) for t in counted if len(t)] + kept[-1:].tolist())
     span = (np.array([first + 1]), np.array([high + 1]))
     return _unique([kept, *(_closes(w, span, low, high) for w in closing)], low, high)
-
-
-def _span(w: Window, ts: Times, start: int) -> tuple[Times, Times]:
-    """Where each element is in the window; elements that never are left out."""
-    ts = ts[ts >= max(start, w.start)]
-    params, row = Params.of([w]), np.zeros(len(ts), np.int32)
-    s, e = enter(*params, row, ts), leave(*params, row, ts)
-    in_it = s < e
-    return s[in_it], e[in_it]
 
 
 def _unique(parts: Sequence[Times], low: int, high: int) -> Times:
@@ -182,27 +175,3 @@ def _at_clock(windows: Sequence[Window], x: int) -> int:
 def _opening(w: Window) -> Window:
     """The window as if with bounds [), whose ``enter`` is the next close."""
     return Window(WindowKind.CLOSE_OPEN, w.range, w.step, w.t0, w.t0_given)
-
-
-def retained(
-    ts: Times, windows: Sequence[Window], start: int, horizon: int, every: bool
-) -> npt.NDArray[np.bool_]:  # fmt: skip
-    """Which event times still matter after ``horizon``: those that leave later, of endless windows the first.
-
-    With empty reports also the first of all, from which they run, and the last, up to which they do.
-    """
-    keep = np.zeros(len(ts), bool)
-    if every and len(ts):
-        keep[-1] = True
-        for w in windows:
-            keep[np.flatnonzero(ts >= max(start, w.start))[:1]] = True
-    for w in windows:
-        params, row = Params.of([w]), np.zeros(len(ts), np.int32)
-        counts = ts >= max(start, w.start)
-        last = np.maximum(leave(*params, row, ts), enter(*params, row, ts))
-        endless = last >= MAX
-        keep |= counts & ~endless & (last >= horizon)
-        first = np.flatnonzero(counts & endless)
-        keep[first[:1]] = True
-        keep |= counts & endless & (ts >= horizon)
-    return keep

@@ -7,6 +7,7 @@ nothing uses ``enter`` and ``leave``. Times are a few milliseconds, so that ever
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,10 +26,10 @@ SPANS = (K.CLOSE_OPEN, K.CLOSE_CLOSED, K.CHANGE, K.RANGE)
 @st.composite
 def any_window(draw: st.DrawFn) -> Window:
     """A window; those with a range are in the past in half of the cases."""
-    kind = draw(st.sampled_from((*SPANS, *SPANS, K.NOW, K.ALL, K.COUNT)))
+    kind = draw(st.sampled_from((*SPANS, *SPANS, K.NOW, K.ALL, K.COUNT, K.COUNT, K.SESSION, K.ENDED)))
     range_, given_t0 = draw(st.integers(1, 8)), draw(st.booleans())
     to = draw(st.integers(0, range_ - 1)) if kind in SPANS and draw(st.booleans()) else 0
-    step = 1 if kind is K.COUNT else draw(st.integers(1, 5))
+    step = draw(st.integers(1, 5))
     t0 = draw(st.integers(-3, 3)) if given_t0 else 0
     return Window(kind, range_, step, t0, given_t0, draw(st.integers(1, 4)), to)
 
@@ -67,7 +68,21 @@ def inside(window: Window, pairs: Sequence[tuple[int, str]], tau: int) -> frozen
         case K.ALL:
             return frozenset(x for x in counted if x[0] <= tau)
         case K.COUNT:
-            return frozenset([x for x in counted if x[0] <= tau][-window.count :])
+            come = [x for x in counted if x[0] <= tau]
+            return frozenset(come[: len(come) // b * b][-window.count :])
+        case K.SESSION:
+            come = [x for x in counted if x[0] <= tau]
+            return frozenset(x for x in come if unbroken([t for t, _ in come if t >= x[0]] + [tau], a))
+        case K.ENDED:
+            before = [x for x in counted if x[0] < tau]
+            ends = any(x[0] + a == tau for x in before[-1:])
+            return frozenset(x for x in before if ends and unbroken([t for t, _ in before if t >= x[0]], a))
+    raise AssertionError(f"{window.kind} is no window of a query")
+
+
+def unbroken(times: Sequence[int], gap: int) -> bool:
+    """Whether no two neighbours of these times are a gap apart."""
+    return all(b - a < gap for a, b in pairwise(times))
 
 
 @patient

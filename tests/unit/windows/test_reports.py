@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.topology import Schedule
 from levada.testing.reference import report_times, stays
-from levada.windows.reports import Reports, instants, next_report, retained
+from levada.windows.presence import Seen, retained
+from levada.windows.reports import Reports, instants, next_report
 
 K = WindowKind
 ranges = st.sampled_from((250, 1000, 2000, 2500, 3000))
@@ -53,7 +54,7 @@ def expected(query: list[Window], times: list[int], every: bool) -> list[int]:
 
 def found(query: list[Window], times: list[int], low: int, high: int, every: bool = False) -> Reports:
     schedule = Schedule(tuple(query), tuple(-1 if w.kind is K.CLOCK else 0 for w in query), MIN, every)
-    return instants(schedule, {0: np.array(times, np.int64)}, low, high)
+    return instants(schedule, {0: Seen.of(times)}, low, high)
 
 
 @given(queries, moments, st.booleans())
@@ -80,7 +81,7 @@ def test_epochs_cut_the_reports_but_do_not_change_them(
         if high > low:
             together += found(query, known.tolist(), low, high, every).times.tolist()
             low = high
-        known = known[retained(known, [w for w in query if w.kind is not K.CLOCK], MIN, watermark, every)]
+        known = known[retained(Seen.of(known), [w for w in query if w.kind is not K.CLOCK], MIN, watermark, every)]
     assert together == found(query, times, MIN, MAX, every).times.tolist()
 
 

@@ -20,7 +20,7 @@ ORIGINS = (0, 500, 1000, 1300, -750)
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all" or "count".
+    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all" or "count" (count and step).
 
     With ``to`` the first two are windows in the past.
     """
@@ -45,7 +45,7 @@ class Clause:
             case "range":
                 return f"[{span}]"
             case "count":
-                return f"[TRIPLES {self.count}]"
+                return f"[TRIPLES {self.count}]" if self.step == 1 else f"[ELEMENTS {self.count} STEP {self.step}]"
             case _:
                 return f"[{self.kind.upper()}]"
 
@@ -97,6 +97,8 @@ _SHARED = (
 _OURS = (
     *(Clause("step", a, b, to=c) for a, c in PASTS for b in STEPS),
     *(Clause("range", a, to=c) for a, c in PASTS),
+    *(Clause("count", step=m, count=n) for n, m in ((3, 3), (2, 2), (4, 2), (1, 3), (5, 3), (2, 5))),
+    *(Clause("count", step=m, count=n) for n, m in ((8, 4), (3, 2), (4, 4), (6, 5))),
 )
 cql_clauses: st.SearchStrategy[Clause] = st.sampled_from(_SHARED)
 """A window clause that CQL has, too: two in five are RANGE and STEP."""

@@ -62,7 +62,7 @@ def report_policy(text: str) -> dict[str, Any]:
             raise UsageError("The period of reports is not positive.", hint=_SPELLING)
     elif policy in get_args(ReportPolicy):
         found["report"] = policy
-    elif policy:
+    elif policy or not rest:
         known = near(policy, ("close", "change", "periodic:", "nonempty"))
         raise UsageError(f"There is no report policy {policy}.", hint=known if known.startswith("Did") else _SPELLING)
     if rest not in ([], ["nonempty"]):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from levada.algebra.nodes import Reporting, WindowOn
 from levada.algebra.options import QueryOptions
-from levada.errors import QueryError, UnsupportedError
+from levada.errors import QueryError
 from levada.model.term import Iri
 from levada.model.time import Window, WindowKind
 from levada.syntax import ast
@@ -29,7 +29,6 @@ def windows(clauses: Sequence[ast.WindowClause], options: QueryOptions, text: st
         if name in seen:
             raise QueryError(f"The window <{name}> is declared twice.", span=clause.span, text=text)
         seen.add(name)
-        _refuse(clause, text)
     if options.report == "close" and not any(map(_closes, clauses)):
         span = clauses[0].span if clauses else None
         message = "The option report=close needs a window with a STEP: only such windows close."
@@ -47,14 +46,6 @@ def _closes(clause: ast.WindowClause) -> bool:
             return True
         case _:
             return False
-
-
-def _refuse(clause: ast.WindowClause, text: str) -> None:
-    match clause.spec:
-        case ast.Session():
-            raise UnsupportedError("A session window is not supported yet.", span=clause.span, text=text)
-        case _:
-            return
 
 
 def reporting(options: QueryOptions) -> Reporting:

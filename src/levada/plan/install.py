@@ -18,7 +18,7 @@ from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
 from levada.plan.layout import Facet, Layout, Span
 from levada.plan.physical import HOME, Op
 
-_PASSING = (p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Emit)
+_PASSING = (p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Session, p.Emit)
 Intern = Callable[[s.Shape, s.Member], int]
 
 
@@ -115,7 +115,7 @@ class Installer:
             return Span(False, False)
         several = isinstance(op.spec, p.Join) and len(below) > 1
         absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
-        last = isinstance(op.spec, p.Last)
+        last = isinstance(op.spec, p.Last) or (isinstance(op.spec, p.Session) and not op.spec.ended)
         return Span(several or absent or last or any(b.hi for b in below), any(b.prev for b in below))
 
     def _edge(
@@ -171,6 +171,8 @@ class Installer:
                 return s.Constant(len(kept)), s.Member(rows=tuple(tuple(r[k] for k in kept) for r in rows))
             case p.Last(_, _, bag):
                 return s.Last(bag), self._windows(op)
+            case p.Session(_, ended, bag):
+                return s.Session(bag, ended), self._windows(op)
             case p.Select(pattern):
                 positions, constants = _positions(pattern.positions, op.variables, names)
                 return s.Select(positions, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)

@@ -327,7 +327,8 @@ class _Lowering:
         times = {self.streams[on.stream].time, *({"ts"} - schema.keys())}
         used = tuple((p.TIME if c in times else c, v) for c, v in columns)
         if on.window.kind is not WindowKind.COUNT:
-            return _scan_op(on.stream, source.index, used, types)
+            scanned = _scan_op(on.stream, source.index, used, types)
+            return self._in_sessions(scanned, source.index, bag=True)
         variable = dict(used)
         whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
         rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
@@ -337,7 +338,8 @@ class _Lowering:
         """The leaves of a basic graph pattern: a star for each subject where elements are closed, else a pattern each."""
         if isinstance(source, a.InWindow):
             on = self.q.windows[source.index]
-            if self.streams[on.stream].closed and on.window.kind is not WindowKind.COUNT:
+            by_time = on.window.kind is not WindowKind.COUNT and not on.window.kind.by_session
+            if self.streams[on.stream].closed and by_time:
                 stars: dict[object, list[a.TriplePattern]] = {}
                 for pattern in patterns:
                     stars.setdefault(pattern.subject, []).append(pattern)
@@ -355,7 +357,14 @@ class _Lowering:
             spo = a.TriplePattern(Var("s"), Var("p"), Var("o"))
             rows = build.match(spo, on.stream, (), source.index, raw=False)
             return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
-        return build.match(pattern, on.stream, (), source.index, raw=not self.streams[on.stream].unique)
+        unique = self.streams[on.stream].unique
+        sessions = on.window.kind.by_session
+        rows = build.match(pattern, on.stream, (), source.index, raw=not (unique or sessions))
+        return self._in_sessions(rows, source.index, bag=unique)
+
+    def _in_sessions(self, rows: Op, window: int, *, bag: bool) -> Op:
+        kind = self.q.windows[window].window.kind
+        return build.session(rows, window, ended=kind is WindowKind.ENDED, bag=bag) if kind.by_session else rows
 
 
 def _scan_op(stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> Op:

@@ -74,6 +74,15 @@ class Last:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """Rows of a session window, a set of triples or a bag; its ends follow from the times of all elements."""
+
+    bag: bool
+    ended: bool
+    listed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """As ``Match``, over slots 0, 1, 2 = s, p, o."""
 
@@ -239,7 +248,7 @@ class Emit:
 
 
 Step = (
-    Match | Star | Scan | Constant | Last | Select | Filter | Extend | Union | Occur | Hold | Join
+    Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
 )  # fmt: skip
 

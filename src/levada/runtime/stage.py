@@ -39,7 +39,7 @@ from levada.windows.presence import Seen
 from levada.windows.reports import Progress
 from levada.windows.runs import Horizons
 
-DUE_KINDS = (s.Report, s.Panes, s.Changes, s.RGroup)
+DUE_KINDS = (s.Report, s.Panes, s.Changes, s.RGroup, s.Session)
 
 
 @dataclass(frozen=True, slots=True)

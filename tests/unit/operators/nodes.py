@@ -71,7 +71,8 @@ class Bench:
     """The topology of queries over one window each of one stream, and a pool of texts."""
 
     def __init__(
-        self, head: str, group: str, tail: str = "", *, output: str = "RSTREAM", clause: str = STEPPED, more: Sequence[str] = ()
+        self, head: str, group: str, tail: str = "", *, output: str = "RSTREAM", clause: str = STEPPED, more: Sequence[str] = (),
+        options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
     ) -> None:  # fmt: skip
         self.pool = Pool(7)
         topology = Topology({STREAM: StreamFacts()})
@@ -80,7 +81,7 @@ class Bench:
                 f"PREFIX : <http://e/> REGISTER {output} :q AS {head} FROM NAMED WINDOW :w ON <{STREAM}> {clause} "
                 f"WHERE {{ WINDOW :w {{ {body} }} }} {tail}"
             )
-            topology.add(f"q{i}", translate(parse(text), QueryOptions(), text=text), MIN)
+            topology.add(f"q{i}", translate(parse(text), options, text=text), MIN)
         self.plan = topology.seal()
 
     def node(self, step: type[Step], number: int = 0) -> PlanNode:

@@ -20,7 +20,7 @@ ORIGINS = (0, 500, 1000, 1300, -750)
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all" or "count" (count and step).
+    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all", "count" (count and step) or "session".
 
     With ``to`` the first two are windows in the past.
     """
@@ -44,6 +44,8 @@ class Clause:
                 return f"[{span} STEP {duration(self.step)}]"
             case "range":
                 return f"[{span}]"
+            case "session":
+                return f"[SESSION {duration(self.range)}]"
             case "count":
                 return f"[TRIPLES {self.count}]" if self.step == 1 else f"[ELEMENTS {self.count} STEP {self.step}]"
             case _:
@@ -68,7 +70,10 @@ class Clause:
         """The window under these options: with a step it reports on close, unless ``report`` is "change"."""
         kinds = {"range": WindowKind.RANGE, "now": WindowKind.NOW, "all": WindowKind.ALL, "count": WindowKind.COUNT}
         closed = WindowKind.CLOSE_CLOSED if options.get("bounds") == "(]" else WindowKind.CLOSE_OPEN
-        stepped = WindowKind.CHANGE if str(options.get("report", "")).startswith("change") else closed
+        policy = str(options.get("report", ""))
+        stepped = WindowKind.CHANGE if policy.startswith("change") else closed
+        if self.kind == "session":
+            stepped = WindowKind.SESSION if policy.startswith(("change", "periodic")) else WindowKind.ENDED
         kind = kinds.get(self.kind, stepped)
         t0 = options.get("t0")
         assert t0 is None or isinstance(t0, int), "t0 is in ms"
@@ -98,6 +103,7 @@ _OURS = (
     *(Clause("step", a, b, to=c) for a, c in PASTS for b in STEPS),
     *(Clause("range", a, to=c) for a, c in PASTS),
     *(Clause("count", step=m, count=n) for n, m in ((3, 3), (2, 2), (4, 2), (1, 3), (5, 3), (2, 5))),
+    *(Clause("session", g) for g in (500, 250, 1000, 1001, 2000, 600, 999, 3000, 1) * 2),
     *(Clause("count", step=m, count=n) for n, m in ((8, 4), (3, 2), (4, 4), (6, 5))),
 )
 cql_clauses: st.SearchStrategy[Clause] = st.sampled_from(_SHARED)
@@ -131,15 +137,16 @@ def reporting(options: Mapping[str, object]) -> dict[str, Any]:
     507
     """
     report = str(options.get("report", ""))
-    period = re.search(r"periodic:(\d+)ms", report)
+    period = re.search(r"periodic:(\d+)(ms|s)", report)
     t0 = options.get("t0")
     assert t0 is None or isinstance(t0, int), "t0 is in ms"
-    clock = Window(WindowKind.CLOCK, 0, int(period[1]), t0 or 0, t0 is not None) if period else None
+    step = int(period[1]) * (1 if period[2] == "ms" else 1000) if period else 1
+    clock = Window(WindowKind.CLOCK, 0, step, t0 or 0, t0 is not None) if period else None
     return {"clock": clock, "nonempty": "nonempty" in report}
 
 
 def allows_gap(windows: Iterable[Window], empty_reports: bool, clock: Window | None) -> bool:
     """Whether a year without elements costs the reference nothing: no close is evaluated in it."""
     kinds = {w.kind for w in windows}
-    endless = empty_reports or kinds & {WindowKind.ALL, WindowKind.COUNT}
+    endless = empty_reports or any(kind in (WindowKind.ALL, WindowKind.COUNT) for kind in kinds)
     return not endless or (clock is None and not any(kind.on_close for kind in kinds))

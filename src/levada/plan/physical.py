@@ -4,7 +4,7 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
 ``topology`` turns it into shared nodes with slots.
 
-    Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
+    below the report     Match Star Scan Constant Last Session Select -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation)
     above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct ROrder Changes -> Emit
 """

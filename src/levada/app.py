@@ -24,7 +24,7 @@ from typing import Any, cast
 
 import yaml
 
-from levada.algebra.options import Bounds, QueryOptions, ReportPolicy
+from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.config import OPTIONS, StreamConfig, parse_duration, parse_time
 from levada.errors import UsageError, near
 from levada.naming import check_query_name, check_stream_name, is_iri
@@ -93,12 +93,7 @@ class App:
         """
         own = {name: getattr(query, name) for name in ("bounds", "t0", "report", "empty_reports")}
         chosen = {name: getattr(self.options, name) if value is None else value for name, value in own.items()}
-        return QueryOptions(
-            bounds=cast(Bounds, chosen["bounds"]),
-            t0=chosen["t0"],
-            report=cast("ReportPolicy | None", chosen["report"]),
-            empty_reports=chosen["empty_reports"],
-        )
+        return options_of(chosen)
 
     def merged(self, other: App) -> App:
         """This application with another's streams, static data and queries after its own, and its own options.
@@ -333,11 +328,16 @@ def _time(value: Any, place: str) -> int:
     return cast(int, _inside(place, lambda: parse_time(value)))
 
 
+def _policy(value: Any, place: str) -> str:
+    _inside(place, lambda: report_policy(value))
+    return str(value)
+
+
 _QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "dialect": _one_of(DIALECTS),
     "bounds": _one_of(("[)", "(]")),
     "t0": _time,
-    "report": _one_of(("close", "change")),
+    "report": _policy,
     "empty_reports": _flag,
 }
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {

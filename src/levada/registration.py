@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from levada.algebra import nodes as a
 from levada.algebra.cql import translate_cql
-from levada.algebra.options import QueryOptions
+from levada.algebra.options import QueryOptions, options_of
 from levada.algebra.translate import translate
 from levada.config import StreamConfig, parse_time
 from levada.errors import UnknownNameError, UsageError, near
@@ -27,8 +27,8 @@ OPTIONS = ("bounds", "t0", "report", "empty_reports")
 def query_options(given: Mapping[str, Any]) -> QueryOptions:
     """The options of a query by their words; ``t0`` is ISO or ms. Raises ``UsageError``.
 
-    >>> query_options({"t0": "1970-01-01T00:00:01Z"}).t0
-    1000
+    >>> query_options({"t0": "1970-01-01T00:00:01Z", "report": "periodic:5s"}).period
+    5000
     """
     for key in given:
         if key not in OPTIONS:
@@ -36,7 +36,7 @@ def query_options(given: Mapping[str, Any]) -> QueryOptions:
     values = {k: v for k, v in given.items() if v is not None}
     if "t0" in values:
         values["t0"] = parse_time(values["t0"])
-    return QueryOptions(**values)
+    return options_of(values)
 
 
 def translated(

@@ -14,6 +14,7 @@ import pyoxigraph as ox
 from stepped import run_case
 
 from levada.testing.cases import Case, CaseQuery, Clause
+from levada.testing.cases.windows import reporting
 from levada.testing.compare import same
 from levada.testing.question import Element, ReferenceQuery, Report
 
@@ -69,6 +70,7 @@ def query(
         empty_reports=bool(options.get("empty_reports")),
         template=template,
         graphs=None,
+        **reporting(options),
     )
     return CaseQuery(name, text, "rspql", options, reference)
 

@@ -34,6 +34,7 @@ from levada.algebra.cql_scope import (
 )
 from levada.algebra.expression import Aggregate, Expression, Var
 from levada.algebra.options import QueryOptions
+from levada.algebra.translate_windows import reporting
 from levada.errors import QueryError, Span
 from levada.model.time import Window, WindowKind
 from levada.syntax.cql import parse_cql
@@ -62,6 +63,7 @@ def translate_cql(text: str, streams: Streams, options: QueryOptions = QueryOpti
         windows=_windows(statement, options),
         output=nodes.Output[(statement.output or "relation").upper()],
         text=text,
+        reports=reporting(options),
     )
 
 

@@ -229,6 +229,17 @@ class WindowOn:
 
 
 @dataclass(frozen=True, slots=True)
+class Reporting:
+    """When a query is evaluated beside what its windows' kinds say.
+
+    ``clock`` (kind CLOCK): at its closes and nowhere else. ``nonempty``: not where all windows are empty.
+    """
+
+    clock: Window | None = None
+    nonempty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A whole query, dialect-free.
 
@@ -244,3 +255,4 @@ class Query:
     template: tuple[TriplePattern, ...] = ()
     graphs: tuple[str, ...] | None = None
     text: str = ""
+    reports: Reporting = Reporting()

@@ -5,11 +5,16 @@ Each has the design's default, and each can be set for one query. The translatio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+from levada.config import parse_duration
+from levada.errors import UsageError, near
 
 Bounds = Literal["[)", "(]"]
 ReportPolicy = Literal["close", "change"]
+_SPELLING = "Say close, change or periodic:1m, each also with +nonempty, or nonempty."
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +23,9 @@ class QueryOptions:
 
     ``bounds``: which end of a closing window belongs to it. ``t0`` (ms since 1970): the first window starts there and what
     is before it is in no window; None aligns windows to 1970. ``report``: when a query is evaluated; None is on close where
-    a window has a STEP and on content change elsewhere. ``empty_reports``: also evaluate where all windows are empty.
+    a window has a STEP and on content change elsewhere. ``period`` (ms): in place of that at t0 and each so many ms from it.
+    ``nonempty``: a report at which all windows are empty does not exist. ``empty_reports``: also evaluate where all windows
+    are empty.
 
     >>> QueryOptions(report="change").bounds
     '[)'
@@ -28,7 +35,51 @@ class QueryOptions:
     t0: int | None = None
     report: ReportPolicy | None = None
     empty_reports: bool = False
+    period: int | None = None
+    nonempty: bool = False
 
     def __post_init__(self) -> None:
         assert self.bounds in get_args(Bounds), "bounds are '[)' or '(]'"
         assert self.report is None or self.report in get_args(ReportPolicy), "a report policy is 'close' or 'change'"
+        assert self.period is None or (self.period > 0 and self.report is None), "a period is a policy of its own"
+        assert not (self.nonempty and self.empty_reports), "a report is left out, or evaluated, where all is empty"
+
+
+def report_policy(text: str) -> dict[str, Any]:
+    """The options that a report policy's text stands for; ``UsageError`` for what is none.
+
+    >>> report_policy("periodic:1m+nonempty")
+    {'period': 60000, 'nonempty': True}
+    >>> report_policy("change")
+    {'report': 'change'}
+    """
+    words = [word.strip() for word in str(text).split("+")]
+    found: dict[str, Any] = {}
+    policy, rest = ("", words) if words[0] == "nonempty" else (words[0], words[1:])
+    if policy.startswith("periodic:"):
+        found["period"] = parse_duration(policy.removeprefix("periodic:"))
+        if not found["period"]:
+            raise UsageError("The period of reports is not positive.", hint=_SPELLING)
+    elif policy in get_args(ReportPolicy):
+        found["report"] = policy
+    elif policy or not rest:
+        known = near(policy, ("close", "change", "periodic:", "nonempty"))
+        raise UsageError(f"There is no report policy {policy}.", hint=known if known.startswith("Did") else _SPELLING)
+    if rest not in ([], ["nonempty"]):
+        raise UsageError(f"{text} is no report policy.", hint=_SPELLING)
+    return {**found, "nonempty": True} if rest else found
+
+
+def options_of(words: Mapping[str, Any]) -> QueryOptions:
+    """The options that these words name (``t0`` in ms, ``report`` as ``report_policy`` reads it); None is not said.
+
+    >>> options_of({"report": "nonempty", "t0": None}).nonempty
+    True
+    """
+    values = {key: value for key, value in words.items() if value is not None}
+    if "report" in values:
+        policy = report_policy(values.pop("report"))
+        values.update(policy)
+    if values.get("nonempty") and values.get("empty_reports"):
+        raise UsageError("Reports without content are left out (nonempty) or shown (empty_reports), not both.")
+    return QueryOptions(**values)

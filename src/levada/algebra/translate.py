@@ -20,7 +20,7 @@ from levada.algebra.options import QueryOptions
 from levada.algebra.translate_context import Context
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_patterns import inline, pattern, position
-from levada.algebra.translate_windows import iri, windows
+from levada.algebra.translate_windows import iri, reporting, windows
 from levada.errors import QueryError, UnsupportedError
 from levada.syntax import ast
 
@@ -69,6 +69,7 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
         template=template,
         graphs=_default_graphs(unit.datasets),
         text=text,
+        reports=reporting(options),
     )
 
 

@@ -1,16 +1,19 @@
 """FROM NAMED WINDOW to ``model.time.Window``: the one place where RSP-QL's clauses and the options meet (design, section 1).
 
-RANGE a STEP b   on close CLOSE_OPEN or CLOSE_CLOSED by the bounds, on content change CHANGE
-RANGE a          RANGE: each element stays for a
-NOW, ALL         NOW, ALL
-TRIPLES n        COUNT
+RANGE a STEP b             on close CLOSE_OPEN or CLOSE_CLOSED by the bounds, on content change CHANGE
+RANGE a                    RANGE: each element stays for a
+FROM NOW-a TO NOW-e ...    the same with ``to`` = e
+NOW, ALL                   NOW, ALL
+TRIPLES n                  COUNT
+ELEMENTS n STEP m          COUNT with a step
+SESSION g                  at its end ENDED, on content change or periodically SESSION
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from levada.algebra.nodes import WindowOn
+from levada.algebra.nodes import Reporting, WindowOn
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError
 from levada.model.term import Iri
@@ -26,11 +29,35 @@ def windows(clauses: Sequence[ast.WindowClause], options: QueryOptions, text: st
         if name in seen:
             raise QueryError(f"The window <{name}> is declared twice.", span=clause.span, text=text)
         seen.add(name)
-    if options.report == "close" and not any(isinstance(c.spec, ast.Range) and c.spec.step for c in clauses):
+    if options.report == "close" and not any(map(_closes, clauses)):
         span = clauses[0].span if clauses else None
         message = "The option report=close needs a window with a STEP: only such windows close."
         raise QueryError(message, span=span, text=text)
     return tuple(WindowOn(iri(c.name), iri(c.stream), window(c.spec, options)) for c in clauses)
+
+
+def _closes(clause: ast.WindowClause) -> bool:
+    match clause.spec:
+        case ast.Range(_, step):
+            return step is not None
+        case ast.LastTriples(_, step):
+            return step > 1
+        case ast.Session():
+            return True
+        case _:
+            return False
+
+
+def reporting(options: QueryOptions) -> Reporting:
+    """The report policy that the options ask for beside the windows' own.
+
+    >>> reporting(QueryOptions(period=60_000)).clock.describe()
+    '[EVERY 60000]'
+    """
+    if options.period is None:
+        return Reporting(nonempty=options.nonempty)
+    clock = Window(WindowKind.CLOCK, step=options.period, t0=options.t0 or 0, t0_given=options.t0 is not None)
+    return Reporting(clock, options.nonempty)
 
 
 def window(spec: ast.WindowSpec, options: QueryOptions) -> Window:
@@ -41,12 +68,16 @@ def window(spec: ast.WindowSpec, options: QueryOptions) -> Window:
     """
     t0, given = options.t0 or 0, options.t0 is not None
     match spec:
-        case ast.Range(range_, None):
-            return Window(WindowKind.RANGE, range=range_, t0=t0, t0_given=given)
-        case ast.Range(range_, int(step)):
-            return Window(_sliding(options), range=range_, step=step, t0=t0, t0_given=given)
-        case ast.LastTriples(count):
-            return Window(WindowKind.COUNT, count=count, t0=t0, t0_given=given)
+        case ast.Range(range_, None, to):
+            return Window(WindowKind.RANGE, range=range_, t0=t0, t0_given=given, to=to)
+        case ast.Range(range_, int(step), to):
+            return Window(_sliding(options), range=range_, step=step, t0=t0, t0_given=given, to=to)
+        case ast.LastTriples(count, step):
+            return Window(WindowKind.COUNT, count=count, step=step, t0=t0, t0_given=given)
+        case ast.Session(gap):
+            at_the_end = options.report != "change" and options.period is None
+            kind = WindowKind.ENDED if at_the_end else WindowKind.SESSION
+            return Window(kind, range=gap, t0=t0, t0_given=given)
         case ast.Instant.NOW:
             return Window(WindowKind.NOW, t0=t0, t0_given=given)
         case _:

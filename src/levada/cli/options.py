@@ -49,8 +49,12 @@ T0 = Annotated[
     typer.Option("--t0", metavar="TIME", help="Where windows start: ISO or ms; else 1970.", rich_help_panel=_MEANING),
 ]
 Report = Annotated[
-    Literal["close", "change"] | None,
-    typer.Option(help="When queries report: when windows close or on every change.", rich_help_panel=_MEANING),
+    str | None,
+    typer.Option(
+        metavar="POLICY",
+        help="When queries report: close, change, periodic:1m; also with +nonempty; nonempty.",
+        rich_help_panel=_MEANING,
+    ),
 ]
 EmptyReports = Annotated[
     bool, typer.Option("--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING)

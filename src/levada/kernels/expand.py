@@ -24,7 +24,7 @@ def expand_closes(
 ) -> tuple[Rows, Times]:
     """All closes r of each row's window with max(s, low + 1) <= r <= min(e - 1, high), as (row, report).
 
-    ``closes`` is (range, step, t0, given) per parameter row, that is ``params[1:]``. ``low`` (exclusive) and ``high``
+    ``closes`` is (range, step, t0, given) per parameter row, that is ``Params.closes``. ``low`` (exclusive) and ``high``
     (inclusive) are one time or one per row. Where a row has no end, ``high`` must be one.
     """
     lows = np.atleast_1d(np.asarray(low, np.int64))

@@ -1,6 +1,6 @@
 """Event times to intervals: the compiled twin of ``levada.model.time.Window`` over columns (design, section 1).
 
-A row's window is a parameter row: ``kind, range, step, t0, given`` (``Params``), chosen by ``row_param``, so one call
+A row's window is a parameter row: ``kind, range, step, t0, given, to`` (``Params``), chosen by ``row_param``, so one call
 serves the rows of any number of queries. All times are int64 ms in [MIN, MAX] and the results saturate there; ranges,
 steps and t0 are below 2**61 in magnitude, so that no sum leaves int64.
 
@@ -28,6 +28,7 @@ _CLOSE_CLOSED = int(WindowKind.CLOSE_CLOSED)
 _CHANGE = int(WindowKind.CHANGE)
 _RANGE = int(WindowKind.RANGE)
 _NOW = int(WindowKind.NOW)
+_ENDED = int(WindowKind.ENDED)
 
 Kinds = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
@@ -42,6 +43,12 @@ class Params(NamedTuple):
     step: Times
     t0: Times
     given: Flags
+    to: Times
+
+    @property
+    def closes(self) -> tuple[Times, Times, Times, Flags]:
+        """What says where the closes are: (range, step, t0, given)."""
+        return self.range, self.step, self.t0, self.given
 
     @classmethod
     def of(cls, windows: Sequence[Window]) -> Params:
@@ -57,6 +64,7 @@ class Params(NamedTuple):
             np.array([w.step for w in windows], np.int64),
             np.array([w.t0 for w in windows], np.int64),
             np.array([w.t0_given for w in windows], np.bool_),
+            np.array([w.to for w in windows], np.int64),
         )
 
 
@@ -86,13 +94,16 @@ def _plus(ts: int, span: int) -> int:
 
 
 @fused
-def enter_one(kind: int, width: int, step: int, t0: int, given: bool, ts: int) -> int:
+def enter_one(kind: int, width: int, step: int, t0: int, given: bool, to: int, ts: int) -> int:
     """The first instant at which an element of time ts is in the window."""
+    if ts <= MIN:
+        return MIN
+    since = _plus(ts, to)
     if kind == _CLOSE_OPEN:
-        return next_close(ts, width, step, t0, given)
+        return next_close(since, width, step, t0, given)
     if kind == _CLOSE_CLOSED:
-        return MAX if ts >= MAX else next_close(ts - 1, width, step, t0, given)
-    return ts
+        return MAX if since >= MAX else next_close(since - 1, width, step, t0, given)
+    return since
 
 
 @fused
@@ -111,7 +122,7 @@ def leave_one(kind: int, width: int, step: int, t0: int, given: bool, ts: int) -
         return max(MIN, _plus(t0 + step * ((ts - t0) // step), width))
     if kind == _RANGE:
         return _plus(ts, width)
-    return ts + 1 if kind == _NOW else MAX
+    return ts + 1 if kind in (_NOW, _ENDED) else MAX
 
 
 @fused
@@ -120,25 +131,25 @@ def stays_until(kind: int, width: int, left: int) -> int:
     return left - width if kind <= _CLOSE_CLOSED else MIN
 
 
-@kernel((U8, I64, I64, I64, BOOL, I32, I64))
+@kernel((U8, I64, I64, I64, BOOL, I64, I32, I64))
 def enter(
-    kind: Kinds, width: Times, step: Times, t0: Times, given: Flags, row_param: Ints, ts: Times
+    kind: Kinds, width: Times, step: Times, t0: Times, given: Flags, to: Times, row_param: Ints, ts: Times
 ) -> npt.NDArray[np.int64]:
     """``Window.enter`` of each time under its parameter row; the close of the row before is tried first."""
     out = np.empty(ts.size, np.int64)
     before, since, close = -1, MAX, MIN
     for i in range(ts.size):
         p = row_param[i]
-        if p != before or ts[i] < since or ts[i] >= close:
+        if p != before or ts[i] < since or ts[i] >= close - to[p]:
             before, since = p, ts[i]
-            close = enter_one(kind[p], width[p], step[p], t0[p], given[p], ts[i])
+            close = enter_one(kind[p], width[p], step[p], t0[p], given[p], to[p], ts[i])
         out[i] = close
     return out
 
 
-@kernel((U8, I64, I64, I64, BOOL, I32, I64))
+@kernel((U8, I64, I64, I64, BOOL, I64, I32, I64))
 def leave(
-    kind: Kinds, width: Times, step: Times, t0: Times, given: Flags, row_param: Ints, ts: Times
+    kind: Kinds, width: Times, step: Times, t0: Times, given: Flags, to: Times, row_param: Ints, ts: Times
 ) -> npt.NDArray[np.int64]:
     """``Window.leave`` of each time under its parameter row; the close of the row before is tried first."""
     out = np.empty(ts.size, np.int64)
@@ -153,13 +164,14 @@ def leave(
     return out
 
 
-@kernel((U8, I64, I64, I64, BOOL, I64, I32, I64, I64, I64))
+@kernel((U8, I64, I64, I64, BOOL, I64, I64, I32, I64, I64, I64))
 def interval(
     kind: Kinds,
     width: Times,
     step: Times,
     t0: Times,
     given: Flags,
+    to: Times,
     start: Times,
     row_param: Ints,
     lo: Times,
@@ -180,9 +192,9 @@ def interval(
             s[i] = MAX
             e[i] = MAX
             continue
-        if p != before or hi[i] < entered or hi[i] >= close:  # else the close of the row before
+        if p != before or hi[i] < entered or hi[i] >= close - to[p]:  # else the close of the row before
             entered = hi[i]
-            close = enter_one(kind[p], width[p], step[p], t0[p], given[p], hi[i])
+            close = enter_one(kind[p], width[p], step[p], t0[p], given[p], to[p], hi[i])
         if p != before or lo[i] < since or lo[i] >= until:
             since = lo[i]
             left = leave_one(kind[p], width[p], step[p], t0[p], given[p], lo[i])

@@ -99,8 +99,8 @@ def _by_window(
 ) -> npt.NDArray[np.int64]:
     """The scalar function of ``model.time`` row by row, held to [MIN, MAX]."""
     windows = [
-        Window(WindowKind(int(kind)), range=int(width), step=int(step), t0=int(t0), t0_given=bool(given))
-        for kind, width, step, t0, given in zip(*params, strict=True)
+        Window(WindowKind(int(kind)), range=int(width), step=int(step), t0=int(t0), t0_given=bool(given), to=int(to))
+        for kind, width, step, t0, given, to in zip(*params, strict=True)
     ]
     values = [function(windows[p], int(t)) for p, t in zip(row_param, ts, strict=True)]
     return np.array([min(max(v, MIN), MAX) for v in values], np.int64)

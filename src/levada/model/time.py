@@ -6,13 +6,20 @@ real event times lie strictly between, and the arithmetic below saturates at the
 A window is two monotone functions: an element with time ``ts`` is in it at the instants ``enter(ts) <= tau < leave(ts)``.
 With closes at ``c_k = t0 + range + k * step`` and ``next(x)`` the smallest close > x:
 
-    CLOSE_OPEN    range, step, report on close, bounds [)   enter next(ts)      leave next(ts + range)
-    CLOSE_CLOSED  the same, bounds (]                       enter next(ts - 1)  leave next(ts + range - 1)
-    CHANGE        range, step, report on content change     enter ts            leave t0 + step*floor((ts-t0)/step) + range
-    RANGE         range, per element                        enter ts            leave ts + range
-    NOW                                                     enter ts            leave ts + 1
-    ALL                                                     enter ts            leave MAX
-    COUNT         the last ``count`` triples or rows        enter ts            ended by a row of weight -1
+    CLOSE_OPEN    range, step, report on close, bounds [)   enter next(ts + to)      leave next(ts + range)
+    CLOSE_CLOSED  the same, bounds (]                       enter next(ts + to - 1)  leave next(ts + range - 1)
+    CHANGE        range, step, report on content change     enter ts + to            leave t0 + step*floor((ts-t0)/step) + range
+    RANGE         range, per element                        enter ts + to            leave ts + range
+    NOW                                                     enter ts                 leave ts + 1
+    ALL                                                     enter ts                 leave MAX
+    COUNT         the last ``count`` triples or rows        enter ts                 ended by a row of weight -1
+    SESSION       elements less than ``range`` apart        enter ts                 ended by a row of weight -1
+    ENDED         the same, at the session's end c          enter c                  leave c + 1
+
+``to`` is 0 but for a window in the past (FROM NOW-range TO NOW-to), whose content at tau happened in [tau - range, tau - to).
+A COUNT window changes after each ``step``-th triple only: then ts is that of the triple after which the content changed. An ENDED
+window's rows carry the end of their session in place of ts. CLOCK is no window of a query but its periodic report policy: it
+holds nothing and closes at t0 + k * step.
 
 ``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window (``start``).
 The functions take and return ints or int64 arrays alike. ``kernels.interval`` is their compiled twin.
@@ -20,6 +27,7 @@ The functions take and return ints or int64 arrays alike. ``kernels.interval`` i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -42,18 +50,42 @@ class WindowKind(IntEnum):
     NOW = 4
     ALL = 5
     COUNT = 6
+    SESSION = 7
+    ENDED = 8
+    CLOCK = 9
 
     @property
     def on_close(self) -> bool:
         """Whether such a window reports at its closes (else at every change of its content)."""
-        return self in (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED)
+        return self in (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED, WindowKind.CLOCK)
+
+    @property
+    def by_session(self) -> bool:
+        """Whether the content is a session."""
+        return self in (WindowKind.SESSION, WindowKind.ENDED)
+
+    @property
+    def endless(self) -> bool:
+        """Whether time alone never empties such a window."""
+        return self in (WindowKind.ALL, WindowKind.COUNT, WindowKind.SESSION)
+
+
+def reporting(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
+    """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone if there is one, else all.
+
+    >>> reporting([WindowKind.RANGE, WindowKind.CLOCK]), reporting([WindowKind.RANGE, WindowKind.NOW])
+    ((1,), (0, 1))
+    """
+    clocks = tuple(i for i, kind in enumerate(kinds) if kind is WindowKind.CLOCK)
+    return clocks or tuple(range(len(kinds)))
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window as a value: its kind and its parameters (ms; ``count`` in triples or rows).
+    """A window as a value: its kind and its parameters (ms; ``count``, and the step of a count window, in triples or rows).
 
-    ``t0_given`` says that t0 was set by the user: then only closes with k >= 0 exist, and only elements from t0 on count.
+    ``range`` is a session's gap. ``to`` says how far in the past a window ends. ``t0_given`` says that t0 was set by the user:
+    then only closes with k >= 0 exist, and only elements from t0 on count.
 
     >>> Window(WindowKind.CLOSE_OPEN, range=4000, step=2000).enter(2500)
     4000
@@ -67,10 +99,12 @@ class Window:
     t0: int = 0
     t0_given: bool = False
     count: int = 0
+    to: int = 0
 
     def __post_init__(self) -> None:
         assert self.step > 0, "a step is positive"
         assert self.range >= 0, "a range is not negative"
+        assert 0 <= self.to <= self.range, "a window ends after it starts, and not in the future"
 
     @property
     def start(self) -> int:
@@ -104,11 +138,11 @@ class Window:
             return ts
         match self.kind:
             case WindowKind.CLOSE_OPEN:
-                return self.next_close(ts)
+                return self.next_close(ts + self.to)
             case WindowKind.CLOSE_CLOSED:
-                return self.next_close(ts - 1)
+                return self.next_close(ts + self.to - 1)
             case _:
-                return ts
+                return ts + self.to
 
     def leave(self, ts: int) -> int:
         """The first instant at which it no longer is; MIN and MAX map to themselves (an element that never was)."""
@@ -123,13 +157,14 @@ class Window:
                 return self.t0 + self.step * ((ts - self.t0) // self.step) + self.range
             case WindowKind.RANGE:
                 return ts + self.range
-            case WindowKind.NOW:
+            case WindowKind.NOW | WindowKind.ENDED:
                 return ts + 1
-            case WindowKind.ALL | WindowKind.COUNT:
+            case _:
                 return MAX
 
     def describe(self) -> str:
         """One line for explain: ``[RANGE 4000 STEP 2000 close [)]``."""
+        span = f"RANGE {self.range}" + f" TO {self.to}" * bool(self.to)
         bounds = {
             WindowKind.CLOSE_OPEN: " close [)",
             WindowKind.CLOSE_CLOSED: " close (]",
@@ -139,12 +174,16 @@ class Window:
             case WindowKind.NOW | WindowKind.ALL:
                 return f"[{self.kind.name}]"
             case WindowKind.COUNT:
-                return f"[ROWS {self.count}]"
+                return f"[ROWS {self.count}" + f" STEP {self.step}" * (self.step > 1) + "]"
+            case WindowKind.SESSION | WindowKind.ENDED:
+                return f"[SESSION {self.range} {'change' if self.kind is WindowKind.SESSION else 'close'}]"
+            case WindowKind.CLOCK:
+                return f"[EVERY {self.step}]"
             case WindowKind.RANGE:
-                return f"[RANGE {self.range}]"
+                return f"[{span}]"
             case _:
                 t0 = f" t0 {self.t0}" if self.t0_given else ""
-                return f"[RANGE {self.range} STEP {self.step}{bounds[self.kind]}{t0}]"
+                return f"[{span} STEP {self.step}{bounds[self.kind]}{t0}]"
 
 
 def order(ts: Times, text: list[str]) -> npt.NDArray[np.int64]:

@@ -6,15 +6,17 @@ follow from the rows, by the lists of ``windows/reports`` where the node is ``li
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.expand import expand_closes, expand_instants
-from levada.model.time import MAX, Times, WindowKind
+from levada.kernels.interval import enter
+from levada.model.time import MAX, Times, WindowKind, reporting
 from levada.plan.topology import PlanNode
-from levada.windows.reports import Progress, Reports, due, instants, next_report
+from levada.windows.presence import Presence
+from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report
 
 Rows = npt.NDArray[np.int64]
 Ops = npt.NDArray[np.int32]
@@ -24,7 +26,7 @@ class Calendar:
     """When the members of one node report in this epoch."""
 
     def __init__(
-        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Mapping[int, Times]
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence
     ) -> None:  # fmt: skip
         self.node = node
         self.kinds = tuple(kinds)
@@ -66,10 +68,11 @@ class Calendar:
         t = self.table
         rows: list[Rows] = []
         times: list[Times] = []
-        for j in range(len(self.kinds)):
+        said = reporting(self.kinds)
+        for j in said:
             closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
             row, r = expand_closes(s, e, self.low[op], self.high[op], closes, op)
-            for i in range(j):
+            for i in said[: said.index(j)]:
                 new = ~self._is_close(i, op[row], r)
                 row, r = row[new], r[new]
             rows.append(row)
@@ -88,13 +91,27 @@ class Calendar:
         out = np.full(len(r), MAX, np.int64)
         of = self.node.schedules.of_member[op]
         for schedule in np.unique(of):
-            windows = self.node.schedules.distinct[schedule][0]
+            distinct = self.node.schedules.distinct[schedule]
             reports = self.reports(int(schedule)) if listed else None
             at = of == schedule
-            following = next_report(windows, r[at], np.empty(0, np.int64) if reports is None else reports.changes)
+            following = next_report(
+                distinct.windows, r[at], np.empty(0, np.int64) if reports is None else reports.changes
+            )
+            if distinct.nonempty and reports is not None:
+                following = next_of(reports.times[reports.full], r[at])
             known = np.minimum(self.high[op[at]], MAX if reports is None else reports.last)
             out[at] = np.where(following > known, MAX, following)
         return out
+
+    def rounded(self, op: Ops, times: Times) -> Times:
+        """The first report at or after these instants where reports are periodic; elsewhere they are reports already."""
+        if WindowKind.CLOCK not in self.kinds:
+            return times
+        j, t = self.kinds.index(WindowKind.CLOCK), self.table
+        closed = np.full(
+            len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8
+        )  # whose enter is the first close at or after
+        return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
 
     def everywhere(self) -> tuple[Ops, Times]:
         """(member, report) for every due report of every living member at which some window holds something."""

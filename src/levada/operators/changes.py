@@ -1,8 +1,9 @@
 """IStream, DStream and relations: what begins and what ends at each report (design, section 1, "Output").
 
-A solution row that counts in [s, e) begins at s and ends at e, both report times. Per (member, solution, report) beginnings
-and ends are netted as bags: what is left above zero is inserted, below zero deleted. Report rows count from their report to
-the next one. Where nothing can cancel (``certain``) rows pass at their start and are not remembered.
+A solution row that counts in [s, e) begins at s and ends at e, both report times (periodic reports: the first at or after). Per
+(member, solution, report) beginnings and ends are netted as bags: what is left above zero is inserted, below zero deleted.
+Report rows count from their report to the next one. Where nothing can cancel (``certain``) rows pass at their start and are not
+remembered.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _timed(
     ahead = f"{node.id}.ahead"
     rows = live.recall(state, ahead)
     if frame is not None:
-        rows.append(live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows)))
+        s, e = exact(frame, node.input_layouts[0], node.windows, step.rows)
+        rows.append(live.timed(frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e)))
     waiting = [f.where(f["#s"] > high[f["op"]]) for f in rows if f.n]
     begun = [f.where(f["#s"] <= high[f["op"]]) for f in rows if f.n]
     _keep(state, ahead, waiting, Terms.empty())

@@ -166,8 +166,9 @@ def _gathered(found: Sequence[_Pairs], side: int, name: str) -> Column:
 
 
 def _counting(node: PlanNode, joined: Frame) -> Frame:
-    """Outer instants are wider than exact ones for windows on close and for repeated triples."""
-    if (node.windows.kind >= 2).all() and not any(w.prev for w in node.layout.windows):
+    """Outer instants are wider than exact ones for windows on close or in the past, and for repeated triples."""
+    on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
+    if on_event and not any(w.prev for w in node.layout.windows):
         return joined
     start, end = exact(joined, node.layout, node.windows)
     return joined.where(start < end)

@@ -1,12 +1,15 @@
 """Count windows: the last n rows of a stream as changes of its content (design, section 1, TRIPLES n; section 2, weights).
 
-Rows are ordered by (ts, canonical text). Occurrence number q is in the window from its own instant to that of occurrence
-q + n. Over triples the content is a set: a triple enters (+1) if none of its earlier occurrences is among the last n, and
-leaves (-1) with its last one; over tuples every row does. A row of weight -1 has ``lo`` of the row that it ends and ``hi`` of the
-instant at which it does. The state is the last n occurrences.
+Rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is the step, mostly 1): with
+number b*m it becomes the numbers above b*m - n. So number q enters with the first multiple of m that is not less than q, and
+leaves with the first that is not less than q + n; if these are one, it never was there. Over triples the content is a set: a
+triple enters (+1) if none of its earlier occurrences is still there, and leaves (-1) with its last one; over tuples every row
+does. A row has ``lo`` of its triple and ``hi`` of the instant of its change. The state is what can still be there, or come in.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +25,7 @@ from levada.plan.topology import PlanNode
 from levada.windows.pieces import State
 
 Longs = npt.NDArray[np.int64]
+Members = npt.NDArray[np.int32]
 
 
 def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None:
@@ -33,12 +37,38 @@ def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None
     fresh = _ordered(node, _occurrences(node, frame, step.bag), pool)
     stored = concat(kept) if kept else None
     rows = _numbered(stored, fresh)
-    counts = np.array([m.windows[0].count for m in node.members], np.int64)
-    out = _changes(node, rows, counts, step.bag)
-    live = rows.where(rows["#q"] > _last_number(rows) - counts[rows["op"]])
+    sizes = _Sizes(*(np.array([getattr(m.windows[0], f) for m in node.members], np.int64) for f in ("count", "step")))
+    out = _changes(node, rows, sizes, step.bag)
+    live = rows.where(rows["#q"] > sizes.since(rows["op"], _last_number(rows)))
     plain = Frame({n: c for n, c in live.columns.items() if n != "#new"}, live.n)
     state.replace(key, [state.put({"": plain}, plain.n, (2**62, 0, 0))] if plain.n else [])
     return out if out.n else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Of each member how many occurrences its window holds, and after how many it changes."""
+
+    count: Longs
+    step: Longs
+
+    def enters(self, op: Members, q: Longs) -> Longs:
+        """The number with which occurrence q enters."""
+        return self._up(op, q)
+
+    def leaves(self, op: Members, q: Longs) -> Longs:
+        """The number with which it leaves."""
+        return self._up(op, q + self.count[op])
+
+    def since(self, op: Members, last_: Longs) -> Longs:
+        """After number ``last_``: the greatest that is not there any more."""
+        kept: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
+        return kept
+
+    def _up(self, op: Members, q: Longs) -> Longs:
+        m = self.step[op]
+        up: Longs = -(-q // m) * m
+        return up
 
 
 def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
@@ -58,7 +88,7 @@ def _ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
 
 
 def _numbered(stored: Frame | None, fresh: Frame) -> Frame:
-    """Stored and new rows by member, each with its number #q in the stream's order."""
+    """Stored and new rows by member, each with its number #q (from 1) in the stream's order; a member's are without gaps."""
     fresh = fresh.with_(**{"#new": np.ones(fresh.n, bool), "#q": np.zeros(fresh.n, np.int64)})
     if stored is None:
         rows = fresh
@@ -67,7 +97,7 @@ def _numbered(stored: Frame | None, fresh: Frame) -> Frame:
         rows = rows.take(np.argsort(rows["op"], kind="stable"))
     first = _firsts(rows["op"])
     starts = np.maximum.accumulate(np.where(first, np.arange(rows.n), 0))
-    base = np.where(rows["#new"][starts], 0, rows["#q"][starts])
+    base = np.where(rows["#new"][starts], 1, rows["#q"][starts])
     return rows.with_(**{"#q": base + np.arange(rows.n) - starts})
 
 
@@ -82,29 +112,37 @@ def _last_number(rows: Frame) -> Longs:
     return greatest[rows["op"]]
 
 
-def _changes(node: PlanNode, rows: Frame, counts: Longs, bag: bool) -> Frame:
-    """+1 for what comes in, -1 for what is pushed out by a new row."""
-    n = counts[rows["op"]]
-    previous, following = _neighbours(node, rows, bag)
-    q = rows["#q"]
-    enters = rows["#new"] & ((previous < 0) | (q[previous] + n <= q))
-    pusher = np.arange(rows.n) + n
-    inside = pusher < rows.n
-    at = np.minimum(pusher, rows.n - 1)
-    pushed = inside & (rows["op"][at] == rows["op"]) & rows["#new"][at]
-    leaves = pushed & ((following < 0) | (q[following] >= q + n))
-    plus = _row(rows, np.flatnonzero(enters), rows["lo0"][enters], 1)
-    minus = _row(rows, np.flatnonzero(leaves), rows["lo0"][at[leaves]], -1)
+def _changes(node: PlanNode, rows: Frame, sizes: _Sizes, bag: bool) -> Frame:
+    """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new."""
+    q, op = rows["#q"], rows["op"]
+    entry, exit_ = sizes.enters(op, q), sizes.leaves(op, q)
+    there = entry < exit_
+    previous, following = _neighbours(node, rows, there, bag)
+    at_entry, comes = _changing(rows, entry)
+    at_exit, goes = _changing(rows, exit_)
+    enters = there & comes & ((previous < 0) | (exit_[previous] <= entry))
+    leaves = there & goes & ((following < 0) | (entry[following] >= exit_))
+    plus = _row(rows, np.flatnonzero(enters), rows["lo0"][at_entry[enters]], 1)
+    minus = _row(rows, np.flatnonzero(leaves), rows["lo0"][at_exit[leaves]], -1)
     return concat([plus, minus])
 
 
-def _neighbours(node: PlanNode, rows: Frame, bag: bool) -> tuple[Longs, Longs]:
-    """For each row the places of the occurrence of the same triple before and after it, -1 if none."""
+def _changing(rows: Frame, number: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """The place of each row's member's occurrence with this number, and whether it is there and new."""
+    at = np.arange(rows.n) + number - rows["#q"]
+    inside = at < rows.n
+    at = np.minimum(at, max(rows.n - 1, 0))
+    return at, inside & (rows["op"][at] == rows["op"]) & rows["#new"][at]
+
+
+def _neighbours(node: PlanNode, rows: Frame, there: npt.NDArray[np.bool_], bag: bool) -> tuple[Longs, Longs]:
+    """For each row the places of the occurrence of the same triple before and after it that is ever ``there``, -1 if none."""
     none = np.full(rows.n, -1, np.int64)
     if bag or not rows.n:
         return none, none.copy()
     codes, _ = group(*key_of(rows, range(len(node.input_layouts[0].slots))))
     order = np.argsort(codes, kind="stable")
+    order = order[there[order]]
     same = ~_firsts(codes[order])
     previous, following = none, none.copy()
     previous[order[1:][same[1:]]] = order[:-1][same[1:]]

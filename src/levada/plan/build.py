@@ -66,6 +66,17 @@ def last(rows: Op, window: int, count: int, *, bag: bool) -> Op:
     )
 
 
+def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
+    """The rows of a session window; equal ones are together, unless it is a bag."""
+    always = tuple(v for v in rows.variables if v not in rows.maybe)
+    keys = (always[:1] if bag else rows.variables) or HOME
+    stage, exchange = place((rows,), keys)
+    spec = p.Session(window, ended, bag)
+    return Op(
+        spec, (rows,), rows.variables, rows.windows, stage, exchange, keys, rows.maybe, weighted=not ended, typed=rows.typed
+    )  # fmt: skip
+
+
 def select(rows: Op, pattern: TriplePattern) -> Op:
     """A triple pattern over the rows of a count window."""
     names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))

@@ -166,6 +166,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return every
         case p.Changes(output, _):
             return every if op.weighted or output is not Output.ISTREAM else [out]
+        case p.Session(_, _, bag):
+            return [out] if bag else every
         case p.Last():
             return [merge(every[0], dict.fromkeys(op.variables, Facet.TEXT))]
         case p.Select(_):

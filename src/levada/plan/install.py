@@ -18,7 +18,7 @@ from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
 from levada.plan.layout import Facet, Layout, Span
 from levada.plan.physical import HOME, Op
 
-_PASSING = (p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Emit)
+_PASSING = (p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Session, p.Emit)
 Intern = Callable[[s.Shape, s.Member], int]
 
 
@@ -41,7 +41,12 @@ class Installer:
         self.start = start
         self.intern = intern
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
-        self.kinds = tuple(w.window.kind for w in query.windows)
+        clock = () if query.reports.clock is None else (query.reports.clock,)
+        self.windows = (
+            *(w.window for w in query.windows),
+            *clock,
+        )  # what says when there are reports; the clock has no stream
+        self.kinds = tuple(w.kind for w in self.windows)
 
     def root(self, op: Op) -> Installed:
         """Installs the whole query; the root is its Emit."""
@@ -110,7 +115,7 @@ class Installer:
             return Span(False, False)
         several = isinstance(op.spec, p.Join) and len(below) > 1
         absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
-        last = isinstance(op.spec, p.Last)
+        last = isinstance(op.spec, p.Last) or (isinstance(op.spec, p.Session) and not op.spec.ended)
         return Span(several or absent or last or any(b.hi for b in below), any(b.prev for b in below))
 
     def _edge(
@@ -135,9 +140,9 @@ class Installer:
         return s.Member(windows=tuple(w.window for w in on), streams=tuple(w.stream for w in on), start=self.start)
 
     def _schedule(self) -> s.Member:
-        on = self.q.windows
-        windows, streams = tuple(w.window for w in on), tuple(w.stream for w in on)
-        return s.Member(windows=windows, streams=streams, start=self.start, every=self.every)
+        streams = tuple(w.stream for w in self.q.windows) + ("",) * (len(self.windows) - len(self.q.windows))
+        nonempty = self.q.reports.nonempty
+        return s.Member(windows=self.windows, streams=streams, start=self.start, every=self.every, nonempty=nonempty)
 
     def _drawing(self, *expressions: Expression) -> str:
         """The query that random expressions belong to: its values are its own."""
@@ -166,6 +171,8 @@ class Installer:
                 return s.Constant(len(kept)), s.Member(rows=tuple(tuple(r[k] for k in kept) for r in rows))
             case p.Last(_, _, bag):
                 return s.Last(bag), self._windows(op)
+            case p.Session(_, ended, bag):
+                return s.Session(bag, ended), self._windows(op)
             case p.Select(pattern):
                 positions, constants = _positions(pattern.positions, op.variables, names)
                 return s.Select(positions, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)

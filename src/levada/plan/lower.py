@@ -62,16 +62,19 @@ def needs_list(query: a.Query) -> bool:
     """Whether the report times follow from all elements, not only from the rows that match.
 
     So it is if a window reports on change and more than its matches can show (RStream, or any snapshot operator), if a
-    solution can exist without a match (ungrouped aggregates, ASK, parts without a window), or if a window that never
-    empties stands beside one with closes.
+    solution can exist without a match (ungrouped aggregates, ASK, parts without a window), if a window that never
+    empties stands beside closes, or if differences pass over reports without content, as though they were not there.
     """
     kinds = [w.window.kind for w in query.windows]
-    on_change = any(not k.on_close for k in kinds)
-    endless = any(k in (WindowKind.ALL, WindowKind.COUNT) for k in kinds)
+    periodic = query.reports.clock is not None
+    on_change = not periodic and any(not k.on_close for k in kinds)
+    endless = any(k.endless for k in kinds)
     snapshot = _has_snapshot(query.pattern) or query.form is a.Form.ASK
     if on_change and (snapshot or query.output is a.Output.RSTREAM):
         return True
-    if endless and any(k.on_close for k in kinds):
+    if endless and (periodic or any(k.on_close for k in kinds)):
+        return True
+    if query.reports.nonempty and query.output is not a.Output.RSTREAM:
         return True
     if query.form is a.Form.ASK or _matchless(query.pattern) or _free_parts(query.pattern):
         return True
@@ -155,7 +158,7 @@ class _Lowering:
         if self.q.form is a.Form.ASK:
             return Lowered(build.emit(self._ask(body)), True)
         body = build.rename(body, self.q.variables)
-        if self.q.output is a.Output.RSTREAM or _free_parts(self.q.pattern):
+        if self.q.output is a.Output.RSTREAM or self.q.reports.nonempty or _free_parts(self.q.pattern):
             body = build.report(body, self.listed)
         if self.q.output is not a.Output.RSTREAM:
             body = build.changes(body, self.q.output, self.listed, self._timed(body))
@@ -324,7 +327,8 @@ class _Lowering:
         times = {self.streams[on.stream].time, *({"ts"} - schema.keys())}
         used = tuple((p.TIME if c in times else c, v) for c, v in columns)
         if on.window.kind is not WindowKind.COUNT:
-            return _scan_op(on.stream, source.index, used, types)
+            scanned = _scan_op(on.stream, source.index, used, types)
+            return self._in_sessions(scanned, source.index, bag=True)
         variable = dict(used)
         whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
         rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
@@ -334,7 +338,8 @@ class _Lowering:
         """The leaves of a basic graph pattern: a star for each subject where elements are closed, else a pattern each."""
         if isinstance(source, a.InWindow):
             on = self.q.windows[source.index]
-            if self.streams[on.stream].closed and on.window.kind is not WindowKind.COUNT:
+            by_time = on.window.kind is not WindowKind.COUNT and not on.window.kind.by_session
+            if self.streams[on.stream].closed and by_time:
                 stars: dict[object, list[a.TriplePattern]] = {}
                 for pattern in patterns:
                     stars.setdefault(pattern.subject, []).append(pattern)
@@ -352,7 +357,14 @@ class _Lowering:
             spo = a.TriplePattern(Var("s"), Var("p"), Var("o"))
             rows = build.match(spo, on.stream, (), source.index, raw=False)
             return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
-        return build.match(pattern, on.stream, (), source.index, raw=not self.streams[on.stream].unique)
+        unique = self.streams[on.stream].unique
+        sessions = on.window.kind.by_session
+        rows = build.match(pattern, on.stream, (), source.index, raw=not (unique or sessions))
+        return self._in_sessions(rows, source.index, bag=unique)
+
+    def _in_sessions(self, rows: Op, window: int, *, bag: bool) -> Op:
+        kind = self.q.windows[window].window.kind
+        return build.session(rows, window, ended=kind is WindowKind.ENDED, bag=bag) if kind.by_session else rows
 
 
 def _scan_op(stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> Op:

@@ -4,7 +4,7 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
 ``topology`` turns it into shared nodes with slots.
 
-    below the report     Match Star Scan Constant Last Select -> Filter Extend Union Occur Join
+    below the report     Match Star Scan Constant Last Session Select -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation)
     above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct ROrder Changes -> Emit
 """
@@ -58,6 +58,18 @@ class Last:
 
     window: int
     count: int
+    bag: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The rows of a session window: as they come, with weights, or ``ended``, at the end of their session.
+
+    Whether a session has ended follows from the times of all elements of its stream. ``bag``: no row comes twice, or all count.
+    """
+
+    window: int
+    ended: bool
     bag: bool
 
 
@@ -221,7 +233,7 @@ class Emit:
 
 
 Spec = (
-    Match | Star | Scan | Constant | Last | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
+    Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
 )  # fmt: skip
 

@@ -74,6 +74,15 @@ class Last:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """Rows of a session window, a set of triples or a bag; its ends follow from the times of all elements."""
+
+    bag: bool
+    ended: bool
+    listed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """As ``Match``, over slots 0, 1, 2 = s, p, o."""
 
@@ -239,7 +248,7 @@ class Emit:
 
 
 Step = (
-    Match | Star | Scan | Constant | Last | Select | Filter | Extend | Union | Occur | Hold | Join
+    Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
 )  # fmt: skip
 
@@ -277,9 +286,9 @@ class Shape:
 class Member:
     """What one query's operator adds to its shape. Only the fields of its kind are set.
 
-    ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules). ``start``: elements
-    before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where variable).
-    ``query``: of an Emit, and of what draws random values.
+    ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a clock is on no stream).
+    ``start``: elements before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where
+    variable). ``query``: of an Emit, and of what draws random values.
     """
 
     inputs: tuple[int, ...] = ()
@@ -291,3 +300,4 @@ class Member:
     graphs: tuple[str | None, ...] = ()
     query: str = ""
     every: bool = False
+    nonempty: bool = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,7 @@ class WindowTable:
     step: I64
     t0: I64
     given: npt.NDArray[np.bool_]
+    to: I64
     stream: I32
     start: I64  # per window and member: elements before it do not count
 
@@ -73,29 +75,46 @@ class WindowTable:
         width = max((len(m.windows) for m in members), default=0)
         shape = (width, len(members))
         kind, given = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
-        range_, t0, start = (np.zeros(shape, np.int64) for _ in range(3))
+        range_, t0, to, start = (np.zeros(shape, np.int64) for _ in range(4))
         step = np.ones(shape, np.int64)
         stream = np.full(shape, -1, np.int32)
         for i, m in enumerate(members):
             for j, (w, name) in enumerate(zip(m.windows, m.streams, strict=False)):
                 kind[j, i], range_[j, i], step[j, i], t0[j, i] = w.kind, w.range, w.step, w.t0
-                given[j, i], stream[j, i], start[j, i] = w.t0_given, streams[name], max(m.start, w.start)
-        return WindowTable(kind, range_, step, t0, given, stream, start)
+                given[j, i], to[j, i] = w.t0_given, w.to
+                stream[j, i], start[j, i] = streams.get(name, -1), max(m.start, w.start)
+        return WindowTable(kind, range_, step, t0, given, to, stream, start)
+
+    def params(self, j: int) -> tuple[npt.NDArray[np.uint8], I64, I64, I64, npt.NDArray[np.bool_], I64]:
+        """Window j of all members as the leading arguments of the kernels that say where rows count."""
+        return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
 
     def pick(self, rows: Sequence[int]) -> WindowTable:
         """These windows only, in this order."""
         at = list(rows)
         return WindowTable(
-            self.kind[at], self.range[at], self.step[at], self.t0[at], self.given[at], self.stream[at], self.start[at]
-        )
+            self.kind[at], self.range[at], self.step[at], self.t0[at], self.given[at], self.to[at], self.stream[at],
+            self.start[at],
+        )  # fmt: skip
 
 
-Schedule = tuple[tuple[Window, ...], tuple[int, ...], int, bool]  # windows, stream numbers, start, every
+class Schedule(NamedTuple):
+    """What decides a query's reports: its windows with their streams' numbers (-1: a clock), its start.
+
+    ``every``: also reports without content. ``nonempty``: these do not exist, so that the one after a report is the next with
+    content.
+    """
+
+    windows: tuple[Window, ...]
+    streams: tuple[int, ...]
+    start: int
+    every: bool = False
+    nonempty: bool = False
 
 
 @dataclass(frozen=True)
 class Schedules:
-    """The distinct schedules of members (``every``: also empty reports), and which one each member has."""
+    """The distinct schedules of members, and which one each member has."""
 
     distinct: tuple[Schedule, ...]
     of_member: I32
@@ -104,7 +123,10 @@ class Schedules:
     def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> Schedules:
         """The schedules of these members."""
         index: dict[Schedule, int] = {}
-        keys = [(m.windows, tuple(streams[n] for n in m.streams), m.start, m.every) for m in members]
+        keys = [
+            Schedule(m.windows, tuple(streams.get(n, -1) for n in m.streams), m.start, m.every, m.nonempty)
+            for m in members
+        ]
         of_member = [index.setdefault(key, len(index)) for key in keys]
         return Schedules(tuple(index), np.array(of_member, np.int32))
 

@@ -18,6 +18,7 @@ from levada.operators.last import last, select
 from levada.operators.occur import occur
 from levada.operators.pairing import rjoin, rleft, rsemi
 from levada.operators.report import report
+from levada.operators.session import session
 from levada.operators.shape_rows import distinct, order
 from levada.plan import shapes as s
 from levada.plan.topology import PlanNode
@@ -38,6 +39,8 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
             return panes(node, run.state, first, partials, run.calendar(node, step.kinds), run.pool, run.home(node))
         case s.Changes():
             return changes(node, run.state, first, run.calendar(node, step.kinds), run.pool)
+        case s.Session():
+            return session(node, run.state, first, run.presence, run.progress)
         case s.RGroup():
             return rgroup(node, first, run.calendar(node, step.kinds), run.pool, run.home(node))
         case s.Join():

@@ -16,13 +16,12 @@ import numpy as np
 
 from levada.config import StreamConfig
 from levada.intake.admission import dead_records, late_records
-from levada.intake.elements import elements_of
-from levada.intake.parse import parse
+from levada.intake.elements import Elements, elements_of
+from levada.intake.parse import Triples, parse
 from levada.intake.rows import Patterns, constants, matched, once, patterns_of, scanned
 from levada.intake.star import subject_numbers
-from levada.intake.tuples import tuples_of
+from levada.intake.tuples import Tuples, tuples_of
 from levada.model.frame import Frame, concat
-from levada.model.time import Times
 from levada.operators.pool import Pool
 from levada.plan import shapes as s
 from levada.plan.topology import Plan, PlanNode
@@ -34,6 +33,7 @@ from levada.runtime.ship import Outbox
 from levada.sources.read import read_bytes, read_tuples
 from levada.sources.reference import Reference
 from levada.sources.static import static_chunks
+from levada.windows import presence
 
 DAY = 86_400_000
 
@@ -55,7 +55,7 @@ class IntakeRun:
         self.pool = Pool(context.seed)
         self.outbox = Outbox(context, self.plan, 0, self.pool)
         self.controls: list[Control] = []
-        self.times: dict[int, list[Times]] = {}
+        self.times: dict[int, list[Frame]] = {}
         self.side: dict[str, list[dict[str, Any]]] = {}
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
@@ -84,7 +84,7 @@ class IntakeRun:
             document=reference.document, unit_ms=config.unit_ms,
         )  # fmt: skip
         found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
-        self._see(stream, found.times)
+        self._see_triples(stream, triples, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
         rows = 0
@@ -103,7 +103,7 @@ class IntakeRun:
 
     def _tuples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
         found = tuples_of(read_tuples(reference, config), config, reference, **bounds)
-        self._see(stream, found.times)
+        self._see_tuples(stream, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
         rows = 0
         if found.n:
@@ -147,10 +147,20 @@ class IntakeRun:
             node = self.plan.nodes[number]
             local(self.plan, self.pool, self.outbox, node, once(concat(frames), len(node.layout.slots)))
 
-    def _see(self, stream: int, times: Times) -> None:
-        """The distinct times of elements, where some query's reports follow from them."""
-        if stream in _listed_streams(self.context.plan):
-            self.times.setdefault(stream, []).append(times)
+    def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
+        """The distinct times of elements, where some query's reports follow from them; which triples, where these are counted."""
+        listed = _listed_streams(self.context.plan)
+        if listed.get(stream):
+            terms = [(c.x[found.keep], c.y[found.keep]) for c in (triples.s, triples.p, triples.o)]
+            self.times.setdefault(stream, []).append(presence.occurrences(found.ts[found.keep], terms))
+        elif stream in listed:
+            self.times.setdefault(stream, []).append(presence.times(found.times))
+
+    def _see_tuples(self, stream: int, found: Tuples) -> None:
+        listed = _listed_streams(self.context.plan)
+        if stream in listed:
+            seen = presence.occurrences(found.ts) if listed[stream] else presence.times(found.times)
+            self.times.setdefault(stream, []).append(seen)
 
     def _aside(self, reference: Reference, dead: Any, late: Any, watermark: int) -> None:
         if dead:
@@ -204,8 +214,10 @@ def _static_patterns(plan: Plan, seed: int) -> Iterator[tuple[tuple[str | None, 
 
 
 @lru_cache(maxsize=8)
-def _listed_streams(plan: str) -> frozenset[int]:
-    """Streams whose elements' times decide some query's reports."""
+def _listed_streams(plan: str) -> dict[int, bool]:
+    """Streams whose elements' times decide some query's reports, and whether their occurrences are counted."""
     sealed = load_plan(plan)
     listed = [n for n in sealed.nodes.values() if getattr(n.step, "listed", False)]
-    return frozenset(i for n in listed for d in n.schedules.distinct for i in d[1])
+    schedules = {d for n in listed for d in n.schedules.distinct}
+    counted = presence.counted_streams(schedules)
+    return {i: i in counted for d in schedules for i in d.streams}

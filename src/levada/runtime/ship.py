@@ -16,7 +16,6 @@ from levada.kernels.keyed_route import partition_of, scatter_order
 from levada.model.frame import Frame, concat, pack
 from levada.model.term import Kind
 from levada.model.terms import Terms
-from levada.model.time import Times
 from levada.operators.compute import is_threshold, thresholds
 from levada.operators.groups import folded
 from levada.operators.pool import Pool
@@ -25,6 +24,7 @@ from levada.plan import shapes as s
 from levada.plan.layout import Facet, Layout
 from levada.plan.topology import Consumer, Plan, PlanNode
 from levada.runtime.context import Context, Control, Done
+from levada.windows import presence
 
 Words = npt.NDArray[np.uint64]
 FEWER = 0.5  # panes per row, from which on they are folded before the exchange
@@ -118,10 +118,10 @@ class Outbox:
         self.frames[target].setdefault(name, []).extend(frames)
 
     def blobs(
-        self, controls: Sequence[Control], done: Sequence[Done], source: int, times: Mapping[int, Sequence[Times]]
+        self, controls: Sequence[Control], done: Sequence[Done], source: int, times: Mapping[int, Sequence[Frame]]
     ) -> list[tuple[int, bytes]]:  # fmt: skip
         """One blob per target. Outcomes of earlier stages go to one target only, controls once from source 0."""
-        seen = {f"times.{i}": Frame({"ts": _distinct(parts)}) for i, parts in times.items()} if source == 0 else {}
+        seen = {f"times.{i}": presence.together(parts) for i, parts in times.items()} if source == 0 else {}
         out = []
         for target in range(self.context.partitions):
             meta = {
@@ -183,7 +183,3 @@ def _identities(frame: Frame, facets: Facet, before: str, after: str) -> Iterato
         hard = (frame[k] == Kind.HARD_NUMBER) | (frame[k] == Kind.HARD_TIME)
         if hard.any():
             yield frame[x][hard], frame[y][hard]
-
-
-def _distinct(parts: Sequence[Times]) -> Times:
-    return np.unique(np.concatenate(list(parts)))

@@ -7,7 +7,7 @@ passed over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,19 +26,20 @@ from levada.operators.pool import Pool
 from levada.operators.rows import home_hash
 from levada.plan import shapes as s
 from levada.plan.layout import Facet
-from levada.plan.topology import Plan, PlanNode
+from levada.plan.topology import Plan, PlanNode, Schedule
 from levada.runtime import closed, files, pending
 from levada.runtime.context import Context, Control, Done, advance, load_plan, old_watermarks
 from levada.runtime.evaluate import evaluate_node
 from levada.runtime.results import Results
 from levada.runtime.ship import Outbox
-from levada.windows import term_runs
+from levada.windows import presence, term_runs
 from levada.windows.intervals import latest_end, outer
 from levada.windows.pieces import State, read_head
-from levada.windows.reports import Progress, retained
+from levada.windows.presence import Seen
+from levada.windows.reports import Progress
 from levada.windows.runs import Horizons
 
-DUE_KINDS = (s.Report, s.Panes, s.Changes, s.RGroup)
+DUE_KINDS = (s.Report, s.Panes, s.Changes, s.RGroup, s.Session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class StageRun:
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
         self.controls: list[Control] = []
         self.done: list[Done] = []
-        self.times: dict[int, list[Times]] = {}
+        self.times: dict[int, list[Frame]] = {}
         self.results = Results(plan, self.pool)
         self.nodes = nodes_of(context.plan, stage)
         self.touched = 0
@@ -122,7 +123,7 @@ class StageRun:
                 elif kind == "closed":
                     self.closed.setdefault(int(rest), []).append(frame)
                 elif kind == "times":
-                    self.times.setdefault(int(rest), []).append(frame["ts"])
+                    self.times.setdefault(int(rest), []).append(frame)
             if "terms.id" in frames:
                 arrived.append(Terms.from_frames(frames, "terms"))
         for terms in arrived:
@@ -183,31 +184,28 @@ class StageRun:
             return MAX
         return latest_end(frame, layout, table)
 
-    def _presence(self) -> dict[int, Times]:
+    def _presence(self) -> dict[int, Seen]:
         """The distinct event times of all elements that have come up, for nodes whose reports are listed."""
-        listed = self.nodes.listed
-        streams = {i for n in listed for d in n.schedules.distinct for i in d[1]}
-        known: dict[int, Times] = {}
-        for i in sorted(streams):
-            key = f"times.{i}"
-            kept = [self.state.frame(p)["ts"] for p in self.state.pieces(key)]
+        schedules = {d for n in self.nodes.listed for d in n.schedules.distinct}
+        counted = presence.counted_streams(schedules)
+        known: dict[int, Seen] = {}
+        for i in sorted({i for d in schedules for i in d.streams if i >= 0}):
+            key, w = f"times.{i}", int(self.progress.new[i])
             fresh = self.times.get(i, [])
-            every = np.unique(np.concatenate([np.empty(0, np.int64), *kept, *fresh]))
-            known[i] = every[every < self.progress.new[i]]
-            self._keep_times(key, i, every, listed, bool(fresh))
+            kept = [self.state.frame(p) for p in self.state.pieces(key)]
+            known[i], waiting = presence.came_up(kept, fresh, w, i in counted)
+            if fresh or self.progress.moved:
+                self._keep_times(key, i, known[i], waiting, schedules)
         return known
 
-    def _keep_times(self, key: str, stream: int, every: Times, listed: Sequence[PlanNode], fresh: bool) -> None:
-        if not fresh and not self.progress.moved:
-            return
+    def _keep_times(self, key: str, stream: int, seen: Seen, waiting: Frame, schedules: Iterable[Schedule]) -> None:
         horizon = int(self.progress.new.min(initial=MAX))
-        keep = every >= min(self.progress.new[stream], MAX)
-        for windows, ids, start, empty in {d for n in listed for d in n.schedules.distinct}:
-            own = [w for w, i in zip(windows, ids, strict=True) if i == stream]
-            keep |= retained(every, own, start, horizon, empty)
-        left = every[keep]
-        pieces = [self.state.put({"": Frame({"ts": left})}, len(left), (MAX, 0, 0))] if len(left) else []
-        self.state.replace(key, pieces)
+        keep = np.zeros(len(seen.ts), bool)
+        for schedule in schedules:
+            own = [w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream]
+            keep |= presence.retained(seen, own, schedule.start, horizon, schedule.every)
+        left = presence.to_keep(seen, waiting, keep)
+        self.state.replace(key, [self.state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
 
     def _node(self, node: PlanNode, outbox: Outbox) -> None:
         """Evaluates a node if it has rows or reports; its output goes on."""

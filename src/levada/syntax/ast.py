@@ -334,17 +334,29 @@ class Modifiers:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """``[RANGE d STEP d]`` in milliseconds; without STEP the window slides with each element."""
+    """``[RANGE d STEP d]`` in milliseconds; without STEP the window slides with each element.
+
+    ``[FROM NOW-d TO NOW-e STEP d]`` is a window in the past: ``to`` is e.
+    """
 
     range: int
     step: int | None
+    to: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LastTriples:
-    """``[TRIPLES n]``."""
+    """``[TRIPLES n]``, and ``[ELEMENTS n STEP m]``: the last n, after each m-th (m = n: it tumbles)."""
 
     count: int
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """``[SESSION d]``: elements less than ``gap`` milliseconds apart."""
+
+    gap: int
 
 
 class Instant(StrEnum):
@@ -354,7 +366,7 @@ class Instant(StrEnum):
     ALL = "ALL"
 
 
-WindowSpec = Range | LastTriples | Instant
+WindowSpec = Range | LastTriples | Session | Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,10 @@ def evaluate(query: Question, streams: Streams, static: Graphs | None = None) ->
     counted = [ts for on, window in query.windows.values() for ts, _ in seen[on] if ts >= window.start]
     out: list[Report] = []
     before: Answer = None
-    for time in report_times(windows, held, counted if query.empty_reports else ()):
+    for time in report_times(windows, held, counted if query.empty_reports else (), query.clock):
         contents = {name: content(held[name], time) for name in held}
+        if query.nonempty and not any(contents.values()):
+            continue
         now: Answer = None
         if any(contents.values()) or query.empty_reports:
             now = answer(query, contents, static or {}, time)
@@ -106,18 +108,40 @@ def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tup
 
 
 def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """When each of these occurrences is in the window; those that never are, are left out.
-
-    In a count window an occurrence is among the last n until the n-th after it comes.
-    """
+    """When each of these occurrences is in the window; those that never are, are left out."""
     counted = [(ts, item) for ts, item in ordered if ts >= window.start]
+    match window.kind:
+        case WindowKind.COUNT:
+            found = _last_ones(window, counted)
+        case WindowKind.SESSION | WindowKind.ENDED:
+            found = _sessions(window, counted)
+        case _:
+            found = [Stay(window.enter(ts), window.leave(ts), item, ts) for ts, item in counted]
+    return [s for s in found if s.enter < s.leave]
+
+
+def _last_ones(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
+    """After each step-th occurrence the content is the last ``count`` of those so far, until the next such one."""
     found = []
     for i, (ts, item) in enumerate(counted):
-        leave = window.leave(ts)
-        if window.kind is WindowKind.COUNT and i + window.count < len(counted):
-            leave = counted[i + window.count][0]
-        found.append(Stay(window.enter(ts), leave, item, ts))
-    return [s for s in found if s.enter < s.leave]
+        after = [b for b in range(window.step, len(counted) + 1, window.step) if b - window.count <= i < b]
+        if after:
+            gone = after[-1] + window.step
+            leave = counted[gone - 1][0] if gone <= len(counted) else MAX
+            found.append(Stay(counted[after[0] - 1][0], leave, item, ts))
+    return found
+
+
+def _sessions(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
+    """Elements less than the gap apart are one session, which ends a gap after its last one."""
+    found = []
+    for i, (ts, item) in enumerate(counted):
+        last = i
+        while last + 1 < len(counted) and counted[last + 1][0] - counted[last][0] < window.range:
+            last += 1
+        end = counted[last][0] + window.range
+        found.append(Stay(ts, end, item, ts) if window.kind is WindowKind.SESSION else Stay(end, end + 1, item, ts))
+    return found
 
 
 def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
@@ -125,18 +149,23 @@ def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
     return [(s.item, s.ts) for s in held if s.enter <= tau < s.leave]
 
 
-def report_times(windows: Mapping[str, Window], held: Held, counted: Sequence[int] = ()) -> list[int]:
+def report_times(
+    windows: Mapping[str, Window], held: Held, counted: Sequence[int] = (), clock: Window | None = None
+) -> list[int]:
     """The times at which a query is evaluated: the union over its windows.
 
     These are the closes of the windows that report on close, and the enters and leaves of the others; of the times at
     which all windows are empty, only the first after content. With a window that never empties they end with the last
     change of any window's content. With ``counted`` (the event times of all elements, for ``empty_reports``) every
-    close after the first element counts, up to the last report or element.
+    close after the first element counts, up to the last report or element. With a ``clock`` its closes stand in place of all
+    these, up to the first at or after the last change.
     """
     occupied = _spans(s for name in held for s in held[name])
     last = max((t for name in held for t in _changes(held[name])), default=MIN)
     closing = [w for w in windows.values() if w.kind.on_close]
     times = {t for name in held if not windows[name].kind.on_close for t in _changes(held[name])}
+    if clock is not None:
+        closing, times, last = [clock], set(), clock.next_close(last - 1) if last > MIN else MIN
     for start, end in occupied:
         for window in closing:
             times.update(_closes(window, start, min(end, last)))
@@ -144,8 +173,9 @@ def report_times(windows: Mapping[str, Window], held: Held, counted: Sequence[in
                 times.add(window.next_close(end - 1))
     kept = _after_content(sorted(times), occupied)
     if counted:
+        ends = [clock.next_close(end - 1) for _, end in occupied if end < MAX] if clock else []
         for window in closing:
-            kept += _closes(window, min(counted) + 1, max(*counted, *kept, MIN))
+            kept += _closes(window, min(counted) + 1, max(*counted, *kept, *ends, MIN))
     return sorted(set(kept))
 
 

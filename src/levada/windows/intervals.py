@@ -13,11 +13,12 @@ import numpy as np
 
 from levada.kernels.interval import interval, leave
 from levada.model.frame import Frame
-from levada.model.time import MAX, MIN, Times
+from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.layout import Layout
 from levada.plan.topology import WindowTable
 
 _NONE = np.empty(0, np.int64)
+_LASTING = [int(k) for k in WindowKind if Window(k).leave(0) >= MAX]  # what never ends by time
 
 
 def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
@@ -26,8 +27,7 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
     e = np.full(frame.n, MAX, np.int64)
     for j, span in enumerate(layout.windows):
         np.maximum(s, frame[f"hi{j}" if span.hi else f"lo{j}"], out=s)
-        params = (table.kind[j], table.range[j], table.step[j], table.t0[j], table.given[j])
-        np.minimum(e, leave(*params, frame["op"], frame[f"lo{j}"]), out=e)
+        np.minimum(e, leave(*table.params(j), frame["op"], frame[f"lo{j}"]), out=e)
     return s, e
 
 
@@ -39,8 +39,7 @@ def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
         tops = Frame({"op": frame["op"][:1], **latest}, 1)
     e = np.full(tops.n, MAX, np.int64)
     for j in range(len(layout.windows)):
-        params = (table.kind[j], table.range[j], table.step[j], table.t0[j], table.given[j])
-        np.minimum(e, leave(*params, tops["op"], tops[f"lo{j}"]), out=e)
+        np.minimum(e, leave(*table.params(j), tops["op"], tops[f"lo{j}"]), out=e)
     return int(e.max())
 
 
@@ -53,8 +52,7 @@ def exact(frame: Frame, layout: Layout, table: WindowTable, rows: Sequence[int] 
         lo = frame[f"lo{j}"]
         hi = frame[f"hi{j}"] if span.hi else lo
         prev = frame[f"prev{j}"] if span.prev else _NONE
-        params = (table.kind[t], table.range[t], table.step[t], table.t0[t], table.given[t], table.start[t])
-        one_s, one_e = interval(*params, frame["op"], lo, hi, prev)
+        one_s, one_e = interval(*table.params(t), table.start[t], frame["op"], lo, hi, prev)
         np.maximum(s, one_s, out=s)
         np.minimum(e, one_e, out=e)
     return s, e
@@ -73,6 +71,7 @@ def quarter(table: WindowTable) -> int:
     """A quarter of the longest window: the most that a run of state may span."""
     if not table.kind.size:
         return MAX
-    from_kind = np.where(table.kind >= 5, MAX, table.range)  # ALL and COUNT never end by time
+    lasting = np.isin(table.kind, _LASTING)
+    from_kind = np.where(lasting, MAX, table.range)
     longest = int(from_kind.max())
     return MAX if longest >= MAX else max(longest // 4, 1)

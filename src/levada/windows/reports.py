@@ -1,26 +1,28 @@
 """Report times: when a query is evaluated (design, section 1, "Report").
 
 Each window contributes its closes, or the instants at which an element enters or leaves it; a query reports at all of them. A
-report r is made in the epoch in which W_q >= r (all windows on close with bounds [)) or W_q > r becomes true: ``due`` gives
-the range (low, high] of an epoch. Where the reports follow from rows alone no list is made; where they follow from all
-elements (``listed``), ``Schedule.instants`` makes the list from their event times.
+report r is made in the epoch in which W_q >= r (all windows on close with bounds [)) or W_q > r becomes true: ``due`` gives the
+range (low, high] of an epoch. Under a periodic policy there is a clock among the windows, and only its closes are reports.
+Where the reports follow from rows alone no list is made; where they follow from all elements (``listed``),
+``Schedule.instants`` makes the list from their event times.
 
 Between closes nothing costs: closes are counted only inside the instants at which some window holds something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.expand import expand_closes
-from levada.kernels.interval import Params, enter, leave
-from levada.model.time import MAX, MIN, Times, Window, WindowKind
+from levada.kernels.interval import Params, enter
+from levada.model.time import MAX, MIN, Times, Window, WindowKind, reporting
 from levada.plan.topology import Schedule, WindowTable
 from levada.windows.intervals import watermark
+from levada.windows.presence import NOTHING, Presence, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Progress:
 def due(kinds: Sequence[WindowKind], table: WindowTable, progress: Progress) -> tuple[Times, Times]:
     """(low, high] of each member: reports already made, reports to be made by this epoch."""
     low, high = watermark(table, progress.old), watermark(table, progress.new)
-    if all(k is WindowKind.CLOSE_OPEN for k in kinds):
+    if all(k in (WindowKind.CLOSE_OPEN, WindowKind.CLOCK) for k in kinds):
         return low, high
     return _before(low), _before(high)
 
@@ -58,25 +60,28 @@ class Reports:
     last: int = MAX  # at the end, with a window that never empties: no report comes after this
 
 
-def instants(schedule: Schedule, presence: Mapping[int, Times], low: int, high: int) -> Reports:
-    """All reports in (low, high] from the event times of all elements (``presence``: sorted, by stream).
+def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Reports:
+    """All reports in (low, high] from the event times of all elements (``presence``: by stream).
 
     With high = MAX (the end) and a window that never empties, the last report is the last change of any window. A schedule with
     empty reports has every close after the first element, up to the last report or element.
     """
-    windows, streams, start, every = schedule
-    spans = [_span(w, presence.get(n, _EMPTY), start) for w, n in zip(windows, streams, strict=True)]
+    windows = schedule.windows
+    seen = [presence.get(n, NOTHING) for n in schedule.streams]
+    spans = [span(w, s, schedule.start) for w, s in zip(windows, seen, strict=True)]
+    said = reporting([w.kind for w in windows])
     last, ended = MAX, high >= MAX
     if ended:
         finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
         high = max((int(t.max()) for t in finite if len(t)), default=low)
+        high = _at_clock(windows, high)
         last = high if any(len(e) and int(e.max()) >= MAX for _, e in spans) else MAX
-    changed = [t for w, (s, e) in zip(windows, spans, strict=True) if not w.kind.on_close for t in (s, e)]
+    changed = [t for i in said if not windows[i].kind.on_close for t in spans[i]]
     changes = _unique(changed, low, high)
     covered = _union(spans)
-    closes = [_closes(w, covered, low, high) for w in windows if w.kind.on_close]
+    closes = [_closes(windows[i], covered, low, high) for i in said if windows[i].kind.on_close]
     times = _unique([changes, *closes], low, high)
-    if every:
+    if schedule.every:
         times = _with_empty(times, schedule, presence, covered, low, high, ended)
         if ended:
             last = int(times[-1]) if len(times) else low  # an empty report has a row, too, which nothing ends
@@ -88,31 +93,23 @@ _EMPTY = np.empty(0, np.int64)
 
 
 def _with_empty(
-    times: Times, schedule: Schedule, presence: Mapping[int, Times], covered: tuple[Times, Times], low: int, high: int, ended: bool
+    times: Times, schedule: Schedule, presence: Presence, covered: tuple[Times, Times], low: int, high: int, ended: bool
 ) -> Times:  # fmt: skip
     """The reports with the empty ones: closes from the first element on, and the first close after all content."""
-    windows, streams, start, _ = schedule
-    seen = [presence.get(n, _EMPTY) for n in streams]
-    counted = [t[t >= max(start, w.start)] for w, t in zip(windows, seen, strict=True)]
+    windows = schedule.windows
+    seen = [presence.get(n, NOTHING).ts for n in schedule.streams]
+    counted = [t[t >= max(schedule.start, w.start)] for w, t in zip(windows, seen, strict=True)]
     first = min((int(t[0]) for t in counted if len(t)), default=MAX)
     if first >= MAX:
         return times
-    closing = [w for w in windows if w.kind.on_close]
+    closing = [w for w in _reporting(windows) if w.kind.on_close]
     after = covered[1][covered[1] < MAX]  # content ends where a window reports, so that is the first report after it
+    after = next_report(closing, after - 1, _EMPTY) if windows[-1].kind is WindowKind.CLOCK else after
     kept = _unique([times, after], low, MAX - 1 if ended else high)
     if ended:
         high = max([int(t[-1]) for t in counted if len(t)] + kept[-1:].tolist())
     span = (np.array([first + 1]), np.array([high + 1]))
     return _unique([kept, *(_closes(w, span, low, high) for w in closing)], low, high)
-
-
-def _span(w: Window, ts: Times, start: int) -> tuple[Times, Times]:
-    """Where each element is in the window; elements that never are left out."""
-    ts = ts[ts >= max(start, w.start)]
-    params, row = Params.of([w]), np.zeros(len(ts), np.int32)
-    s, e = enter(*params, row, ts), leave(*params, row, ts)
-    in_it = s < e
-    return s[in_it], e[in_it]
 
 
 def _unique(parts: Sequence[Times], low: int, high: int) -> Times:
@@ -137,7 +134,7 @@ def _closes(w: Window, covered: tuple[Times, Times], low: int, high: int) -> Tim
     params, row = Params.of([w]), np.zeros(len(covered[0]), np.int32)
     if not len(row) or high <= low:
         return _EMPTY
-    return expand_closes(*covered, low, high, params[1:], row)[1]
+    return expand_closes(*covered, low, high, params.closes, row)[1]
 
 
 def _inside(times: Times, covered: tuple[Times, Times]) -> npt.NDArray[np.bool_]:
@@ -151,40 +148,30 @@ def _inside(times: Times, covered: tuple[Times, Times]) -> npt.NDArray[np.bool_]
 def next_report(windows: Sequence[Window], r: Times, changes: Times) -> Times:
     """The report after each report r: the next close, or the next of the ``changes``; MAX where none is known yet."""
     out = np.full(len(r), MAX, np.int64)
-    for w in windows:
+    for w in _reporting(windows):
         if w.kind.on_close:
             np.minimum(out, enter(*Params.of([_opening(w)]), np.zeros(len(r), np.int32), r), out=out)
-    if len(changes):
-        at = np.searchsorted(changes, r, side="right")
-        later = np.where(at < len(changes), changes[np.minimum(at, len(changes) - 1)], MAX)
-        np.minimum(out, later, out=out)
-    return out
+    return np.minimum(out, next_of(changes, r), out=out)
+
+
+def next_of(instants_: Times, r: Times) -> Times:
+    """The least of these sorted instants after each r; MAX where there is none."""
+    if not len(instants_):
+        return np.full(len(r), MAX, np.int64)
+    at = np.searchsorted(instants_, r, side="right")
+    return np.where(at < len(instants_), instants_[np.minimum(at, len(instants_) - 1)], MAX)
+
+
+def _reporting(windows: Sequence[Window]) -> list[Window]:
+    return [windows[i] for i in reporting([w.kind for w in windows])]
+
+
+def _at_clock(windows: Sequence[Window], x: int) -> int:
+    """The first report at or after x where there is a clock; else x."""
+    clock = windows[-1] if windows else None
+    return x if clock is None or clock.kind is not WindowKind.CLOCK else clock.next_close(max(x - 1, MIN))
 
 
 def _opening(w: Window) -> Window:
     """The window as if with bounds [), whose ``enter`` is the next close."""
     return Window(WindowKind.CLOSE_OPEN, w.range, w.step, w.t0, w.t0_given)
-
-
-def retained(
-    ts: Times, windows: Sequence[Window], start: int, horizon: int, every: bool
-) -> npt.NDArray[np.bool_]:  # fmt: skip
-    """Which event times still matter after ``horizon``: those that leave later, of endless windows the first.
-
-    With empty reports also the first of all, from which they run, and the last, up to which they do.
-    """
-    keep = np.zeros(len(ts), bool)
-    if every and len(ts):
-        keep[-1] = True
-        for w in windows:
-            keep[np.flatnonzero(ts >= max(start, w.start))[:1]] = True
-    for w in windows:
-        params, row = Params.of([w]), np.zeros(len(ts), np.int32)
-        counts = ts >= max(start, w.start)
-        last = np.maximum(leave(*params, row, ts), enter(*params, row, ts))
-        endless = last >= MAX
-        keep |= counts & ~endless & (last >= horizon)
-        first = np.flatnonzero(counts & endless)
-        keep[first[:1]] = True
-        keep |= counts & endless & (ts >= horizon)
-    return keep

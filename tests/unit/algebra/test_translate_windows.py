@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from levada.algebra.nodes import Output
-from levada.algebra.options import QueryOptions
+from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.algebra.show import show
 from levada.algebra.translate import translate
-from levada.algebra.translate_windows import window
+from levada.algebra.translate_windows import reporting, window
+from levada.errors import UsageError
 from levada.model.time import Window, WindowKind
 from levada.syntax import ast, parse
 
@@ -29,6 +30,13 @@ ROLLING = ast.Range(4_000, None)
         (ROLLING, QueryOptions(t0=7), Window(WindowKind.RANGE, 4_000, t0=7, t0_given=True)),
         (ROLLING, QueryOptions(report="close"), Window(WindowKind.RANGE, 4_000)),
         (ast.LastTriples(3), QueryOptions(), Window(WindowKind.COUNT, count=3)),
+        (ast.LastTriples(3, 2), QueryOptions(report="close"), Window(WindowKind.COUNT, count=3, step=2)),
+        (ast.Range(4_000, 2_000, 500), QueryOptions(), Window(WindowKind.CLOSE_OPEN, 4_000, 2_000, to=500)),
+        (ast.Range(4_000, None, 500), QueryOptions(), Window(WindowKind.RANGE, 4_000, to=500)),
+        (ast.Session(4_000), QueryOptions(), Window(WindowKind.ENDED, 4_000)),
+        (ast.Session(4_000), QueryOptions(report="change"), Window(WindowKind.SESSION, 4_000)),
+        (ast.Session(4_000), QueryOptions(period=10, t0=5), Window(WindowKind.SESSION, 4_000, t0=5, t0_given=True)),
+        (SLIDING, QueryOptions(period=10), Window(WindowKind.CLOSE_OPEN, 4_000, 2_000)),
         (ast.Instant.NOW, QueryOptions(bounds="(]"), Window(WindowKind.NOW)),
         (ast.Instant.ALL, QueryOptions(t0=-5), Window(WindowKind.ALL, t0=-5, t0_given=True)),
     ],
@@ -61,7 +69,58 @@ def test_show_tells_the_start_of_each_window() -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [{"bounds": "[]"}, {"report": "sometimes"}])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("close", {"report": "close"}),
+        ("periodic:1.5m", {"period": 90_000}),
+        ("change + nonempty", {"report": "change", "nonempty": True}),
+        ("nonempty", {"nonempty": True}),
+    ],
+)
+def test_report_policies(text: str, said: dict[str, object]) -> None:
+    assert report_policy(text) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("closed", "There is no report policy closed. Did you mean close?"),
+        ("periodic", "There is no report policy periodic. Did you mean periodic:?"),
+        ("periodic:0", "The period of reports is not positive."),
+        ("periodic:soon", "soon is not a duration."),
+        ("close+change", "close+change is no report policy."),
+        ("nonempty+close", "nonempty+close is no report policy."),
+        ("", "There is no report policy"),
+    ],
+)
+def test_what_is_no_report_policy(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        report_policy(text)
+    assert message in str(raised.value)
+
+
+def test_reports_without_content_cannot_be_left_out_and_shown() -> None:
+    with pytest.raises(UsageError, match="not both"):
+        options_of({"report": "nonempty", "empty_reports": True})
+
+
+def test_a_clock_starts_at_t0() -> None:
+    clock = reporting(QueryOptions(period=300, t0=100)).clock
+    assert clock is not None
+    assert (clock.next_close(-5), clock.next_close(100)) == (100, 400)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bounds": "[]"},
+        {"report": "sometimes"},
+        {"period": 0},
+        {"period": 1, "report": "close"},
+        {"nonempty": True, "empty_reports": True},
+    ],
+)
 def test_options_are_checked_at_birth(wrong: dict[str, str]) -> None:
     with pytest.raises(AssertionError):
         QueryOptions(**wrong)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ static:
   - {path: rooms.ttl, graph: http://example.org/rooms}
   - more.nt
 queries:
-  hot: {file: hot.rq, empty_reports: true}
+  hot: {file: hot.rq, empty_reports: true, report: "periodic:1m"}
   pairs: {file: pairs.cql, t0: 2013-01-01T00:00:00Z}
   text: {dialect: cql, text: "Select k From A", bounds: "(]", report: change, t0: 5}
 options:
@@ -57,7 +57,7 @@ def test_a_whole_application(write, tmp_path):
         StaticSource(str(tmp_path / "more.nt")),
     )
     hot, pairs, text = app.queries
-    assert hot == QuerySource("hot", "SELECT ...", "rspql", empty_reports=True)
+    assert hot == QuerySource("hot", "SELECT ...", "rspql", report="periodic:1m", empty_reports=True)
     assert pairs == QuerySource("pairs", "Select ...", "cql", t0=1356998400000)
     assert text == QuerySource("text", "Select k From A", "cql", bounds="(]", report="change", t0=5)
     assert app.options == Options(
@@ -77,7 +77,7 @@ def test_a_whole_application(write, tmp_path):
 def test_a_querys_own_options_win(write):
     app = load_app(write(WHOLE))
     hot, _, text = (app.query_options(query) for query in app.queries)
-    assert hot == QueryOptions(bounds="[)", t0=86_400_000, report="close", empty_reports=True)
+    assert hot == QueryOptions(bounds="[)", t0=86_400_000, period=60_000, empty_reports=True)
     assert text == QueryOptions(bounds="(]", t0=5, report="change", empty_reports=False)
 
 
@@ -115,6 +115,11 @@ def test_standard_output_stays_what_it_is(write):
         ("queries: {q: {text: x, dialect: sql}}", "queries.q.dialect is rspql or cql, not 'sql'.", None),
         ("queries: {q: {text: x, t0: yesterday}}", "queries.q.t0: yesterday is not a time.", None),
         ("queries: {q: {text: x, t0: true}}", "queries.q.t0 is a time, not True.", ""),
+        (
+            "queries: {q: {text: x, report: periodical}}",
+            "queries.q.report: There is no report policy periodical.",
+            "Did you mean periodic:?",
+        ),
         ("queries: {q: {text: x, empty_reports: 1}}", "queries.q.empty_reports is true or false, not 1.", ""),
         ("options: {formt: csv}", "options.formt is not an option.", "Did you mean format?"),
         ("options: {format: xml}", "options.format is ndjson or csv or tsv, not 'xml'.", None),

@@ -128,19 +128,19 @@ def test_expand_closes_is_the_definition_and_equals_its_twin(
     rows = [(p % len(windows), s, e) for p, s, e in rows]
     row_param, s, e = (np.array([r[c] for r in rows], d) for c, d in enumerate((np.int32, np.int64, np.int64)))
     params = Params.of(windows)
-    row, report = expand.expand_closes(s, e, low, high, params[1:], row_param)
+    row, report = expand.expand_closes(s, e, low, high, params.closes, row_param)
     expected = [(i, r) for i, (p, a, z) in enumerate(rows) for r in closes_by_definition(windows[p], a, z, low, high)]
     assert list(zip(row.tolist(), report.tolist(), strict=True)) == expected
-    row_twin, report_twin = twins.expand_closes_twin(s, e, low, high, params[1:], row_param)
+    row_twin, report_twin = twins.expand_closes_twin(s, e, low, high, params.closes, row_param)
     assert row.tolist() == row_twin.tolist() and report.tolist() == report_twin.tolist()
     each = [np.full(len(s), v, np.int64) for v in (low, high)]
-    assert expand.expand_closes(s, e, each[0], each[1], params[1:], row_param)[1].tolist() == report.tolist()
+    assert expand.expand_closes(s, e, each[0], each[1], params.closes, row_param)[1].tolist() == report.tolist()
 
 
 def test_expand_closes_without_limits_goes_by_the_rows() -> None:
     params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
     s, e = np.array([5, MAX, 7]), np.array([16, MAX, 3])
-    row, report = expand.expand_closes(s, e, MIN, MAX, params[1:], np.zeros(3, np.int32))
+    row, report = expand.expand_closes(s, e, MIN, MAX, params.closes, np.zeros(3, np.int32))
     assert row.tolist() == [0, 0, 0] and report.tolist() == [5, 10, 15]
 
 
@@ -148,7 +148,7 @@ def test_expand_closes_without_limits_goes_by_the_rows() -> None:
 def test_expand_closes_needs_bounds_on_both_sides(s: int, e: int) -> None:
     params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
     with pytest.raises(AssertionError, match="bound the reports"):
-        expand.expand_closes(np.array([s]), np.array([e]), MIN, MAX, params[1:], np.zeros(1, np.int32))
+        expand.expand_closes(np.array([s]), np.array([e]), MIN, MAX, params.closes, np.zeros(1, np.int32))
 
 
 @settings(deadline=None)
@@ -171,6 +171,6 @@ def test_a_gap_of_a_year_costs_nothing() -> None:
     params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10_000, step=5_000)])
     ts = np.array([0, year])
     s, e = interval(*params, np.array([MIN]), np.zeros(2, np.int32), ts, ts, np.empty(0, np.int64))
-    row, report = expand.expand_closes(s, e, MIN, MAX, params[1:], np.zeros(2, np.int32))
+    row, report = expand.expand_closes(s, e, MIN, MAX, params.closes, np.zeros(2, np.int32))
     assert report.tolist() == [5_000, 10_000, year + 5_000, year + 10_000]
     assert row.tolist() == [0, 0, 1, 1]

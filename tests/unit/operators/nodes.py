@@ -17,7 +17,7 @@ from levada.algebra.options import QueryOptions
 from levada.algebra.translate import translate
 from levada.model.frame import Frame
 from levada.model.term import XSD
-from levada.model.time import MIN, Times
+from levada.model.time import MIN
 from levada.operators.calendar import Calendar
 from levada.operators.expressions.values import classify
 from levada.operators.pool import Pool
@@ -25,6 +25,7 @@ from levada.plan.lower import StreamFacts
 from levada.plan.topology import PlanNode, Topology
 from levada.syntax import parse
 from levada.windows.pieces import State
+from levada.windows.presence import Seen
 from levada.windows.reports import Progress
 from levada.windows.runs import Horizons
 
@@ -70,7 +71,8 @@ class Bench:
     """The topology of queries over one window each of one stream, and a pool of texts."""
 
     def __init__(
-        self, head: str, group: str, tail: str = "", *, output: str = "RSTREAM", clause: str = STEPPED, more: Sequence[str] = ()
+        self, head: str, group: str, tail: str = "", *, output: str = "RSTREAM", clause: str = STEPPED, more: Sequence[str] = (),
+        options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
     ) -> None:  # fmt: skip
         self.pool = Pool(7)
         topology = Topology({STREAM: StreamFacts()})
@@ -79,7 +81,7 @@ class Bench:
                 f"PREFIX : <http://e/> REGISTER {output} :q AS {head} FROM NAMED WINDOW :w ON <{STREAM}> {clause} "
                 f"WHERE {{ WINDOW :w {{ {body} }} }} {tail}"
             )
-            topology.add(f"q{i}", translate(parse(text), QueryOptions(), text=text), MIN)
+            topology.add(f"q{i}", translate(parse(text), options, text=text), MIN)
         self.plan = topology.seal()
 
     def node(self, step: type[Step], number: int = 0) -> PlanNode:
@@ -113,5 +115,4 @@ class Bench:
 def calendar(node: PlanNode, old: int, new: int, presence: Sequence[int] = ()) -> Calendar:
     """The reports that are due when the stream's watermark goes from ``old`` to ``new``."""
     progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
-    known: dict[int, Times] = {0: np.array(presence, np.int64)}
-    return Calendar(node, node.step.kinds, progress, known)  # type: ignore[union-attr]
+    return Calendar(node, node.step.kinds, progress, {0: Seen.of(presence)})  # type: ignore[union-attr]

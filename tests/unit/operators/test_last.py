@@ -16,9 +16,11 @@ NAMES = (":a", ":b", ":c", ":d")
 elements = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(NAMES)), min_size=1, max_size=14)
 
 
-@given(elements, st.integers(1, 4), st.sets(st.integers(0, 6)))
-def test_changes_add_up_to_the_last_occurrences(rows: list[tuple[int, str]], count: int, cuts: set[int]) -> None:
-    bench = Bench("SELECT ?s", "?s ?p ?o", clause=f"[TRIPLES {count}]")
+@given(elements, st.integers(1, 4), st.sampled_from((1, 1, 2, 3, 5)), st.sets(st.integers(0, 6)))
+def test_changes_add_up_to_the_last_occurrences(
+    rows: list[tuple[int, str]], count: int, step: int, cuts: set[int]
+) -> None:
+    bench = Bench("SELECT ?s", "?s ?p ?o", clause=f"[ELEMENTS {count} STEP {step}]")
     node, kept = bench.node(s.Last), state()
     changes = []
     for low, high in zip([-1, *sorted(cuts)], [*sorted(cuts), 7], strict=True):
@@ -30,7 +32,7 @@ def test_changes_add_up_to_the_last_occurrences(rows: list[tuple[int, str]], cou
                 instants, weights = out["hi0"].tolist(), out["w"].tolist()
                 changes += [(t, name, w) for t, (name,), w in zip(instants, bench.terms(out), weights, strict=True)]
     ordered = sorted({(ts, f"{term(name)} <http://e/p> <http://e/o>") for ts, name in rows})
-    held = stays(Window(WindowKind.COUNT, count=count), ordered)
+    held = stays(Window(WindowKind.COUNT, count=count, step=step), ordered)
     for tau in range(7):
         there = {item for item, _ in content(held, tau)}
         for name in NAMES:
@@ -53,6 +55,18 @@ def test_rows_come_out_of_state_when_they_leave() -> None:
     for ts in range(20):
         last(node, kept, bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts]), bench.pool)
     assert [p.rows for p in kept.pieces(f"{node.id}.last")] == [2]
+
+
+def test_rows_between_two_steps_wait_in_state() -> None:
+    """A window of the last 2 that changes after each 3rd: the 3rd comes with the 2nd, the 4th waits."""
+    bench = Bench("SELECT ?s", "?s ?p ?o", clause="[ELEMENTS 2 STEP 3]")
+    node, kept = bench.node(s.Last), state()
+    found = []
+    for ts in range(4):
+        out = last(node, kept, bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts]), bench.pool)
+        found.append([] if out is None else sorted(zip(bench.terms(out), out["hi0"].tolist(), strict=True)))
+    assert found == [[], [], [((":n1",), 2), ((":n2",), 2)], []]
+    assert [p.rows for p in kept.pieces(f"{node.id}.last")] == [3]
 
 
 def test_selection_by_constants_and_repeated_variables() -> None:

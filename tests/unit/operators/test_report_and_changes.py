@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +14,8 @@ from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.operators.changes import changes
 from levada.operators.report import report
 from levada.plan import shapes as s
+from levada.plan.topology import Schedule
+from levada.windows.presence import Seen
 from levada.windows.reports import instants
 
 VALUES = (":a", ":b")
@@ -113,5 +114,5 @@ def test_weights_of_equal_rows_are_netted() -> None:
 def test_the_calendar_has_each_report_once_where_windows_close_together() -> None:
     """Reports of two windows on close: the union of both grids."""
     query = (Window(WindowKind.CLOSE_OPEN, 2000, 2000), Window(WindowKind.CLOSE_OPEN, 3000, 3000))
-    found = instants((query, (0, 0), MIN, False), {0: np.array([0, 6500])}, MIN, MAX)
+    found = instants(Schedule(query, (0, 0), MIN), {0: Seen.of([0, 6500])}, MIN, MAX)
     assert found.times[found.full].tolist() == [2000, 3000, 4000, 8000, 9000, 10000]

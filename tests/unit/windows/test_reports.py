@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
+from levada.plan.topology import Schedule
 from levada.testing.reference import report_times, stays
-from levada.windows.reports import Reports, instants, next_report, retained
+from levada.windows.presence import Seen, retained
+from levada.windows.reports import Reports, instants, next_report
 
 K = WindowKind
 ranges = st.sampled_from((250, 1000, 2000, 2500, 3000))
@@ -20,25 +22,39 @@ origins = st.sampled_from((None, 0, 700, -1300))
 def windows(draw: st.DrawFn) -> Window:
     t0 = draw(origins)
     kind = draw(st.sampled_from((K.CLOSE_OPEN, K.CLOSE_CLOSED, K.CHANGE, K.RANGE, K.NOW, K.ALL)))
-    return Window(kind, draw(ranges), draw(steps), t0 or 0, t0 is not None)
+    spans = kind in (K.CLOSE_OPEN, K.CLOSE_CLOSED, K.CHANGE, K.RANGE)
+    range_, to = draw(ranges), draw(st.sampled_from((0, 0, 100, 249))) if spans else 0
+    return Window(kind, range_, draw(steps), t0 or 0, t0 is not None, to=to)
 
 
-queries = st.lists(windows(), min_size=1, max_size=3)
+@st.composite
+def asked(draw: st.DrawFn) -> list[Window]:
+    """The windows of a query, and in a quarter of the cases a clock."""
+    query = draw(st.lists(windows(), min_size=1, max_size=3))
+    if draw(st.integers(0, 3)) == 3:
+        t0 = draw(origins)
+        query.append(Window(K.CLOCK, step=draw(steps), t0=t0 or 0, t0_given=t0 is not None))
+    return query
+
+
+queries = asked()
 moments = st.lists(st.integers(-8, 40).map(lambda n: 250 * n + n % 2), min_size=0, max_size=8, unique=True).map(sorted)
 
 
 def expected(query: list[Window], times: list[int], every: bool) -> list[int]:
     """The reference's report times of one stream of an item per time: those at which something is there, or every one."""
     ordered = [(ts, f"item {ts}") for ts in times]
+    clock = next((w for w in query if w.kind is K.CLOCK), None)
+    query = [w for w in query if w is not clock]
     held = {str(i): stays(w, ordered) for i, w in enumerate(query)}
     counted = [ts for w in query for ts in times if ts >= w.start] if every else []
-    reports = report_times({str(i): w for i, w in enumerate(query)}, held, counted)
+    reports = report_times({str(i): w for i, w in enumerate(query)}, held, counted, clock)
     return [r for r in reports if every or any(s.enter <= r < s.leave for name in held for s in held[name])]
 
 
 def found(query: list[Window], times: list[int], low: int, high: int, every: bool = False) -> Reports:
-    schedule = (tuple(query), (0,) * len(query), MIN, every)
-    return instants(schedule, {0: np.array(times, np.int64)}, low, high)
+    schedule = Schedule(tuple(query), tuple(-1 if w.kind is K.CLOCK else 0 for w in query), MIN, every)
+    return instants(schedule, {0: Seen.of(times)}, low, high)
 
 
 @given(queries, moments, st.booleans())
@@ -53,7 +69,7 @@ def test_epochs_cut_the_reports_but_do_not_change_them(
 ) -> None:
     """In each epoch only the times below its watermark that are still retained are known; no watermark is above all times."""
     cuts = [c for c in cuts if times and c <= times[-1]]
-    closes_wait = all(w.kind is K.CLOSE_OPEN for w in query)
+    closes_wait = all(w.kind in (K.CLOSE_OPEN, K.CLOCK) for w in query)
     known: Times = np.empty(0, np.int64)
     together: list[int] = []
     low = MIN
@@ -65,7 +81,7 @@ def test_epochs_cut_the_reports_but_do_not_change_them(
         if high > low:
             together += found(query, known.tolist(), low, high, every).times.tolist()
             low = high
-        known = known[retained(known, query, MIN, watermark, every)]
+        known = known[retained(Seen.of(known), [w for w in query if w.kind is not K.CLOCK], MIN, watermark, every)]
     assert together == found(query, times, MIN, MAX, every).times.tolist()
 
 

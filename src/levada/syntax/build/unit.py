@@ -143,12 +143,36 @@ class Builder(Patterns):
         """``RANGE d STEP d``."""
         return ast.Range(self._duration(duration), None if step is None else self._duration(step))
 
+    def past_spec(self, token: Token, since: int, to: int, step: Token | None) -> ast.Range:
+        """``FROM NOW-d TO NOW-e STEP d``."""
+        if to >= since:
+            raise self._error(
+                "A window in the past ends after it starts: FROM is longer ago than TO.", self._span(token)
+            )
+        return ast.Range(since, None if step is None else self._duration(step), to)
+
+    def past(self, *ago: Token | None) -> int:
+        """``NOW`` or ``NOW-d``: how long ago, in ms."""
+        duration = ago[-1]
+        if duration is None:
+            return 0
+        if len(ago) > 1:
+            return self._duration(duration)
+        if duration[0] != "-":
+            raise self._error("A window does not reach into the future: NOW-PT5M.", self._span(duration))
+        return self._duration(duration.update(value=duration[1:]))
+
     def triples_spec(self, count: Token) -> ast.LastTriples:
         """``TRIPLES n``."""
-        number = self._count(count)
-        if number == 0:
-            raise self._error("A window of the last triples holds at least one.", self._span(count))
-        return ast.LastTriples(number)
+        return ast.LastTriples(self._some(count))
+
+    def elements_spec(self, count: Token, step: Token | None) -> ast.LastTriples:
+        """``ELEMENTS n STEP m``."""
+        return ast.LastTriples(self._some(count), 1 if step is None else self._some(step))
+
+    def session_spec(self, gap: Token) -> ast.Session:
+        """``SESSION d``."""
+        return ast.Session(self._duration(gap))
 
     def now_spec(self) -> ast.Instant:
         """``NOW``."""
@@ -163,6 +187,13 @@ class Builder(Patterns):
             return milliseconds(token)
         except ValueError as error:
             raise self._error(str(error), self._span(token)) from None
+
+    def _some(self, token: Token) -> int:
+        """A number of triples of a window."""
+        number = self._count(token)
+        if number == 0:
+            raise self._error("A window of the last triples holds at least one.", self._span(token))
+        return number
 
     def _count(self, token: Token) -> int:
         span: Span = self._span(token)

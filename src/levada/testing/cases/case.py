@@ -15,7 +15,7 @@ from levada.testing.streams import time_term
 class CaseQuery:
     """A query: its name, its text in a dialect ("rspql" or "cql"), its options, and what the reference is asked.
 
-    ``options`` has those of ``bounds`` ("[)" or "(]"), ``t0`` (ms), ``report`` ("close" or "change") and
+    ``options`` has those of ``bounds`` ("[)" or "(]"), ``t0`` (ms), ``report`` (a policy) and
     ``empty_reports`` (True) that are given.
     """
 
@@ -28,7 +28,8 @@ class CaseQuery:
     @property
     def allows_gap(self) -> bool:
         """Whether a year without elements costs the reference nothing."""
-        return allows_gap((window for _, window in self.reference.windows.values()), self.reference.empty_reports)
+        windows = (window for _, window in self.reference.windows.values())
+        return allows_gap(windows, self.reference.empty_reports, self.reference.clock)
 
 
 @dataclass(frozen=True, repr=False)

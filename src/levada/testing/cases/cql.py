@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from levada.testing.cases.case import Case, CaseQuery
 from levada.testing.cases.elements import BASES, LATENESSES, rows
-from levada.testing.cases.windows import clauses, options
+from levada.testing.cases.windows import cql_clauses, options, reporting
 from levada.testing.question import ReferenceSql, Value
 
 SCHEMAS: Mapping[str, Mapping[str, str]] = {
@@ -52,7 +52,7 @@ def cql_queries(draw: st.DrawFn, name: str) -> CaseQuery:
     left = draw(st.sampled_from("ABC"))
     right = draw(st.sampled_from(("", "A", "B", "C")))
     tables = {"l": left, "r": right} if right else {"l": left}
-    used = {alias: draw(clauses) for alias in tables}
+    used = {alias: draw(cql_clauses) for alias in tables}
     chosen = draw(options(tuple(used.values())))
     select = draw(_joined(left, right)) if right else draw(_single(left))
     output = draw(st.sampled_from(("RELATION", "ISTREAM", "DSTREAM", "RSTREAM")))
@@ -63,6 +63,7 @@ def cql_queries(draw: st.DrawFn, name: str) -> CaseQuery:
         {stream: SCHEMAS[stream] for stream in tables.values()},
         {column: kind for _, column, kind in select.columns},
         output,
+        **reporting(chosen),
     )
     return CaseQuery(name, f"{_OPERATORS[output]}({body})" if output in _OPERATORS else body, "cql", chosen, reference)
 

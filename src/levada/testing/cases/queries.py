@@ -15,7 +15,7 @@ from levada.testing.cases.case import CaseQuery
 from levada.testing.cases.expressions import aggregates
 from levada.testing.cases.patterns import Scope, bodies
 from levada.testing.cases.vocabulary import PREFIX, iri
-from levada.testing.cases.windows import Clause, clauses, options
+from levada.testing.cases.windows import Clause, clauses, options, reporting
 from levada.testing.question import ReferenceQuery, TripleTemplate
 
 FORMS = ("select", "select", "star", "distinct", "limit", "group", "group", "ungrouped", "ask", "construct", "sample")
@@ -42,7 +42,8 @@ def queries(draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clau
     form = draw(st.sampled_from(FORMS))
     asked = draw(_asked(form, scope))
     output = "RSTREAM" if form == "sample" else draw(st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")))
-    stepped = all(c.kind == "step" for c in used)
+    told = reporting(chosen)
+    stepped = all(c.kind == "step" for c in used) and not told["nonempty"]
     if form != "ask" and stepped and draw(st.integers(0, 7)) == 7:
         chosen["empty_reports"] = True
     text = "\n".join(
@@ -59,6 +60,7 @@ def queries(draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clau
         output,
         empty_reports=bool(chosen.get("empty_reports")),
         template=asked.template,
+        **told,
     )
     return CaseQuery(name, text, "rspql", chosen, reference)
 

@@ -191,25 +191,23 @@ class Installer:
                 return s.Occur(), self._windows(op)
             case p.Hold():
                 return s.Hold(), self._windows(op)
-            case p.Join(keys, raw):
-                return self._join(op, keys, raw, names, ins), self._windows(op)
+            case p.Join():
+                return self._join(op, spec, names, ins), self._windows(op)
             case p.Emit():
                 member = replace(self._schedule(), query=self.name) if self.every else s.Member(query=self.name)
                 return s.Emit(op.inputs[0].weighted, self.every), member
             case _:
                 return self._above(op, names, ins)
 
-    def _join(
-        self, op: Op, keys: tuple[str, ...], raw: tuple[bool, bool], names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> s.Join:  # fmt: skip
+    def _join(self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> s.Join:
         left, right = op.inputs
         assert op.windows is not None and left.windows is not None and right.windows is not None, "event times"
         windows = tuple(
             (left.windows.index(w) if w in left.windows else -1, right.windows.index(w) if w in right.windows else -1)
             for w in op.windows
         )
-        sides, out, fills = _sides(keys, names, ins)
-        return s.Join(*sides, out, fills, windows, raw)
+        sides, out, fills = _sides(spec.keys, names, ins)
+        return s.Join(*sides, out, fills, windows, spec.raw, spec.negative)
 
     def _above(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
         spec = op.spec

@@ -36,6 +36,8 @@ class Builder(Windows):
                     modifiers[name] = value
                 case _:
                     found["form"] = part
+        if self._dialect.named_beside and all(clause.named for clause in datasets):
+            datasets = []
         if self._dialect.tumbling_range:
             found["where"] = self._implicit(found["where"], windows, datasets)
         return ast.QueryUnit(

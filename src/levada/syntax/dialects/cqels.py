@@ -4,7 +4,7 @@
     STREAM <s> [RANGE a SLIDE b] {}     RANGE a STEP b, on content change; TUMBLING for SLIDE a
     STREAM <s> [RANGE a] {}             each element for a
     STREAM <s> [TRIPLES n | NOW | ALL] {}
-    GRAPH <g> {}, and patterns outside  static data
+    GRAPH <g> {}, and patterns outside  static data; FROM NAMED <g> alone does not empty the default graph
 
     CQELS-QL 2, what it has beside that
     FROM STREAM <s> [..], STREAM <s> {}                 the window beside FROM; a stream may be named by a word alone
@@ -25,7 +25,13 @@ from __future__ import annotations
 from levada.syntax.dialects.dialect import Dialect
 
 CQELS = Dialect(
-    "cqels", "CQELS-QL", ("register.lark", "stream.lark"), (".cqels", ".cqelsql"), output="ISTREAM", report="change"
+    "cqels",
+    "CQELS-QL",
+    ("register.lark", "stream.lark"),
+    (".cqels", ".cqelsql"),
+    output="ISTREAM",
+    report="change",
+    named_beside=True,
 )
 CQELS2 = Dialect(
     "cqels2",
@@ -34,5 +40,6 @@ CQELS2 = Dialect(
     (".cqels2",),
     output="ISTREAM",
     report="change",
+    named_beside=True,
     tumbling_range=True,
 )

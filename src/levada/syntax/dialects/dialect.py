@@ -15,7 +15,8 @@ class Dialect:
 
     ``grammar``: files of clauses beside the common ones. ``output``: what REGISTER leaves open. ``report``: when windows with a
     STEP report; None is on close. ``merged``: FROM STREAM makes a part of the default graph (else STREAM patterns name it).
-    ``tumbling_range``: RANGE without STEP tumbles. ``tumbling_triples``: TRIPLES n without STEP tumbles.
+    ``named_beside``: FROM NAMED alone leaves the default graph as it is (in SPARQL it empties it). ``tumbling_range``: RANGE
+    without STEP tumbles. ``tumbling_triples``: TRIPLES n without STEP tumbles.
     """
 
     name: str
@@ -25,5 +26,6 @@ class Dialect:
     output: Literal["RSTREAM", "ISTREAM"] = "RSTREAM"
     report: Literal["change"] | None = None
     merged: bool = False
+    named_beside: bool = False
     tumbling_range: bool = False
     tumbling_triples: bool = False

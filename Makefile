@@ -42,8 +42,8 @@ lint: $(PACKAGES)
 chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 5)
 	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600
 
-conformance: setup  ## the public test suites: W3C, CSRBench
-	@$(PYTEST) tests/conformance
+conformance: setup  ## the public test suites: W3C, CSRBench, a day of CityBench
+	@LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
 
 clean:  ## removes what was made here, the virtual environment too
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -28,8 +28,8 @@ from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.config import OPTIONS, StreamConfig, parse_duration, parse_time
 from levada.errors import UsageError, near
 from levada.naming import check_query_name, check_stream_name, is_iri
+from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 
-DIALECTS = ("rspql", "cql")
 FORMATS = ("ndjson", "csv", "tsv")
 STDOUT = "-"
 
@@ -48,11 +48,16 @@ class QuerySource:
 
     name: str
     text: str
-    dialect: str = "rspql"
+    dialect: str | None = None
     bounds: str | None = None
     t0: int | None = None
     report: str | None = None
     empty_reports: bool | None = None
+
+    @property
+    def spoken(self) -> str:
+        """The dialect of the text: the one that is given, else the one that the text shows."""
+        return dialect_of(self.text, self.dialect).name
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +254,7 @@ def _query(base: Path, name: str, value: Any) -> QuerySource:
 
 
 def read_query(file: Path, dialect: str | None = None) -> QuerySource:
-    """The query of a file, under the file's stem; ``dialect`` None is by its ending (.cql is CQL, all else RSP-QL).
+    """The query of a file, under the file's stem; ``dialect`` None is by its ending, if it names one.
 
     Raises ``UsageError`` if the file cannot be read. The name is not checked here.
     """
@@ -259,7 +264,7 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
         raise UsageError(f"The query file {file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The query file {file} is not UTF-8.") from error
-    return QuerySource(file.stem, text, dialect or ("cql" if file.suffix.lower() == ".cql" else "rspql"))
+    return QuerySource(file.stem, text, dialect or dialect_of_ending(file.suffix))
 
 
 def _options(base: Path, value: Any) -> Options:
@@ -334,7 +339,7 @@ def _policy(value: Any, place: str) -> str:
 
 
 _QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
-    "dialect": _one_of(DIALECTS),
+    "dialect": _one_of(tuple(DIALECTS)),
     "bounds": _one_of(("[)", "(]")),
     "t0": _time,
     "report": _policy,

@@ -43,6 +43,7 @@ from levada.runtime.sourcing import Sourcing
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
 from levada.summary import Progress
+from levada.syntax.dialects.recognise import dialect_of
 
 GROUPS = 64
 
@@ -126,14 +127,15 @@ class Engine:
         text: str,
         *,
         name: str | None = None,
-        dialect: str = "rspql",
+        dialect: str | None = None,
         options: QueryOptions | None = None,
         **given: Any,
     ) -> Query:
         """A query, before or while the engine runs; raises ``QueryError`` if it cannot be.
 
-        ``given``: bounds, t0 (ISO or ms), report, empty_reports. A query that comes while the engine runs gives the results of a
-        fresh run over the elements after the largest event time that its streams had seen.
+        ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql; None is the one that the text shows. ``given``: bounds, t0
+        (ISO or ms), report, empty_reports. A query that comes while the engine runs gives the results of a fresh run over the
+        elements after the largest event time that its streams had seen.
         """
         with self._changed:
             word = check_query_name(name or f"q{len(self._queries) + 1}")
@@ -143,7 +145,7 @@ class Engine:
                 )
             chosen = options or query_options(given)
             query = translated(text, dialect, chosen, self._streams, self._named, {g for _, g in self._static})
-            self._queries[word] = Registered(word, text, dialect, chosen, query)
+            self._queries[word] = Registered(word, text, dialect_of(text, dialect).name, chosen, query)
             self._plan_changed()
             return Query(word, query, self)
 

@@ -18,9 +18,10 @@ from levada.config import StreamConfig, parse_time
 from levada.errors import UnknownNameError, UsageError, near
 from levada.naming import match_streams
 from levada.optimizer.pipeline import optimize
+from levada.optimizer.rewrite import bottom_up
 from levada.syntax import parse
+from levada.syntax.dialects.recognise import dialect_of
 
-DIALECTS = ("rspql", "cql")
 OPTIONS = ("bounds", "t0", "report", "empty_reports")
 
 
@@ -41,33 +42,44 @@ def query_options(given: Mapping[str, Any]) -> QueryOptions:
 
 def translated(
     text: str,
-    dialect: str,
+    dialect: str | None,
     options: QueryOptions,
     streams: Mapping[str, StreamConfig],
     named: dict[str, str],
     graphs: set[str | None],
 ) -> a.Query:
-    """The algebra with the streams by their registered names.
+    """The algebra with the streams by their registered names; ``dialect`` None is the one that the text is recognised as.
 
     ``named`` maps the names by which queries have called streams so far to registered ones; what is new is added, so that a
     word cannot come to stand for two IRIs.
     """
-    if dialect == "cql":
+    spoken = dialect_of(text, dialect).name
+    if spoken == "cql":
         schemas = {n: dict(c.schema) for n, c in streams.items() if c.tabular}
         query = translate_cql(text, cast("Mapping[str, Mapping[str, str]]", schemas), options)
-    elif dialect == "rspql":
-        query = translate(parse(text), options, text=text)
     else:
-        raise UsageError(f"There is no dialect {dialect}.", hint=near(dialect, DIALECTS))
+        query = translate(parse(text, dialect), options, text=text)
     matched = match_streams([*named, *(w.stream for w in query.windows)], streams)
     for w in query.windows:
-        if streams[matched[w.stream]].tabular != (dialect == "cql"):
-            kind = "tuples" if dialect != "cql" else "RDF"
-            raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {dialect} does not read.")
+        if streams[matched[w.stream]].tabular != (spoken == "cql"):
+            kind = "tuples" if spoken != "cql" else "RDF"
+            raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {spoken} does not read.")
     _check_graphs(query, graphs)
     named.update(matched)
     windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
-    return optimize(replace(query, windows=windows))
+    pattern = query.pattern if None in graphs or query.graphs is not None else bottom_up(query.pattern, _no_default)
+    return optimize(replace(query, windows=windows, pattern=pattern))
+
+
+def _no_default(node: a.Node) -> a.Node:
+    """A merge of windows with a default graph that is not there is that of the windows."""
+    match node:
+        case a.Bgp(a.InMerge((window,), True), patterns):
+            return a.Bgp(a.InWindow(window), patterns)
+        case a.Bgp(a.InMerge(windows, True), patterns):
+            return a.Bgp(a.InMerge(windows, False), patterns)
+        case _:
+            return node
 
 
 def _check_graphs(query: a.Query, known: set[str | None]) -> None:
@@ -78,6 +90,8 @@ def _check_graphs(query: a.Query, known: set[str | None]) -> None:
 
 
 def _graphs(node: a.Node) -> set[str]:
+    if isinstance(node, a.Bgp) and isinstance(node.source, a.InMerge):
+        return set()
     if isinstance(node, a.Bgp):
         return {node.source.name} if isinstance(node.source, a.InGraph) and node.source.name else set()
     children: Sequence[a.Node] = [

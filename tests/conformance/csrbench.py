@@ -1,4 +1,4 @@
-"""CSRBench as cases: its stream, its seven queries in RSP-QL under both report policies, and its expected relations.
+"""CSRBench as cases: its stream, its seven queries under both report policies, as published and in RSP-QL, its expected relations.
 
 The suite lies in ``../shared/data/csrbench`` and is read, never copied. ``data_TT.ttl`` is one element of second TT;
 t0 = 0 is given. Each query has two parameter sets: reported on close with RStream (``csparql_*``), and on content
@@ -130,11 +130,22 @@ def benchmark(number: int, policy: str) -> Benchmark:
     return Benchmark(number, policy, text, {"t0": 0, "report": policy}, reference)
 
 
+def published(number: int, policy: str) -> Benchmark:
+    """The same query in the suite's own text: C-SPARQL on close, CQELS-QL on content change, which are their defaults."""
+    text = _filled((_folder(number, policy) / "engine.query").read_text(), _config(number, policy))
+    return Benchmark(number, policy, text, {"t0": 0}, benchmark(number, policy).reference)
+
+
+def _filled(text: str, config: dict[str, str]) -> str:
+    for name, value in config.items():
+        text = text.replace(f"${{{name}}}", value)
+    return text
+
+
 def oracle(number: int, policy: str) -> ReferenceQuery:
     """The same question in the suite's own words: its oracle's query, over the window as the one graph."""
     text = (_folder(number, policy) / "oracle.query").read_text().replace("<http://yabench/avg>", "AVG")
-    for name, value in _config(number, policy).items():
-        text = text.replace(f"${{{name}}}", value)
+    text = _filled(text, _config(number, policy))
     head, body = re.split(r"\{", text, maxsplit=1)
     asked = benchmark(number, policy).reference
     return ReferenceQuery(f"{head} {{ GRAPH <{WINDOW}> {{ {body} }}", asked.windows, asked.output)

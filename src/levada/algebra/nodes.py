@@ -28,7 +28,15 @@ class InGraph:
     name: str | None
 
 
-Source = InWindow | InGraph
+@dataclass(frozen=True, slots=True)
+class InMerge:
+    """Reads the RDF merge of these windows and, if ``static``, of the default graph: a triple in two of them is there once."""
+
+    windows: tuple[int, ...]
+    static: bool
+
+
+Source = InWindow | InGraph | InMerge
 
 
 @dataclass(frozen=True, slots=True)

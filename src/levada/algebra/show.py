@@ -24,6 +24,7 @@ from levada.algebra.nodes import (
     Form,
     Group,
     InGraph,
+    InMerge,
     InWindow,
     Join,
     LeftJoin,
@@ -130,6 +131,9 @@ def _source(source: Source) -> str:
     match source:
         case InWindow(index):
             return f"(window {index})"
+        case InMerge(windows, static):
+            parts = [f"window {index}" for index in windows] + ["default graph"] * static
+            return f"(merge of {', '.join(parts)})"
         case InGraph(None):
             return "(default graph)"
         case InGraph(name):

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from levada.algebra.expression import Var
-from levada.algebra.nodes import Form, InGraph, Output, Query, TriplePattern
+from levada.algebra.nodes import Form, InGraph, InMerge, InWindow, Output, Query, Source, TriplePattern
 from levada.algebra.options import QueryOptions
 from levada.algebra.translate_context import Context
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_patterns import inline, pattern, position
-from levada.algebra.translate_windows import iri, reporting, windows
+from levada.algebra.translate_windows import iri, reporting, said, windows
 from levada.errors import QueryError, UnsupportedError
 from levada.syntax import ast
 
@@ -48,6 +48,7 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
     if isinstance(unit.form, ast.Describe):
         raise UnsupportedError("DESCRIBE is not supported yet.", span=unit.form.span, text=text)
     assert unit.where is not None, "only DESCRIBE may have no pattern"
+    options = said(unit, options, text)
     declared = windows(unit.windows, options, text)
     if not declared:
         hint = "Declare one: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP PT5S]."
@@ -56,7 +57,7 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
     named = frozenset(iri(clause.graph) for clause in unit.datasets if clause.named)
     context = Context(text, names, named if unit.datasets else None, unit.base)
     template = _template(unit.form.template, context) if isinstance(unit.form, ast.Construct) else ()
-    below = pattern(unit.where, InGraph(None), context)
+    below = pattern(unit.where, _default(unit), context)
     data = None if unit.values is None else inline(unit.values)
     columns = _variables(template) if isinstance(unit.form, ast.Construct) else None
     above, shown = level(below, unit.form, unit.where, unit.modifiers, (unit.values, data), context, columns=columns)
@@ -65,12 +66,21 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
         pattern=above,
         variables=shown,
         windows=declared,
-        output=Output.RSTREAM if unit.register is None else Output(unit.register.operator),
+        output=Output(unit.output),
         template=template,
         graphs=_default_graphs(unit.datasets),
         text=text,
         reports=reporting(options),
     )
+
+
+def _default(unit: ast.QueryUnit) -> Source:
+    """What patterns read that name neither window nor graph: the default graph, into which a dialect may merge windows."""
+    merged = tuple(index for index, clause in enumerate(unit.windows) if clause.merged)
+    static = not unit.datasets or any(not clause.named for clause in unit.datasets)
+    if not merged:
+        return InGraph(None)
+    return InWindow(merged[0]) if len(merged) == 1 and not static else InMerge(merged, static)
 
 
 def _form(form: ast.Form) -> Form:

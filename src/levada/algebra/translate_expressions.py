@@ -13,6 +13,7 @@ from levada.algebra.translate_context import Context
 from levada.errors import QueryError, UnknownNameError, near
 from levada.model.term import STRING, XSD, Iri, Literal
 from levada.syntax import ast
+from levada.syntax.dialects.csparql import TIMESTAMP
 from levada.syntax.iri import resolve
 
 CASTS = ("boolean", "double", "float", "decimal", "integer", "string", "dateTime")
@@ -73,6 +74,9 @@ def _built_in(node: ast.BuiltIn, context: Context) -> Expression:
 def _cast(node: ast.FunctionCall, context: Context) -> Expression:
     """A function named by an IRI: of these there are the casts (section 17.5)."""
     known = [XSD + name for name in CASTS]
+    if node.name.value == TIMESTAMP:
+        hint = "A triple of a window is there once, and may have come at several times."
+        raise context.unsupported("f:timestamp()", node.span, hint=hint)
     if node.name.value not in known:
         close = near(node.name.value, known)
         hint = (

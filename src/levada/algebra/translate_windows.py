@@ -12,6 +12,7 @@ SESSION g                  at its end ENDED, on content change or periodically S
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from levada.algebra.nodes import Reporting, WindowOn
 from levada.algebra.options import QueryOptions
@@ -19,6 +20,19 @@ from levada.errors import QueryError
 from levada.model.term import Iri
 from levada.model.time import Window, WindowKind
 from levada.syntax import ast
+
+
+def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
+    """The options of a query with what its text, or its dialect, says of reports and of the start; what is given goes before."""
+    says = unit.reporting
+    if says.nonempty and options.empty_reports:
+        message = "Reports without content are left out by the text, and shown by the option empty_reports."
+        raise QueryError(message, span=unit.form.span, text=text)
+    t0 = says.t0 if options.t0 is None else options.t0
+    told = replace(options, t0=t0, nonempty=options.nonempty or says.nonempty)
+    if options.report is not None or options.period is not None:
+        return told
+    return replace(told, period=says.every, report=None if says.every else says.policy)
 
 
 def windows(clauses: Sequence[ast.WindowClause], options: QueryOptions, text: str) -> tuple[WindowOn, ...]:

@@ -44,10 +44,10 @@ def explain(app: App, name: str, stage: str, *, as_json: bool) -> str:
 
 def _ast(source: QuerySource) -> tuple[Any, str]:
     with naming(source.name):
-        if source.dialect == "cql":
+        if source.spoken == "cql":
             statement = parse_cql(source.text)
             return statement, show_cql(statement)
-        unit = parse(source.text)
+        unit = parse(source.text, source.dialect)
         return unit, show_tree(unit)
 
 

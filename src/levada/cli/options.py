@@ -35,8 +35,10 @@ Static = Annotated[
     ),
 ]
 Dialect = Annotated[
-    Literal["rspql", "cql"] | None,
-    typer.Option(help="The language of the query files; else .cql is CQL, all else RSP-QL.", rich_help_panel=_MEANING),
+    Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql"] | None,
+    typer.Option(
+        help="The language of the query files; else by their ending, or by the text.", rich_help_panel=_MEANING
+    ),
 ]
 Bounds = Annotated[
     Literal["[)", "(]"] | None,

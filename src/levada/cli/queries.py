@@ -42,9 +42,9 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
     """The algebra of a query, its streams as it names them. Raises ``QueryError``."""
     options = app.query_options(source)
     with naming(source.name):
-        if source.dialect == "cql":
+        if source.spoken == "cql":
             return translate_cql(source.text, catalog.schemas, options)
-        return translate(parse(source.text), options, text=source.text)
+        return translate(parse(source.text, source.dialect), options, text=source.text)
 
 
 def plan_query(query: nodes.Query, name: str, catalog: Catalog) -> Lowered:

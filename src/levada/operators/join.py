@@ -148,7 +148,8 @@ def _paired(node: PlanNode, step: s.Join, found: Sequence[_Pairs], left: _Side, 
     for w, places in enumerate(step.windows):
         columns.update(_times(layout, w, found, (left.layout, right.layout), places))
     if layout.weighted:
-        columns["w"] = _weight(found, 0, n) * _weight(found, 1, n)
+        weight = _weight(found, 0, n) * _weight(found, 1, n)
+        columns["w"] = -weight if step.negative else weight
     return _counting(node, Frame(columns, n))
 
 

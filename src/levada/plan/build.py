@@ -206,9 +206,19 @@ def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
     """Joins all parts, each filter as soon as its variables are there: stars of one subject first, then the fewest stages."""
     pending = list(conjuncts)
     components = [_apply(part, pending, parts) for part in parts]
+    known: dict[tuple[int, int], tuple[bool, bool, int, int]] = {}  # by identity: ``seen`` keeps the parts alive
+    seen: list[Op] = []
+
+    def cost(i: int, j: int) -> tuple[bool, bool, int, int]:
+        pair = (id(components[i]), id(components[j]))
+        if pair not in known:
+            known[pair] = _join_cost(components[i], components[j])
+            seen.extend((components[i], components[j]))
+        return known[pair]
+
     while len(components) > 1:
         pairs = [(i, j) for i in range(len(components)) for j in range(i + 1, len(components))]
-        i, j = min(pairs, key=lambda ij: (*_join_cost(components[ij[0]], components[ij[1]]), ij))
+        i, j = min(pairs, key=lambda ij: (*cost(*ij), ij))
         joined = join(components[i], components[j])
         rest = [c for n, c in enumerate(components) if n not in (i, j)]
         components = [_apply(joined, pending, [joined, *rest]), *rest]

@@ -139,7 +139,7 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
         case p.Extend(expression, draw):
             rest = {v: f for v, f in out.items() if v != op.variables[-1]}
             return [merge(rest, expression_needs(expression), _drawn(draw))]
-        case p.Join(keys, raw):
+        case p.Join(keys, raw, _):
             shared = tuple(v for v in op.inputs[0].variables if v in op.inputs[1].variables)
             return [
                 merge(out, _ids(i.variables if is_raw else (*keys, *shared)))

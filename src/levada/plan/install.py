@@ -19,7 +19,7 @@ from levada.plan.layout import Facet, Layout, Span
 from levada.plan.physical import HOME, Op
 
 _PASSING = (p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Session, p.Emit)
-Intern = Callable[[s.Shape, s.Member], int]
+Intern = Callable[[s.Shape, s.Member], tuple[s.Shape, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,11 @@ class Installed:
 
 
 class Installer:
-    """Installs one query; ``intern`` gives the member index of a (shape, member) pair, making what is missing."""
+    """Installs one query; ``intern`` makes of a (shape, member) pair what is missing.
+
+    It gives the topology's own shape, so that two shapes over equal inputs are over the same ones, and compare at once; and the
+    index of the member.
+    """
 
     def __init__(self, query: Query, name: str, start: int, intern: Intern, *, every: bool = False) -> None:
         self.q = query
@@ -81,7 +85,7 @@ class Installer:
         step, member = self._step(op, names, ins)
         shape = s.Shape(step, op.stage, tuple((i.shape, e) for i, e in zip(inputs, edges, strict=True)), layout)
         member = replace(member, inputs=tuple(i.member for i in inputs))
-        return Installed(shape, self.intern(shape, member), names)
+        return Installed(*self.intern(shape, member), names)
 
     def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
         if isinstance(op.spec, p.Match) and op.spec.stream is None:
@@ -191,25 +195,23 @@ class Installer:
                 return s.Occur(), self._windows(op)
             case p.Hold():
                 return s.Hold(), self._windows(op)
-            case p.Join(keys, raw):
-                return self._join(op, keys, raw, names, ins), self._windows(op)
+            case p.Join():
+                return self._join(op, spec, names, ins), self._windows(op)
             case p.Emit():
                 member = replace(self._schedule(), query=self.name) if self.every else s.Member(query=self.name)
                 return s.Emit(op.inputs[0].weighted, self.every), member
             case _:
                 return self._above(op, names, ins)
 
-    def _join(
-        self, op: Op, keys: tuple[str, ...], raw: tuple[bool, bool], names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> s.Join:  # fmt: skip
+    def _join(self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> s.Join:
         left, right = op.inputs
         assert op.windows is not None and left.windows is not None and right.windows is not None, "event times"
         windows = tuple(
             (left.windows.index(w) if w in left.windows else -1, right.windows.index(w) if w in right.windows else -1)
             for w in op.windows
         )
-        sides, out, fills = _sides(keys, names, ins)
-        return s.Join(*sides, out, fills, windows, raw)
+        sides, out, fills = _sides(spec.keys, names, ins)
+        return s.Join(*sides, out, fills, windows, spec.raw, spec.negative)
 
     def _above(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
         spec = op.spec

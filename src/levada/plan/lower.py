@@ -19,6 +19,7 @@ from levada.config import StreamConfig
 from levada.model.time import WindowKind
 from levada.plan import build
 from levada.plan import physical as p
+from levada.plan.merge import merge, parts_of, reads_static
 from levada.plan.origin import time_variables
 from levada.plan.physical import Op
 
@@ -87,7 +88,7 @@ def _reads_static(node: a.Node) -> bool:
         case a.Unit() | a.Values():
             return True
         case a.Bgp(source, _):
-            return isinstance(source, a.InGraph)
+            return reads_static(source)
         case _:
             return any(map(_reads_static, _children(node)))
 
@@ -125,7 +126,7 @@ def _free_parts(node: a.Node) -> bool:
         case a.Unit() | a.Values():
             return True
         case a.Bgp(source, _):
-            return isinstance(source, a.InGraph)
+            return reads_static(source)
         case a.Scan():
             return False
         case a.Union(left, right):
@@ -347,6 +348,8 @@ class _Lowering:
         return [self._leaf(source, pattern) for pattern in patterns]
 
     def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
+        if isinstance(source, a.InMerge):
+            return merge([self._leaf(part, pattern) for part in parts_of(source)])
         if isinstance(source, a.InGraph):
             graphs = (
                 (source.name,) if source.name is not None else ((None,) if self.q.graphs is None else self.q.graphs)

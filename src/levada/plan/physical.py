@@ -128,10 +128,14 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in."""
+    """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in.
+
+    ``negative``: the pairs count less than nothing; they take back what a union of both sides counts twice.
+    """
 
     keys: tuple[str, ...]
     raw: tuple[bool, bool]
+    negative: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,10 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Key slots on each side; where each output slot comes from (side, slot); shared slots that may be unbound."""
+    """Key slots on each side; where each output slot comes from (side, slot); shared slots that may be unbound.
+
+    ``negative``: pairs have the weight -1 of what they would have.
+    """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -136,6 +139,7 @@ class Join:
     fills: tuple[tuple[int, int], ...]
     windows: tuple[tuple[int, int], ...]  # per output window: its index left and right, -1 if it is not there
     raw: tuple[bool, bool]
+    negative: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ class Topology:
         query = self.queries.pop(name)
         self._count(query.node, query.member, -1)
 
-    def _intern(self, shape: s.Shape, member: s.Member) -> int:
+    def _intern(self, shape: s.Shape, member: s.Member) -> tuple[s.Shape, int]:
         number = self.index.get(shape)
         if number is None:
             number = self.index[shape] = len(self.nodes)
@@ -230,7 +230,7 @@ class Topology:
             at = node.members[member] = len(node.rows)
             node.rows.append(member)
             node.uses.append(0)
-        return at
+        return node.shape, at
 
     def _count(self, node: int, member: int, change: int) -> None:
         """Counts a use; the inputs are used by a member as long as it is used itself."""

@@ -11,6 +11,9 @@ from enum import StrEnum
 
 from levada.errors import Span
 from levada.model.term import Iri, Literal
+from levada.syntax.window_ast import Instant, LastTriples, Range, Reporting, Session, WindowSpec
+
+__all__ = ["Instant", "LastTriples", "Range", "Reporting", "Session", "WindowSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,50 +336,17 @@ class Modifiers:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """``[RANGE d STEP d]`` in milliseconds; without STEP the window slides with each element.
-
-    ``[FROM NOW-d TO NOW-e STEP d]`` is a window in the past: ``to`` is e.
-    """
-
-    range: int
-    step: int | None
-    to: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LastTriples:
-    """``[TRIPLES n]``, and ``[ELEMENTS n STEP m]``: the last n, after each m-th (m = n: it tumbles)."""
-
-    count: int
-    step: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """``[SESSION d]``: elements less than ``gap`` milliseconds apart."""
-
-    gap: int
-
-
-class Instant(StrEnum):
-    """``[NOW]`` and ``[ALL]``."""
-
-    NOW = "NOW"
-    ALL = "ALL"
-
-
-WindowSpec = Range | LastTriples | Session | Instant
-
-
-@dataclass(frozen=True, slots=True)
 class WindowClause:
-    """``FROM NAMED WINDOW name ON stream [spec]``."""
+    """``FROM NAMED WINDOW name ON stream [spec]``, or what means the same in another dialect.
+
+    ``merged``: C-SPARQL's ``FROM STREAM``: no pattern names the window, it is part of the default graph.
+    """
 
     name: Constant
     stream: Constant
     spec: WindowSpec
     span: Span = field(compare=False, repr=False)
+    merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +360,7 @@ class From:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """``REGISTER RSTREAM name AS``; ``operator`` in upper case."""
+    """``REGISTER RSTREAM name AS``; ``operator`` in upper case, of ``REGISTER QUERY`` and ``STREAM`` the dialect's."""
 
     operator: str
     name: Constant
@@ -399,7 +369,11 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class QueryUnit:
-    """A whole query text. ``where`` is None only for a DESCRIBE without a pattern; ``base`` is the last BASE in force."""
+    """A whole query text. ``where`` is None only for a DESCRIBE without a pattern; ``base`` is the last BASE in force.
+
+    ``output`` is RSTREAM, ISTREAM or DSTREAM: of REGISTER, or the dialect's. ``reporting`` is what the text says of its
+    reports, and of its start; what it does not say is its dialect's.
+    """
 
     register: Register | None
     form: Form
@@ -409,3 +383,5 @@ class QueryUnit:
     modifiers: Modifiers
     values: InlineData | None
     base: str | None = None
+    output: str = "RSTREAM"
+    reporting: Reporting = field(default_factory=Reporting)

@@ -37,6 +37,15 @@ _NAMES = {
     "NIL": '"()"',
     "LANGTAG": "a language tag",
     "DURATION": "a duration such as PT10S",
+    "SPAN": "a duration such as PT10S",
+    "UNIT": "a unit of time",
+    "WORD": "a name",
+    "_STEP": "STEP",
+    "COMPUTED": "COMPUTED EVERY",
+    "ON_CLOSE": "ON_WINDOW_CLOSE",
+    "ON_CHANGE": "ON_CONTENT_CHANGE",
+    "NON_EMPTY": "NON_EMPTY_CONTENT",
+    "TICKING": "TIME_DRIVEN",
     "STREAM_OPERATOR": "RSTREAM, ISTREAM or DSTREAM",
     "DUPLICATES": "DISTINCT",
     "COMPARISON": "a comparison",
@@ -94,7 +103,7 @@ def _readable(terminal: TerminalDef) -> str:
     if terminal.name.startswith("FUNCTION"):
         return "a function"
     value = terminal.pattern.value
-    return value.upper() if value.isalpha() else f'"{value}"'
+    return value.upper() if value.isidentifier() else f'"{value}"'
 
 
 def _usefulness(name: str) -> tuple[int, str]:
@@ -106,7 +115,7 @@ def _words(terminals: Iterable[TerminalDef]) -> set[str]:
     return {
         word.upper()
         for terminal in terminals
-        if terminal.name not in ("A", "IRIREF", "VAR", "DURATION")
+        if terminal.name not in ("A", "IRIREF", "VAR", "DURATION", "SPAN", "UNIT", "WORD")
         for word in re.findall(r"[A-Za-z_]\w{1,}", terminal.pattern.value.replace(r"(?!\w)", ""))
     }
 

@@ -16,7 +16,22 @@ from levada.syntax import ast
 
 _WIDTH = 100
 Sexpr = str | list[Any]
-_LABELLED = {"base", "group_by", "having", "order_by", "limit", "offset", "separator", "variables", "rows", "values"}
+_LABELLED = {
+    "base",
+    "every",
+    "output",
+    "t0",
+    "to",
+    "group_by",
+    "having",
+    "order_by",
+    "limit",
+    "offset",
+    "separator",
+    "variables",
+    "rows",
+    "values",
+}
 
 
 def show(node: ast.QueryUnit) -> str:
@@ -70,8 +85,14 @@ def _node(node: Any) -> Sexpr:
     out: list[Any] = [re.sub(r"(?<!^)(?=[A-Z])", "-", type(node).__name__).lower()]
     for field in fields(node):
         value = getattr(node, field.name)
-        if field.name == "span" or value in (None, False, (), ast.Modifiers()):
+        if (
+            field.name == "span"
+            or value in (None, False, (), ast.Modifiers())
+            or value in (field.default, ast.Reporting())
+        ):
             continue
+        if field.name == "output" and node.register is not None:
+            continue  # REGISTER shows it
         if value is True:
             out.append(field.name)
         elif field.name in _LABELLED:

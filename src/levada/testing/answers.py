@@ -37,7 +37,7 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
     if isinstance(query, ReferenceSql):
         return _sql(query, contents)
     store = _store(contents, static)
-    default: list[Any] | None = None if query.graphs is None else [ox.NamedNode(g) for g in query.graphs]
+    default = _merged(store, (None,) if query.graphs is None else query.graphs, query.merged)
     sampled = rf"<{MEMBERS}>(COALESCE(\1, <{_UNBOUND}>))"
     text = _SAMPLE.sub(sampled, _NOW.sub(date_time(now), _CONCAT.sub(r"STR(\g<0>)", query.sparql)))
     result = store.query(text, default_graph=default, custom_aggregate_functions={ox.NamedNode(MEMBERS): _Members})
@@ -67,6 +67,17 @@ def _store(contents: Contents, static: Graphs) -> ox.Store:
     for name, items in contents.items():
         _add(store, name, {item for item, _ in items if isinstance(item, str)})
     return store
+
+
+def _merged(store: ox.Store, graphs: Sequence[str | None], windows: Sequence[str]) -> list[Any]:
+    """The default graph of a query: these graphs and windows as one set; pyoxigraph would match each of them by itself."""
+    parts = [ox.DefaultGraph() if g is None else ox.NamedNode(g) for g in (*graphs, *windows)]
+    if len(parts) < 2:
+        return parts
+    every = [q.triple for part in parts for q in store.quads_for_pattern(None, None, None, part)]
+    store.clear_graph(ox.DefaultGraph())
+    store.extend([ox.Quad(t.subject, t.predicate, t.object, ox.DefaultGraph()) for t in every])
+    return [ox.DefaultGraph()]
 
 
 def _add(store: ox.Store, name: str | None, triples: Iterable[str]) -> None:

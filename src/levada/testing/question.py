@@ -55,8 +55,9 @@ class ReferenceQuery:
     ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause; ``windows`` maps the windows'
     IRIs to stream and window, ``graphs`` names the static graphs of FROM (None: the default one). Of a CONSTRUCT,
     ``sparql`` selects the template's variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with
-    ts <= ``after`` do not count (the time of registration). With a ``clock`` only its closes are reports, ``nonempty`` reports
-    are only those at which some window holds something. ``limit`` and ``offset`` are those of a LIMIT without a
+    ts <= ``after`` do not count (the time of registration). ``merged`` are windows that are part of the default graph, beside the
+    static one. With a ``clock`` only its closes are reports, ``nonempty`` reports are only those at which some window holds
+    something. ``limit`` and ``offset`` are those of a LIMIT without a
     total order, left out of ``sparql``.
     """
 
@@ -71,6 +72,7 @@ class ReferenceQuery:
     offset: int = 0
     clock: Window | None = None
     nonempty: bool = False
+    merged: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.output in OUTPUTS, "an output is RSTREAM, ISTREAM, DSTREAM or RELATION"

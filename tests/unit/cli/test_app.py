@@ -57,7 +57,7 @@ def test_a_whole_application(write, tmp_path):
         StaticSource(str(tmp_path / "more.nt")),
     )
     hot, pairs, text = app.queries
-    assert hot == QuerySource("hot", "SELECT ...", "rspql", report="periodic:1m", empty_reports=True)
+    assert hot == QuerySource("hot", "SELECT ...", None, report="periodic:1m", empty_reports=True)
     assert pairs == QuerySource("pairs", "Select ...", "cql", t0=1356998400000)
     assert text == QuerySource("text", "Select k From A", "cql", bounds="(]", report="change", t0=5)
     assert app.options == Options(
@@ -112,7 +112,8 @@ def test_standard_output_stays_what_it_is(write):
         ("queries: {q: {}}", "queries.q needs one of file and text.", ""),
         ("queries: {q: {text: x, file: y}}", "queries.q needs one of file and text.", ""),
         ("queries: {q: {text: x, dialekt: cql}}", "queries.q.dialekt is not an option.", "Did you mean dialect?"),
-        ("queries: {q: {text: x, dialect: sql}}", "queries.q.dialect is rspql or cql, not 'sql'.", None),
+        ("queries: {q: {text: x, dialect: sql}}", "queries.q.dialect is rspql or cqels or cqels2 or csparql or sparqlstream or cql, not "
+         "'sql'.", None),
         ("queries: {q: {text: x, t0: yesterday}}", "queries.q.t0: yesterday is not a time.", None),
         ("queries: {q: {text: x, t0: true}}", "queries.q.t0 is a time, not True.", ""),
         (

@@ -187,7 +187,7 @@ def test_arguments_override_the_app_file(folder):
     )
     app = assemble(given)
     assert [(query.name, query.dialect, query.t0) for query in app.queries] == [
-        ("hot", "rspql", 7),
+        ("hot", None, 7),
         ("w1", "cql", None),
     ]
     assert app.options == Options(epoch=250, t0=86_400_000, empty_reports=True, epoch_rows=5)

@@ -41,10 +41,10 @@ def test_a_misspelt_word_gets_a_hint(text: str, column: int, hint: str) -> None:
         ("SELECT WHERE {}", 8, "WHERE cannot stand here.", ("a variable", '"("', '"*"', "DISTINCT")),
         ("SELECT * FROM NAMED WINDOW <w> [NOW] {}", 32, '"[" cannot stand here.', ("ON",)),
         (
-            "SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE 10 STEP PT5S] {}",
+            "SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE x STEP PT5S] {}",
             46,
-            "10 cannot stand here.",
-            ("a duration such as PT10S",),
+            "x cannot stand here.",
+            ("a number", "a duration such as PT10S", "TRIPLES"),
         ),
         ("SELECT * FROM NAMED WINDOW <w> ON <s> [] {}", 39, '"[" cannot stand here.', ('"["',)),
         ("SELECT * {} LIMIT -1", 19, '"-1" cannot stand here.', ("a number",)),
@@ -102,6 +102,6 @@ def test_the_message_shows_the_line_and_a_caret() -> None:
         "line 2, column 3: WERE cannot stand here.\n"
         "    WERE { }\n"
         "    ^\n"
-        'expected: "{", WHERE, FROM\n'
+        'expected: "{", WHERE, FROM, REPORT, T0, TICK\n'
         "Did you mean WHERE?"
     )

@@ -128,13 +128,9 @@ class Patterns(Expressions):
         """MINUS."""
         return ast.Minus(group, self._span(token))
 
-    def graph(self, token: Token, name: ast.Name, group: ast.Group) -> ast.Graph:
+    def graph(self, token: Token, name: ast.Name, group: ast.Group) -> ast.Graph | ast.Window:
         """GRAPH."""
         return ast.Graph(name, group, self._span(token))
-
-    def window(self, token: Token, name: ast.Name, group: ast.Group) -> ast.Window:
-        """WINDOW."""
-        return ast.Window(name, group, self._span(token))
 
     def service(self, token: Token, silent: Token | None, name: ast.Name, group: ast.Group) -> ast.Service:
         """SERVICE."""

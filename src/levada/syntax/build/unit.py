@@ -1,19 +1,17 @@
-"""The builder's whole: from the parse tree of a text to its ``QueryUnit``, with RSP-QL's clauses."""
+"""The builder's whole: from the parse tree of a text to its ``QueryUnit``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lark import Token
 
-from levada.errors import Span
-from levada.model.time import MAX
 from levada.syntax import ast
-from levada.syntax.build.patterns import Patterns
-from levada.syntax.duration import milliseconds
+from levada.syntax.build.windows import Windows
 
 
-class Builder(Patterns):
+class Builder(Windows):
     """Builds a query; one builder per text."""
 
     def unit(self, *parts: Any) -> ast.QueryUnit:
@@ -38,13 +36,27 @@ class Builder(Patterns):
                     modifiers[name] = value
                 case _:
                     found["form"] = part
+        if self._dialect.named_beside and all(clause.named for clause in datasets):
+            datasets = []
+        if self._dialect.tumbling_range:
+            found["where"] = self._implicit(found["where"], windows, datasets)
         return ast.QueryUnit(
             **found,
             datasets=tuple(datasets),
-            windows=tuple(windows),
+            windows=(*windows, *self._windows),
             modifiers=ast.Modifiers(**modifiers),
             base=self._base,
+            output=self._output,
+            reporting=self._reporting,
         )
+
+    def _implicit(
+        self, where: ast.Group | None, windows: Sequence[ast.WindowClause], datasets: Sequence[ast.From]
+    ) -> ast.Group | None:
+        """CQELS-QL 2: with one FROM STREAM, no graph, and no pattern that names a window, all patterns read it."""
+        if where is None or self._named or datasets or len(windows) != 1:
+            return where
+        return ast.Group((ast.Window(windows[0].name, where, where.span),), where.span)
 
     def sub_select(self, select: ast.Select, where: ast.Group, *rest: Any) -> ast.SubSelect:
         """A query in braces: its modifiers are pairs, its VALUES comes last."""
@@ -61,6 +73,18 @@ class Builder(Patterns):
     def projected(self, first: Any, variable: ast.Var | None = None) -> ast.Projected:
         """An item of SELECT."""
         return ast.Projected(first, None) if variable is None else ast.Projected(variable, first)
+
+    def select_stream(
+        self, token: Token, operator: Token, duplicates: Token | None, *projected: ast.Projected
+    ) -> ast.Select:
+        """``SELECT RSTREAM``."""
+        self._output = operator.upper()
+        return self.select(token, duplicates, *projected)
+
+    def construct_stream(self, token: Token, operator: Token, template: ast.Triples | None) -> ast.Construct:
+        """``CONSTRUCT RSTREAM {}``."""
+        self._output = operator.upper()
+        return self.construct(token, template)
 
     def construct(self, token: Token, template: ast.Triples | None) -> ast.Construct:
         """CONSTRUCT with a template."""
@@ -119,11 +143,7 @@ class Builder(Patterns):
         """OFFSET."""
         return ("offset", self._count(token))
 
-    # --- RSP-QL
-
-    def register(self, token: Token, operator: Token, name: ast.Constant) -> ast.Register:
-        """``REGISTER RSTREAM name AS``."""
-        return ast.Register(operator.upper(), name, self._span(token))
+    # --- the dataset
 
     def from_graph(self, token: Token, graph: ast.Constant) -> ast.From:
         """FROM."""
@@ -132,74 +152,6 @@ class Builder(Patterns):
     def from_named(self, token: Token, graph: ast.Constant) -> ast.From:
         """FROM NAMED."""
         return ast.From(graph, True, self._span(token))
-
-    def from_window(
-        self, token: Token, name: ast.Constant, stream: ast.Constant, spec: ast.WindowSpec
-    ) -> ast.WindowClause:
-        """``FROM NAMED WINDOW name ON stream [...]``."""
-        return ast.WindowClause(name, stream, spec, self._span(token))
-
-    def range_spec(self, duration: Token, step: Token | None) -> ast.Range:
-        """``RANGE d STEP d``."""
-        return ast.Range(self._duration(duration), None if step is None else self._duration(step))
-
-    def past_spec(self, token: Token, since: int, to: int, step: Token | None) -> ast.Range:
-        """``FROM NOW-d TO NOW-e STEP d``."""
-        if to >= since:
-            raise self._error(
-                "A window in the past ends after it starts: FROM is longer ago than TO.", self._span(token)
-            )
-        return ast.Range(since, None if step is None else self._duration(step), to)
-
-    def past(self, *ago: Token | None) -> int:
-        """``NOW`` or ``NOW-d``: how long ago, in ms."""
-        duration = ago[-1]
-        if duration is None:
-            return 0
-        if len(ago) > 1:
-            return self._duration(duration)
-        if duration[0] != "-":
-            raise self._error("A window does not reach into the future: NOW-PT5M.", self._span(duration))
-        return self._duration(duration.update(value=duration[1:]))
-
-    def triples_spec(self, count: Token) -> ast.LastTriples:
-        """``TRIPLES n``."""
-        return ast.LastTriples(self._some(count))
-
-    def elements_spec(self, count: Token, step: Token | None) -> ast.LastTriples:
-        """``ELEMENTS n STEP m``."""
-        return ast.LastTriples(self._some(count), 1 if step is None else self._some(step))
-
-    def session_spec(self, gap: Token) -> ast.Session:
-        """``SESSION d``."""
-        return ast.Session(self._duration(gap))
-
-    def now_spec(self) -> ast.Instant:
-        """``NOW``."""
-        return ast.Instant.NOW
-
-    def all_spec(self) -> ast.Instant:
-        """``ALL``."""
-        return ast.Instant.ALL
-
-    def _duration(self, token: Token) -> int:
-        try:
-            return milliseconds(token)
-        except ValueError as error:
-            raise self._error(str(error), self._span(token)) from None
-
-    def _some(self, token: Token) -> int:
-        """A number of triples of a window."""
-        number = self._count(token)
-        if number == 0:
-            raise self._error("A window of the last triples holds at least one.", self._span(token))
-        return number
-
-    def _count(self, token: Token) -> int:
-        span: Span = self._span(token)
-        if len(token) > len(str(MAX)) or int(token) >= MAX:
-            raise self._error(f"The number {token[:30]} is too large here.", span)
-        return int(token)
 
 
 def _flat(parts: tuple[Any, ...]) -> list[Any]:

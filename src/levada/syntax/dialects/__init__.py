@@ -1,1 +1,1 @@
-"""What sets a dialect apart from the superset grammar: keywords, flags and their mapping to the design's section 1."""
+"""What sets a dialect apart from SPARQL: clauses (``.lark``), flags, their mapping to the design's section 1, recognition."""

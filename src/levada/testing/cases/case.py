@@ -13,7 +13,7 @@ from levada.testing.streams import time_term
 
 @dataclass(frozen=True, slots=True)
 class CaseQuery:
-    """A query: its name, its text in a dialect ("rspql" or "cql"), its options, and what the reference is asked.
+    """A query: its name, its text in a dialect, its options, and what the reference is asked.
 
     ``options`` has those of ``bounds`` ("[)" or "(]"), ``t0`` (ms), ``report`` (a policy) and
     ``empty_reports`` (True) that are given.

@@ -1,4 +1,4 @@
-"""Random continuous queries, each in RSP-QL and as a question for the reference.
+"""Random continuous queries, each as a text in some dialect and as a question for the reference.
 
 The query forms: SELECT of some variables or all, DISTINCT, ORDER BY with LIMIT (always a total order), GROUP BY with
 HAVING, ungrouped aggregates, SAMPLE, ASK, CONSTRUCT; the outputs RStream, IStream, DStream.
@@ -7,29 +7,19 @@ HAVING, ungrouped aggregates, SAMPLE, ASK, CONSTRUCT; the outputs RStream, IStre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
 from levada.testing.cases.case import CaseQuery
 from levada.testing.cases.expressions import aggregates
 from levada.testing.cases.patterns import Scope, bodies
-from levada.testing.cases.vocabulary import PREFIX, iri
+from levada.testing.cases.texts import Asked, Drawn, texts
+from levada.testing.cases.vocabulary import iri
 from levada.testing.cases.windows import Clause, clauses, options, reporting
-from levada.testing.question import ReferenceQuery, TripleTemplate
+from levada.testing.question import TripleTemplate
 
 FORMS = ("select", "select", "star", "distinct", "limit", "group", "group", "ungrouped", "ask", "construct", "sample")
 HAVINGS = ("COUNT(*) > 1", "COUNT(*) >= 1", "COUNT(*) != 2")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query's head, and what follows its group; of a CONSTRUCT also the head and template of the reference."""
-
-    head: str
-    tail: str = ""
-    select: str = ""
-    template: tuple[TripleTemplate, ...] = ()
 
 
 @st.composite
@@ -46,23 +36,7 @@ def queries(draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clau
     stepped = all(c.kind == "step" for c in used) and not told["nonempty"]
     if form != "ask" and stepped and draw(st.integers(0, 7)) == 7:
         chosen["empty_reports"] = True
-    text = "\n".join(
-        [
-            f"{PREFIX}REGISTER {output} {iri(name)} AS",
-            asked.head,
-            *(f"FROM NAMED WINDOW :{w} ON <{on}> {clause.rspql}" for w, (on, clause) in windows.items()),
-            f"WHERE {{ {body} }}{asked.tail}",
-        ]
-    )
-    reference = ReferenceQuery(
-        f"{PREFIX}{asked.select or asked.head} WHERE {{ {body.replace('WINDOW', 'GRAPH')} }}{asked.tail}",
-        {f"http://e/{w}": (on, clause.window(chosen)) for w, (on, clause) in windows.items()},
-        output,
-        empty_reports=bool(chosen.get("empty_reports")),
-        template=asked.template,
-        **told,
-    )
-    return CaseQuery(name, text, "rspql", chosen, reference)
+    return draw(texts(Drawn(name, asked, body, windows, chosen, output)))
 
 
 @st.composite

@@ -33,6 +33,9 @@ TRIPLES = (
     *(f"{iri(s)} {iri('r')} {t}" for s in SUBJECTS[:2] for t in STRINGS),
 )
 
+OVERLAP = "http://e/both"
+"""A static graph of triples that streams have, too."""
+
 STATIC: dict[str | None, tuple[str, ...]] = {
     None: (
         f"{iri('a')} {iri('kind')} {iri('K')}",
@@ -45,4 +48,5 @@ STATIC: dict[str | None, tuple[str, ...]] = {
         f"{iri('b')} {iri('rank')} {literal(2)}",
         f"{iri('b')} {iri('rank')} {literal(3)}",
     ),
+    OVERLAP: (*TRIPLES[0:20:7], *TRIPLES[20:40:3], *TRIPLES[-2:]),
 }

@@ -89,6 +89,34 @@ def duration(ms: int) -> str:
     return f"PT{ms / 1000:.15g}S"
 
 
+def compact(clause: Clause, *, tumbling: bool = False) -> str:
+    """The clause in the words of C-SPARQL, SPARQLstream and CQELS-QL, with its brackets; ``tumbling``: TRIPLES n does.
+
+    >>> compact(Clause("step", 2500, 1000))
+    '[RANGE 2500ms STEP 1s]'
+    """
+    span = (
+        f"NOW - {_short(clause.range)} TO NOW - {_short(clause.to)}" if clause.to else f"RANGE {_short(clause.range)}"
+    )
+    match clause.kind:
+        case "step" if clause.range - clause.to == clause.step:
+            return f"[{span} TUMBLING]"
+        case "step":
+            return f"[{span} SLIDE {_short(clause.step)}]" if clause.to else f"[{span} STEP {_short(clause.step)}]"
+        case "range":
+            return f"[{span}]"
+        case "count" if tumbling and clause.step == clause.count:
+            return f"[TRIPLES {clause.count}]"
+        case "count" if tumbling:
+            return f"[RANGE TRIPLES {clause.count} STEP {clause.step}]"
+        case _:
+            return clause.rspql
+
+
+def _short(ms: int) -> str:
+    return f"{ms}ms" if ms % 1000 else f"{ms // 1000}s"
+
+
 def _span(ms: int) -> str:
     return f"{ms} ms" if ms % 1000 else f"{ms // 1000} s"
 

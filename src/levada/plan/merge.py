@@ -1,0 +1,52 @@
+"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph (design, section 2).
+
+A triple pattern binds all that tells the triples apart that it matches, so its rows over one source are 0 or 1 at every
+instant, and over the merge of two they are a + b - ab. The product is a join on all variables whose pairs count -1; with a third
+source c the same holds for the sum so far and c. So everything above stays incremental, and weights are netted at the report.
+Cost: a row and a probe per source that has the triple; what only one source has is one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from levada.algebra.nodes import InGraph, InMerge, InWindow, Source
+from levada.plan import build
+from levada.plan import physical as p
+from levada.plan.partitioning import place
+from levada.plan.physical import HOME, Op
+
+
+def parts_of(source: InMerge) -> list[Source]:
+    """The sources that are merged."""
+    windows: list[Source] = [InWindow(index) for index in source.windows]
+    return [*windows, InGraph(None)] if source.static else windows
+
+
+def reads_static(source: Source) -> bool:
+    """Whether static data alone can match a pattern over this source."""
+    return isinstance(source, InGraph) or (isinstance(source, InMerge) and source.static)
+
+
+def merge(parts: Sequence[Op]) -> Op:
+    """The rows of one triple pattern over the merge of its sources, from those over each of them."""
+    whole, *others = [_settled(part) for part in parts]
+    for part in others:
+        both = _negative(build.join(whole, part))
+        whole = build.union(build.union(whole, part), both)
+    return whole
+
+
+def _settled(op: Op) -> Op:
+    """A source's rows as a set, partitioned by all their variables, so that equal rows of all sources are together."""
+    if op.raw or op.stage > 0:
+        return build.occur(op)
+    keys = op.variables or HOME
+    stage, exchange = place((op,), keys)
+    return Op(p.Hold(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
+
+
+def _negative(op: Op) -> Op:
+    assert isinstance(op.spec, p.Join), "a product is a join"
+    return replace(op, spec=replace(op.spec, negative=True), weighted=True)

@@ -1,0 +1,48 @@
+"""Every published query text is recognised, parses and plans; what is faulty is refused with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from published import FAULTY, LATER, MISSING, available, texts
+
+from levada.algebra.translate import translate
+from levada.errors import QueryError, QuerySyntaxError, UnsupportedError
+from levada.model.time import MIN
+from levada.optimizer.pipeline import optimize
+from levada.plan.lower import StreamFacts
+from levada.plan.topology import Topology
+from levada.syntax import parse
+from levada.syntax.dialects.recognise import recognise
+
+pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
+EVERY = texts() if available() else []
+by_name = pytest.mark.parametrize(("name", "dialect", "place"), EVERY, ids=[name for name, _, _ in EVERY])
+
+
+def plan(text: str) -> Topology:
+    """The operators of a text."""
+    query = optimize(translate(parse(text), text=text))
+    topology = Topology({window.stream: StreamFacts() for window in query.windows})
+    topology.add("q", query, MIN)
+    return topology
+
+
+@by_name
+def test_a_published_text(name: str, dialect: str, place: Path) -> None:
+    text = place.read_text(encoding="utf-8")
+    assert recognise(text).name == dialect
+    refusal = FAULTY.get(name) or LATER.get(name)
+    if refusal is None:
+        assert plan(text).nodes
+        return
+    with pytest.raises(QueryError, match=refusal) as caught:
+        plan(text)
+    assert isinstance(caught.value, QuerySyntaxError if name in FAULTY else UnsupportedError)
+    assert caught.value.span is not None
+
+
+def test_all_suites_are_there() -> None:
+    assert len(EVERY) >= 80
+    assert {name for name, _, _ in EVERY} >= FAULTY.keys() | LATER.keys()

@@ -146,4 +146,5 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
         cpu_seconds=cpu,
         holds_back=progress.holds_back,
         note=engine.note,
+        reasons={q.name: q.why for q in engine.status().queries if q.why},
     )

@@ -42,6 +42,7 @@ from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
+from levada.status import Status, status_of
 from levada.summary import Progress
 from levada.syntax.dialects.recognise import dialect_of
 
@@ -358,6 +359,13 @@ class Engine:
         elements = sum(s.elements for s in last.streams.values())
         results = sum(n for n, _ in last.totals.values())
         return Progress(last.epoch, elements, results, time.monotonic() - self._started, w, holder)
+
+    def status(self) -> Status:
+        """What each query waits for: watermarks, the elements that matched its patterns, its next report."""
+        if self._epochs is None:
+            raise UsageError("The engine has not been started.")
+        last = self._epochs.last
+        return status_of(last, self._epochs.checkpoint.load_plan(last.plan)) if last.plan else Status(0, False, {}, ())
 
     def on_epoch(self, tell: Callable[[Manifest], None]) -> None:
         """Calls ``tell`` with the manifest of every epoch, after its publication."""

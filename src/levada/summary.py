@@ -58,7 +58,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A whole run. ``queries`` maps each query to its results, ``streams`` each stream to its counts."""
+    """A whole run. ``queries`` maps each query to its results, ``streams`` each stream to its counts.
+
+    ``reasons`` says of each query that has had no result since the beginning of its checkpoint why that is so.
+    """
 
     elements: int = 0
     triples: int = 0
@@ -73,6 +76,7 @@ class Summary:
     cpu_seconds: float = 0.0
     holds_back: str | None = None
     note: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def elements_per_second(self) -> float:
@@ -117,14 +121,16 @@ class Summary:
         if self.streams:
             yield self._stream_table()
         if self.queries:
-            yield _table(("query", "results"), [(name, f"{count:,}") for name, count in self.queries.items()])
+            yield table(("query", "results"), [(name, f"{count:,}") for name, count in self.queries.items()])
+        for name, reason in self.reasons.items():
+            yield Text(f"{name}: {reason}")
 
     def _stream_table(self) -> Table:
         rows = [
             (name, f"{c.elements:,}", f"{c.triples:,}", f"{c.late:,}", f"{c.dead:,}", instant(c.watermark))
             for name, c in self.streams.items()
         ]
-        return _table(("stream", "elements", "triples", "late", "dead", "watermark"), rows)
+        return table(("stream", "elements", "triples", "late", "dead", "watermark"), rows)
 
 
 def instant(ms: int) -> str:
@@ -144,7 +150,8 @@ def instant(ms: int) -> str:
     return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds") + "Z"
 
 
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """A table without lines; the first column to the left, the others to the right."""
     table = Table(box=None, pad_edge=False)
     for i, head in enumerate(heads):
         table.add_column(head, justify="left" if i == 0 else "right", overflow="fold")

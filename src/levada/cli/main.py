@@ -125,6 +125,14 @@ def _explain(
     print(explain(whole, query if named else Path(query).stem, stage, as_json=as_json))
 
 
+@app.command("status", epilog="[bold]Example[/bold]\n\nlevada status state --json")
+def _status(checkpoint: o.CheckpointFolder, as_json: o.AsJson = False, debug: o.Debug = False) -> None:
+    """Show what the queries on a checkpoint have given, what they wait for, and why there may be no result."""
+    from levada.cli.status import status
+
+    status(checkpoint, as_json=as_json)
+
+
 @app.command("demo", epilog="[bold]Examples[/bold]\n\nlevada demo\n\nlevada demo --keep nyc")
 def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) -> None:
     """A year of New York's flights and weather as RDF streams, and three queries over them; needs levada\\[demo]."""

@@ -107,6 +107,9 @@ ShowProgress = Annotated[
 ]
 Stage = Annotated[Literal["ast", "algebra", "optimized", "topology"], typer.Option(help="How far to go.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+CheckpointFolder = Annotated[
+    Path, typer.Argument(metavar="CHECKPOINT", help="The folder that a run had as --checkpoint.")
+]
 OneQuery = Annotated[str, typer.Argument(metavar="QUERY", help="A query file, or the name of a query of --app.")]
 Keep = Annotated[
     Path | None,

@@ -7,6 +7,7 @@ bytes are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ from levada.operators.rows import key_of
 from levada.operators.values import slot
 from levada.plan import shapes as s
 from levada.plan.layout import Facet, slot_columns
+from levada.plan.patterns import MOST_COUNTED, pattern_text
 from levada.plan.topology import PlanNode
 
 Members = npt.NDArray[np.int32]
@@ -41,17 +43,19 @@ class Patterns:
     """The distinct patterns of some members, as one table, and which of them each node reads.
 
     ``nodes``: Match nodes, each with its patterns and the member that each of these is. ``stars``: Star nodes, each with the
-    pattern of each (leg, member), -1 for members that are not chosen.
+    pattern of each (leg, member), -1 for members that are not chosen. ``texts``: the patterns for people; none if they are many.
     """
 
     table: PatternTable
     nodes: tuple[tuple[PlanNode, Ints, Members], ...]
     stars: tuple[tuple[PlanNode, Ints], ...]
+    texts: tuple[str, ...]
 
 
 def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int) -> Patterns | None:
     """The patterns of the chosen members of Match and Star nodes; None if there is none."""
     index: dict[tuple[tuple[str | None, ...], int], int] = {}
+    texts: dict[int, str] = {}
     matches: list[tuple[PlanNode, Ints, Members]] = []
     stars_: list[tuple[PlanNode, Ints]] = []
     for node, mask in zip(nodes, chosen, strict=True):
@@ -63,7 +67,9 @@ def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_
             constants = [None if t is None else str(t) for t in node.members[m].constants]
             for leg, positions in enumerate(legs):
                 pattern = tuple(constants[3 * leg : 3 * leg + 3]), _repeats(positions)
-                of[leg, m] = index.setdefault(pattern, len(index))
+                of[leg, m] = number = index.setdefault(pattern, len(index))
+                if number < MOST_COUNTED and number not in texts:
+                    texts[number] = pattern_text(pattern[0], positions)
         if isinstance(node.step, s.Star):
             stars_.append((node, of))
         else:
@@ -73,7 +79,7 @@ def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_
         return None
     triples = [(c[0], c[1], c[2]) for c, _ in index]
     table = PatternTable.build(triples, [r for _, r in index], seed)
-    return Patterns(table, tuple(matches), tuple(stars_))
+    return Patterns(table, tuple(matches), tuple(stars_), tuple(texts.values()) if len(index) <= MOST_COUNTED else ())
 
 
 def _positions(step: s.Step) -> tuple[int, int, int]:
@@ -89,10 +95,15 @@ def _repeats(positions: tuple[int, int, int]) -> int:
 
 def matched(
     patterns: Patterns, triples: Triples, ts: Times, keep: npt.NDArray[np.bool_] | None, pool: Pool,
-    subjects: npt.NDArray[np.int32] | None = None,
+    subjects: npt.NDArray[np.int32] | None = None, hits: Counter[str] | None = None,
 ) -> Iterator[tuple[PlanNode, Frame]]:  # fmt: skip
-    """The rows of each node that some triple matches. ``subjects`` (int32[n]) numbers subjects, for stars."""
+    """The rows of each node that some triple matches. ``subjects`` (int32[n]) numbers subjects, for stars.
+
+    ``hits`` gets the number of triples that matched each pattern, by its text.
+    """
     rows, starts = patterns.table.match(triples, keep)
+    if hits is not None and patterns.texts:
+        hits.update(dict(zip(patterns.texts, np.diff(starts).tolist(), strict=True)))
     for node, own, members in patterns.nodes:
         counts = starts[own + 1] - starts[own]
         if counts.any():

@@ -68,7 +68,7 @@ class Checkpoint:
             self.facts = self._facts(partitions, groups, seed)
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
-            self.last = self._last()
+            self.last = newest_manifest(root)
             self._sweep()
         except BaseException:
             self._lock.release()
@@ -87,21 +87,7 @@ class Checkpoint:
             facts = Facts(FORMAT, seed, groups, partitions, secrets.token_hex(8))
             write_once(path, msgspec.json.encode(facts))
             return facts
-        try:
-            data = path.read_bytes()
-            made = msgspec.json.decode(data, type=_Version).format
-            if made != FORMAT:
-                raise CheckpointError(
-                    f"The checkpoint {self.root} has format {made}, this version of Levada writes format {FORMAT}.",
-                    hint="Use the version that made it, or a new folder.",
-                )
-            return msgspec.json.decode(data, type=Facts)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise CheckpointError(f"The checkpoint {self.root} cannot be read: levada.json is damaged.") from error
-
-    def _last(self) -> Manifest | None:
-        epochs = sorted(int(p.name) for p in (self.root / "manifests").iterdir() if p.name.isdigit())
-        return read_manifest(self.root / "manifests" / str(epochs[-1])) if epochs else None
+        return facts_of(self.root)
 
     def _sweep(self) -> None:
         """Deletes what no manifest names: leavings of attempts that did not come to an end."""
@@ -137,7 +123,7 @@ class Checkpoint:
 
     def plan_path(self, version: int) -> Path:
         """The file of a sealed plan."""
-        return self.root / "plans" / f"{version}-{self.facts.id}.plan"
+        return _plan_path(self.root, self.facts, version)
 
     def _catalog_path(self, version: int) -> Path:
         return self.plan_path(version).with_suffix(".catalog")
@@ -149,11 +135,7 @@ class Checkpoint:
 
     def load_plan(self, version: int) -> Plan:
         """A sealed plan."""
-        path = self.plan_path(version)
-        try:
-            return load_plan(str(path))
-        except Exception as error:  # a damaged pickle raises almost anything
-            raise CheckpointError(f"The checkpoint's plan {path} cannot be read.", hint=str(error)) from error
+        return plan_of(self.root, self.facts, version)
 
     def load_topology(self, version: int) -> tuple[Topology, dict[str, str]]:
         """The catalog of a plan version, and the identities of its queries."""
@@ -179,3 +161,40 @@ class Checkpoint:
     def close(self) -> None:
         """Gives the checkpoint free."""
         self._lock.release()
+
+
+def facts_of(root: Path) -> Facts:
+    """What is fixed for the checkpoint in this folder. Raises ``CheckpointError`` if it is none, or of another format."""
+    path = root / "levada.json"
+    if not path.exists():
+        raise CheckpointError(f"{root} is not a checkpoint of Levada.")
+    try:
+        data = path.read_bytes()
+        made = msgspec.json.decode(data, type=_Version).format
+        if made != FORMAT:
+            raise CheckpointError(
+                f"The checkpoint {root} has format {made}, this version of Levada writes format {FORMAT}.",
+                hint="Use the version that made it, or a new folder.",
+            )
+        return msgspec.json.decode(data, type=Facts)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"The checkpoint {root} cannot be read: levada.json is damaged.") from error
+
+
+def newest_manifest(root: Path) -> Manifest | None:
+    """The manifest of a checkpoint's last epoch; None before the first."""
+    epochs = sorted(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
+    return read_manifest(root / "manifests" / str(epochs[-1])) if epochs else None
+
+
+def plan_of(root: Path, facts: Facts, version: int) -> Plan:
+    """A sealed plan of a checkpoint."""
+    path = _plan_path(root, facts, version)
+    try:
+        return load_plan(str(path))
+    except Exception as error:  # a damaged pickle raises almost anything
+        raise CheckpointError(f"The checkpoint's plan {path} cannot be read.", hint=str(error)) from error
+
+
+def _plan_path(root: Path, facts: Facts, version: int) -> Path:
+    return root / "plans" / f"{version}-{facts.id}.plan"

@@ -60,6 +60,7 @@ class Control(msgspec.Struct):
     cut: int = 0
     passed: int = 0
     matched: int = 0
+    hits: dict[str, int] = {}  # pattern -> the triples that matched it
     side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
 
 

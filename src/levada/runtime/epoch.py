@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -155,8 +156,16 @@ class Epochs:
             intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls), state,
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
-            intention.ended, sum(d.rows_in for d in done),
+            intention.ended, sum(d.rows_in for d in done), self._hits(controls),
         )  # fmt: skip
+
+    def _hits(self, controls: Sequence[Control]) -> dict[str, dict[str, int]]:
+        """The triples that have matched each pattern, with this epoch's."""
+        total = {stream: Counter(hits) for stream, hits in self.last.hits.items()}
+        for c in controls:
+            if c.hits:
+                total.setdefault(self.configs[c.stream].name, Counter()).update(c.hits)
+        return {stream: dict(hits) for stream, hits in total.items()}
 
     def _records(
         self, intention: Intention, context: Context, controls: Sequence[Control]

@@ -7,6 +7,7 @@ by a control record per source partition. Late and malformed input goes to side 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -57,6 +58,7 @@ class IntakeRun:
         self.controls: list[Control] = []
         self.times: dict[int, list[Frame]] = {}
         self.side: dict[str, list[dict[str, Any]]] = {}
+        self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
         """The blobs of this task, one per target."""
@@ -65,6 +67,9 @@ class IntakeRun:
         for reference in payload.references:
             self._reference(reference)
         self._write_side()
+        last = {control.stream: control for control in self.controls}
+        for stream, hits in self.hits.items():
+            last[stream].hits = dict(hits)
         return self.outbox.blobs(self.controls, [], 0, self.times)
 
     def _reference(self, reference: Reference) -> None:
@@ -95,7 +100,8 @@ class IntakeRun:
                 subjects = subject_numbers(triples, found.element, config.element)
                 if patterns.stars:
                     self.outbox.close(stream, subjects_of(reference, triples, found, subjects, self.pool))
-            rows = self._deliver(matched(patterns, triples, found.ts, keep, self.pool, subjects))
+            hits = self.hits.setdefault(stream, Counter())
+            rows = self._deliver(matched(patterns, triples, found.ts, keep, self.pool, subjects, hits))
         return Control(
             stream, reference.partition, found.max_ts, found.elements, found.triples, len(found.late), len(found.dead),
             found.cut, found.passed, rows,

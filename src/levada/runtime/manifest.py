@@ -64,6 +64,7 @@ class Manifest(msgspec.Struct):
     every: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
+    hits: dict[str, dict[str, int]] = {}  # stream -> pattern -> the triples that matched it since the beginning
 
 
 def write_once(path: Path, data: bytes) -> bool:

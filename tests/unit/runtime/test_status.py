@@ -1,0 +1,85 @@
+"""Why there is no result: what a checkpoint says of its queries."""
+
+import json
+
+import pytest
+from asking import S, T, asked, element, step
+
+from levada.cli.main import main
+from levada.engine import Engine
+from levada.errors import CheckpointError
+from levada.model.time import MAX
+from levada.status import read_status
+from levada.testing.cases import Clause
+from levada.testing.streams import write_lines
+
+ONE = {"w": (S, step(2000, 1000))}
+TWO = {"w": (S, step(2000, 1000)), "v": (T, Clause("range", 1500))}
+HOT = asked("hot", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", ONE)
+NEVER = asked("never", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n ; :typo ?m }", ONE)
+BOTH = asked("both", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?m }", TWO)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A checkpoint whose stream S is at 5000 and whose stream T is at 3000."""
+    s = write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)])
+    t = write_lines(tmp_path / "t.nt", [element(3000, "b q 1")])
+    with Engine(False, checkpoint=tmp_path / "ck", partitions=2) as engine:
+        engine.stream(S, s)
+        engine.stream(T, t)
+        for query in (HOT, NEVER, BOTH):
+            engine.register(query.text, name=query.name)
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+    return tmp_path / "ck"
+
+
+def test_patterns_that_nothing_matches_are_named(root):
+    hot, never, _ = read_status(root).queries
+    assert (hot.results, hot.why) == (18, "")
+    assert [(p.text, p.matched) for p in hot.patterns] == [("?a <http://e/p> ?b", 11)]
+    assert [(p.text, p.matched) for p in never.patterns] == [("?a <http://e/p> ?b", 11), ("?a <http://e/typo> ?b", 0)]
+    assert never.why == f"No triple of {S} has matched the pattern ?a <http://e/typo> ?b."
+
+
+def test_the_stream_that_holds_a_query_back_and_the_next_report(root):
+    hot, _, both = read_status(root).queries
+    assert (hot.watermark, hot.holds_back, hot.next_report) == (5000, None, 6000)
+    assert (both.watermark, both.holds_back, both.next_report) == (3000, T, 4000)
+    assert (
+        both.why.startswith("The next report can be made when the watermark, at 3000, reaches 4000.") and T in both.why
+    )
+
+
+def test_the_command_tells_it_as_text_and_as_json(root, capsys):
+    assert main(["status", str(root)]) == 0
+    assert "has matched the pattern ?a <http://e/typo> ?b" in " ".join(capsys.readouterr().out.split())
+    assert main(["status", str(root), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["streams"][S] == {"watermark": 5000, "elements": 11, "triples": 11, "late": 0, "dead": 0}
+    assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]
+
+
+def test_counts_go_on_in_the_next_run(root, tmp_path):
+    with (tmp_path / "s.nt").open("a") as file:
+        file.write("<http://e/a> <http://e/typo> <http://e/b> 6000 .\n")
+    with Engine(False, checkpoint=root, partitions=2) as engine:
+        engine.stream(S, tmp_path / "s.nt")
+        engine.stream(T, tmp_path / "t.nt")
+        for query in (HOT, NEVER, BOTH):
+            engine.register(query.text, name=query.name)
+        engine.start(once=True)
+        engine.await_end()
+        status = engine.status()
+    assert status.ended and [p.matched for p in status.queries[1].patterns] == [11, 1]
+    assert status.queries[1].watermark == MAX
+
+
+def test_what_is_no_checkpoint_or_has_had_no_epoch_says_so(tmp_path):
+    with pytest.raises(CheckpointError, match="is not a checkpoint"):
+        read_status(tmp_path)
+    with Engine(False, checkpoint=tmp_path / "ck") as engine:
+        engine.open()
+        with pytest.raises(CheckpointError, match="has had no epoch yet"):
+            read_status(tmp_path / "ck")

@@ -177,8 +177,9 @@ class Engine:
         """Starts the epochs. ``once``: reads what is there and ends the streams (not with ``keep_open``)."""
         if self._loop is not None:
             raise UsageError("The engine has been started already.")
-        if not self._streams:
-            raise UsageError("The engine has no stream.", hint="Name one with engine.stream(name, path).")
+        if not self._streams and not self._queries:
+            hint = "Name a stream with engine.stream(name, path), or register a query without windows."
+            raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
             self._start(self.open(), once, keep_open)
         except BaseException:

@@ -50,9 +50,6 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
     assert unit.where is not None, "only DESCRIBE may have no pattern"
     options = said(unit, options, text)
     declared = windows(unit.windows, options, text)
-    if not declared:
-        hint = "Declare one: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP PT5S]."
-        raise UnsupportedError("A query needs at least one window.", span=unit.form.span, text=text, hint=hint)
     names = {window.name: index for index, window in enumerate(declared)}
     named = frozenset(iri(clause.graph) for clause in unit.datasets if clause.named)
     context = Context(text, names, named if unit.datasets else None, unit.base)
@@ -66,7 +63,7 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
         pattern=above,
         variables=shown,
         windows=declared,
-        output=Output(unit.output),
+        output=_output(unit, bool(declared), text),
         template=template,
         graphs=_default_graphs(unit.datasets),
         text=text,
@@ -91,6 +88,18 @@ def _form(form: ast.Form) -> Form:
             return Form.CONSTRUCT
         case _:
             return Form.ASK
+
+
+def _output(unit: ast.QueryUnit, windowed: bool, text: str) -> Output:
+    """What the text says. Without windows there is one report: all of it is new, and nothing ever goes."""
+    output = Output(unit.output)
+    if windowed:
+        return output
+    if output is Output.DSTREAM:
+        hint = "Declare a window: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP PT5S]."
+        span = unit.form.span if unit.register is None else unit.register.span
+        raise QueryError("A DSTREAM without windows would never say anything.", span=span, text=text, hint=hint)
+    return Output.RSTREAM
 
 
 def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:

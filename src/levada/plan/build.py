@@ -291,7 +291,7 @@ def group(
 ) -> Op:  # fmt: skip
     """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per report."""
     summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
-    on_close = all(w.window.kind.on_close for w in windows)
+    on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
     computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if _is_number(s, op))
     maybe = (op.maybe & set(keys)) | frozenset(n for n, s in zip(names, aggregates, strict=True) if not _always(s))
     typed = (op.typed & set(keys)) | computed

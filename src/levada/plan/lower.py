@@ -150,7 +150,7 @@ class _Lowering:
     def __init__(self, query: a.Query, streams: Mapping[str, StreamFacts], every: bool) -> None:
         self.q = query
         self.streams = streams
-        self.listed = every or needs_list(query)
+        self.listed = every or not query.windows or needs_list(query)
         self.fresh = 0
         self.draws = 0
 

@@ -87,7 +87,6 @@ def test_exists_in_optional_is_refused_where_it_sees_the_left_side() -> None:
     ("text", "message", "span"),
     [
         ("DESCRIBE <x>", "DESCRIBE is not supported yet.", Span(1, 1)),
-        ("\n SELECT * { ?s ?p ?o }", "A query needs at least one window.", Span(2, 2)),
         (
             f"CONSTRUCT {{ ?s <p> [] }} {WINDOW} {{ ?s ?p ?o }}",
             "A blank node in the template of CONSTRUCT is not supported yet.",

@@ -44,7 +44,9 @@ def expected(path: Path, form: str) -> Expected:
         return _results(path)
     store = ox.Dataset(ox.parse(path=str(path), base_iri=f"file://{path}"))
     if form == "CONSTRUCT":
-        return Expected(rows=tuple(row(s=str(q.subject), p=str(q.predicate), o=str(q.object)) for q in store), graph=True)
+        return Expected(
+            rows=tuple(row(s=str(q.subject), p=str(q.predicate), o=str(q.object)) for q in store), graph=True
+        )
     return _vocabulary(store)
 
 
@@ -59,13 +61,17 @@ def _results(path: Path) -> Expected:
     if isinstance(found, ox.QueryBoolean):
         return Expected(boolean=bool(found))
     names = [v.value for v in found.variables]
-    return Expected(rows=tuple(row(**{n: None if t is None else str(t) for n, t in zip(names, r, strict=True)}) for r in found))
+    return Expected(
+        rows=tuple(row(**{n: None if t is None else str(t) for n, t in zip(names, r, strict=True)}) for r in found)
+    )
 
 
 def _csv(path: Path) -> Expected:
     with path.open(newline="") as file:
         head, *lines = csv.reader(file)
-    return Expected(rows=tuple(row(**{n: v or None for n, v in zip(head, line, strict=True)}) for line in lines), plain=True)
+    return Expected(
+        rows=tuple(row(**{n: v or None for n, v in zip(head, line, strict=True)}) for line in lines), plain=True
+    )
 
 
 def _vocabulary(store: ox.Dataset) -> Expected:
@@ -74,7 +80,10 @@ def _vocabulary(store: ox.Dataset) -> Expected:
         return Expected(boolean=quad.object.value == "true")
     found = []
     for quad in store.quads_for_predicate(ox.NamedNode(RS + "solution")):
-        named = {_object(store, b, "variable").value: str(_object(store, b, "value")) for b in _objects(store, quad.object, "binding")}
+        named = {
+            _object(store, b, "variable").value: str(_object(store, b, "value"))
+            for b in _objects(store, quad.object, "binding")
+        }
         index = _objects(store, quad.object, "index")
         found.append((int(index[0].value) if index else 0, row(**named)))
     return Expected(rows=tuple(r for _, r in sorted(found, key=lambda pair: pair[0])))

@@ -48,7 +48,10 @@ def form_of(unit: ast.QueryUnit) -> str:
 def as_static(test: W3cTest) -> Expected:
     """The answer to a test's query over static data."""
     unit = parse(test.text)
-    with tempfile.TemporaryDirectory() as folder, Engine(False, checkpoint=Path(folder) / "c", partitions=2, seed=7) as engine:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Engine(False, checkpoint=Path(folder) / "c", partitions=2, seed=7) as engine,
+    ):
         if unit.datasets:
             for path in {Path(_name(clause).removeprefix("file://")) for clause in unit.datasets}:
                 engine.static(triples(path), iri(path))

@@ -123,7 +123,8 @@ def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = 
         maybe = named.maybe - {variable} if source in op.variables and source not in op.maybe else named.maybe
         typed = op.typed | ({variable} if source in op.typed else set())
         return replace(named, maybe=maybe, typed=typed)
-    return _same(op, p.Extend(expression, draw), (*op.variables, variable), op.maybe | {variable}, draw)
+    maybe = op.maybe if isinstance(expression, Const) else op.maybe | {variable}
+    return _same(op, p.Extend(expression, draw), (*op.variables, variable), maybe, draw)
 
 
 def _same(op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str], draw: p.Draw | None = None) -> Op:

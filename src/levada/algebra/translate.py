@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from levada.algebra.expression import Var
-from levada.algebra.nodes import Form, InGraph, InMerge, InWindow, Output, Query, Source, TriplePattern
+from levada.algebra.nodes import Form, InGraph, InMerge, InWindow, Output, Query, Reporting, Source, TriplePattern
 from levada.algebra.options import QueryOptions
 from levada.algebra.translate_context import Context
 from levada.algebra.translate_levels import level
@@ -70,7 +70,7 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collec
         template=template,
         graphs=_default_graphs(unit.datasets),
         text=text,
-        reports=reporting(options),
+        reports=reporting(options) if declared else Reporting(),  # one report, whatever the policy of others
     )
 
 

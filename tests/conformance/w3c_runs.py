@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,3 +167,7 @@ def _closing(text: str, start: int) -> int:
         if not depth:
             return found.start()
     raise AssertionError("braces of a query that parses are balanced")
+
+
+RUNS: dict[str, Callable[[W3cTest], Expected]] = {"static": as_static, "stream": as_stream}
+"""How a test can be run, by name."""

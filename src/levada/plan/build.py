@@ -294,7 +294,9 @@ def group(
     summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
     on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
     computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if _is_number(s, op))
-    maybe = (op.maybe & set(keys)) | frozenset(n for n, s in zip(names, aggregates, strict=True) if not _always(s))
+    maybe = (op.maybe & set(keys)) | frozenset(
+        n for n, s in zip(names, aggregates, strict=True) if s.function is not AggregateFunction.COUNT
+    )
     typed = (op.typed & set(keys)) | computed
     if op.windows is not None and summable and on_close:
         op = occur(op)
@@ -315,10 +317,6 @@ def _is_number(s: p.AggregateSpec, op: Op) -> bool:
         kind = column_type(op, s.arg or "")
         return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
     return s.function not in _WHOLE and s.arg in op.typed
-
-
-def _always(s: p.AggregateSpec) -> bool:
-    return s.function is AggregateFunction.COUNT
 
 
 def rjoin(left: Op, right: Op) -> Op:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -57,21 +57,28 @@ def row(**terms: str | None) -> Row:
 
 def _results(path: Path) -> Expected:
     formats = {"srx": ox.QueryResultsFormat.XML, "srj": ox.QueryResultsFormat.JSON, "tsv": ox.QueryResultsFormat.TSV}
-    found = ox.parse_query_results(path=str(path), format=formats[path.suffix[1:]])
+    return read_solutions(ox.parse_query_results(path=str(path), format=formats[path.suffix[1:]]))
+
+
+def read_solutions(found: ox.QuerySolutions | ox.QueryBoolean) -> Expected:
+    """What pyoxigraph has read."""
     if isinstance(found, ox.QueryBoolean):
         return Expected(boolean=bool(found))
     names = [v.value for v in found.variables]
-    return Expected(
-        rows=tuple(row(**{n: None if t is None else str(t) for n, t in zip(names, r, strict=True)}) for r in found)
-    )
+    texts = ({n: None if t is None else str(t) for n, t in zip(names, r, strict=True)} for r in found)
+    return Expected(rows=tuple(row(**terms) for terms in texts))
 
 
 def _csv(path: Path) -> Expected:
     with path.open(newline="") as file:
-        head, *lines = csv.reader(file)
-    return Expected(
-        rows=tuple(row(**{n: v or None for n, v in zip(head, line, strict=True)}) for line in lines), plain=True
-    )
+        return read_csv(file)
+
+
+def read_csv(text: Iterable[str]) -> Expected:
+    """The solutions of a CSV text; an empty field is unbound."""
+    head, *lines = csv.reader(text)
+    rows = ({n: v or None for n, v in zip(head, line, strict=True)} for line in lines)
+    return Expected(rows=tuple(row(**terms) for terms in rows), plain=True)
 
 
 def _vocabulary(store: ox.Dataset) -> Expected:
@@ -103,7 +110,7 @@ def difference(want: Expected, got: Expected, *, ordered: bool, lax: bool) -> st
         return None if want.boolean is got.boolean else f"expected {want.boolean}, got {got.boolean}"
     ours, theirs = list(map(_by_value, want.rows)), list(map(_by_value, got.rows))
     if want.plain:
-        ours, theirs = list(want.rows), list(map(_plain, got.rows))
+        ours, theirs = list(want.rows), list(got.rows if got.plain else map(_plain, got.rows))
     if lax or want.graph:
         ours, theirs = list(dict.fromkeys(ours)), list(dict.fromkeys(theirs))
     if ordered and not _in_step(ours, theirs):

@@ -18,10 +18,10 @@ FIND_JAVA := from levada.runtime.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint chaos conformance clean
+.PHONY: help setup java demo test check lint chaos conformance conformance-page clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(PACKAGES) java $(KERNELS)  ## the virtual environment, Java, the kernels
 
@@ -42,8 +42,11 @@ lint: $(PACKAGES)
 chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 5)
 	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600
 
-conformance: setup  ## the public test suites: W3C, CSRBench, a day of CityBench
-	@LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
+conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench
+	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
+
+conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass
+	@$(PY) tests/conformance/w3c_page.py docs/conformance.md
 
 clean:  ## removes what was made here, the virtual environment too
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

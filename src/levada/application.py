@@ -38,6 +38,7 @@ def run_app(
 ) -> Summary:
     """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
 
+    An application without a stream has nothing to wait for: it ends when its queries, which have no windows, are answered.
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second signal ends at once.
     """
     out = Path(app.options.out)
@@ -61,7 +62,7 @@ def run_app(
         before = checkpoint.last
         if on_results is None:
             claim(out, checkpoint.facts.id, overwrite=overwrite)
-        engine.start(once=once, keep_open=keep_open)
+        engine.start(once=once or not app.streams, keep_open=keep_open)
         while not engine.await_end(POLL):
             if progress is not None:
                 progress(engine.progress())

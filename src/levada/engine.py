@@ -19,11 +19,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from levada.algebra import nodes
 from levada.algebra.options import QueryOptions
 from levada.algebra.show import show
 from levada.config import StreamConfig, parse_duration
@@ -35,7 +37,7 @@ from levada.registration import query_options, translated
 from levada.runtime.catalog import Catalog, Registered
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.epoch import Epochs
-from levada.runtime.local import Executor, LocalExecutor
+from levada.runtime.local import Executor, LocalExecutor, cores
 from levada.runtime.loop import Loop
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, replace_file
 from levada.runtime.publication import Publication
@@ -122,6 +124,8 @@ class Engine:
             self._static.append((str(source), graph))
         else:
             self._static.append((tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source), graph))
+        for word, known in self._queries.items():  # what GRAPH and FROM name follows from the graphs that are there
+            self._queries[word] = replace(known, query=self._translated(known.text, known.dialect, known.options))
 
     def register(
         self,
@@ -145,10 +149,13 @@ class Engine:
                     f"There is a query {word} already.", hint="Unregister it first, or choose another name."
                 )
             chosen = options or query_options(given)
-            query = translated(text, dialect, chosen, self._streams, self._named, {g for _, g in self._static})
+            query = self._translated(text, dialect, chosen)
             self._queries[word] = Registered(word, text, dialect_of(text, dialect).name, chosen, query)
             self._plan_changed()
             return Query(word, query, self)
+
+    def _translated(self, text: str, dialect: str | None, options: QueryOptions) -> nodes.Query:
+        return translated(text, dialect, options, self._streams, self._named, {g for _, g in self._static})
 
     def unregister(self, name: str) -> None:
         """Takes a query out; it reports no more from the next epoch on."""
@@ -178,8 +185,9 @@ class Engine:
         """Starts the epochs. ``once``: reads what is there and ends the streams (not with ``keep_open``)."""
         if self._loop is not None:
             raise UsageError("The engine has been started already.")
-        if not self._streams:
-            raise UsageError("The engine has no stream.", hint="Name one with engine.stream(name, path).")
+        if not self._streams and not self._queries:
+            hint = "Name a stream with engine.stream(name, path), or register a query without windows."
+            raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
             self._start(self.open(), once, keep_open)
         except BaseException:
@@ -390,13 +398,6 @@ class Engine:
     def running(self) -> bool:
         """Whether epochs may still come."""
         return self._loop is not None and not self._loop.await_end(0)
-
-
-def cores(master: str) -> int:
-    """How many partitions a master's default is: its cores, for ``local`` masters; else those of this machine."""
-    if master.startswith("local[") and master[6:-1].isdigit():
-        return int(master[6:-1])
-    return os.cpu_count() or 1
 
 
 def _wall() -> int:

@@ -81,6 +81,8 @@ def _last_word(iri: str) -> str:
 
 def _known(stream: str, known: list[str]) -> str:
     """The near misses by whole name or by last word."""
+    if not known:
+        return "No stream is named: say --stream NAME=PATH, or engine.stream(name, path)."
     words = {_last_word(name): name for name in known}
     close = near(_last_word(stream), words)
     return close if close.startswith("Did") else near(stream, known)

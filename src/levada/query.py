@@ -8,28 +8,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
 from levada.algebra import nodes as a
 from levada.emission.serialize import Batch
+from levada.model.time import TIMELESS
 
 if TYPE_CHECKING:
     from levada.engine import Engine
 
 POLL = 0.02
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 @dataclass(frozen=True)
 class Report:
     """The result of a query at one report: ``time`` in ms, ``rows`` a frame of canonical N-Triples texts (null: unbound).
 
+    The one report of a query without windows has no time: None.
     A relation's changes have the column ``change`` (+1 insert, -1 delete). ASK has ``answer``, CONSTRUCT ``graph`` (N-Triples).
     """
 
-    time: int
+    time: int | None
     rows: pl.DataFrame
     answer: bool | None = None
     graph: str | None = None
@@ -102,7 +105,8 @@ class Query:
 
 
 def _frame(batch: Batch) -> pl.DataFrame:
-    columns: dict[str, object] = {"report": batch.report}
+    report = pl.Series(batch.report)
+    columns: dict[str, object] = {"report": report.set(report == TIMELESS, None)}
     if batch.change is not None:
         columns["change"] = batch.change
     if batch.form is a.Form.ASK:
@@ -113,12 +117,19 @@ def _frame(batch: Batch) -> pl.DataFrame:
 
 
 def reports(batch: Batch) -> Iterator[Report]:
-    """A batch report by report."""
+    """A batch report by report, with the empty ones that are to be shown in their places."""
     frame = _frame(batch)
-    times, starts = np.unique(batch.report, return_index=True)
-    stops = [*starts[1:].tolist(), len(batch.report)]
-    for time, start, stop in zip(times.tolist(), starts.tolist(), stops, strict=True):
-        rows = frame.slice(start, stop - start).drop("report")
-        answer = bool(rows["boolean"][0]) if batch.form is a.Form.ASK else None
-        graph = str(rows["graph"][0]) if batch.graphs is not None else None
-        yield Report(time, rows, answer, graph)
+    times = np.unique(np.concatenate([batch.report, batch.empty]))
+    starts, stops = (np.searchsorted(batch.report, times, side=side) for side in _SIDES)
+    for time, start, stop in zip(times.tolist(), starts.tolist(), stops.tolist(), strict=True):
+        yield _report(batch, None if time == TIMELESS else time, frame.slice(start, stop - start).drop("report"))
+
+
+def _report(batch: Batch, time: int | None, rows: pl.DataFrame) -> Report:
+    match batch.form:
+        case a.Form.ASK:
+            return Report(time, rows, answer=bool(len(rows) and rows["boolean"][0]))
+        case a.Form.CONSTRUCT:
+            return Report(time, rows, graph=str(rows["graph"][0]) if len(rows) else "")
+        case _:
+            return Report(time, rows)

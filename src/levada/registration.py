@@ -6,7 +6,7 @@ fetched. All errors are the user's: ``QueryError`` with a place in the text, ``U
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions, options_of
 from levada.algebra.translate import translate
 from levada.config import StreamConfig, parse_time
-from levada.errors import UnknownNameError, UsageError, near
+from levada.errors import UsageError, near
 from levada.naming import match_streams
 from levada.optimizer.pipeline import optimize
 from levada.optimizer.rewrite import bottom_up
@@ -58,13 +58,13 @@ def translated(
         schemas = {n: dict(c.schema) for n, c in streams.items() if c.tabular}
         query = translate_cql(text, cast("Mapping[str, Mapping[str, str]]", schemas), options)
     else:
-        query = translate(parse(text, dialect), options, text=text)
+        names = {g for g in graphs if g is not None}
+        query = translate(parse(text, dialect), options, text=text, graphs=names)
     matched = match_streams([*named, *(w.stream for w in query.windows)], streams)
     for w in query.windows:
         if streams[matched[w.stream]].tabular != (spoken == "cql"):
             kind = "tuples" if spoken != "cql" else "RDF"
             raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {spoken} does not read.")
-    _check_graphs(query, graphs)
     named.update(matched)
     windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
     pattern = query.pattern if None in graphs or query.graphs is not None else bottom_up(query.pattern, _no_default)
@@ -80,21 +80,3 @@ def _no_default(node: a.Node) -> a.Node:
             return a.Bgp(a.InMerge(windows, False), patterns)
         case _:
             return node
-
-
-def _check_graphs(query: a.Query, known: set[str | None]) -> None:
-    """Every static graph that a query names is there."""
-    for name in sorted(_graphs(query.pattern) | set(query.graphs or ())):
-        if name not in known:
-            raise UnknownNameError(f"There is no static graph <{name}>.", hint=near(name, (g for g in known if g)))
-
-
-def _graphs(node: a.Node) -> set[str]:
-    if isinstance(node, a.Bgp) and isinstance(node.source, a.InMerge):
-        return set()
-    if isinstance(node, a.Bgp):
-        return {node.source.name} if isinstance(node.source, a.InGraph) and node.source.name else set()
-    children: Sequence[a.Node] = [
-        c for c in (getattr(node, n, None) for n in ("left", "right", "child")) if c is not None
-    ]
-    return {g for c in children for g in _graphs(c)}

@@ -59,6 +59,8 @@ def value(node: ex.Expression) -> str:
             return f"({value(first)} {function.value} ({', '.join(map(value, items))}))"
         case ex.Call(function, (left, right)) if not function.value[0].isalpha():
             return f"({value(left)} {function.value} {value(right)})"
+        case ex.Call(Function.IRI, (arg, ex.Const(base))):
+            return f"IRI({value(arg)})" if base else ""  # both texts have the same base
         case ex.Call(function, args):
             return f"{function.value}({', '.join(map(value, args))})"
         case ex.Param():

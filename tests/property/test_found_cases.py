@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from judged import STREAM, at, check, query, values
-from stepped import run_case
+from dataclasses import replace
+
+from judged import STREAM, at, check, query, triples, values
+from stepped import run_case, run_in_two
 
 from levada.testing.cases import Case, Clause
+from levada.testing.compare import same_queries
 from levada.testing.question import Element
 
 
@@ -86,3 +89,23 @@ def test_sample_passes_over_what_is_unbound() -> None:
     expected = check(asked, s=(at(1000, ":a :p :b, :c . :b :q 7 . :d :p :c"),))
     bound = {dict(solution)["s"]: "any" in dict(solution) for solution in expected["q"][0].solutions}
     assert bound == {"<http://e/a>": True, "<http://e/d>": False}
+
+
+def test_a_query_that_comes_later_reads_static_data_that_another_reads_already() -> None:
+    """Its static pattern was that of the older query, whose rows had come and gone: it found nothing."""
+    group = "WINDOW :w { ?s :p ?v } ?s :kind ?k"
+    asked = [query("SELECT ?s ?k", group, name=name) for name in ("old", "new")]
+    case = Case({STREAM: (at(1000, ":a :p 1"), at(5000, ":a :p 2"))}, tuple(asked), 0, {None: triples(":a :kind :K")})
+    found = run_in_two(case, {STREAM: 1}, ["new"])
+    assert same_queries(case.expected({"new": 1000}), found) is None
+    assert values(found["new"], "k") == [["<http://e/K>"]]
+
+
+def test_from_merges_graphs_into_a_set() -> None:
+    """The reference was wrong: pyoxigraph's FROM of two graphs finds a triple that both hold twice."""
+    both = {"http://e/g": ":a :p 1", "http://e/h": ":a :p 1 ; :q 2"}
+    windows = "WINDOW :w { ?s :q ?o }"
+    asked = query("SELECT ?s ?v", f"{windows} ?s :p ?v", dataset="FROM :g FROM :h")
+    asked = replace(asked, reference=replace(asked.reference, graphs=("http://e/g", "http://e/h")))
+    expected = check(asked, static=both, s=(at(1000, ":a :q 2"),))
+    assert values(expected["q"], "s") == [["<http://e/a>"]]

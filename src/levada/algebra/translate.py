@@ -12,23 +12,27 @@ language. Cost: linear in the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from levada.algebra.expression import Var
-from levada.algebra.nodes import Form, InGraph, InMerge, InWindow, Output, Query, Source, TriplePattern
+from levada.algebra.nodes import Form, InGraph, InMerge, InWindow, Output, Query, Reporting, Source, TriplePattern
 from levada.algebra.options import QueryOptions
 from levada.algebra.translate_context import Context
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_patterns import inline, pattern, position
 from levada.algebra.translate_windows import iri, reporting, said, windows
-from levada.errors import QueryError, UnsupportedError
+from levada.errors import QueryError, UnknownNameError, UnsupportedError, near
 from levada.syntax import ast
 
 _DEFAULTS = QueryOptions()
 
 
-def translate(unit: ast.QueryUnit, options: QueryOptions = _DEFAULTS, *, text: str = "") -> Query:
+def translate(
+    unit: ast.QueryUnit, options: QueryOptions = _DEFAULTS, *, text: str = "", graphs: Collection[str] | None = None
+) -> Query:
     """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages and for ``Query.text``.
+
+    ``graphs``: the names of all static graphs. None: not known; then any can be there, and GRAPH with a variable is none.
 
     Raises ``UnsupportedError`` for what is not evaluated yet, ``UnknownNameError`` for a window, graph or function that does
     not exist, ``QueryError`` for windows and options that contradict each other.
@@ -39,23 +43,19 @@ def translate(unit: ast.QueryUnit, options: QueryOptions = _DEFAULTS, *, text: s
     '[RANGE 4000 STEP 2000 close [)]'
     """
     try:
-        return _query(unit, options, text)
+        return _query(unit, options, text, graphs)
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
 
 
-def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
+def _query(unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collection[str] | None) -> Query:
     if isinstance(unit.form, ast.Describe):
         raise UnsupportedError("DESCRIBE is not supported yet.", span=unit.form.span, text=text)
     assert unit.where is not None, "only DESCRIBE may have no pattern"
     options = said(unit, options, text)
     declared = windows(unit.windows, options, text)
-    if not declared:
-        hint = "Declare one: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP PT5S]."
-        raise UnsupportedError("A query needs at least one window.", span=unit.form.span, text=text, hint=hint)
     names = {window.name: index for index, window in enumerate(declared)}
-    named = frozenset(iri(clause.graph) for clause in unit.datasets if clause.named)
-    context = Context(text, names, named if unit.datasets else None, unit.base)
+    context = Context(text, names, _named_graphs(unit.datasets, graphs, text), unit.base)
     template = _template(unit.form.template, context) if isinstance(unit.form, ast.Construct) else ()
     below = pattern(unit.where, _default(unit), context)
     data = None if unit.values is None else inline(unit.values)
@@ -66,11 +66,11 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str) -> Query:
         pattern=above,
         variables=shown,
         windows=declared,
-        output=Output(unit.output),
+        output=_output(unit, bool(declared), text),
         template=template,
         graphs=_default_graphs(unit.datasets),
         text=text,
-        reports=reporting(options),
+        reports=reporting(options) if declared else Reporting(),  # one report, whatever the policy of others
     )
 
 
@@ -91,6 +91,31 @@ def _form(form: ast.Form) -> Form:
             return Form.CONSTRUCT
         case _:
             return Form.ASK
+
+
+def _output(unit: ast.QueryUnit, windowed: bool, text: str) -> Output:
+    """What the text says. Without windows there is one report: all of it is new, and nothing ever goes."""
+    output = Output(unit.output)
+    if windowed:
+        return output
+    if output is Output.DSTREAM:
+        hint = "Declare a window: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10S STEP PT5S]."
+        span = unit.form.span if unit.register is None else unit.register.span
+        raise QueryError("A DSTREAM without windows would never say anything.", span=span, text=text, hint=hint)
+    return Output.RSTREAM
+
+
+def _named_graphs(datasets: Sequence[ast.From], graphs: Collection[str] | None, text: str) -> Sequence[str] | None:
+    """The named graphs of the dataset (13.2): those of FROM NAMED; without FROM all there are. Each must be there."""
+    for clause in datasets:
+        name = iri(clause.graph)
+        if graphs is not None and name not in graphs:
+            raise UnknownNameError(
+                f"There is no static graph <{name}>.", span=clause.span, text=text, hint=near(name, sorted(graphs))
+            )
+    if datasets:
+        return tuple(dict.fromkeys(iri(clause.graph) for clause in datasets if clause.named))
+    return None if graphs is None else sorted(graphs)
 
 
 def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:

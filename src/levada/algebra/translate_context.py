@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.errors import Span, UnsupportedError
@@ -12,13 +12,13 @@ from levada.errors import Span, UnsupportedError
 class Context:
     """One query's translation.
 
-    ``windows``: name to index in ``Query.windows``. ``graphs``: the graphs of FROM NAMED, None for a query without FROM (it
-    may read any). ``base``: the IRI of BASE, or None. Fresh variables start with a dot, which no written variable can.
+    ``windows``: name to index in ``Query.windows``. ``graphs``: the named graphs of the query's dataset, in order (None: not
+    known, any can be there). ``base``: the IRI of BASE, or None. Fresh variables start with a dot, which no written variable can.
     """
 
     text: str
     windows: Mapping[str, int]
-    graphs: frozenset[str] | None
+    graphs: Sequence[str] | None
     base: str | None
     _used: dict[str, int] = field(default_factory=dict)
 

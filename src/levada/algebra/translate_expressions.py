@@ -66,8 +66,7 @@ def _built_in(node: ast.BuiltIn, context: Context) -> Expression:
             case Const():
                 return Call(function, args)
             case _:
-                hint = "Leave out BASE, or write whole IRIs."
-                raise context.unsupported("IRI() of a computed value in a query with BASE", node.span, hint=hint)
+                return Call(function, (*args, Const(Iri(context.base))))
     return Call(function, args)
 
 

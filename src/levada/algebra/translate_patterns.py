@@ -32,8 +32,11 @@ from levada.algebra.translate_expressions import expression, operation
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_windows import iri
 from levada.errors import Span, UnknownNameError, near
-from levada.model.term import Term
+from levada.model.term import Iri, Term
 from levada.syntax import ast
+
+NOTHING = Values((), ())
+"""No solution."""
 
 
 def pattern(group: ast.Group, source: Source, context: Context) -> Node:
@@ -97,7 +100,7 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
         case ast.Union(branches):
             return join(node, _union([pattern(branch, source, context) for branch in branches]))
         case ast.Graph(name, group, span):
-            return join(node, pattern(group, _graph(name, span, context), context))
+            return join(node, _graph(name, group, span, context))
         case ast.Window(name, group, span):
             return join(node, pattern(group, _window(name, span, context), context))
         case ast.Bind(value, variable):
@@ -139,19 +142,26 @@ def _union(branches: Sequence[Node]) -> Node:
     return Union(_union(branches[:middle]), _union(branches[middle:]))
 
 
-def _graph(name: ast.Name, span: Span, context: Context) -> InGraph:
-    """The static graph of a GRAPH pattern."""
+def _graph(name: ast.Name, group: ast.Group, span: Span, context: Context) -> Node:
+    """GRAPH (18.6): the group over one static graph; with a variable, over each in turn, which it is bound to.
+
+    A graph that is not in the dataset has no solutions, not even that of the empty group.
+    """
     if isinstance(name, ast.Var):
-        raise context.unsupported(f"GRAPH ?{name.name}", span, hint="Name the graph.")
+        if context.graphs is None:
+            hint = "Give the static graphs."
+            raise context.unsupported(f"GRAPH ?{name.name} where no graphs are known", span, hint=hint)
+        found = [
+            join(pattern(group, InGraph(graph), context), Values((name.name,), ((Iri(graph),),)))
+            for graph in context.graphs
+        ]
+        return _union(found) if found else NOTHING
     graph = iri(name)
     if graph in context.windows:
         hint = f"Write WINDOW <{graph}>."
         raise UnknownNameError(f"<{graph}> is a window, not a graph.", span=name.span, text=context.text, hint=hint)
-    if context.graphs is not None and graph not in context.graphs:
-        hint = f"{near(graph, context.graphs)} Add FROM NAMED <{graph}>, or leave out FROM."
-        message = f"The graph <{graph}> is not in the query's dataset."
-        raise UnknownNameError(message, span=name.span, text=context.text, hint=hint)
-    return InGraph(graph)
+    inner = pattern(group, InGraph(graph), context)
+    return inner if context.graphs is None or graph in context.graphs else NOTHING
 
 
 def _window(name: ast.Name, span: Span, context: Context) -> InWindow:

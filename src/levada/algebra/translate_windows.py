@@ -43,8 +43,8 @@ def windows(clauses: Sequence[ast.WindowClause], options: QueryOptions, text: st
         if name in seen:
             raise QueryError(f"The window <{name}> is declared twice.", span=clause.span, text=text)
         seen.add(name)
-    if options.report == "close" and not any(map(_closes, clauses)):
-        span = clauses[0].span if clauses else None
+    if options.report == "close" and clauses and not any(map(_closes, clauses)):
+        span = clauses[0].span
         message = "The option report=close needs a window with a STEP: only such windows close."
         raise QueryError(message, span=span, text=text)
     return tuple(WindowOn(iri(c.name), iri(c.stream), window(c.spec, options)) for c in clauses)

@@ -23,5 +23,5 @@ def check(app: App, *, debug: bool) -> int:
             worst = max(worst, report(error, debug=debug))
             continue
         windows = ", ".join(f"{window.stream} {window.window.describe()}" for window in query.windows)
-        print(f"{source.name}: ok, {query.form} {query.output} over {windows}")
+        print(f"{source.name}: ok, {query.form} {query.output} over {windows or 'static data, once'}")
     return worst

@@ -44,7 +44,8 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
     with naming(source.name):
         if source.spoken == "cql":
             return translate_cql(source.text, catalog.schemas, options)
-        return translate(parse(source.text, source.dialect), options, text=source.text)
+        graphs = {static.graph for static in app.static if static.graph is not None}
+        return translate(parse(source.text, source.dialect), options, text=source.text, graphs=graphs)
 
 
 def plan_query(query: nodes.Query, name: str, catalog: Catalog) -> Lowered:

@@ -37,8 +37,6 @@ def check_run(app: App, mode: Mode) -> None:
         raise UsageError("--keep-open is for --once.", hint="Without --once the windows stay open anyway.")
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
-    if not app.streams:
-        raise UsageError("There is no stream.", hint="Say --stream NAME=PATH, or give an app file with --app.")
     app.check_output()
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from levada.model.term import XSD, Blank, Iri, Literal, parse_term
+from levada.model.time import TIMELESS
 
 FEW = 200  # rows
 _LITERAL = re.compile(r'("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
@@ -83,7 +84,7 @@ def json_lines(query: str, variables: Sequence[str], rows: Sequence[Row], *, rel
     for (report, sign), members in groupby(rows, key=lambda row: row[:2]):
         change = f', "change": "{word(sign)}"' if relation else ""
         bindings = ", ".join(_binding(names, terms) for _, _, terms in members)
-        yield f'{prefix}{report}{change}, "head": {head}, "results": {{"bindings": [{bindings}]}}}}\n'
+        yield f'{prefix}{json_report(report)}{change}, "head": {head}, "results": {{"bindings": [{bindings}]}}}}\n'
 
 
 def _binding(names: Sequence[str], terms: tuple[Text, ...]) -> str:
@@ -96,7 +97,16 @@ def table_lines(separator: str, convert: Callable[[str], str], rows: Sequence[Ro
     for report, sign, terms in rows:
         change = [word(sign)] if relation else []
         fields = ("" if text is None else convert(text) for text in terms)
-        yield separator.join([str(report), *change, *fields]) + "\n"
+        yield separator.join(["" if report == TIMELESS else str(report), *change, *fields]) + "\n"
+
+
+def json_report(report: int) -> str:
+    """A report time; null for that of a query without windows.
+
+    >>> json_report(TIMELESS), json_report(5)
+    ('null', '5')
+    """
+    return "null" if report == TIMELESS else str(report)
 
 
 def word(sign: int) -> str:

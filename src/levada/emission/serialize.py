@@ -6,7 +6,8 @@ r"""Results of one query -> lines of NDJSON, CSV and TSV, a batch of many report
     {"query": "q3", "report": 1092880800000, "graph": "<a> <b> <c> .\n"}                                 CONSTRUCT
 
 CSV and TSV have one line per solution: the column ``report``, for a relation then ``change``, then the variables; ASK has
-the column ``boolean``; CONSTRUCT a line per triple with subject, predicate and object. Lines end with a line feed.
+the column ``boolean``; CONSTRUCT a line per triple with subject, predicate and object. Lines end with a line feed. The one
+report of a query without windows has no time: null, in CSV and TSV nothing.
 
 Invariants: the reports of a batch do not fall, and neither do those of its lines (at one report inserts stand before
 deletes); solutions keep their order within a report; a line of NDJSON holds a whole report. Cost: vectorised per distinct
@@ -28,6 +29,7 @@ import pyarrow as pa
 from levada.algebra.nodes import Form
 from levada.emission import few
 from levada.emission.decode import csv_values, json_strings, json_terms, tsv_values
+from levada.model.time import TIMELESS
 
 Times = npt.NDArray[np.int64]
 _TRIPLE = r"^(\S+) (\S+) (.+) \.$"  # a line of canonical N-Triples: only its object may hold a blank
@@ -174,8 +176,14 @@ def _json_lines(query: str, variables: Sequence[str], batch: Batch) -> pl.Series
             assert batch.graphs is not None, "a CONSTRUCT batch has graphs"
             frame = pl.DataFrame({"report": batch.report, "value": json_strings(batch.graphs)})
             frame, body = _with_empty(frame, batch, '""'), pl.concat_str(pl.lit(', "graph": '), pl.col("value"))
-    line = pl.concat_str(pl.lit(prefix), pl.col("report").cast(pl.String), body, pl.lit("}\n"))
+    line = pl.concat_str(pl.lit(prefix), _time("null"), body, pl.lit("}\n"))
     return frame.select(line.alias("line")).to_series()
+
+
+def _time(none: str) -> pl.Expr:
+    """The column ``report`` as text; ``none`` for that of a query without windows."""
+    report = pl.col("report")
+    return pl.when(report == TIMELESS).then(pl.lit(none)).otherwise(report.cast(pl.String))
 
 
 def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.Expr]:
@@ -219,7 +227,7 @@ def _table_lines(
 ) -> pl.Series:
     if batch.form is Form.CONSTRUCT:
         batch = _triples(batch)
-    columns = [pl.Series("report", batch.report).cast(pl.String)]
+    columns = [pl.DataFrame({"report": batch.report}).select(_time("")).to_series()]
     if batch.change is not None:
         columns.append(pl.Series("change", np.where(batch.change > 0, "insert", "delete")).cast(pl.String))
     if batch.form is Form.ASK:

@@ -37,6 +37,9 @@ import numpy.typing as npt
 MIN = -(2**62)
 MAX = 2**62
 
+TIMELESS = MIN
+"""The report of a query without windows, which is answered once: shown as null."""
+
 Times = npt.NDArray[np.int64]
 
 

@@ -2,6 +2,7 @@
 
 ``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members' windows where the reports
 follow from the rows, by the lists of ``windows/reports`` where the node is ``listed``. Members of equal schedule share a list.
+Members without windows (``timeless``) have one report, in the epoch that reads the static data of what is new in its plan.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from levada.kernels.expand import expand_closes, expand_instants
 from levada.kernels.interval import enter
-from levada.model.time import MAX, Times, WindowKind, reporting
+from levada.model.time import MAX, TIMELESS, Times, WindowKind, reporting
 from levada.plan.topology import PlanNode
 from levada.windows.presence import Presence
 from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report
@@ -26,10 +27,11 @@ class Calendar:
     """When the members of one node report in this epoch."""
 
     def __init__(
-        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence, first: bool = False
     ) -> None:  # fmt: skip
         self.node = node
         self.kinds = tuple(kinds)
+        self.first = first
         self.table = node.windows
         self.low, self.high = due(kinds, node.windows, progress)
         self.presence = presence
@@ -39,6 +41,17 @@ class Calendar:
     def any_due(self) -> bool:
         """Whether any member's range of reports is not empty."""
         return bool((self.high > self.low).any())
+
+    @property
+    def timeless(self) -> bool:
+        """Whether the node's queries have no windows."""
+        return not self.kinds
+
+    def of_member(self, member: int) -> Times:
+        """The due reports of a member, also those at which nothing is there."""
+        if self.timeless:
+            return np.full(int(self.first and member >= self.node.fresh), TIMELESS, np.int64)
+        return self.reports(int(self.node.schedules.of_member[member])).times
 
     def reports(self, schedule: int) -> Reports:
         """The due reports of a schedule."""
@@ -115,6 +128,9 @@ class Calendar:
 
     def everywhere(self) -> tuple[Ops, Times]:
         """(member, report) for every due report of every living member at which some window holds something."""
+        if self.timeless:
+            new = np.flatnonzero(self.node.alive & (np.arange(len(self.node.alive)) >= self.node.fresh) & self.first)
+            return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)
         members: list[Ops] = []
         times: list[Times] = []
         for schedule in range(len(self.node.schedules.distinct)):

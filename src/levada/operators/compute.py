@@ -21,6 +21,7 @@ from levada.kernels.groups import group
 from levada.kernels.keyed import combine
 from levada.model.frame import Frame
 from levada.model.term import Kind, Term
+from levada.model.time import TIMELESS
 from levada.operators.expressions import Scope, evaluate, truth
 from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
 from levada.operators.pool import Pool
@@ -73,11 +74,18 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
         n=frame.n,
         columns=columns,
         params=[gather(c, frame["op"].astype(np.int64)) for c in parameters(node)],
-        now=frame.columns.get("r", 0),
+        now=_now(frame, pool),
         seeds=seeds(node, frame, slots) if node.members[0].query else None,
         place=draw[1] if draw else 0,
         identify=pool.identify,
     )
+
+
+def _now(frame: Frame, pool: Pool) -> npt.NDArray[np.int64] | int:
+    """NOW(): the report time; of a query without windows the wall time of the epoch that answers it."""
+    if "r" not in frame:
+        return 0
+    return np.where(frame["r"] == TIMELESS, pool.wall, frame["r"])
 
 
 def parameters(node: PlanNode) -> list[Column]:

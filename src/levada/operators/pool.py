@@ -22,10 +22,14 @@ Words = npt.NDArray[np.uint64]
 
 
 class Pool:
-    """Terms by identity; ``seed`` is the checkpoint's, by which texts are identified."""
+    """Terms by identity; ``seed`` is the checkpoint's, by which texts are identified.
 
-    def __init__(self, seed: int, older: Callable[[], Iterable[Terms]] = tuple) -> None:
+    ``wall``: the epoch's wall time (ms), NOW() of a query without windows.
+    """
+
+    def __init__(self, seed: int, older: Callable[[], Iterable[Terms]] = tuple, wall: int = 0) -> None:
         self.seed = seed
+        self.wall = wall
         self.tables: list[Terms] = []
         self._older = older
         self._loaded = False

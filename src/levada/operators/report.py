@@ -1,7 +1,8 @@
 """The border between rows with event times and report rows: each row once for every report at which it counts.
 
 RStream's cost is its output. Between reports rows are only remembered. With weights (count windows) equal rows of a report
-are netted first: what is left stands as often as its weight says.
+are netted first: what is left stands as often as its weight says. A query without windows has one report: all its rows come in
+the epoch that reads its static data.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from levada.kernels.groups import group
 from levada.kernels.sums import net
 from levada.model.frame import Frame, concat
+from levada.model.time import TIMELESS
 from levada.operators import live
 from levada.operators.calendar import Calendar
 from levada.operators.rows import key_of, with_report
@@ -24,6 +26,8 @@ def report(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar
     """New rows and remembered ones at the due reports."""
     step = node.step
     assert isinstance(step, s.Report), "a report"
+    if calendar.timeless:
+        return None if frame is None else frame.with_(r=np.full(frame.n, TIMELESS, np.int64))
     key = f"{node.id}.live"
     new = None
     if frame is not None:

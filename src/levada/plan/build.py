@@ -123,7 +123,8 @@ def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = 
         maybe = named.maybe - {variable} if source in op.variables and source not in op.maybe else named.maybe
         typed = op.typed | ({variable} if source in op.typed else set())
         return replace(named, maybe=maybe, typed=typed)
-    return _same(op, p.Extend(expression, draw), (*op.variables, variable), op.maybe | {variable}, draw)
+    maybe = op.maybe if isinstance(expression, Const) else op.maybe | {variable}
+    return _same(op, p.Extend(expression, draw), (*op.variables, variable), maybe, draw)
 
 
 def _same(op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str], draw: p.Draw | None = None) -> Op:
@@ -291,9 +292,11 @@ def group(
 ) -> Op:  # fmt: skip
     """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per report."""
     summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
-    on_close = all(w.window.kind.on_close for w in windows)
+    on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
     computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if _is_number(s, op))
-    maybe = (op.maybe & set(keys)) | frozenset(n for n, s in zip(names, aggregates, strict=True) if not _always(s))
+    maybe = (op.maybe & set(keys)) | frozenset(
+        n for n, s in zip(names, aggregates, strict=True) if s.function is not AggregateFunction.COUNT
+    )
     typed = (op.typed & set(keys)) | computed
     if op.windows is not None and summable and on_close:
         op = occur(op)
@@ -314,10 +317,6 @@ def _is_number(s: p.AggregateSpec, op: Op) -> bool:
         kind = column_type(op, s.arg or "")
         return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
     return s.function not in _WHOLE and s.arg in op.typed
-
-
-def _always(s: p.AggregateSpec) -> bool:
-    return s.function is AggregateFunction.COUNT
 
 
 def rjoin(left: Op, right: Op) -> Op:

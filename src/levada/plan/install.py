@@ -32,15 +32,18 @@ class Installed:
 
 
 class Installer:
-    """Installs one query; ``intern`` makes of a (shape, member) pair what is missing.
+    """Installs one query in plan version ``since``; ``intern`` makes of a (shape, member) pair what is missing.
 
     It gives the topology's own shape, so that two shapes over equal inputs are over the same ones, and compare at once; and the
     index of the member.
     """
 
-    def __init__(self, query: Query, name: str, start: int, intern: Intern, *, every: bool = False) -> None:
+    def __init__(
+        self, query: Query, name: str, start: int, intern: Intern, *, every: bool = False, since: int = 0
+    ) -> None:  # fmt: skip
         self.q = query
         self.every = every
+        self.since = since
         self.name = name
         self.start = start
         self.intern = intern
@@ -158,7 +161,8 @@ class Installer:
             case p.Match(pattern, stream, graphs):
                 step, constants = _positions(pattern.positions, op.variables, names)
                 streams = () if stream is None else (stream,)
-                member = s.Member(streams=streams, constants=constants, graphs=graphs)
+                since = self.since if stream is None else 0
+                member = s.Member(streams=streams, constants=constants, graphs=graphs, since=since)
                 return s.Match(step, tuple(op.variables.index(v) for v in names), stream is None), member
             case p.Star(patterns, stream):
                 legs = [_positions(t.positions, op.variables, names) for t in patterns]
@@ -172,7 +176,8 @@ class Installer:
                 )
             case p.Constant(rows):
                 kept = [op.variables.index(v) for v in names]
-                return s.Constant(len(kept)), s.Member(rows=tuple(tuple(r[k] for k in kept) for r in rows))
+                chosen = tuple(tuple(r[k] for k in kept) for r in rows)
+                return s.Constant(len(kept)), s.Member(rows=chosen, since=self.since)
             case p.Last(_, _, bag):
                 return s.Last(bag), self._windows(op)
             case p.Session(_, ended, bag):
@@ -199,7 +204,7 @@ class Installer:
                 return self._join(op, spec, names, ins), self._windows(op)
             case p.Emit():
                 member = replace(self._schedule(), query=self.name) if self.every else s.Member(query=self.name)
-                return s.Emit(op.inputs[0].weighted, self.every), member
+                return s.Emit(op.inputs[0].weighted, self.every, self.kinds if self.every else ()), member
             case _:
                 return self._above(op, names, ins)
 

@@ -22,6 +22,7 @@ from levada.plan import physical as p
 from levada.plan.merge import merge, parts_of, reads_static
 from levada.plan.origin import time_variables
 from levada.plan.physical import Op
+from levada.plan.single_rows import beside
 
 _PER_REPORT = RANDOM | {Function.NOW}
 
@@ -150,7 +151,7 @@ class _Lowering:
     def __init__(self, query: a.Query, streams: Mapping[str, StreamFacts], every: bool) -> None:
         self.q = query
         self.streams = streams
-        self.listed = every or needs_list(query)
+        self.listed = every or not query.windows or needs_list(query)
         self.fresh = 0
         self.draws = 0
 
@@ -270,7 +271,7 @@ class _Lowering:
 
     def _conjunction(self, node: a.Node, conjuncts: Sequence[Expression]) -> Op:
         """A tree of joins as one flat conjunction, so that the order is free; report rows join last."""
-        parts = [op for op in self._parts(node) if not build.is_unit(op)]
+        parts = beside([op for op in self._parts(node) if not build.is_unit(op)])
         if any(isinstance(op.spec, p.Scan) for op in parts):
             parts = _require_keys(parts)
         timed = [op for op in parts if op.windows is not None]

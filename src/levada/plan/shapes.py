@@ -245,10 +245,11 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Results; the text facets say what is shown. ``listed``: empty reports are shown, too."""
+    """Results; the text facets say what is shown. ``listed``: empty reports are shown, too; ``kinds`` are then the windows'."""
 
     changes: bool
     listed: bool
+    kinds: tuple[WindowKind, ...] = ()
 
 
 Step = (
@@ -292,7 +293,8 @@ class Member:
 
     ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a clock is on no stream).
     ``start``: elements before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where
-    variable). ``query``: of an Emit, and of what draws random values.
+    variable). ``query``: of an Emit, and of what draws random values. ``since``: of static data and constants, the plan
+    version that reads them: their rows came then and never again, so a query that comes later has members of its own.
     """
 
     inputs: tuple[int, ...] = ()
@@ -305,3 +307,4 @@ class Member:
     query: str = ""
     every: bool = False
     nonempty: bool = False
+    since: int = 0

@@ -204,8 +204,10 @@ class Topology:
     def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
         """Fits a query in: reuses what is there, makes what is not. Takes effect with the next ``seal``."""
         assert name not in self.queries, "a query's name is free when it is added"
-        lowered = lower(query, self.facts, every=empty_reports)
-        root = Installer(query, name, start, self._intern, every=empty_reports).root(lowered.root)
+        every = empty_reports or not query.windows  # a query without windows has one answer, also an empty one
+        lowered = lower(query, self.facts, every=every)
+        installer = Installer(query, name, start, self._intern, every=every, since=self.version + 1)
+        root = installer.root(lowered.root)
         node = self.index[root.shape]
         self._count(node, root.member, 1)
         self.queries[name] = QueryPlan(

@@ -19,6 +19,8 @@ def local(plan: Plan, pool: Pool, outbox: Outbox, node: PlanNode, frame: Frame) 
                 out = filter_(target, rows, pool)
             case s.Extend():
                 out = extend(target, rows, pool)
+            case s.Union():
+                out = rows  # of static data: each input's rows as they come
             case _:
                 raise AssertionError(f"a {type(target.step).__name__} needs an exchange first")
         if out.n:

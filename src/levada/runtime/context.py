@@ -45,6 +45,7 @@ class Context(msgspec.Struct):
     state: dict[str, str]
     setup: str = ""
     shared: list[list[int]] = []  # for each stream the streams that it shares a query with
+    first: bool = False  # the first epoch of its plan: static data and constants of new members come, once
 
 
 class Control(msgspec.Struct):

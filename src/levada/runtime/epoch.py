@@ -91,7 +91,7 @@ class Epochs:
             states,
             finished,
             self.plan_is_new,
-            bool(ended) and all(ended),
+            self.sourcing.ends and all(ended),
         )
 
     def run(self, intention: Intention) -> None:
@@ -121,6 +121,7 @@ class Epochs:
         return Context(
             intention.epoch, str(self.checkpoint.root), str(self.checkpoint.plan_path(intention.plan)), facts.seed,
             intention.wall, facts.partitions, facts.groups, intention.streams, last.state, str(self.setup), _shared(plan),
+            intention.static,
         )  # fmt: skip
 
     def _plan(self, version: int) -> Plan:

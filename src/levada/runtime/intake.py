@@ -53,7 +53,7 @@ class IntakeRun:
         self.context = context
         self.plan: Plan = load_plan(context.plan)
         self.setup = load_setup(context.setup)
-        self.pool = Pool(context.seed)
+        self.pool = Pool(context.seed, wall=context.wall)
         self.outbox = Outbox(context, self.plan, 0, self.pool)
         self.controls: list[Control] = []
         self.times: dict[int, list[Frame]] = {}

@@ -68,9 +68,14 @@ class Sourcing:
         own = records.get(config.name, StreamRecord())
         return own.ahead < config.ahead
 
+    @property
+    def ends(self) -> bool:
+        """Whether streams end in this run."""
+        return self.once and not self.keep_open
+
     def ended(self, positions: Positions) -> list[bool]:
         """Which streams have nothing more to come."""
-        if not self.once or self.keep_open:
+        if not self.ends:
             return [False] * len(self.configs)
         return [self.sources[c.name].ended(_at(positions, c)) for c in self.configs]
 

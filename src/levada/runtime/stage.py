@@ -70,7 +70,8 @@ class StageRun:
         self.stage = stage
         self.partition = partition
         self.state = self._open_state()
-        self.pool = Pool(context.seed, lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)])
+        older = lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)]  # noqa: E731
+        self.pool = Pool(context.seed, older, context.wall)
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         self.partials: dict[int, list[Frame]] = {}  # panes that were folded where the rows came from, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
@@ -99,7 +100,7 @@ class StageRun:
         self.dead = max(self._latest_ends(), closed.check(self))
         pending.release(self)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
-        moved = self.progress.moved
+        moved = self.progress.moved or self.context.first
         for node in self.nodes.every:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
                 self._node(node, outbox)
@@ -211,8 +212,8 @@ class StageRun:
         """Evaluates a node if it has rows or reports; its output goes on."""
         waiting = [self.inputs.pop((node.id, i), None) for i in range(max(len(node.inputs), 1))]
         frames = [concat(w) if w else None for w in waiting]
-        if isinstance(node.step, s.Emit) and node.step.listed and self.progress.moved and self.partition == 0:
-            self._show_empty(node)
+        if isinstance(node.step, s.Emit) and node.step.listed and self.partition == 0:
+            self._show_empty(node, node.step)
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
         self.touched += sum(f.n for f in [*frames, *self.partials.get(node.id, [])] if f is not None)
@@ -230,19 +231,17 @@ class StageRun:
             self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
             self.waiting.add(consumer.node)
 
-    def _show_empty(self, node: PlanNode) -> None:
+    def _show_empty(self, node: PlanNode, step: s.Emit) -> None:
         """The due reports of queries that show empty ones."""
-        kinds = [w.kind for w in node.members[0].windows]
-        calendar = self.calendar(node, kinds)
-        for m, member in enumerate(node.members):
-            if node.alive[m]:
-                times = calendar.reports(int(node.schedules.of_member[m])).times
-                if len(times):
-                    self.every[member.query] = times.tolist()
+        calendar = self.calendar(node, step.kinds)
+        for m in np.flatnonzero(node.alive).tolist():
+            times = calendar.of_member(m)
+            if len(times):
+                self.every[node.members[m].query] = times.tolist()
 
     def calendar(self, node: PlanNode, kinds: Sequence[Any]) -> Calendar:
         """The due reports of a node."""
-        return Calendar(node, kinds, self.progress, self.presence)
+        return Calendar(node, kinds, self.progress, self.presence, self.context.first)
 
     def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
         """Which members of a node are at home in this partition."""

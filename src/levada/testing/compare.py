@@ -24,6 +24,7 @@ from typing import Any
 import pyoxigraph as ox
 
 from levada.model.term import STRING, XSD, Blank, Iri, Literal, parse_term
+from levada.model.time import TIMELESS
 from levada.testing.answers import members
 from levada.testing.question import Bag, Report, Solution
 
@@ -202,7 +203,7 @@ def read_ndjson(lines: Iterable[str | bytes]) -> dict[str, list[Report]]:
 
 
 def _read(data: Mapping[str, Any]) -> Report:
-    time, change = data["report"], data.get("change")
+    time, change = TIMELESS if data["report"] is None else data["report"], data.get("change")
     if "boolean" in data:
         return Report(time, boolean=data["boolean"], change=change)
     if "graph" in data:

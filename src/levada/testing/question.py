@@ -53,8 +53,8 @@ class ReferenceQuery:
     """A SPARQL query over windows.
 
     ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause; ``windows`` maps the windows'
-    IRIs to stream and window, ``graphs`` names the static graphs of FROM (None: the default one). Of a CONSTRUCT,
-    ``sparql`` selects the template's variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with
+    IRIs to stream and window (none: asked once), ``graphs`` names the static graphs of FROM (None: the default one). Of a
+    CONSTRUCT, ``sparql`` selects the template's variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with
     ts <= ``after`` do not count (the time of registration). ``merged`` are windows that are part of the default graph, beside the
     static one. With a ``clock`` only its closes are reports, ``nonempty`` reports are only those at which some window holds
     something. ``limit`` and ``offset`` are those of a LIMIT without a
@@ -108,6 +108,7 @@ Question = ReferenceQuery | ReferenceSql
 class Report:
     """What a query reports at one time: ``solutions``, or ``boolean`` (ASK), or ``graph`` (CONSTRUCT: its triples).
 
+    The time of a query without windows is ``model.time.TIMELESS``.
     ``change`` is "insert" or "delete" for a relation's changes. With ``size``, any so many of the solutions are right.
     """
 

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from levada.model.time import MAX, MIN, Window, WindowKind
+from levada.model.time import MAX, MIN, TIMELESS, Window, WindowKind
 from levada.testing.answers import answer
 from levada.testing.question import (
     Answer,
@@ -75,6 +75,8 @@ def evaluate(query: Question, streams: Streams, static: Graphs | None = None) ->
     >>> [(r.time, len(r.solutions)) for r in evaluate(query, {"s": [Element(1000, ("<a:a> <a:b> <a:c>",))]})]
     [(1000, 1)]
     """
+    if not query.windows:
+        return [_once(query, static or {})]
     seen = {on: occurrences(streams[on], query.after) for on, _ in query.windows.values()}
     held = {name: stays(window, seen[on]) for name, (on, window) in query.windows.items()}
     windows = {name: window for name, (_, window) in query.windows.items()}
@@ -91,6 +93,14 @@ def evaluate(query: Question, streams: Streams, static: Graphs | None = None) ->
         out += _reports(query, time, before, now)
         before = now
     return out
+
+
+def _once(query: Question, static: Graphs) -> Report:
+    """The one report of a query without windows, also where it is empty."""
+    found = answer(query, {}, static, 0)
+    if isinstance(found, bool):
+        return Report(TIMELESS, boolean=found)
+    return _report(query, TIMELESS, None, found or Counter())
 
 
 def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tuple[int, Item]]:

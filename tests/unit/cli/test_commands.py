@@ -129,7 +129,11 @@ def test_version_and_help(capsys):
     [
         (["run"], "levada: There is no query. Give query files, or an app file with --app.\n"),
         (["check"], "levada: There is no query. Give query files, or an app file with --app.\n"),
-        (["run", "hot.rq"], "levada: There is no stream. Say --stream NAME=PATH, or give an app file with --app.\n"),
+        (
+            ["run", "hot.rq"],
+            "levada: hot: There is no stream http://e/temp.\n"
+            "No stream is named: say --stream NAME=PATH, or engine.stream(name, path).\n",
+        ),
         (["run", "no.rq"], "levada: The query file no.rq cannot be read: No such file or directory.\n"),
         (["run", "hot.rq", "hot.rq"], "levada: The query hot is there twice. Give one query another name.\n"),
         (
@@ -254,5 +258,6 @@ def test_the_display_is_closed_when_the_engine_fails():
 
 def test_what_only_a_run_needs():
     check_run(one_query(), Mode(once=True, keep_open=True))
-    with pytest.raises(UsageError, match="There is no stream"):
-        check_run(App(queries=(QuerySource("q", "x"),)), Mode())
+    check_run(App(queries=(QuerySource("q", "x"),)), Mode())
+    with pytest.raises(UsageError, match="There is no query"):
+        check_run(App(), Mode())

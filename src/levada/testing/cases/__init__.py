@@ -13,6 +13,7 @@ from levada.testing.cases.cql import cql_cases, cql_queries
 from levada.testing.cases.elements import elements, rows
 from levada.testing.cases.queries import queries
 from levada.testing.cases.rspql import cases
+from levada.testing.cases.static import static_queries
 from levada.testing.cases.windows import Clause, clauses
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "elements",
     "queries",
     "rows",
+    "static_queries",
 ]

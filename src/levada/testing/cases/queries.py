@@ -30,7 +30,7 @@ def queries(draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clau
     chosen = draw(options(used))
     body, scope = draw(bodies([f":{w}" for w in windows]))
     form = draw(st.sampled_from(FORMS))
-    asked = draw(_asked(form, scope))
+    asked = draw(asked_of(form, scope))
     output = "RSTREAM" if form == "sample" else draw(st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")))
     told = reporting(chosen)
     stepped = all(c.kind == "step" for c in used) and not told["nonempty"]
@@ -40,7 +40,8 @@ def queries(draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clau
 
 
 @st.composite
-def _asked(draw: st.DrawFn, form: str, scope: Scope) -> Asked:
+def asked_of(draw: st.DrawFn, form: str, scope: Scope) -> Asked:
+    """A head of this form over the variables of a group."""
     names = sorted(scope)
     some = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
     shown = " ".join(f"?{name}" for name in some)

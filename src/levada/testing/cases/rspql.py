@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from levada.testing.cases.case import Case
 from levada.testing.cases.elements import BASES, LATENESSES, elements
 from levada.testing.cases.queries import queries
+from levada.testing.cases.static import static_queries
 from levada.testing.cases.vocabulary import STATIC
 from levada.testing.cases.windows import Clause
 
@@ -15,11 +16,13 @@ STREAMS = ("http://e/s0", "http://e/s1")
 
 @st.composite
 def cases(draw: st.DrawFn, most: int = 4, used: tuple[Clause, ...] = ()) -> Case:
-    """A case of one to ``most`` queries, with these window clauses or random ones.
+    """A case of one to ``most`` queries, with these window clauses or random ones, sometimes beside one without windows.
 
     Streams that no query reads are left out; the second one may be without elements.
     """
     chosen = tuple(draw(queries(f"q{i}", STREAMS, used)) for i in range(draw(st.integers(1, most))))
+    if draw(st.integers(0, 3)) == 3:
+        chosen = (*chosen, draw(static_queries("once")))
     names = sorted({stream for query in chosen for stream, _ in query.reference.windows.values()})
     gap = all(query.allows_gap for query in chosen)
     lateness, base = draw(st.sampled_from(LATENESSES)), draw(st.sampled_from(BASES))

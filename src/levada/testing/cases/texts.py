@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from levada.testing.cases.case import CaseQuery
+from levada.testing.cases.patterns import reference_text
 from levada.testing.cases.vocabulary import OVERLAP, PREFIX, iri
 from levada.testing.cases.windows import Clause, compact, reporting
 from levada.testing.question import ReferenceQuery, TripleTemplate
@@ -82,7 +83,7 @@ def rspql(drawn: Drawn) -> CaseQuery:
         del given["report"]
     register = f"REGISTER {drawn.output} {iri(drawn.name)} AS"
     text = _text(register, drawn.asked.head, clauses, drawn.body, drawn.asked.tail)
-    question = drawn.question(drawn.body.replace("WINDOW", "GRAPH"), drawn.options)
+    question = drawn.question(reference_text(drawn.body), drawn.options)
     return CaseQuery(drawn.name, text, "rspql", given, question)
 
 
@@ -95,7 +96,7 @@ def cqels(drawn: Drawn) -> CaseQuery:
     text = _text(register, drawn.asked.head, [], body, drawn.asked.tail)
     report = str(drawn.options.get("report", ""))
     policy = {"": "change", "nonempty": "change+nonempty"}.get(report, report)
-    question = drawn.question(drawn.body.replace("WINDOW", "GRAPH"), {**drawn.options, "report": policy})
+    question = drawn.question(reference_text(drawn.body), {**drawn.options, "report": policy})
     return CaseQuery(drawn.name, text, "cqels", drawn.options, question)
 
 
@@ -127,7 +128,8 @@ def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
         form, _, rest = head.partition(" ")
         head = f"{form} {drawn.output} {rest}"
     text = _text(register, head, [*clauses, *dataset], body, drawn.asked.tail)
-    question = drawn.question(body, drawn.options, windows=windows, merged=merged, graphs=graphs)
+    judged = reference_text(body, ("g", "h", "both") if graphs is None else ("g",))
+    question = drawn.question(judged, drawn.options, windows=windows, merged=merged, graphs=graphs)
     return CaseQuery(drawn.name, text, dialect, given, question)
 
 

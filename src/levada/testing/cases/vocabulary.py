@@ -2,7 +2,8 @@
 
 Three subjects; ``:p`` has numbers, ``:q`` leads to subjects, ``:r`` has strings. All numbers are binary fractions, so
 their sums are the same in every order, and no two of different datatypes are equal, so MIN and MAX have one answer;
-equal values of different datatypes arise in expressions. All literals are in the store's canonical form.
+equal values of different datatypes arise in expressions. All literals are in the store's canonical form. Two static graphs
+have a triple in common.
 """
 
 from __future__ import annotations
@@ -49,4 +50,9 @@ STATIC: dict[str | None, tuple[str, ...]] = {
         f"{iri('b')} {iri('rank')} {literal(3)}",
     ),
     OVERLAP: (*TRIPLES[0:20:7], *TRIPLES[20:40:3], *TRIPLES[-2:]),
+    "http://e/h": (
+        f"{iri('b')} {iri('rank')} {literal(2)}",
+        f"{iri('c')} {iri('rank')} {literal(5)}",
+        f"{iri('g')} {iri('rank')} {literal(4)}",
+    ),
 }

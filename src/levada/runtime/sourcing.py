@@ -139,8 +139,11 @@ class Sourcing:
         for config in self.configs:
             if config.idle is None:
                 continue
-            parts = records.get(config.name, StreamRecord()).partitions if config.files == "parallel" else {}
-            for key in [(config.name, ""), *((config.name, p) for p in parts)]:
+            own = {(config.name, "")}
+            if config.files == "parallel":
+                own |= {(config.name, p) for p in records.get(config.name, StreamRecord()).partitions}
+                own |= {key for key in heard if key[0] == config.name}  # also those that speak for the first time
+            for key in own:
                 since = wall if key in heard else self._heard.get(key, wall)
                 self._heard[key] = since
                 if key not in heard and wall - since >= config.idle:

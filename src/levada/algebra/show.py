@@ -51,6 +51,10 @@ def show(query: Query) -> str:
     lines = [" ".join(part for part in head if part)]
     for index, on in enumerate(query.windows):
         lines.append(f"  window {index} <{on.name}> on <{on.stream}> {on.window.describe()}{_start(on.window)}")
+    policy = [query.reports.clock.describe() + _start(query.reports.clock)] if query.reports.clock else []
+    policy += ["nonempty"] if query.reports.nonempty else []
+    if policy:
+        lines.append("  reports " + " ".join(policy))
     if query.graphs is not None:
         lines.append("  from " + (" ".join(f"<{graph}>" for graph in query.graphs) or "no graph"))
     lines += [f"  template {_triple(triple)}" for triple in query.template]
@@ -154,5 +158,5 @@ def _names(names: Sequence[str]) -> str:
 
 def _start(window: Window) -> str:
     """The start of a window whose own text does not tell it."""
-    told = window.kind.on_close or window.kind is WindowKind.CHANGE
+    told = window.kind in (WindowKind.CLOSE_OPEN, WindowKind.CLOSE_CLOSED, WindowKind.CHANGE)
     return f" from {window.t0}" if window.t0_given and not told else ""

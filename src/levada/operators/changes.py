@@ -73,7 +73,9 @@ def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> I
             yield _at(due, due["#e"], -1, low, high)
     for f in begun:
         yield _at(f, f["#e"], -1, low, high)
-    later = [f.where(f["#e"] > high[f["op"]]) for f in begun if f.n]
+    later = [
+        f.where((f["#e"] > high[f["op"]]) & (f["#e"] < MAX)) for f in begun if f.n
+    ]  # what never ends by time says no more
     _remember_by_end(state, key, [f for f in later if f.n], high)
 
 

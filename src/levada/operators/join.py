@@ -25,7 +25,7 @@ from levada.plan import shapes as s
 from levada.plan.layout import Layout, slot_columns
 from levada.plan.topology import PlanNode, WindowTable
 from levada.windows import runs
-from levada.windows.intervals import exact, outer, quarter
+from levada.windows.intervals import by_weight, exact, outer, quarter
 from levada.windows.pieces import State
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
@@ -49,6 +49,7 @@ class _Side:
     new: runs.Run
     old: list[runs.Run]
     layout: Layout
+    ends: tuple[str, ...]  # of windows whose rows end by a row of weight -1, which has the instant of that
 
 
 def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: runs.Horizons) -> Frame | None:
@@ -64,7 +65,7 @@ def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: run
     joined = _paired(node, step, found, left, right)
     for i, side in enumerate((left, right)):
         if side.new.rows.n and node.layout.windows:  # static rows all come in one epoch: none is met again
-            runs.insert(state, f"{node.id}.{i}", side.new, quarter(node.windows), horizons.next)
+            runs.insert(state, f"{node.id}.{i}", side.new, quarter(node.windows), horizons.next, side.ends)
     return joined
 
 
@@ -85,7 +86,7 @@ def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | Non
     columns = [(left, right)[i] for left, right in step.windows]
     table = _project(node, columns, len(layout.windows))
     start, end = outer(frame, layout, table)
-    return _Side(runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout)
+    return _Side(runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout, by_weight(table))
 
 
 def _shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:

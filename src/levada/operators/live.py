@@ -1,7 +1,8 @@
 """Rows that wait for their reports: the state of Report, Panes and Changes (design, section 2, "Snapshot above").
 
-Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are opened only when a report
-is due; rows that have left before ``high`` are dropped when small pieces are put together. Nothing is rewritten per epoch.
+Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are opened only when a report is
+due; rows that have left before ``high``, or have been taken back, are dropped when small pieces are put together. Nothing is
+rewritten per epoch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from levada.model.frame import Frame, concat
 from levada.model.terms import Terms
 from levada.model.time import MIN, Times
+from levada.windows.cancel import uncancelled
 from levada.windows.pieces import Piece, State
 
 MOST_PIECES = 12
@@ -54,6 +56,7 @@ def _together(state: State, pieces: list[Piece], low: Times) -> list[Piece]:
     start = 0 if sizes[0] <= sum(sizes[1:]) else 1
     frames = [state.frame(p) for p in pieces[start:]]
     rows = concat([f.where(f["#e"] > low[f["op"]]) if f.n else f for f in frames])
+    rows = uncancelled(rows, rows["#s"] <= low[rows["op"]])
     if not rows.n:
         return pieces[:start]
     span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))

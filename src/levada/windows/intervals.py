@@ -31,6 +31,12 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
     return s, e
 
 
+def by_weight(table: WindowTable) -> tuple[str, ...]:
+    """The ``hi`` of windows whose rows end by rows of weight -1: it says when a row began, or took another back."""
+    kinds = [int(WindowKind.COUNT), int(WindowKind.SESSION)]
+    return tuple(f"hi{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], kinds).all())
+
+
 def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
     """An instant from which on no row counts: the greatest over the members of what their latest times allow."""
     tops = frame

@@ -11,6 +11,7 @@ at most about a dozen runs are probed, and a row is rewritten a bounded number o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from levada.kernels.probe import Buckets, arrange
 from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, Times
+from levada.windows.cancel import uncancelled
 from levada.windows.pieces import Piece, State, span_of
 
 OPEN_EPOCHS = 8
@@ -87,18 +89,21 @@ def live(state: State, key: str, horizon: int) -> list[Run]:
     return [opened(state, p) for p in state.drop_dead(key, horizon)]
 
 
-def insert(state: State, key: str, run: Run, quarter: int, horizon: int) -> None:
-    """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by then are left out."""
+def insert(state: State, key: str, run: Run, quarter: int, horizon: int, ends: Sequence[str] = ()) -> None:
+    """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by then are left out.
+
+    ``ends``: columns in which a row differs from the row of weight -1 that takes it back.
+    """
     run = _living(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
     tail = pieces[-1] if pieces else None
     if tail is not None and _stays_open(tail, run.rows, quarter):
-        rows = concat([_alive(_rows(state, tail), horizon), _alive(run.rows, horizon)])
+        rows = _left(concat([_alive(_rows(state, tail), horizon), _alive(run.rows, horizon)]), horizon, ends)
         pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
     else:
         if tail is not None and tail.level == 0:
             pieces[-1] = _sealed(tail)
-        pieces = _merged(state, pieces, quarter, horizon)
+        pieces = _merged(state, pieces, quarter, horizon, ends)
         pieces += _put(state, run, 0, 1) if run.rows.n else []
     state.replace(key, pieces)
 
@@ -135,6 +140,11 @@ def _alive(rows: Frame, horizon: int) -> Frame:
     return rows.where(rows["#e"] > horizon) if rows.n else rows
 
 
+def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
+    """What has not been taken back by then: whoever comes meets both rows, or neither."""
+    return uncancelled(rows, rows["#s"] <= horizon, ends)
+
+
 def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
     b = run.buckets
     keys: dict[str, Column] = {"#k": b.k, "#h": b.h, "#s": b.s, "#e": b.e, "#o": run.order}
@@ -146,7 +156,7 @@ def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
     return [state.put(frames, rows.n, span, level=level, epochs=epochs, bits=b.bits, longest=min(b.longest, MAX))]
 
 
-def _merged(state: State, pieces: list[Piece], quarter: int, horizon: int) -> list[Piece]:
+def _merged(state: State, pieces: list[Piece], quarter: int, horizon: int, ends: Sequence[str]) -> list[Piece]:
     """Merges the last four runs of one level as long as that is due; never beyond a quarter of the window."""
     while len(pieces) >= MERGE:
         last = pieces[-MERGE:]
@@ -154,7 +164,7 @@ def _merged(state: State, pieces: list[Piece], quarter: int, horizon: int) -> li
         same = len({p.level for p in last}) == 1
         if not ((same and span <= quarter) or len(pieces) > MOST_RUNS):
             break
-        rows = concat([_alive(_rows(state, p), horizon) for p in last])
+        rows = _left(concat([_alive(_rows(state, p), horizon) for p in last]), horizon, ends)
         level = max(p.level for p in last) + 1
         pieces = [*pieces[:-MERGE], *(_put(state, arranged(rows), level, 0) if rows.n else [])]
     return pieces

@@ -69,6 +69,15 @@ def test_show_tells_the_start_of_each_window() -> None:
     ]
 
 
+def test_show_tells_the_report_policy() -> None:
+    text = "ASK FROM NAMED WINDOW <w> ON <s> [FROM NOW-PT4S TO NOW-PT1S STEP PT2S] { }"
+    shown = show(translate(parse(text), QueryOptions(period=500, nonempty=True, t0=7))).splitlines()
+    assert shown[1:3] == [
+        "  window 0 <w> on <s> [RANGE 4000 TO 1000 STEP 2000 close [) t0 7]",
+        "  reports [EVERY 500] from 7 nonempty",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -86,3 +86,22 @@ def test_rows_that_count_at_no_later_report_are_not_kept() -> None:
         Frame({"op": np.zeros(2, np.int32), "lo0": np.zeros(2, np.int64)}), np.array([1, 3]), np.array([2, 3])
     )
     assert (timed.n, list(timed.columns)) == (1, ["op", "#s", "#e"])
+
+
+def test_rows_that_were_taken_back_do_not_pile_up() -> None:
+    """Each row of a window of the last one is taken back by the next; what is there is the last one alone."""
+    kept, low = state(), np.array([0], np.int64)
+    for ts in range(1, 200):
+        ids, weights = np.array([ts, ts - 1], np.uint64), np.array([1, -1], np.int8)
+        times = {"#s": np.full(2, ts, np.int64), "#e": np.full(2, 2**62, np.int64)}
+        rows = Frame({"op": np.zeros(2, np.int32), "x0": ids, "y0": ids, "w": weights, **times})
+        live.remember(kept, "x", rows.where(ids > 0))
+        low[0] = ts
+        live.forget(kept, "x", low)
+    found = live.recall(kept, "x")
+    assert sum(f.n for f in found) < 40
+    total = {int(i): 0 for f in found for i in f["x0"]}
+    for f in found:
+        for i, w in zip(f["x0"].tolist(), f["w"].tolist(), strict=True):
+            total[i] += w
+    assert {i for i, n in total.items() if n} == {199}

@@ -95,3 +95,27 @@ def test_a_run_is_probed_by_its_key_and_instants() -> None:
     assert (i.tolist(), run.rows["id"][run.at(j)].tolist()) == ([0, 0], [2, 2])
     late = epoch([2], 150, 50)
     assert not len(join_pairs(late.buckets.k, late.buckets.h, late.buckets.s, late.buckets.e, run.buckets)[0])
+
+
+def test_rows_that_were_taken_back_do_not_pile_up() -> None:
+    """A row of weight -1 has another time in its ``hi``, and takes its row along when runs are put together."""
+    state = fresh()
+    for at in range(1, 400):
+        k = np.array([at, at - 1], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        s = np.full(2, at, np.int64)
+        columns = {
+            "id": np.array([at, at - 1]),
+            "lo0": np.array([at, at - 1]),
+            "hi0": s,
+            "w": np.array([1, -1], np.int8),
+        }
+        rows = Frame({"op": np.zeros(2, np.int32), **columns})
+        run = runs.arranged(runs.keyed(rows, (k, k ^ np.uint64(5)), s, np.full(2, 2**62), None))
+        runs.insert(state, "x", run, 2**60, at, ("hi0",))
+    left = [run.rows for run in runs.live(state, "x", 400)]
+    net: dict[int, int] = {}
+    for f in left:
+        for i, w in zip(f["id"].tolist(), f["w"].tolist(), strict=True):
+            net[i] = net.get(i, 0) + w
+    assert {i for i, n in net.items() if n} == {0, 399}  # nobody said 0, so its -1 stands alone
+    assert sum(f.n for f in left) < 60

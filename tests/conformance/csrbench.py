@@ -1,4 +1,4 @@
-"""CSRBench as cases: its stream, its seven queries under both report policies, as published and in RSP-QL, its expected relations.
+"""CSRBench as cases: its stream, its seven queries under three report policies, as published and in RSP-QL, its expected relations.
 
 The suite lies in ``../shared/data/csrbench`` and is read, never copied. ``data_TT.ttl`` is one element of second TT;
 t0 = 0 is given. Each query has two parameter sets: reported on close with RStream (``csparql_*``), and on content
@@ -26,7 +26,7 @@ SUITE = Path(__file__).resolve().parents[3] / "shared" / "data" / "csrbench"
 MISSING = f"CSRBench is not there: {SUITE}"
 STREAM = "http://ex.org/streams/test"
 WINDOW = "http://ex.org/w"
-POLICIES = ("close", "change")
+POLICIES = ("close", "change", "nonempty")
 QUERIES = range(1, 8)
 
 Relation = list[tuple[int, list[dict[str, str | float]]]]
@@ -100,7 +100,7 @@ def _query(number: int, config: dict[str, str]) -> tuple[str, str]:
 
 
 def _folder(number: int, policy: str) -> Path:
-    return SUITE / "queries" / f"{'csparql' if policy == 'close' else 'cqels'}_Q{number}"
+    return SUITE / "queries" / f"{'cqels' if policy == 'change' else 'csparql'}_Q{number}"
 
 
 def _config(number: int, policy: str) -> dict[str, str]:
@@ -113,27 +113,29 @@ def _seconds(text: str) -> int:
 
 
 def benchmark(number: int, policy: str) -> Benchmark:
-    """Query ``number`` (1 to 7) under policy "close" or "change"."""
+    """Query ``number`` (1 to 7) under policy "close", "change" or "nonempty": on close where there is content."""
     config = _config(number, policy)
     size, slide = _seconds(config["WSIZE"]), _seconds(config.get("WSLIDE", config["WSIZE"]))
     shown, pattern = _query(number, config)
-    output = "RSTREAM" if policy == "close" else "ISTREAM"
+    output = "ISTREAM" if policy == "change" else "RSTREAM"
     text = (
         f"{_PREFIXES}REGISTER {output} <http://ex.org/q{number}> AS SELECT {shown}\n"
         f"FROM NAMED WINDOW <{WINDOW}> ON <{STREAM}> [RANGE PT{size}S STEP PT{slide}S]\n"
         f"WHERE {{ WINDOW <{WINDOW}> {{ {pattern} }} }}"
     )
     sparql = f"{_PREFIXES}SELECT {shown} WHERE {{ GRAPH <{WINDOW}> {{ {pattern} }} }}"
-    kind = WindowKind.CLOSE_OPEN if policy == "close" else WindowKind.CHANGE
+    kind = WindowKind.CHANGE if policy == "change" else WindowKind.CLOSE_OPEN
     window = Window(kind, size * 1000, slide * 1000, t0=0, t0_given=True)
-    reference = ReferenceQuery(sparql, {WINDOW: (STREAM, window)}, output)
-    return Benchmark(number, policy, text, {"t0": 0, "report": policy}, reference)
+    reference = ReferenceQuery(sparql, {WINDOW: (STREAM, window)}, output, nonempty=policy == "nonempty")
+    report = "close+nonempty" if policy == "nonempty" else policy
+    return Benchmark(number, policy, text, {"t0": 0, "report": report}, reference)
 
 
 def published(number: int, policy: str) -> Benchmark:
     """The same query in the suite's own text: C-SPARQL on close, CQELS-QL on content change, which are their defaults."""
     text = _filled((_folder(number, policy) / "engine.query").read_text(), _config(number, policy))
-    return Benchmark(number, policy, text, {"t0": 0}, benchmark(number, policy).reference)
+    beside = {"report": "nonempty"} if policy == "nonempty" else {}
+    return Benchmark(number, policy, text, {"t0": 0, **beside}, benchmark(number, policy).reference)
 
 
 def _filled(text: str, config: dict[str, str]) -> str:
@@ -153,7 +155,7 @@ def oracle(number: int, policy: str) -> ReferenceQuery:
 
 def expected(number: int, policy: str) -> Relation:
     """The expected relation of query 1, 2 or 4, as the suite lists it."""
-    key = "onWindowClose_rstream" if policy == "close" else "onContentChange_istream"
+    key = "onContentChange_istream" if policy == "change" else "onWindowClose_rstream"
     found = json.loads((SUITE / "expected" / f"q{number}.json").read_text())[key]
     return [(entry["t"], _sorted(entry["rows"])) for entry in found]
 
@@ -165,7 +167,7 @@ def listed(reports: Sequence[Report], policy: str, closes: Sequence[int] = ()) -
     """
     rows: dict[int, list[dict[str, str | float]]] = {time: [] for time in closes}
     for report in reports:
-        label = report.time if policy == "close" else max(report.time, 1000) + 1000
+        label = max(report.time, 1000) + 1000 if policy == "change" else report.time
         found = [{name: _value(text) for name, text in solution} for solution in report.solutions.elements()]
         rows[label] = rows.get(label, []) + found
     return [(time, _sorted(rows[time])) for time in sorted(rows)]

@@ -162,25 +162,24 @@ def bind_missing(op: Op, names: Sequence[str]) -> Op:
     return rename(op, (*op.variables, *missing)) if missing else op
 
 
-def union(left: Op, right: Op) -> Op:
-    """All rows of both; each input's missing variables are unbound."""
-    left, right = hold(left), hold(right)
-    names = (*left.variables, *(v for v in right.variables if v not in left.variables))
-    common = set(left.variables) & set(right.variables)
-    maybe = left.maybe | right.maybe | (set(names) - common)
+def union(*parts: Op) -> Op:
+    """All rows of all parts; each part's missing variables are unbound."""
+    parts = tuple(map(hold, parts))
+    names = tuple(dict.fromkeys(v for part in parts for v in part.variables))
+    common = set(names).intersection(*(part.variables for part in parts))
+    maybe = frozenset(set(names) - common).union(*(part.maybe for part in parts))
     windows = None
-    if left.windows is not None and right.windows is not None:
-        windows = tuple(sorted({*left.windows, *right.windows}))
-    stage = max(left.stage, right.stage)
+    if all(part.windows is not None for part in parts):
+        windows = tuple(sorted({w for part in parts for w in part.windows or ()}))
+    stage = max(part.stage for part in parts)
     together = tuple(sorted(common)) or HOME
-    exchange = tuple(None if i.stage == stage else together for i in (left, right))
-    same = left.placed == right.placed and left.stage == right.stage and left.placed != HOME
-    placed = left.placed if same else (LOST if stage else ())
-    typed = frozenset(v for v in names if all(v in i.typed or v not in i.variables for i in (left, right)))
-    return Op(
-        p.Union(), (left, right), names, windows, stage, exchange, placed, frozenset(maybe),
-        weighted=left.weighted or right.weighted, typed=typed,
-    )  # fmt: skip
+    exchange = tuple(None if part.stage == stage else together for part in parts)
+    first = parts[0].placed
+    same = first != HOME and all(part.placed == first and part.stage == stage for part in parts)
+    placed = first if same else (LOST if stage else ())
+    typed = frozenset(v for v in names if all(v in i.typed or v not in i.variables for i in parts))
+    weighted = any(part.weighted for part in parts)
+    return Op(p.Union(), parts, names, windows, stage, exchange, placed, maybe, weighted=weighted, typed=typed)
 
 
 def join(left: Op, right: Op) -> Op:

@@ -23,7 +23,7 @@ from levada.algebra.expression import (
 from levada.algebra.nodes import Output
 from levada.model.term import XSD, Literal
 from levada.plan import physical as p
-from levada.plan.layout import Facet
+from levada.plan.layout import NOTHING, Facet
 from levada.plan.origin import column_type
 from levada.plan.physical import Op
 
@@ -85,7 +85,7 @@ def _is_number(expression: Expression) -> bool:
 
 def add(needs: Needs, name: str, facets: Facet) -> None:
     """Adds facets to a variable's needs."""
-    needs[name] = needs.get(name, Facet(0)) | facets
+    needs[name] = needs.get(name, NOTHING) | facets
 
 
 def merge(*parts: Mapping[str, Facet]) -> Needs:
@@ -105,7 +105,7 @@ def _trim(needs: Needs, op: Op) -> Needs:
     """Only what the input has; texts of typed columns become value facets."""
     out: Needs = {}
     for name in op.variables:
-        facets = needs.get(name, Facet(0))
+        facets = needs.get(name, NOTHING)
         if name in op.typed and Facet.TEXT in facets:
             facets = (facets & ~Facet.TEXT) | Facet.NUM
         if Facet.NUM in facets and name in op.typed:
@@ -187,14 +187,14 @@ def _select_needs(op: Op, out: Needs) -> Needs:
     needs: Needs = _ids(("s", "p", "o"))
     for position, name in zip(op.spec.pattern.positions, ("s", "p", "o"), strict=True):
         if isinstance(position, Var):
-            add(needs, name, out.get(position.name, Facet(0)))
+            add(needs, name, out.get(position.name, NOTHING))
     return needs
 
 
 def _group_needs(op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpec, ...], out: Needs) -> Needs:
     """Keys by identity; SUM and AVG by value; MIN and MAX by value and text (any term may be least); DISTINCT by identity."""
     child = op.inputs[0]
-    needs = merge({k: out.get(k, Facet(0)) for k in keys}, _ids(keys))
+    needs = merge({k: out.get(k, NOTHING) for k in keys}, _ids(keys))
     for spec in aggregates:
         if spec.arg is None:
             if spec.distinct:

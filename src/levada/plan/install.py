@@ -15,7 +15,7 @@ from levada.model.term import Term
 from levada.plan import physical as p
 from levada.plan import shapes as s
 from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
-from levada.plan.layout import Facet, Layout, Span
+from levada.plan.layout import NOTHING, Facet, Layout, Span
 from levada.plan.physical import HOME, Op
 
 _PASSING = (p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Session, p.Emit)
@@ -101,7 +101,7 @@ class Installer:
         facets = []
         for v in names:
             whole = isinstance(op.spec, p.Match) and op.spec.stream is None
-            facets.append(needs.get(v, Facet(0)) | (Facet.ID if whole or v not in needs else Facet(0)))
+            facets.append(needs.get(v, NOTHING) | (Facet.ID if whole or v not in needs else NOTHING))
         if isinstance(op.spec, _PASSING):
             facets = list(edges[0].layout.slots)
         if op.windows is None:
@@ -279,10 +279,13 @@ def _drawn(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, ...]
 
 
 def _union_needs(op: Op, needs: Needs) -> Needs:
-    """What both inputs of a union must have: what is read above, and by what they are exchanged."""
-    by = {v for exchange in op.exchange for v in exchange or () if v}
+    """What all inputs of a union must have: what is read above, and by what they are exchanged.
+
+    With weights also all identities: those of a merge are joined by them, too, so that its parts are there once.
+    """
+    by = {v for exchange in op.exchange for v in exchange or () if v} | set(op.variables if op.weighted else ())
     return {
-        v: needs.get(v, Facet(0)) | (Facet.ID if v in by else Facet(0)) for v in op.variables if v in needs or v in by
+        v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING) for v in op.variables if v in needs or v in by
     }
 
 

@@ -24,6 +24,18 @@ class Facet(IntFlag):
     INT = 8
     DBL = 16
 
+    def __or__(self, other: int) -> Facet:
+        """Both; remembered, since a plan asks for thousands and an enum makes each anew."""
+        value = self._value_ | int(other)
+        found = _SETS.get(value)
+        if found is None:
+            found = _SETS[value] = Facet(value)
+        return found
+
+
+_SETS: dict[int, Facet] = {}
+NOTHING = Facet(0)
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -34,7 +34,7 @@ def merge(parts: Sequence[Op]) -> Op:
     whole, *others = [_settled(part) for part in parts]
     for part in others:
         both = _negative(build.join(whole, part))
-        whole = build.union(build.union(whole, part), both)
+        whole = build.union(whole, part, both)
     return whole
 
 

@@ -62,12 +62,16 @@ def texts(draw: st.DrawFn, drawn: Drawn) -> CaseQuery:
         fit += ["csparql"] * 2
     if not drawn.asked.head.startswith("ASK"):
         fit += ["sparqlstream"]
+    if drawn.output == "ISTREAM" and len({on for on, _ in drawn.windows.values()}) == len(drawn.windows):
+        fit += ["cqels2"] * 2
     dialect = draw(st.sampled_from(fit))
     match dialect:
         case "rspql":
             return rspql(drawn)
         case "cqels":
             return cqels(drawn)
+        case "cqels2":
+            return cqels2(drawn)
         case _:
             return draw(_merging(drawn, dialect))
 
@@ -94,10 +98,27 @@ def cqels(drawn: Drawn) -> CaseQuery:
         body = body.replace(f"WINDOW :{w} {{", f"STREAM <{on}> {compact(clause)} {{")
     register = "" if drawn.output == "ISTREAM" else f"REGISTER {drawn.output} {iri(drawn.name)} AS"
     text = _text(register, drawn.asked.head, [], body, drawn.asked.tail)
+    return CaseQuery(drawn.name, text, "cqels", drawn.options, _on_change(drawn))
+
+
+def cqels2(drawn: Drawn) -> CaseQuery:
+    """The query in CQELS-QL 2: windows beside FROM, one a stream, of which RANGE alone tumbles."""
+    body, clauses = drawn.body, []
+    for w, (on, clause) in drawn.windows.items():
+        body = body.replace(f"WINDOW :{w} {{", f"STREAM <{on}> {{")
+        brackets = compact(clause)
+        if clause.kind == "range" and not clause.to:
+            brackets = brackets.replace("RANGE ", "NOW - ").replace("]", " TO NOW]")
+        clauses.append(f"FROM STREAM <{on}> {brackets.replace(' TUMBLING', '') if 'RANGE' in brackets else brackets}")
+    text = _text(f"REGISTER QUERY {drawn.name} AS", drawn.asked.head, clauses, body, drawn.asked.tail)
+    return CaseQuery(drawn.name, text, "cqels2", drawn.options, _on_change(drawn))
+
+
+def _on_change(drawn: Drawn) -> ReferenceQuery:
+    """The question of a dialect that reports on change unless the options say otherwise."""
     report = str(drawn.options.get("report", ""))
     policy = {"": "change", "nonempty": "change+nonempty"}.get(report, report)
-    question = drawn.question(reference_text(drawn.body), {**drawn.options, "report": policy})
-    return CaseQuery(drawn.name, text, "cqels", drawn.options, question)
+    return drawn.question(reference_text(drawn.body), {**drawn.options, "report": policy})
 
 
 @st.composite

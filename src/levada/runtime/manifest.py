@@ -30,6 +30,18 @@ class Intention(msgspec.Struct):
     finished: dict[str, list[str]] = {}
     static: bool = False
     ended: bool = False
+    flush: bool = False  # publishes what is held back for fuller files
+
+
+class Held(msgspec.Struct):
+    """An epoch's results that are not in files yet: ``wall`` when it began (ms), ``size`` the bytes of its segments."""
+
+    epoch: int
+    plan: int
+    segments: list[str]
+    every: dict[str, list[int]]
+    wall: int
+    size: int
 
 
 class StreamRecord(msgspec.Struct):
@@ -64,6 +76,8 @@ class Manifest(msgspec.Struct):
     every: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
+    rolled: list[Held] = []  # what this epoch publishes
+    held: list[Held] = []  # what a later one will
 
 
 def write_once(path: Path, data: bytes) -> bool:

@@ -35,10 +35,9 @@ from levada.registration import query_options, translated
 from levada.runtime.catalog import Catalog, Registered
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.epoch import Epochs
-from levada.runtime.local import Executor, LocalExecutor
+from levada.runtime.local import Executor, LocalExecutor, cores
 from levada.runtime.loop import Loop
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, replace_file
-from levada.runtime.pace import cores
 from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
 from levada.sinks import Sink

@@ -16,6 +16,7 @@ Blobs are passed on as they come; a stage must only read them (they may be views
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -97,3 +98,10 @@ def resolve(name: str) -> Callable[..., list[tuple[int, Blob]]]:
     module, _, function = name.partition(":")
     found: Callable[..., list[tuple[int, Blob]]] = getattr(importlib.import_module(module), function)
     return found
+
+
+def cores(master: str) -> int:
+    """How many partitions a master's default is: its cores, for ``local`` masters; else those of this machine."""
+    if master.startswith("local[") and master[6:-1].isdigit():
+        return int(master[6:-1])
+    return os.cpu_count() or 1

@@ -17,29 +17,31 @@ and the near misses. Options of a query win over those of the application. Cost:
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
 from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.config import OPTIONS, StreamConfig, parse_duration, parse_time
+from levada.emission.formats import Format, check_stdout
 from levada.errors import UsageError, near
+from levada.formats import RDF, word_of
 from levada.naming import check_query_name, check_stream_name, is_iri
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
+from levada.yamlfile import read_yaml
 
-FORMATS = ("ndjson", "csv", "tsv")
+FORMATS = tuple(map(str, Format))
 STDOUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class StaticSource:
-    """A file of static RDF; ``graph`` is the IRI of its graph, None the default graph."""
+    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says. ``format`` None: by its ending."""
 
     path: str
     graph: str | None = None
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,13 @@ class Options:
     """What holds for the whole application.
 
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``: the most elements in one.
-    ``out``: a folder, or ``-`` for standard output. ``t0`` in ms. None: not set.
+    ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for fuller files, ms. ``t0`` in ms.
+    None: not set.
     """
 
     out: str = STDOUT
     format: str = "ndjson"
+    roll: int = 0
     checkpoint: str | None = None
     master: str | None = None
     epoch: int = 1000
@@ -116,11 +120,11 @@ class App:
         return both
 
     def check_output(self) -> None:
-        """CSV and TSV have one header, so standard output takes them from one query only. Raises ``UsageError``."""
-        if self.options.out == STDOUT and self.options.format != "ndjson" and len(self.queries) > 1:
-            hint = "Say --out DIR or --format ndjson."
-            message = f"{self.options.format} on standard output is for one query, these are {len(self.queries)}."
-            raise UsageError(message, hint=hint)
+        """Whether standard output, if results go there, can take them in this format. Raises ``UsageError``."""
+        if self.options.out == STDOUT:
+            if self.options.roll:
+                raise UsageError("roll is for files.", hint="Say --out DIR, or leave --roll out.")
+            check_stdout(Format(self.options.format), len(self.queries))
 
 
 def _check_once(kind: str, names: list[str]) -> None:
@@ -131,7 +135,7 @@ def _check_once(kind: str, names: list[str]) -> None:
 
 def load_app(path: Path) -> App:
     """The application of an app file. Raises ``UsageError``."""
-    document = _read(path)
+    document = read_yaml(path, "app file")
     sections = _mapping(document, "", ("streams", "static", "queries", "options"))
     base = path.parent
     streams = _mapping(sections.get("streams"), "streams")
@@ -143,32 +147,6 @@ def load_app(path: Path) -> App:
         options=_options(base, sections.get("options")),
     )
     return app.merged(App())
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for i, (where, _) in enumerate(node.value):
-            if keys[i] in keys[:i]:
-                problem = f"the key {keys[i]} is there twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, where.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-def _read(path: Path) -> Any:
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"The app file {path} cannot be read: {reason}.") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"The app file {path}{place}: {error.problem}.") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"The app file {path} is not YAML: {error}.") from error
 
 
 def _mapping(value: Any, place: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
@@ -214,6 +192,8 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     options = _mapping(value, place, ("path", *OPTIONS))
     path = _path(base, _at(place, "path"), _required(options, "path", place))
     given = {key: _plain_time(option) for key, option in options.items() if key != "path"}
+    if "mapping" in given:
+        given["mapping"] = _path(base, _at(place, "mapping"), given["mapping"])
     return cast(StreamConfig, _inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given)))
 
 
@@ -226,10 +206,9 @@ def _static(base: Path, index: int, value: Any) -> StaticSource:
     place = f"static[{index}]"
     if isinstance(value, str):
         return StaticSource(_path(base, place, value))
-    options = _mapping(value, place, ("path", "graph"))
+    options = _mapping(value, place, ("path", "graph", "format"))
     path = _path(base, place, _required(options, "path", place))
-    graph = options.get("graph")
-    return StaticSource(path, None if graph is None else check_graph(_text(graph, _at(place, "graph"))))
+    return StaticSource(path, **_values(options, place, _STATIC_VALUES))
 
 
 def check_graph(text: str) -> str:
@@ -317,7 +296,7 @@ def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
     def read(value: Any, place: str) -> str:
         if value not in words:
             hint = near(value, words) if isinstance(value, str) else ""
-            raise UsageError(f"{place} is {' or '.join(words)}, not {value!r}.", hint=hint)
+            raise UsageError(f"{place} is {', '.join(words[:-1])} or {words[-1]}, not {value!r}.", hint=hint)
         return str(value)
 
     return read
@@ -338,6 +317,10 @@ def _policy(value: Any, place: str) -> str:
     return str(value)
 
 
+_STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "graph": lambda value, place: check_graph(_text(value, place)),
+    "format": lambda value, place: _one_of(RDF)(word_of(_text(value, place)), place),
+}
 _QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "dialect": _one_of(tuple(DIALECTS)),
     "bounds": _one_of(("[)", "(]")),
@@ -348,6 +331,7 @@ _QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "out": _text,
     "format": _one_of(FORMATS),
+    "roll": _duration,
     "checkpoint": _text,
     "master": _text,
     "epoch": _duration,

@@ -4,16 +4,17 @@ A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words 
 Python API share, and is valid from birth: everything downstream may trust it. Every wrong word is a ``UsageError`` that
 names the near misses or the values that exist. All durations and times are integer milliseconds (design, section 1).
 
-    format    nt | nq | csv | parquet; text formats also as .gz. By the file's ending unless given.
+    format    a word of ``levada.formats``; text formats also as .gz and .zst. By the file's ending unless given.
     time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column (tuples: field:ts)
     unit      ms | s: of integer times                                           ms
     lateness  how far behind the largest event time an element may be            0
-    element   line | subject | graph | document: what one element is             line
+    element   line | subject | graph | blankline | document: what one is         line (documents: document)
     schema    k:integer;v:double or a mapping (tuple streams; due for CSV)
     unique    a promise that no triple repeats; it is not checked                false
     closed    element: a promise that no subject spans two elements of a window; then patterns of one subject are joined
               where they are read. It is checked: a stream that breaks it stops the engine
     idle      how long a silent stream holds the others back                     for ever
+    mapping   a file that says which triples a row is: then the stream is RDF    none
     files     sequence | parallel: the files of a directory are one partition, or one each
     ahead     pending elements that a fast stream may run ahead                  1,000,000
     from, to  event times [from, to); what is outside is no element
@@ -22,73 +23,25 @@ names the near misses or the values that exist. All durations and times are inte
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from levada.errors import UsageError, near
+from levada.formats import DOCUMENTS, NAMES, QUADS, RDF, TABLES, format_of, word_of
+from levada.words import UNITS
+from levada.words import parse_duration as parse_duration
+from levada.words import parse_time as parse_time
 
-FORMATS = ("nt", "nq", "csv", "parquet")
-TUPLE_FORMATS = ("csv", "parquet")
+if TYPE_CHECKING:
+    from levada.mapping import RowMapping
+
+FORMATS = RDF + TABLES
 TYPES = ("integer", "double", "string", "boolean")
-_ELEMENTS = ("line", "subject", "graph", "document")
+_ELEMENTS = ("line", "subject", "graph", "blankline", "document")
 _TIMES = ("column", "graph", "predicate", "filename", "field")
-
-_ENDINGS = {".nt": "nt", ".ntriples": "nt", ".nq": "nq", ".nquads": "nq", ".csv": "csv", ".parquet": "parquet"}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
-_ISO_DURATION = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-
-
-def parse_duration(text: str | int) -> int:
-    """Milliseconds of ``100ms``, ``1s``, ``1.5m``, ``2h``, ``1d``, ``PT1S`` or a bare number (ms); not negative.
-
-    >>> parse_duration("10s"), parse_duration("PT1M30S"), parse_duration(250)
-    (10000, 90000, 250)
-    """
-    word = str(text).strip()
-    if found := _DURATION.fullmatch(word):
-        return _whole(float(found[1]) * _UNITS[found[2] or "ms"], word)
-    if word.startswith("P") and (found := _ISO_DURATION.fullmatch(word)) and any(found.groups()):
-        weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-        return _whole(((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1000, word)
-    if re.match(r"-?P.*[YM]", word.split("T")[0]):
-        raise UsageError(f"The duration {word} has years or months, which have no fixed length.")
-    raise UsageError(
-        f"{word or 'An empty text'} is not a duration.", hint="Say for example 100ms, 10s, 5m, 2h or PT10S."
-    )
-
-
-def _whole(milliseconds: float, word: str) -> int:
-    if abs(milliseconds - round(milliseconds)) > 1e-6:
-        raise UsageError(f"The duration {word} is finer than a millisecond.")
-    return round(milliseconds)
-
-
-def parse_time(text: str | int | datetime.date) -> int:
-    """Milliseconds since 1970-01-01T00:00Z of an ISO date or dateTime (without zone: UTC) or of an integer (ms).
-
-    >>> parse_time("1970-01-01T00:00:01.500Z"), parse_time("1970-01-02"), parse_time(7)
-    (1500, 86400000, 7)
-    """
-    word = text.isoformat() if isinstance(text, datetime.date) else str(text).strip()
-    if re.fullmatch(r"[+-]?\d{1,18}", word):
-        return int(word)
-    if _ISO_TIME.fullmatch(word):
-        try:
-            moment = datetime.datetime.fromisoformat(word)
-        except ValueError as error:
-            raise UsageError(f"{word} is not a time: {error}.") from error
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-        return (moment - _EPOCH) // datetime.timedelta(milliseconds=1)
-    hint = "Say for example 2013-01-01T05:00:00Z or an integer of milliseconds."
-    raise UsageError(f"{word or 'An empty text'} is not a time.", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +69,7 @@ class StreamConfig:
     from_: int | None = None
     to: int | None = None
     limit: int | None = None
+    mapping: RowMapping | None = None
 
     @classmethod
     def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
@@ -134,8 +88,10 @@ class StreamConfig:
                 values["from_" if word == "from" else word] = _converted(name, word, value)
         location = os.path.expanduser(os.fspath(path))
         values["format"] = values.get("format") or _format_at(name, location, values)
-        if values["format"] in TUPLE_FORMATS and values.get("time", "column") == "column":
+        if values["format"] in TABLES and values.get("time", "column") == "column":
             values["time"] = "field:ts"
+        if values["format"] in DOCUMENTS:
+            values.setdefault("element", "document")
         config = cls(name, location, **values)
         _check(config)
         return config
@@ -143,12 +99,28 @@ class StreamConfig:
     @property
     def tabular(self) -> bool:
         """Whether the elements are rows of a schema (else graphs)."""
-        return self.format in TUPLE_FORMATS
+        return self.format in TABLES and self.mapping is None
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns of CSV files that have no header; empty: they have one."""
+        return () if self.mapping is None else self.mapping.header
+
+    @property
+    def read_columns(self) -> tuple[tuple[str, str], ...]:
+        """The columns that are read from a table, with their types; the event time's apart."""
+        return self.schema if self.mapping is None else tuple(self.mapping.needed.items())
+
+    @property
+    def time_field(self) -> str | None:
+        """The column of a table that has the event times; None if no column that is read has."""
+        made = () if self.mapping is None else dict(self.mapping.let)
+        return self.time_argument if self.time_kind == "field" and self.time_argument not in made else None
 
     @property
     def quads(self) -> bool:
-        """Whether lines may name a graph."""
-        return self.format == "nq"
+        """Whether statements may name a graph."""
+        return self.format in QUADS
 
     @property
     def timed(self) -> bool:
@@ -158,7 +130,7 @@ class StreamConfig:
     @property
     def unit_ms(self) -> int:
         """Milliseconds in one unit of an integer time."""
-        return _UNITS[self.unit]
+        return UNITS[self.unit]
 
     @property
     def time_kind(self) -> str:
@@ -181,15 +153,20 @@ class StreamConfig:
         """Whether ``from`` or ``to`` cuts the stream."""
         return self.from_ is not None or self.to is not None
 
+    @property
+    def documents(self) -> bool:
+        """Whether each file is an RDF document, which one task reads whole."""
+        return self.format in DOCUMENTS
 
-def format_of(file_name: str) -> str | None:
-    """The format that a file name's ending says, ``.gz`` left out; None if it says none.
+    @property
+    def whole_files(self) -> bool:
+        """Whether a file is read as a whole or not at all: such files do not grow by lines."""
+        return self.element == "document" or self.documents or self.format == "parquet"
 
-    >>> format_of("a/b.NT.gz"), format_of("b.dat")
-    ('nt', None)
-    """
-    stem = file_name.lower().removesuffix(".gz")
-    return _ENDINGS.get(Path(stem).suffix)
+    @property
+    def counted_late(self) -> bool:
+        """Whether only a task can count what the limit counts: with from and to, and the elements within documents."""
+        return self.limit is not None and (self.bounded or (self.documents and self.element != "document"))
 
 
 def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
@@ -198,7 +175,7 @@ def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
         return found
     if os.path.isdir(path):
         endings = {format_of(entry) for entry in os.listdir(path) if not entry.startswith(".")}
-        if known := [word for word in ("nq", "nt", "csv", "parquet") if word in endings]:
+        if known := [word for word in _PREFERRED if word in endings]:
             return known[0]
         if "schema" in values:
             return "csv"
@@ -206,6 +183,9 @@ def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
     raise UsageError(
         f"The format of the stream {name} does not show in its path {path}.", hint=_one_of(FORMATS, "format=")
     )
+
+
+_PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
 
 
 def _one_of(words: tuple[str, ...], prefix: str = "") -> str:
@@ -301,8 +281,14 @@ def _positive(value: Any) -> int:
     return duration
 
 
+def _mapping(value: Any) -> RowMapping:
+    from levada.mapping import load_mapping  # here: nobody waits for it who has no mapping
+
+    return load_mapping(os.path.expanduser(str(value)))
+
+
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "format": _word(FORMATS),
+    "format": lambda value: _word(FORMATS)(word_of(str(value))),
     "time": _time,
     "unit": _word(("ms", "s")),
     "lateness": parse_duration,
@@ -312,6 +298,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "closed": _closed,
     "idle": _positive,
     "files": _word(("sequence", "parallel")),
+    "mapping": _mapping,
     "ahead": _count,
     "from": parse_time,
     "to": parse_time,
@@ -322,22 +309,46 @@ OPTIONS = tuple(_OPTIONS)
 
 def _check(config: StreamConfig) -> None:
     """What holds between options. Each failing sentence is one ``UsageError``."""
-    tuples, kind = config.tabular, config.time_kind
+    tuples, kind = config.format in TABLES, config.time_kind
     wrong = (
         (tuples and kind in ("graph", "predicate"), f"time={kind} is for RDF streams.", "Say time=field:NAME."),
-        (tuples and config.element != "line", "the elements of a tuple stream are its rows.", "Leave element= out."),
-        (config.format == "csv" and not config.schema, "CSV needs a schema.", "Say schema=k:integer;v:double."),
-        (not tuples and bool(config.schema), "a schema is for csv and parquet.", "Leave schema= out."),
-        (not tuples and kind == "field", "time=field is for csv and parquet.", "Say time=column or predicate:IRI."),
+        (tuples and config.element != "line", "the elements of a table are its rows.", "Leave element= out."),
+        (
+            config.format in ("csv", "ndjson") and not config.schema and config.mapping is None,
+            f"{NAMES[config.format]} needs a schema.",
+            "Say schema=k:integer;v:double, or mapping=FILE for RDF.",
+        ),
+        (
+            config.mapping is not None and bool(config.schema),
+            "the mapping says the columns, too.",
+            "Leave schema= out.",
+        ),
+        (config.mapping is not None and not tuples, f"a mapping is for {', '.join(TABLES)}.", "Leave mapping= out."),
+        (not tuples and bool(config.schema), f"a schema is for {', '.join(TABLES)}.", "Leave schema= out."),
+        (
+            not tuples and kind == "field",
+            f"time=field is for {', '.join(TABLES)}.",
+            "Say time=column or predicate:IRI.",
+        ),
+        (
+            config.documents and kind == "column",
+            f"the statements of {NAMES[config.format]} carry no times.",
+            "Say time=filename:REGEX or time=predicate:IRI" + (" or time=graph." if config.quads else "."),
+        ),
+        (
+            config.documents and config.element == "blankline",
+            "element=blankline is for lines.",
+            "Say element=document, subject or graph.",
+        ),
         (
             kind == "predicate" and config.element == "line",
             "time=predicate needs elements of more than a line.",
-            _one_of(("subject", "graph", "document"), "element="),
+            _one_of(("subject", "graph", "blankline", "document"), "element="),
         ),
         (
             not tuples and not config.quads and "graph" in (kind, config.element),
             "time=graph and element=graph need quads.",
-            "Say format=nq.",
+            "Say format=nq, trig, jsonld or jelly.",
         ),
         (
             config.closed and config.element == "line",

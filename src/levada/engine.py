@@ -44,6 +44,7 @@ from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
+from levada.sources.static import StaticFile, placed, static_source
 from levada.status import Status, status_of
 from levada.summary import Progress
 from levada.syntax.dialects.recognise import dialect_of
@@ -84,7 +85,8 @@ class Engine:
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._seed = seed
         self._streams: dict[str, StreamConfig] = {}
-        self._static: list[tuple[str | tuple[str, ...], str | None]] = []
+        self._static: list[StaticFile] = []
+        self._spools: list[Any] = []  # of streaming DataFrames
         self._queries: dict[str, Registered] = {}
         self._named: dict[str, str] = {}
         self._dropped: set[str] = set()  # unregistered since the last plan
@@ -105,25 +107,30 @@ class Engine:
     # -- what there is --
 
     def stream(self, name: str, source: str | os.PathLike[str] | StreamConfig, **options: Any) -> None:
-        """A stream: ``name`` is its IRI or a plain word, ``source`` a path (options as in ``StreamConfig.of``)."""
+        """A stream: ``name`` is its IRI or a plain word, ``source`` a path (options as in ``StreamConfig.of``).
+
+        Or a streaming DataFrame, with ``columns=("s", "p", "o", "ts")`` or ``text="line"`` or ``tuples=True``.
+        """
         if self._loop is not None:
             raise UsageError("Streams are named before the engine starts.")
         bare = check_stream_name(name)
         if bare in self._streams:
             raise UsageError(f"There are two streams {bare}.")
+        if hasattr(source, "isStreaming"):
+            from levada.runtime.spark.spool import spool_of
+
+            self._spools.append(spool_of(bare, source, self.root, options))
+            source = self._spools[-1].config
         config = source if isinstance(source, StreamConfig) else StreamConfig.of(bare, source, **options)
         self._streams[bare] = with_schema(config)
 
-    def static(self, source: str | os.PathLike[str] | Iterable[str], graph: str | None = None) -> None:
-        """Static RDF: a file (N-Triples, Turtle), or N-Triples lines; into the default graph, or the graph of this IRI."""
+    def static(
+        self, source: str | os.PathLike[str] | Iterable[str], graph: str | None = None, format: str | None = None
+    ) -> None:
+        """Static RDF: a file in any RDF format (by its ending, or ``format``), or N-Triples lines; ``graph``: all into that one."""
         if self._loop is not None:
             raise UsageError("Static data are named before the engine starts.")
-        if isinstance(source, (str, os.PathLike)):
-            if not Path(source).exists():
-                raise UsageError(f"There is no static file {source}.")
-            self._static.append((str(source), graph))
-        else:
-            self._static.append((tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source), graph))
+        self._static.append(static_source(source, graph, format))
         for word, known in self._queries.items():  # what GRAPH and FROM name follows from the graphs that are there
             self._queries[word] = replace(known, query=self._translated(known.text, known.dialect, known.options))
 
@@ -155,7 +162,9 @@ class Engine:
             return Query(word, query, self)
 
     def _translated(self, text: str, dialect: str | None, options: QueryOptions) -> nodes.Query:
-        return translated(text, dialect, options, self._streams, self._named, {g for _, g in self._static})
+        return translated(
+            text, dialect, options, self._streams, self._named, {g for file in self._static for g in file.graphs}
+        )
 
     def unregister(self, name: str) -> None:
         """Takes a query out; it reports no more from the next epoch on."""
@@ -197,16 +206,18 @@ class Engine:
     def _start(self, checkpoint: Checkpoint, once: bool, keep_open: bool) -> None:
         self._started, self._once = time.monotonic(), once
         configs = self._ordered(checkpoint)
+        for spool in self._spools:
+            spool.start(once=once)
         sourcing = Sourcing(configs, self.root / "scratch", once=once, keep_open=keep_open)
         if checkpoint.last is not None and checkpoint.last.ended:
             self._after_end(sourcing, checkpoint.last)
         self._publication = Publication(checkpoint, self._sink, self._letters or self.root, self._keep)
         self._catalog = Catalog(checkpoint, configs)
         self._epochs = Epochs(
-            checkpoint, configs, self._static_files(), sourcing, self._executor(), self._publish,
-            epoch_rows=self._epoch_rows, wall=_wall,
+            checkpoint, configs, placed(self._static, self.root / "static", replace_file), sourcing, self._executor(),
+            self._publish, epoch_rows=self._epoch_rows, wall=_wall, due=self._publication.due,
         )  # fmt: skip
-        self._loop = Loop(self.root / "intentions", self._next, self._run)
+        self._loop = Loop(self.root / "intentions", self._next, self._run, last_intention=self._flush)
         self._loop.start()
         self._settled.set()
 
@@ -217,17 +228,6 @@ class Engine:
         if missing:
             raise CheckpointError(f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now.")
         return [self._streams[n] for n in known] + [c for n, c in self._streams.items() if n not in known]
-
-    def _static_files(self) -> list[tuple[str, str | None]]:
-        """The static data as files; those that were given as lines are kept in the checkpoint."""
-        files = []
-        for i, (source, graph) in enumerate(self._static):
-            if isinstance(source, tuple):
-                path = self.root / "static" / f"{i}.nt"
-                replace_file(path, "".join(source).encode())
-                source = str(path)
-            files.append((source, graph))
-        return files
 
     def _executor(self) -> Executor:
         if self._spark is False:
@@ -258,6 +258,8 @@ class Engine:
         after them. Then the answer is dropped, and the question asked again with their plan.
         """
         assert self._epochs is not None, "started"
+        for spool in self._spools:
+            spool.check()
         if self._new_plan and not self._epochs.last.ended:
             self._replan(self._epochs)
         now = time.monotonic() * 1000
@@ -274,6 +276,11 @@ class Engine:
         self._last_start = now
         self._full = sum(r.elements for r in intention.references) >= self._epoch_rows // 2
         return msgspec.json.encode(intention).decode()
+
+    def _flush(self) -> str | None:
+        """The loop's last question: an epoch that publishes what is held back, if anything is."""
+        intention = self._epochs.intend(flush=True) if self._epochs is not None else None
+        return None if intention is None else msgspec.json.encode(intention).decode()
 
     def _replan(self, epochs: Epochs) -> None:
         """The plan for the queries as they are now. At the first time the open intention, if any, has been run."""
@@ -339,6 +346,8 @@ class Engine:
 
     def _close(self) -> None:
         self._settled.set()
+        for spool in self._spools:
+            spool.stop()
         if self._own_session and self._spark:
             from levada.runtime.spark.session import stop_session
 

@@ -24,14 +24,17 @@ Streams = Annotated[
         metavar="NAME=PATH[,key=value...]",
         rich_help_panel=_SOURCES,
         help="A stream: a file, a folder that may grow, or a pattern. NAME is its IRI, or a word: the stream in CQL and "
-        "every IRI that ends in /word or #word. Keys: format, time, unit, lateness, element, schema, unique, closed, idle, files, "
-        "ahead, from, to, limit. Write <IRI>=PATH if the IRI holds an = sign.",
+        "every IRI that ends in /word or #word. Keys: format, time, unit, lateness, element, schema, mapping, unique, closed, "
+        "idle, files, ahead, from, to, limit. Write <IRI>=PATH if the IRI holds an = sign.",
     ),
 ]
 Static = Annotated[
     list[str] | None,
     typer.Option(
-        "--static", metavar="PATH[,graph=IRI]", rich_help_panel=_SOURCES, help="Static RDF: N-Triples or Turtle."
+        "--static",
+        metavar="PATH[,graph=IRI][,format=WORD]",
+        rich_help_panel=_SOURCES,
+        help="Static RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, Jelly, also .gz and .zst.",
     ),
 ]
 Dialect = Annotated[
@@ -66,8 +69,16 @@ Out = Annotated[
     str | None, typer.Option(metavar="DIR|-", help="A folder for results, or - (default).", rich_help_panel=_RESULTS)
 ]
 ResultFormat = Annotated[
-    Literal["ndjson", "csv", "tsv"] | None,
+    Literal["ndjson", "csv", "tsv", "srj", "srx", "nt", "nq", "trig", "jsonld", "jelly", "arrow", "parquet"] | None,
     typer.Option("--format", help="How results are written (default ndjson).", rich_help_panel=_RESULTS),
+]
+Roll = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Hold results back so long for fuller files; else each epoch has its own.",
+        rich_help_panel=_RESULTS,
+    ),
 ]
 SummaryFile = Annotated[
     str | None,

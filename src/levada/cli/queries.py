@@ -17,6 +17,7 @@ from levada.errors import LevadaError
 from levada.naming import match_streams
 from levada.plan.lower import Lowered, StreamFacts, lower
 from levada.sources.parquet import with_schema
+from levada.sources.static import static_source
 from levada.syntax import parse
 
 
@@ -44,7 +45,8 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
     with naming(source.name):
         if source.spoken == "cql":
             return translate_cql(source.text, catalog.schemas, options)
-        graphs = {static.graph for static in app.static if static.graph is not None}
+        files = [static_source(static.path, static.graph, static.format) for static in app.static]
+        graphs = {graph for file in files for graph in file.graphs if graph is not None}
         return translate(parse(source.text, source.dialect), options, text=source.text, graphs=graphs)
 
 

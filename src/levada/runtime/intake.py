@@ -17,7 +17,9 @@ import numpy as np
 
 from levada.config import StreamConfig
 from levada.intake.admission import dead_records, late_records
+from levada.intake.documents import parse_document
 from levada.intake.elements import Elements, elements_of
+from levada.intake.mapped import mapped_of
 from levada.intake.parse import Triples, parse
 from levada.intake.rows import Patterns, constants, matched, once, patterns_of, scanned
 from levada.intake.star import subject_numbers
@@ -84,11 +86,12 @@ class IntakeRun:
         self.controls.append(control)
 
     def _triples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
-        triples = parse(
-            read_bytes(reference), quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
-            document=reference.document, unit_ms=config.unit_ms,
-        )  # fmt: skip
-        found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
+        if config.mapping is not None:
+            chunk = read_tuples(reference, config)
+            triples, found = mapped_of(chunk, config, reference, seed=self.context.seed, **bounds)
+        else:
+            triples, reference = self._parsed(config, reference)
+            found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
         self._see_triples(stream, triples, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
@@ -106,6 +109,17 @@ class IntakeRun:
             stream, reference.partition, found.max_ts, found.elements, found.triples, len(found.late), len(found.dead),
             found.cut, found.passed, rows,
         )  # fmt: skip
+
+    def _parsed(self, config: StreamConfig, reference: Reference) -> tuple[Triples, Reference]:
+        """The statements of a reference, and the reference to the lines in which they stand."""
+        data = read_bytes(reference)
+        if config.documents:
+            return parse_document(data, reference, self.context.seed)
+        triples = parse(
+            data, quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
+            document=reference.document, unit_ms=config.unit_ms,
+        )  # fmt: skip
+        return triples, reference
 
     def _tuples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
         found = tuples_of(read_tuples(reference, config), config, reference, **bounds)

@@ -17,6 +17,7 @@ from levada.emission.serialize import Format
 from levada.errors import CheckpointError, QuerySyntaxError, SinkError, SourceError, UsageError
 from levada.sinks.stdout import StdoutSink
 from levada.testing.compare import read_ndjson
+from levada.testing.published import read_published
 from levada.testing.streams import write_lines
 
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
@@ -175,3 +176,68 @@ def test_progress_is_told_and_ends_with_all(app):
     told = []
     run(app(), progress=told.append)
     assert told[-1].elements == len(ELEMENTS)
+
+
+def test_a_format_that_cannot_hold_a_query_is_refused_before_anything_runs(app, tmp_path):
+    with pytest.raises(UsageError, match="trig cannot hold the results of the query steps"):
+        run(app(format="trig"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_was_constructed_is_a_stream_again(app, tmp_path):
+    text = (
+        "PREFIX : <http://e/>\nREGISTER RSTREAM :c AS CONSTRUCT { ?a :seen ?n }\n"
+        f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"
+    )
+    one = app(format="nq")
+    run(App(one.streams, (), (QuerySource("c", text),), one.options))
+    again = StreamConfig.of("http://e/c", tmp_path / "out" / "c", time="graph", element="graph")
+    count = (
+        "SELECT (COUNT(*) AS ?m) FROM NAMED WINDOW <http://e/w> ON <http://e/c> [NOW] "
+        "WHERE { WINDOW <http://e/w> { ?a <http://e/seen> ?n } }"
+    )
+    two = app(out="two", checkpoint="ck2")
+    run(App((again,), (), (QuerySource("m", count),), two.options))
+    found = results(tmp_path / "two")["m"]
+    assert [r.time for r in found] == [2000, 4000, 6000]
+    assert sum(int(dict(s)["m"].split('"')[1]) for r in found for s in r.solutions) == len(ELEMENTS)
+
+
+@pytest.mark.parametrize("form", ["csv", "arrow", "srj"])
+def test_an_ask_that_no_row_answers_says_false_in_every_format(app, tmp_path, form):
+    text = (
+        f"PREFIX : <http://e/>\nASK FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
+        "FROM NAMED WINDOW :v ON <http://e/s> [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?a :p 7 } WINDOW :v { ?a :p 7 } }"
+    )
+    one = app(format=form)
+    run(App(one.streams, (), (QuerySource("a", text),), one.options))
+    found = {"csv": Format.CSV, "arrow": Format.ARROW, "srj": Format.SRJ}[form]
+    files = sorted((tmp_path / "out" / "a").iterdir())
+    if found is Format.CSV:
+        rows = [line.split(",") for file in files for line in file.read_text().splitlines()[1:]]
+        said = {int(report): word == "true" for report, word in rows}
+    else:
+        said = {r.time: r.boolean for r in read_published(tmp_path / "out" / "a", found)}
+    assert said == {2000: False, 4000: True, 6000: False, 8000: False}
+
+
+def test_results_are_held_back_for_fuller_files(app, tmp_path):
+    run(app(roll=10**9))
+    judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
+    assert sorted(p.name for p in (tmp_path / "out" / "steps").iterdir()) == ["000000001-0000.ndjson"]
+
+
+def test_what_is_held_back_is_published_when_a_run_leaves_the_windows_open(app, tmp_path):
+    one = app(roll=10**9)
+    run_app(one, once=True, keep_open=True, overwrite=False, spark=False)
+    first = {p: p.read_text() for p in (tmp_path / "out").rglob("*.ndjson")}
+    assert len(first) == 2
+    run(one)
+    judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
+    assert {p: p.read_text() for p in first} == first, "files do not change once they are there"
+    assert len(list((tmp_path / "out").rglob("*.ndjson"))) == 4
+
+
+def test_roll_is_for_files():
+    with pytest.raises(UsageError, match="roll is for files"):
+        App(options=Options(roll=5)).check_output()

@@ -27,6 +27,7 @@ import yaml
 from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.config import OPTIONS, StreamConfig, parse_duration, parse_time
 from levada.errors import UsageError, near
+from levada.formats import RDF, word_of
 from levada.naming import check_query_name, check_stream_name, is_iri
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 
@@ -36,10 +37,11 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class StaticSource:
-    """A file of static RDF; ``graph`` is the IRI of its graph, None the default graph."""
+    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says. ``format`` None: by its ending."""
 
     path: str
     graph: str | None = None
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +228,9 @@ def _static(base: Path, index: int, value: Any) -> StaticSource:
     place = f"static[{index}]"
     if isinstance(value, str):
         return StaticSource(_path(base, place, value))
-    options = _mapping(value, place, ("path", "graph"))
+    options = _mapping(value, place, ("path", "graph", "format"))
     path = _path(base, place, _required(options, "path", place))
-    graph = options.get("graph")
-    return StaticSource(path, None if graph is None else check_graph(_text(graph, _at(place, "graph"))))
+    return StaticSource(path, **_values(options, place, _STATIC_VALUES))
 
 
 def check_graph(text: str) -> str:
@@ -338,6 +339,10 @@ def _policy(value: Any, place: str) -> str:
     return str(value)
 
 
+_STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "graph": lambda value, place: check_graph(_text(value, place)),
+    "format": lambda value, place: _one_of(RDF)(word_of(_text(value, place)), place),
+}
 _QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "dialect": _one_of(tuple(DIALECTS)),
     "bounds": _one_of(("[)", "(]")),

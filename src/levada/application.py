@@ -52,7 +52,7 @@ def run_app(
         for config in app.streams:
             engine.stream(config.name, config)
         for static in app.static:
-            engine.static(static.path, static.graph)
+            engine.static(static.path, static.graph, static.format)
         for query in app.queries:
             with _noted(query.name):
                 engine.register(query.text, name=query.name, dialect=query.dialect, options=app.query_options(query))

@@ -4,11 +4,11 @@ A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words 
 Python API share, and is valid from birth: everything downstream may trust it. Every wrong word is a ``UsageError`` that
 names the near misses or the values that exist. All durations and times are integer milliseconds (design, section 1).
 
-    format    nt | nq | csv | parquet; text formats also as .gz. By the file's ending unless given.
+    format    a word of ``levada.formats``; text formats also as .gz and .zst. By the file's ending unless given.
     time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column (tuples: field:ts)
     unit      ms | s: of integer times                                           ms
     lateness  how far behind the largest event time an element may be            0
-    element   line | subject | graph | document: what one element is             line
+    element   line | subject | graph | blankline | document: what one is         line (documents: document)
     schema    k:integer;v:double or a mapping (tuple streams; due for CSV)
     unique    a promise that no triple repeats; it is not checked                false
     closed    element: a promise that no subject spans two elements of a window; then patterns of one subject are joined
@@ -27,18 +27,16 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from levada.errors import UsageError, near
+from levada.formats import DOCUMENTS, NAMES, QUADS, RDF, TABLES, format_of, word_of
 
-FORMATS = ("nt", "nq", "csv", "parquet")
-TUPLE_FORMATS = ("csv", "parquet")
+FORMATS = RDF + TABLES
 TYPES = ("integer", "double", "string", "boolean")
-_ELEMENTS = ("line", "subject", "graph", "document")
+_ELEMENTS = ("line", "subject", "graph", "blankline", "document")
 _TIMES = ("column", "graph", "predicate", "filename", "field")
 
-_ENDINGS = {".nt": "nt", ".ntriples": "nt", ".nq": "nq", ".nquads": "nq", ".csv": "csv", ".parquet": "parquet"}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
 _ISO_DURATION = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -134,8 +132,10 @@ class StreamConfig:
                 values["from_" if word == "from" else word] = _converted(name, word, value)
         location = os.path.expanduser(os.fspath(path))
         values["format"] = values.get("format") or _format_at(name, location, values)
-        if values["format"] in TUPLE_FORMATS and values.get("time", "column") == "column":
+        if values["format"] in TABLES and values.get("time", "column") == "column":
             values["time"] = "field:ts"
+        if values["format"] in DOCUMENTS:
+            values.setdefault("element", "document")
         config = cls(name, location, **values)
         _check(config)
         return config
@@ -143,12 +143,12 @@ class StreamConfig:
     @property
     def tabular(self) -> bool:
         """Whether the elements are rows of a schema (else graphs)."""
-        return self.format in TUPLE_FORMATS
+        return self.format in TABLES
 
     @property
     def quads(self) -> bool:
-        """Whether lines may name a graph."""
-        return self.format == "nq"
+        """Whether statements may name a graph."""
+        return self.format in QUADS
 
     @property
     def timed(self) -> bool:
@@ -181,15 +181,20 @@ class StreamConfig:
         """Whether ``from`` or ``to`` cuts the stream."""
         return self.from_ is not None or self.to is not None
 
+    @property
+    def documents(self) -> bool:
+        """Whether each file is an RDF document, which one task reads whole."""
+        return self.format in DOCUMENTS
 
-def format_of(file_name: str) -> str | None:
-    """The format that a file name's ending says, ``.gz`` left out; None if it says none.
+    @property
+    def whole_files(self) -> bool:
+        """Whether a file is read as a whole or not at all: such files do not grow by lines."""
+        return self.element == "document" or self.documents or self.format == "parquet"
 
-    >>> format_of("a/b.NT.gz"), format_of("b.dat")
-    ('nt', None)
-    """
-    stem = file_name.lower().removesuffix(".gz")
-    return _ENDINGS.get(Path(stem).suffix)
+    @property
+    def counted_late(self) -> bool:
+        """Whether only a task can count what the limit counts: with from and to, and the elements within documents."""
+        return self.limit is not None and (self.bounded or (self.documents and self.element != "document"))
 
 
 def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
@@ -198,7 +203,7 @@ def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
         return found
     if os.path.isdir(path):
         endings = {format_of(entry) for entry in os.listdir(path) if not entry.startswith(".")}
-        if known := [word for word in ("nq", "nt", "csv", "parquet") if word in endings]:
+        if known := [word for word in _PREFERRED if word in endings]:
             return known[0]
         if "schema" in values:
             return "csv"
@@ -206,6 +211,9 @@ def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
     raise UsageError(
         f"The format of the stream {name} does not show in its path {path}.", hint=_one_of(FORMATS, "format=")
     )
+
+
+_PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
 
 
 def _one_of(words: tuple[str, ...], prefix: str = "") -> str:
@@ -302,7 +310,7 @@ def _positive(value: Any) -> int:
 
 
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "format": _word(FORMATS),
+    "format": lambda value: _word(FORMATS)(word_of(str(value))),
     "time": _time,
     "unit": _word(("ms", "s")),
     "lateness": parse_duration,
@@ -326,18 +334,36 @@ def _check(config: StreamConfig) -> None:
     wrong = (
         (tuples and kind in ("graph", "predicate"), f"time={kind} is for RDF streams.", "Say time=field:NAME."),
         (tuples and config.element != "line", "the elements of a tuple stream are its rows.", "Leave element= out."),
-        (config.format == "csv" and not config.schema, "CSV needs a schema.", "Say schema=k:integer;v:double."),
-        (not tuples and bool(config.schema), "a schema is for csv and parquet.", "Leave schema= out."),
-        (not tuples and kind == "field", "time=field is for csv and parquet.", "Say time=column or predicate:IRI."),
+        (
+            config.format in ("csv", "ndjson") and not config.schema,
+            f"{NAMES[config.format]} needs a schema.",
+            "Say schema=k:integer;v:double.",
+        ),
+        (not tuples and bool(config.schema), f"a schema is for {', '.join(TABLES)}.", "Leave schema= out."),
+        (
+            not tuples and kind == "field",
+            f"time=field is for {', '.join(TABLES)}.",
+            "Say time=column or predicate:IRI.",
+        ),
+        (
+            config.documents and kind == "column",
+            f"the statements of {NAMES[config.format]} carry no times.",
+            "Say time=filename:REGEX or time=predicate:IRI" + (" or time=graph." if config.quads else "."),
+        ),
+        (
+            config.documents and config.element == "blankline",
+            "element=blankline is for lines.",
+            "Say element=document, subject or graph.",
+        ),
         (
             kind == "predicate" and config.element == "line",
             "time=predicate needs elements of more than a line.",
-            _one_of(("subject", "graph", "document"), "element="),
+            _one_of(("subject", "graph", "blankline", "document"), "element="),
         ),
         (
             not tuples and not config.quads and "graph" in (kind, config.element),
             "time=graph and element=graph need quads.",
-            "Say format=nq.",
+            "Say format=nq, trig, jsonld or jelly.",
         ),
         (
             config.closed and config.element == "line",

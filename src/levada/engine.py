@@ -44,6 +44,7 @@ from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
+from levada.sources.static import StaticFile, static_source
 from levada.status import Status, status_of
 from levada.summary import Progress
 from levada.syntax.dialects.recognise import dialect_of
@@ -84,7 +85,7 @@ class Engine:
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._seed = seed
         self._streams: dict[str, StreamConfig] = {}
-        self._static: list[tuple[str | tuple[str, ...], str | None]] = []
+        self._static: list[StaticFile] = []
         self._queries: dict[str, Registered] = {}
         self._named: dict[str, str] = {}
         self._dropped: set[str] = set()  # unregistered since the last plan
@@ -114,16 +115,13 @@ class Engine:
         config = source if isinstance(source, StreamConfig) else StreamConfig.of(bare, source, **options)
         self._streams[bare] = with_schema(config)
 
-    def static(self, source: str | os.PathLike[str] | Iterable[str], graph: str | None = None) -> None:
-        """Static RDF: a file (N-Triples, Turtle), or N-Triples lines; into the default graph, or the graph of this IRI."""
+    def static(
+        self, source: str | os.PathLike[str] | Iterable[str], graph: str | None = None, format: str | None = None
+    ) -> None:
+        """Static RDF: a file in any RDF format (by its ending, or ``format``), or N-Triples lines; ``graph``: all into that one."""
         if self._loop is not None:
             raise UsageError("Static data are named before the engine starts.")
-        if isinstance(source, (str, os.PathLike)):
-            if not Path(source).exists():
-                raise UsageError(f"There is no static file {source}.")
-            self._static.append((str(source), graph))
-        else:
-            self._static.append((tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source), graph))
+        self._static.append(static_source(source, graph, format))
         for word, known in self._queries.items():  # what GRAPH and FROM name follows from the graphs that are there
             self._queries[word] = replace(known, query=self._translated(known.text, known.dialect, known.options))
 
@@ -155,7 +153,7 @@ class Engine:
             return Query(word, query, self)
 
     def _translated(self, text: str, dialect: str | None, options: QueryOptions) -> nodes.Query:
-        return translated(text, dialect, options, self._streams, self._named, {g for _, g in self._static})
+        return translated(text, dialect, options, self._streams, self._named, {g for file in self._static for g in file.graphs})
 
     def unregister(self, name: str) -> None:
         """Takes a query out; it reports no more from the next epoch on."""
@@ -218,15 +216,14 @@ class Engine:
             raise CheckpointError(f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now.")
         return [self._streams[n] for n in known] + [c for n, c in self._streams.items() if n not in known]
 
-    def _static_files(self) -> list[tuple[str, str | None]]:
-        """The static data as files; those that were given as lines are kept in the checkpoint."""
+    def _static_files(self) -> list[StaticFile]:
+        """The static files; lines that were given become one."""
         files = []
-        for i, (source, graph) in enumerate(self._static):
-            if isinstance(source, tuple):
-                path = self.root / "static" / f"{i}.nt"
-                replace_file(path, "".join(source).encode())
-                source = str(path)
-            files.append((source, graph))
+        for i, file in enumerate(self._static):
+            path = self.root / "static" / f"{i}.nt"
+            if file.lines:
+                replace_file(path, "".join(file.lines).encode())
+            files.append(replace(file, path=str(path), lines=()) if file.lines else file)
         return files
 
     def _executor(self) -> Executor:

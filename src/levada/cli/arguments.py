@@ -1,4 +1,4 @@
-"""``--stream NAME=PATH[,key=value...]`` and ``--static PATH[,graph=IRI]`` -> values.
+"""``--stream NAME=PATH[,key=value...]`` and ``--static PATH[,graph=IRI][,format=WORD]`` -> values.
 
 IRIs, paths and regular expressions may hold ``=`` and ``,``. The rules, in this order:
 
@@ -21,9 +21,11 @@ from collections.abc import Callable
 from levada.app import StaticSource, check_graph
 from levada.config import OPTIONS, StreamConfig
 from levada.errors import UsageError, near
+from levada.formats import RDF, word_of
 from levada.naming import check_stream_name, is_iri, is_word
 
 _OPTION = re.compile(r",(?=[A-Za-z_]+=)")
+_STATIC = ("graph", "format")
 _ROOTED = ("/", "./", "../", "~")
 
 
@@ -50,11 +52,14 @@ def parse_static(text: str) -> StaticSource:
     """
     path, options = split_options(text)
     for key in options:
-        if key != "graph":
-            raise UsageError(f"Static data have no option {key}.", hint=near(key, ["graph"]))
+        if key not in _STATIC:
+            raise UsageError(f"Static data have no option {key}.", hint=near(key, _STATIC))
     if not path:
         raise UsageError(f"--static {text} names no file.", hint="Say PATH or PATH,graph=IRI.")
-    return StaticSource(os.path.expanduser(path), check_graph(options["graph"]) if "graph" in options else None)
+    form = word_of(options["format"]) if "format" in options else None
+    if form is not None and form not in RDF:
+        raise UsageError(f"{form} is no format of static RDF.", hint=near(form, RDF))
+    return StaticSource(os.path.expanduser(path), check_graph(options["graph"]) if "graph" in options else None, form)
 
 
 def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:

@@ -31,7 +31,10 @@ Streams = Annotated[
 Static = Annotated[
     list[str] | None,
     typer.Option(
-        "--static", metavar="PATH[,graph=IRI]", rich_help_panel=_SOURCES, help="Static RDF: N-Triples or Turtle."
+        "--static",
+        metavar="PATH[,graph=IRI][,format=WORD]",
+        rich_help_panel=_SOURCES,
+        help="Static RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, Jelly, also .gz and .zst.",
     ),
 ]
 Dialect = Annotated[

@@ -1,9 +1,10 @@
 """Each triple's element and event time.
 
-An element is a line, consecutive lines of one subject or graph as written (``kernels.lines`` decides, as for the driver's
-cuts), or a whole document. Its time comes from the lines, the graph's IRI, a predicate of its own, or the file's name. An
-element with no time, two different ones, or one that cannot be read goes to the dead letters whole. A line that does not
-parse goes there alone: the rest of its element lives on (and is dead only if its time stood in that line).
+An element is a line, consecutive lines of one subject or graph as written, lines without a blank one between
+(``kernels.lines`` decides, as for the driver's cuts), or a whole document. Its time comes from the lines, the graph's IRI, a
+predicate of its own, or the file's name. An element with no time, two different ones, or one that cannot be read goes to the
+dead letters whole. A line that does not parse goes there alone: the rest of its element lives on (and is dead only if its time
+stood in that line). A document that does not parse is dead as a whole (``documents``); its places are those of its N-Quads.
 
 A time is an integer in the stream's unit or an xsd:dateTime (without zone: UTC), for a predicate's object also as a plain
 string. The time triple stays in the element. A graph that is a blank node, or the default graph, says no time.
@@ -24,7 +25,7 @@ from levada.intake.admission import FUTURE, NO_TIME, TWO_TIMES, WRONG_TIME, Dead
 from levada.intake.identity import identify_one
 from levada.intake.parse import TermColumn, Triples
 from levada.kernels.instants import instants, last_instants
-from levada.kernels.lines import GRAPH, SUBJECT, number_elements
+from levada.kernels.lines import GRAPH, SUBJECT, number_blocks, number_elements
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
 from levada.sources.reference import Reference
@@ -118,8 +119,10 @@ def _groups(triples: Triples, config: StreamConfig, reference: Reference) -> _Gr
         return _Groups(np.zeros(n, np.int32), np.array([0, n] if n else [0], np.int64))
     text = triples.buffer[: reference.stop - reference.start]
     term = triples.s if config.element == "subject" else triples.g
-    assert term is not None, "elements by graph are made of quads"
-    if triples.bad or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all():
+    if config.element == "blankline":
+        raw = number_blocks(text, np.ascontiguousarray(triples.line, np.int64))
+        differs = raw[1:] != raw[:-1]
+    elif term is None or triples.bad or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all():
         by = SUBJECT if config.element == "subject" else GRAPH
         raw = number_elements(text, np.ascontiguousarray(triples.line, np.int64), by)
         # An element of nothing but lines that do not parse has no row: numbers are made dense.

@@ -10,13 +10,12 @@ Cost: 80 to 160 ns a line in the kernel, some microseconds for each line that py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyoxigraph as ox
 
 from levada.intake.facets import Facets, facets_of
 from levada.intake.lines import Refused, Row, read_line
@@ -324,27 +323,3 @@ def columns_of(terms: Iterable[str], seed: int) -> tuple[Bytes, TermColumn]:
     man = np.array([value.man for value in values], np.int64)
     scale = np.array([value.scale for value in values], np.uint8)
     return buffer, TermColumn(x, y, start.astype(np.int32), size.astype(np.int32), kind, dbl, man, scale)
-
-
-def from_quads(quads: Iterable[ox.Quad], seed: int, document: int, labels: dict[str, str] | None = None) -> Triples:
-    """The statements that one of pyoxigraph's parsers found (Turtle, say) as columns; ``line`` counts in their N-Quads print.
-
-    pyoxigraph names anonymous blank nodes at random, so they are named here by the order of their appearance: the same
-    document gives the same identities. A big document is cut into chunks by the caller, who passes one dict as ``labels``.
-    """
-    names = {} if labels is None else labels
-    data = ox.serialize(_renamed(quads, names), format=ox.RdfFormat.N_QUADS)
-    assert data is not None, "without an output file the print is returned"
-    return parse(data, quads=True, timed=False, seed=seed, document=document)
-
-
-def _renamed(quads: Iterable[ox.Quad], names: dict[str, str]) -> Iterator[ox.Quad]:
-    """The quads with blank nodes named n0, n1, ... by first appearance."""
-
-    def name(term: Any) -> Any:
-        if isinstance(term, ox.BlankNode):
-            return ox.BlankNode(names.setdefault(term.value, f"n{len(names)}"))
-        return term
-
-    for quad in quads:
-        yield ox.Quad(name(quad.subject), quad.predicate, name(quad.object), name(quad.graph_name))

@@ -1,49 +1,41 @@
-"""Tuple streams: CSV records and Parquet rows as typed columns with event times.
+"""Tuple streams: CSV records, JSON objects and Parquet rows as typed columns with event times.
 
-A CSV record is dead if it has another number of fields than the header, breaks the rules of quotes (RFC 4180), is no UTF-8,
-has no time, or has a value that the schema's type cannot hold; the others go on. Everything is read as text and cast at
-once; what the cast loses is what does not fit. An empty field is no value (unbound), a quoted empty string is one. Blanks
-around numbers, booleans and times do not matter.
+A row is dead if it cannot be read (``csv_rows``, ``json_rows``), has no time, or has a value that the schema's type cannot
+hold; the others go on. Text formats are read as text and cast at once; what the cast loses is what does not fit. Blanks around
+numbers, booleans and times do not matter.
 
     integer   64 bits     double   also INF, -INF, NaN     boolean   true, false, 1, 0     string   as it is
 
 An event time is an integer in the stream's unit or a dateTime (without zone: UTC), in Parquet also a timestamp or date.
-Identities of the values are made elsewhere. Cost: a kernel's pass for the records, then pyarrow's and Polars' readers.
+Identities of the values are made elsewhere. Cost: the readers', then a few passes of Polars.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv as pacsv
 
 from levada.config import StreamConfig
 from levada.intake.admission import FUTURE, NO_TIME, WRONG_TIME, Dead, Gate, Late, Verdict, admit, file_time
+from levada.intake.csv_rows import RawRows, csv_rows
+from levada.intake.json_rows import json_rows
 from levada.kernels.instants import instants
-from levada.kernels.lines import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, scan_records
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
-from levada.sources.read import CsvChunk
+from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
 
-Bytes = npt.NDArray[np.uint8]
 Times = npt.NDArray[np.int64]
 _POLARS: dict[str, pl.DataType] = {"integer": pl.Int64(), "double": pl.Float64(), "boolean": pl.Boolean()}
 _KINDS = {"integer": Kind.INTEGER, "double": Kind.DOUBLE, "boolean": Kind.BOOLEAN, "string": Kind.STRING}
 _ARTICLES = {"integer": "an integer", "double": "a double", "boolean": "a boolean", "string": "a string"}
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
-_FAULTS = {
-    STRAY_QUOTE: "a quote inside a field",
-    OPEN_QUOTE: "a quote that is never closed",
-    STRAY_RETURN: "a carriage return inside a field",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +78,16 @@ class Tuples:
     times: Times
 
 
-@dataclass(slots=True)
-class _Rows:
-    """Rows that have the right shape: their columns, where each stands, its text, and what is wrong with some."""
-
-    table: pl.DataFrame
-    offset: Times
-    text: Callable[[int], str]
-    dead: list[Dead]
-    wrong: dict[int, str] = field(default_factory=dict)
-
-
 def tuples_of(
-    chunk: CsvChunk | pa.Table, config: StreamConfig, reference: Reference, *, late_below: int, future_above: int
+    chunk: CsvChunk | JsonChunk | pa.Table,
+    config: StreamConfig,
+    reference: Reference,
+    *,
+    late_below: int,
+    future_above: int,
 ) -> Tuples:
     """The tuples of what ``sources.read.read_tuples`` read; the bounds are those of ``elements.elements_of``."""
-    rows = _csv_rows(chunk, config, reference) if isinstance(chunk, CsvChunk) else _table_rows(chunk, reference)
+    rows = _raw_rows(chunk, config, reference)
     values = {name: _cast(rows, name, kind) for name, kind in config.schema}
     ts = _times(rows, config, reference)
     if rows.wrong:
@@ -123,110 +109,38 @@ def tuples_of(
     )
 
 
-def _dead(rows: _Rows, verdict: Verdict) -> list[Dead]:
-    fates = {**rows.wrong, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
-    return sorted([*rows.dead, *(Dead(int(rows.offset[row]), why, rows.text(row)) for row, why in fates.items())])
-
-
-# -- CSV: bytes -> records -> text columns --
-
-
-def _csv_rows(chunk: CsvChunk, config: StreamConfig, reference: Reference) -> _Rows:
-    data = chunk.data
-    most = int(np.count_nonzero(data == 10)) + 1
-    start, stop, fields = (np.empty(most, np.int64) for _ in range(3))
-    fault = np.empty(most, np.uint8)
-    n = scan_records(data, start, stop, fields, fault)
-    start, stop, fields, fault = start[:n], stop[:n], fields[:n], fault[:n]
-    coded = _not_utf8(data, start)
-    sound = (fault == SOUND) & (fields == len(chunk.columns))
-    sound[coded] = False
-    dead = []
-    for row in np.flatnonzero(~sound).tolist():
-        count = f"{fields[row]} fields where the header has {len(chunk.columns)}"
-        reason = "not UTF-8" if row in coded else _FAULTS.get(int(fault[row]), count)
-        dead.append(Dead(reference.start + int(start[row]), reason, _decoded(data, start[row], stop[row])))
-    at = np.flatnonzero(sound)
-    table = _text_table(_without(data, start, stop, sound) if dead else data, chunk.columns, config, len(at))
-    assert table.height == len(at), "both readers see the same records"
-    return _Rows(table, start[at] + reference.start, lambda row: _decoded(data, start[at[row]], stop[at[row]]), dead)
-
-
-def _decoded(data: Bytes, start: int, stop: int) -> str:
-    return data[start:stop].tobytes().decode("utf-8", "replace")
-
-
-def _not_utf8(data: Bytes, start: Times) -> list[int]:
-    """The records with bytes that are no UTF-8; one decode of the rest for each."""
-    found: list[int] = []
-    if not len(data) or data.max() < 128:
-        return found
-    raw, at = data.tobytes(), 0
-    while True:
-        try:
-            raw[at:].decode()
-            return found
-        except UnicodeDecodeError as error:
-            row = int(np.searchsorted(start, at + error.start, "right")) - 1
-            found.append(row)
-            at = int(start[row + 1]) if row + 1 < len(start) else len(raw)
-
-
-def _without(data: Bytes, start: Times, stop: Times, sound: npt.NDArray[np.bool_]) -> Bytes:
-    """The text without the records that are not sound."""
-    parts = []
-    at = 0
-    for row in np.flatnonzero(~sound).tolist():
-        parts.append(data[at : start[row]])
-        at = int(stop[row])
-    return np.concatenate([*parts, data[at:]])
-
-
-def _text_table(data: Bytes, columns: tuple[str, ...], config: StreamConfig, records: int) -> pl.DataFrame:
-    """The needed columns as strings; null is an empty field."""
+def _raw_rows(chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, reference: Reference) -> RawRows:
+    if isinstance(chunk, pa.Table):
+        return _table_rows(chunk, reference)
     needed = list(dict.fromkeys([*(name for name, _ in config.schema), *_time_field(config)]))
-    if not records:
-        return pl.DataFrame({name: [] for name in needed}, schema=dict.fromkeys(needed, pl.String()))
-    table = pacsv.read_csv(
-        pa.BufferReader(pa.py_buffer(data)),
-        pacsv.ReadOptions(column_names=_distinct(columns), use_threads=False, block_size=len(data) + 1),
-        pacsv.ParseOptions(newlines_in_values=True),
-        pacsv.ConvertOptions(
-            column_types=dict.fromkeys(needed, pa.string()),
-            include_columns=needed,
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame), "a table is a frame"
-    return frame
-
-
-def _distinct(columns: tuple[str, ...]) -> list[str]:
-    """Column names with repeated ones (which nobody asked for) told apart."""
-    return [name if columns.index(name) == i else f"{name}\0{i}" for i, name in enumerate(columns)]
+    if isinstance(chunk, CsvChunk):
+        return csv_rows(chunk, needed, reference)
+    return json_rows(chunk.data, needed, reference)
 
 
 def _time_field(config: StreamConfig) -> list[str]:
     return [config.time_argument] if config.time_kind == "field" else []
 
 
+def _dead(rows: RawRows, verdict: Verdict) -> list[Dead]:
+    fates = {**rows.wrong, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
+    return sorted([*rows.dead, *(Dead(int(rows.offset[row]), why, rows.text(row)) for row, why in fates.items())])
+
+
 # -- Parquet --
 
 
-def _table_rows(table: pa.Table, reference: Reference) -> _Rows:
+def _table_rows(table: pa.Table, reference: Reference) -> RawRows:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame), "a table is a frame"
     offset = np.arange(reference.start, reference.start + frame.height, dtype=np.int64)
-    return _Rows(frame, offset, lambda row: json.dumps(frame.row(row, named=True), default=str), [])
+    return RawRows(frame, offset, lambda row: json.dumps(frame.row(row, named=True), default=str), [])
 
 
 # -- values and times --
 
 
-def _cast(rows: _Rows, name: str, kind: str) -> pl.Series:
+def _cast(rows: RawRows, name: str, kind: str) -> pl.Series:
     """The column as its type; values that do not fit are marked in ``rows.wrong``."""
     values = rows.table[name]
     if kind == "string":
@@ -250,7 +164,7 @@ def _as_type(values: pl.Series, kind: str) -> pl.Series:
     return values.cast(_POLARS[kind], strict=False)
 
 
-def _times(rows: _Rows, config: StreamConfig, reference: Reference) -> Times:
+def _times(rows: RawRows, config: StreamConfig, reference: Reference) -> Times:
     """The event time of each row; a row without one is marked in ``rows.wrong``."""
     if config.time_kind == "filename":
         ts = np.full(rows.table.height, file_time(config, reference.name), np.int64)

@@ -6,6 +6,7 @@ a cut never shows in a result: an element is decided by bytes, not by what a par
 * a *line* is an element unless it is blank or a comment;
 * consecutive lines whose *subject* (or *graph*) is written alike are one element; blank lines, comments and lines that do
   not begin with ``<`` or ``_:`` belong to what surrounds them;
+* lines that blank ones (not comments) do not separate are one *block*; comments alone are none;
 * a CSV *record* ends at a newline outside quotes (RFC 4180; a quote opens only at the beginning of a field); blank records
   are no elements.
 
@@ -235,6 +236,63 @@ def cut_groups(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, in
     if last or begun == 0:
         return at, begun
     return boundary, begun - 1
+
+
+@inlined
+def _only_blanks(buf: Bytes, at: int, end: int) -> bool:
+    return _after_blanks(buf, at, end) == end
+
+
+@kernel((U8, INT, FLAG))
+def cut_blocks(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
+    """As ``cut_lines`` for blocks; a block is whole when a blank line follows or the file ends."""
+    n = len(buf)
+    words = _words(buf)
+    at = 0
+    begun = 0
+    inside = False
+    boundary = 0
+    whole = 0
+    while at < n:
+        end = _line_end(buf, words, at)
+        if end == n and not last:
+            break
+        if _only_blanks(buf, at, end):
+            inside = False
+            boundary = min(end + 1, n)
+            whole = begun
+        elif not inside and _begins_element(buf, at, end):
+            if begun == rows:
+                return at, begun
+            begun += 1
+            inside = True
+        at = min(end + 1, n)
+    if last or begun == 0:
+        return at, begun
+    return boundary, whole
+
+
+@kernel((U8, I64))
+def number_blocks(buf: Bytes, line: Offsets) -> npt.NDArray[np.int32]:
+    """The block (0, 1, ...) of each row, as ``number_elements``."""
+    out = np.zeros(len(line), np.int32)
+    words = _words(buf)
+    at = 0
+    number = -1
+    inside = False
+    row = 0
+    while at < len(buf) and row < len(line):
+        end = _line_end(buf, words, at)
+        if _only_blanks(buf, at, end):
+            inside = False
+        elif not inside and _begins_element(buf, at, end):
+            number += 1
+            inside = True
+        while row < len(line) and line[row] <= end:
+            out[row] = max(number, 0)
+            row += 1
+        at = end + 1
+    return out
 
 
 @inlined

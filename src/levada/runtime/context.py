@@ -13,6 +13,7 @@ import numpy as np
 from levada.config import StreamConfig
 from levada.model.time import MAX, MIN, Times
 from levada.plan.topology import Plan
+from levada.sources.static import StaticFile
 
 
 class StreamState(msgspec.Struct):
@@ -105,7 +106,7 @@ class Setup(msgspec.Struct):
     """The streams and static files of an engine: fixed per run, a file beside the plan."""
 
     streams: list[StreamConfig]
-    static: list[tuple[str, str | None]]
+    static: list[StaticFile]
 
 
 @lru_cache(maxsize=4)

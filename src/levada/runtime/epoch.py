@@ -27,6 +27,7 @@ from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_mani
 from levada.runtime.pace import Pace
 from levada.runtime.sourcing import Sourcing
 from levada.sources.reference import Reference
+from levada.sources.static import StaticFile
 
 BUNDLE = 64 << 20  # bytes of references per intake task at most, read one after the other; a task costs Spark 10 CPU-ms
 
@@ -37,7 +38,7 @@ class Epochs:
     """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms."""
 
     def __init__(
-        self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], static: Sequence[tuple[str, str | None]],
+        self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], static: Sequence[StaticFile],
         sourcing: Sourcing, executor: Executor, publish: Publish, *, epoch_rows: int, wall: Callable[[], int],
     ) -> None:  # fmt: skip
         self.checkpoint = checkpoint
@@ -187,7 +188,7 @@ class Epochs:
             records[config.name] = record
         for c in controls:
             position = intention.positions.get(self.configs[c.stream].name)
-            if position is not None and self.configs[c.stream].limit is not None and self.configs[c.stream].bounded:
+            if position is not None and self.configs[c.stream].counted_late:
                 position["passed"] = position.get("passed", 0) + c.passed
         return records
 

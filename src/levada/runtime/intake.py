@@ -17,6 +17,7 @@ import numpy as np
 
 from levada.config import StreamConfig
 from levada.intake.admission import dead_records, late_records
+from levada.intake.documents import parse_document
 from levada.intake.elements import Elements, elements_of
 from levada.intake.parse import Triples, parse
 from levada.intake.rows import Patterns, constants, matched, once, patterns_of, scanned
@@ -84,10 +85,7 @@ class IntakeRun:
         self.controls.append(control)
 
     def _triples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
-        triples = parse(
-            read_bytes(reference), quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
-            document=reference.document, unit_ms=config.unit_ms,
-        )  # fmt: skip
+        triples, reference = self._parsed(config, reference)
         found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
         self._see_triples(stream, triples, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
@@ -106,6 +104,17 @@ class IntakeRun:
             stream, reference.partition, found.max_ts, found.elements, found.triples, len(found.late), len(found.dead),
             found.cut, found.passed, rows,
         )  # fmt: skip
+
+    def _parsed(self, config: StreamConfig, reference: Reference) -> tuple[Triples, Reference]:
+        """The statements of a reference, and the reference to the lines in which they stand."""
+        data = read_bytes(reference)
+        if config.documents:
+            return parse_document(data, reference, self.context.seed)
+        triples = parse(
+            data, quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
+            document=reference.document, unit_ms=config.unit_ms,
+        )  # fmt: skip
+        return triples, reference
 
     def _tuples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
         found = tuples_of(read_tuples(reference, config), config, reference, **bounds)

@@ -128,8 +128,7 @@ class Sourcing:
         """Whether a partition gets no more data. With ``keep_open`` it may: in the next run, unless it is a whole file."""
         if not self.keep_open:
             return self.sources[config.name].finished(partition)
-        whole = config.element == "document" or config.format == "parquet"
-        return config.files == "parallel" and whole and partition < greatest
+        return config.files == "parallel" and config.whole_files and partition < greatest
 
     def silence(self, references: Sequence[Reference], records: Mapping[str, StreamRecord], wall: int) -> Silence:
         """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""), and partitions."""

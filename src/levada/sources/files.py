@@ -10,9 +10,10 @@ the same references. A position is JSON; ``{}`` is the beginning. Its keys:
     file, at   files=sequence: the file and the offset in it up to which the stream is read
     files      files=parallel: the same for each file
     after      files=parallel: the file after which the next round begins
-    taken      elements given out so far, well-formed or not; ``limit`` counts these unless from or to is set
-    passed     with limit and from or to only: elements that passed them. Only tasks can count these, so one reference is
-               given at a time with ``limit_left`` on it, and the CALLER adds what the task counted before it takes again.
+    taken      elements given out so far, well-formed or not (those within a document: guessed by its size)
+    passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or elements are parts of
+               documents): elements that passed. One reference is given at a time with ``limit_left`` on it, and the
+               CALLER adds what the task counted before it takes again. Otherwise ``limit`` counts ``taken``.
 
 A file is finished when a later name exists or the source is frozen. The files of a directory are one sequence in the order
 of their names (a name that comes up before one that is being read comes too late: ``overtaken``), or a partition each.
@@ -38,7 +39,7 @@ _Taken = tuple[SourceFile, Piece]
 
 
 class FileSource:
-    """The files of one stream. ``scratch`` is a folder for decompressed copies; it may be removed when the stream ended."""
+    """The files of one stream. ``scratch`` is a folder for unpacked copies; it may be removed when the stream ended."""
 
     def __init__(self, config: StreamConfig, scratch: Path) -> None:
         self.config = config
@@ -82,7 +83,7 @@ class FileSource:
         rows = self._allowed(position, rows)
         if rows <= 0:
             return [], position
-        one = self.config.limit is not None and self.config.bounded
+        one = self.config.counted_late
         sequence = self.config.files == "sequence"
         taken, moved = self._take_sequence(position, rows, one) if sequence else self._take_parallel(position, rows)
         if not taken:
@@ -139,25 +140,21 @@ class FileSource:
             size = os.stat(path).st_size
         except FileNotFoundError:
             return None
-        finished = later and (self.config.files == "sequence" or self._whole_files)
+        finished = later and (self.config.files == "sequence" or self.config.whole_files)
         if old is None:
             return SourceFile(name, path, size, finished)
         old.size, old.finished = size, finished
         return old
 
-    @property
-    def _whole_files(self) -> bool:
-        """Whether a later name finishes a file also where each file is a partition: such files do not grow by lines."""
-        return self.config.element == "document" or self.config.format == "parquet"
-
     # -- taking --
 
     def _allowed(self, position: Position, rows: int) -> int:
-        """``rows``, or what the limit leaves of them; what passes from and to is for the tasks to cut."""
+        """``rows``, or what the limit leaves of them; what only tasks can count is for them to cut."""
         if self.config.limit is None:
             return rows
-        left = self.config.limit - int(position.get("passed" if self.config.bounded else "taken", 0))
-        return min(rows, left) if left <= 0 or not self.config.bounded else rows
+        late = self.config.counted_late
+        left = self.config.limit - int(position.get("passed" if late else "taken", 0))
+        return min(rows, left) if left <= 0 or not late else rows
 
     def _drain(self, file: SourceFile, at: int, rows: int, one: bool = False) -> Iterator[Piece]:
         """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is, or no more data)."""
@@ -225,8 +222,9 @@ class FileSource:
 
     def _references(self, taken: list[_Taken], position: Position) -> list[Reference]:
         config = self.config
-        bounded = config.limit is not None and config.bounded
-        left = config.limit - int(position.get("passed", 0)) if bounded and config.limit is not None else None
+        left = (
+            config.limit - int(position.get("passed", 0)) if config.counted_late and config.limit is not None else None
+        )
         counts: dict[str, int] = {}
         references = []
         for file, piece in _merged(taken, by_bytes=config.format != "parquet"):
@@ -245,6 +243,7 @@ class FileSource:
                     document=document_id(config.name, file.name),
                     elements=piece.elements,
                     limit_left=left,
+                    base=Path(file.path).absolute().as_uri() if config.documents else "",
                 )
             )
         return references

@@ -1,27 +1,64 @@
-"""Gzip files become plain files once, in scratch, so that ranges of them can be referenced and read by many tasks.
+"""Packed files: gzip (``.gz``) and Zstandard (``.zst``), read as they are or unpacked once.
 
-The plain file's name follows from the stream, the file's name, its size and its time of change, and it appears whole or not
-at all (written beside, then renamed): a restart finds it again, a file that has grown gets another. Offsets everywhere are
-those of the decompressed text. Several gzip members in one file are one text.
+A stream's packed files become plain files in scratch, so that ranges of them can be referenced and read by many tasks. The
+plain file's name follows from the stream, the file's name, its size and its time of change, and it appears whole or not at
+all (written beside, then renamed): a restart finds it again, a file that has grown gets another. Offsets everywhere are
+those of the unpacked text. Several gzip members or Zstandard frames in one file are one text.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import shutil
 import zlib
 from pathlib import Path
+from typing import IO, cast
 
+import pyarrow as pa
 import xxhash
 
 from levada.errors import SourceError
+from levada.formats import PACKED
 
 _COPY = 1 << 20
+_NAMES = {".gz": "gzip", ".zst": "Zstandard"}
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file's name says that it is packed.
+
+    >>> is_packed("a.nt.gz"), is_packed("a.NQ.ZST"), is_packed("a.nt")
+    (True, True, False)
+    """
+    return name.lower().endswith(PACKED)
+
+
+def opened(path: str | os.PathLike[str]) -> IO[bytes]:
+    """The bytes of a file, unpacked by its ending.
+
+    What is damaged raises one of ``DAMAGED`` or an ``OSError`` without a number when it is read.
+    """
+    name = os.fspath(path).lower()
+    if name.endswith(".gz"):
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if name.endswith(".zst"):
+        return _Unpacked(path)
+    return open(path, "rb")
+
+
+class _Unpacked(io.BufferedReader):
+    """A Zstandard file, unpacked as it is read."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._stream = pa.CompressedInputStream(pa.OSFile(os.fspath(path)), "zstd")
+        super().__init__(cast(io.RawIOBase, self._stream), _COPY)
 
 
 def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool) -> Path | None:
-    """The plain file of the gzip file at ``path``; None if it is not whole yet (an error once it is ``finished``)."""
+    """The plain file of the packed file at ``path``; None if it is not whole yet (an error once it is ``finished``)."""
     try:
         status = os.stat(path)
         version = xxhash.xxh3_64_hexdigest(f"{stream}\0{name}\0{status.st_size}\0{status.st_mtime_ns}".encode())
@@ -30,18 +67,20 @@ def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool)
             scratch.mkdir(parents=True, exist_ok=True)
             _inflate_to(path, target)
         return target if status.st_size else None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        if not finished:
+    except (*DAMAGED, OSError) as error:
+        damaged = isinstance(error, DAMAGED) or error.errno is None
+        if damaged and not finished:
             return None
-        raise SourceError(f"The file {path} of the stream {stream} is not a whole gzip file: {error}.") from error
-    except OSError as error:
-        raise SourceError(f"The file {path} of the stream {stream} cannot be decompressed: {error}.") from error
+        if damaged:
+            form = _NAMES[Path(path).suffix.lower()]
+            raise SourceError(f"The file {path} of the stream {stream} is not a whole {form} file: {error}.") from error
+        raise SourceError(f"The file {path} of the stream {stream} cannot be unpacked: {error}.") from error
 
 
 def _inflate_to(path: str, target: Path) -> None:
     beside = target.with_suffix(f".{os.getpid()}.tmp")
     try:
-        with gzip.open(path, "rb") as packed, open(beside, "wb") as plain:
+        with opened(path) as packed, open(beside, "wb") as plain:
             shutil.copyfileobj(packed, plain, _COPY)
         os.replace(beside, target)
     finally:

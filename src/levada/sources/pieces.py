@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from levada.config import StreamConfig, format_of
+from levada.config import StreamConfig
 from levada.errors import SourceError, near
-from levada.kernels.lines import GRAPH, SUBJECT, cut_groups, cut_lines, cut_records
-from levada.sources.inflate import inflate
+from levada.formats import RDF, format_of
+from levada.kernels.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines, cut_records
+from levada.sources.inflate import inflate, is_packed
 from levada.sources.parquet import Layout, layout
 from levada.sources.read import Header, read_header, read_range
 
@@ -69,15 +70,16 @@ class Cutter:
         if self.config.format == "parquet":
             file.layout = layout(self.config, file.path, finished=file.finished)
             return file.path, file.layout.rows if file.layout else 0
-        if file.name.lower().endswith(".gz"):
+        if is_packed(file.name):
             plain = inflate(self.config.name, file.name, file.path, self.scratch, finished=file.finished)
             return (str(plain), plain.stat().st_size) if plain else (file.path, 0)
         return file.path, file.size
 
     def format(self, file: SourceFile) -> str:
-        """The format of a file: quads among triples show by the ending, else it is the stream's."""
+        """The format of a file: quads among triples and any RDF among documents show by the ending, else the stream's."""
         own = format_of(file.name)
-        return own if own == "nq" and self.config.format == "nt" else self.config.format
+        mixed = own in RDF if self.config.documents else (self.config.format, own) == ("nt", "nq")
+        return own if mixed and own is not None else self.config.format
 
     def next(self, file: SourceFile, at: int, rows: int) -> Piece | None:
         """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there."""
@@ -92,8 +94,9 @@ class Cutter:
             assert file.layout is not None, "a Parquet file with rows has a layout"
             stop = file.layout.stop(at, rows)
             return Piece(at, stop, stop - at)
-        if self.config.element == "document":
-            return Piece(0, size, 1) if file.finished and at == 0 else None
+        if self.config.whole_files:
+            elements = 1 if self.config.element == "document" else max(size // _BYTES_A_ROW, 1)
+            return Piece(0, size, elements) if file.finished and at == 0 else None
         if self.config.format == "csv" and at == 0:
             if file.header is None:
                 file.header = read_header(path, size, whole=file.finished)
@@ -113,6 +116,8 @@ class Cutter:
                 length, elements = cut_records(data, rows, last)
             elif self.config.element == "line":
                 length, elements = cut_lines(data, rows, last)
+            elif self.config.element == "blankline":
+                length, elements = cut_blocks(data, rows, last)
             else:
                 length, elements = cut_groups(data, _GROUPS[self.config.element], rows, last)
             if length or at_end:

@@ -43,6 +43,13 @@ class CsvChunk:
     data: Bytes
 
 
+@dataclass(frozen=True, slots=True)
+class JsonChunk:
+    """Lines of JSON: the bytes of a reference."""
+
+    data: Bytes
+
+
 def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
     """Bytes ``start:stop`` of a file, all of them; fewer than that, or no file, is a ``SourceError``.
 
@@ -86,10 +93,12 @@ def read_header(path: str, size: int, *, whole: bool) -> Header | None:
     return Header(tuple(name.strip() for name in names), end)
 
 
-def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | pa.Table:
-    """The rows of a reference to a tuple format: CSV as bytes with their column names, Parquet as a table."""
+def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | JsonChunk | pa.Table:
+    """The rows of a reference to a tuple format: CSV and JSON as bytes, Parquet as a table."""
     if reference.format == "parquet":
         return read_rows(reference.path, reference.start, reference.stop, config)
+    if reference.format == "ndjson":
+        return JsonChunk(read_bytes(reference))
     header = read_header(reference.path, reference.stop, whole=True)
     assert header is not None, "a reference to CSV lies behind a header"
     return CsvChunk(header.columns, read_bytes(reference))

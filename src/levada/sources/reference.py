@@ -14,9 +14,10 @@ class Reference(msgspec.Struct, frozen=True):
     """A range of whole elements of one file.
 
     ``partition`` is the source partition (the stream, or the file with ``files=parallel``), ``name`` the file's name for
-    people and ``filename:`` times, ``path`` where the bytes lie (a scratch file for ``.gz``). ``start`` and ``stop`` are
-    bytes of the (decompressed) text, for Parquet rows. ``index`` counts the references of a partition within one ``take``.
+    people and ``filename:`` times, ``path`` where the bytes lie (a scratch file for packed ones). ``start`` and ``stop`` are
+    bytes of the (unpacked) text, for Parquet rows. ``index`` counts the references of a partition within one ``take``.
     ``document`` scopes blank nodes. ``elements`` is how many elements the driver counted, well-formed or not.
+    ``base``: the IRI of an RDF document.
     ``limit_left``: the task keeps at most so many elements within from and to (None: no limit for the task to apply).
     """
 
@@ -31,6 +32,7 @@ class Reference(msgspec.Struct, frozen=True):
     document: int
     elements: int
     limit_left: int | None = None
+    base: str = ""
 
 
 def document_id(stream: str, name: str) -> int:

@@ -2,8 +2,8 @@
 
 RDF elements become N-Triples lines with the event time as a further term before the dot (``time=column``): one line a
 triple, so with ``element=line`` each triple is an element of its own. Rows become CSV with a column for the time. A
-directory's files are named in order; names that end in ``.gz`` are compressed, with no time in the head: equal input
-makes equal bytes.
+directory's files are named in order; names that end in ``.gz`` or ``.zst`` are packed, with no time in the head: equal
+input makes equal bytes. Other RDF formats are written by pyoxigraph and pyjelly.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+import pyarrow as pa
+import pyoxigraph as ox
+
+from levada.emission.jelly import jelly_bytes
+from levada.formats import QUADS, RDF, format_of
+from levada.intake.documents import PARSERS
 from levada.model.term import XSD
 from levada.testing.answers import date_time
 from levada.testing.question import Element, Row
@@ -75,6 +81,41 @@ def write_graph(path: Path, triples: Iterable[str]) -> Path:
     return _write(path, "".join(f"{t} .\n" for t in triples))
 
 
+def write_rdf(path: Path, quads: Iterable[str]) -> Path:
+    """Writes statements, N-Quads without the dot, in the RDF format and packing of the path's ending; returns the path."""
+    statements = list(ox.parse("".join(f"{q} .\n" for q in quads), ox.RdfFormat.N_QUADS))
+    form = format_of(path.name)
+    assert form in RDF, "the ending is that of an RDF format"
+    if form == "jelly":
+        data: bytes | None = jelly_bytes(statements)
+    else:
+        whole = form in QUADS
+        data = ox.serialize(statements if whole else [q.triple for q in statements], format=PARSERS[form])
+    assert data is not None, "without an output file the print is returned"
+    return write_packed(path, data)
+
+
+def write_documents(folder: Path, elements: Sequence[Element], ending: str = ".ttl") -> Path:
+    """Each element as a document ``0000_TS.ttl`` of its own, for ``time=filename:_(-?[0-9]+)``; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, element in enumerate(elements):
+        write_rdf(folder / f"{i:04}_{element.ts}{ending}", element.triples)
+    return folder
+
+
+def write_graphs(path: Path, elements: Iterable[Element]) -> Path:
+    """All elements in one document of a quad format, each in the graph ``<http://e/t/TS>``; returns the path."""
+    return write_rdf(path, [f"{t} <http://e/t/{e.ts}>" for e in elements for t in e.triples])
+
+
+def write_packed(path: Path, data: bytes) -> Path:
+    """Writes bytes as a file, packed by its ending; returns the path."""
+    if path.suffix == ".zst":
+        data = pa.compress(data, codec="zstd", asbytes=True)
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    return path
+
+
 def write_csv(path: Path, rows: Iterable[Row], columns: Sequence[str], time: str = "ts") -> Path:
     """Writes a tuple stream as CSV with a header and the event time in column ``time``; returns the path."""
     out = io.StringIO()
@@ -90,9 +131,7 @@ def _cell(value: object) -> str:
 
 
 def _write(path: Path, text: str) -> Path:
-    data = text.encode()
-    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-    return path
+    return write_packed(path, text.encode())
 
 
 class ManualClock:

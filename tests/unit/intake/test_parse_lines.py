@@ -1,13 +1,12 @@
 """Lines to columns: the contract of ``Triples`` by hand-made cases, and the sources beside lines."""
 
 import numpy as np
-import pyoxigraph as ox
 import pytest
 import xxhash
 
 from levada.intake.identity import identify_one
 from levada.intake.lines import blank_text
-from levada.intake.parse import TermColumn, Triples, columns_of, from_quads, parse
+from levada.intake.parse import TermColumn, Triples, columns_of, parse
 from levada.model.term import XSD, Kind
 from levada.model.time import MIN
 
@@ -139,26 +138,3 @@ def test_columns_of_constants() -> None:
         expected = identify_one(term, 7) if term else (0, 0)
         assert (int(column.x[row]), int(column.y[row])) == expected
     assert len(columns_of([], 7)[1].x) == 0
-
-
-TURTLE = b"@prefix : <http://a/> . :s :p [ :q 1, 2.50 ; :r _:x ] . _:x :p 'y'@EN ."
-
-
-def test_turtle_comes_as_columns_with_stable_blank_nodes() -> None:
-    def load() -> Triples:
-        return from_quads(ox.parse(TURTLE, format=ox.RdfFormat.TURTLE), seed=7, document=4)
-
-    one, two = load(), load()
-    assert one.n == 5 and sorted(texts(one, one.o)) == sorted(texts(two, two.o))
-    assert [one.s.x.tolist(), one.o.x.tolist()] == [two.s.x.tolist(), two.o.x.tolist()]
-    assert one.o.man is not None and {5 * 50, 1} <= set(one.o.man.tolist())
-    assert len(set(one.s.x[one.s.kind == Kind.BLANK].tolist())) == 2
-
-
-def test_chunks_of_one_document_share_their_labels() -> None:
-    quads = list(ox.parse(TURTLE, format=ox.RdfFormat.TURTLE))
-    whole = from_quads(quads, seed=7, document=4)
-    labels: dict[str, str] = {}
-    parts = [from_quads(quads[i : i + 2], 7, 4, labels) for i in (0, 2, 4)]
-    assert np.concatenate([part.s.x for part in parts]).tolist() == whole.s.x.tolist()
-    assert np.concatenate([part.o.x for part in parts]).tolist() == whole.o.x.tolist()

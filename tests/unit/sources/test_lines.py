@@ -16,9 +16,11 @@ from levada.kernels.lines import (
     STRAY_QUOTE,
     STRAY_RETURN,
     SUBJECT,
+    cut_blocks,
     cut_groups,
     cut_lines,
     cut_records,
+    number_blocks,
     number_elements,
     scan_records,
 )
@@ -146,6 +148,46 @@ def test_a_malformed_line_does_not_split_an_element_unless_it_has_a_subject():
     text = "<s> <p> 1 .\ngarbage\n# c\n<s> <p> 2 .\n<t> oops\n<s> <p> 3 .\n"
     lines = np.array([0, text.index("<s> <p> 2"), text.index("<s> <p> 3")], np.int64)
     assert number_elements(buffer(text), lines, SUBJECT).tolist() == [0, 0, 2]
+
+
+def twin_blocks(text: str) -> list[tuple[int, int]]:
+    """The byte at which each block begins, and the one behind the blank line that ends it (or the text's end)."""
+    blocks, at, inside = [], 0, False
+    for line in text.splitlines(keepends=True):
+        if not line.strip(" \t\r\n"):
+            if inside:
+                blocks[-1] = (blocks[-1][0], at + len(line))
+            inside = False
+        elif not inside and is_element(line):
+            blocks.append((at, len(text)))
+            inside = True
+        at += len(line)
+    return blocks
+
+
+@given(TEXTS, st.integers(1, 6))
+def test_blocks_equal_the_twin(text, rows):
+    blocks = twin_blocks(text)
+    stop = blocks[rows][0] if len(blocks) > rows else len(text)
+    assert cut_blocks(buffer(text), rows, True) == (stop, min(rows, len(blocks)))
+    stop, whole = cut_blocks(buffer(text), 1000, False)
+    closed = [b for b in blocks if b[1] < len(text) or re.search(r"\n[ \t\r]*\n$", text)]
+    assert whole == len(closed) and (not closed or stop >= closed[-1][1])
+
+
+@given(TEXTS, st.integers(1, 5))
+def test_numbers_of_blocks_do_not_depend_on_the_cut(text, rows):
+    lines = [m.start() for m in re.finditer(r"[^\n]*\n", text) if is_element(m[0])]
+    whole = number_blocks(buffer(text), np.array(lines, np.int64)).tolist()
+    starts = [start for start, _ in twin_blocks(text)]
+    assert whole == [sum(start <= line for start in starts) - 1 for line in lines]
+    pieces, at, first = [], 0, 0
+    while at < len(text):
+        stop, elements = cut_blocks(buffer(text[at:]), rows, True)
+        inside = np.array([line - at for line in lines if at <= line < at + stop], np.int64)
+        pieces += [first + int(e) for e in number_blocks(buffer(text[at : at + stop]), inside)]
+        at, first = at + stop, first + elements
+    assert pieces == whole
 
 
 FIELDS = st.text(st.sampled_from('ab,"\n\r '), max_size=5)

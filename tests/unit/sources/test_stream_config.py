@@ -4,8 +4,9 @@ import datetime
 
 import pytest
 
-from levada.config import StreamConfig, format_of, parse_duration, parse_time
+from levada.config import StreamConfig, parse_duration, parse_time
 from levada.errors import UsageError
+from levada.formats import format_of
 
 
 @pytest.mark.parametrize(
@@ -136,9 +137,9 @@ def test_the_format_of_a_directory_is_that_of_its_files(tmp_path):
         ({"time": "filename:("}, "not a regular expression"),
         ({"time": "graph"}, "format=nq"),
         ({"element": "graph"}, "format=nq"),
-        ({"time": "field:ts"}, "csv and parquet"),
+        ({"time": "field:ts"}, "csv, ndjson, parquet"),
         ({"time": "column:x"}, "colon"),
-        ({"schema": "k:integer"}, "csv and parquet"),
+        ({"schema": "k:integer"}, "csv, ndjson, parquet"),
         ({"format": "csv"}, "schema=k:integer;v:double"),
         ({"format": "csv", "schema": "k:int"}, "integer"),
         ({"format": "csv", "schema": "k:integer;k:double"}, "twice"),

@@ -1,0 +1,111 @@
+"""Static data: every format and packing says the same; quads are named graphs; a fault is a sentence with its place."""
+
+import pytest
+
+from levada.engine import Engine
+from levada.errors import SourceError, UnknownNameError, UsageError
+from levada.sources import static
+from levada.sources.static import static_chunks, static_file
+from levada.testing.streams import write_packed, write_rdf
+
+TRIPLES = [f'<http://e/s{i}> <http://e/p> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer>' for i in range(50)]
+QUADS = [f"{t} <http://e/g{i % 2}>" if i % 3 else t for i, t in enumerate(TRIPLES)]
+
+
+def texts(file, graphs):
+    """The triples that a static file has in these graphs."""
+    found = []
+    for chunk in static_chunks([file], graphs, 5):
+        columns = (chunk.s, chunk.p, chunk.o)
+        found += [" ".join(chunk.text(c, row) for c in columns) for row in range(chunk.n)]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("form", ["nt", "ttl", "n3", "rdf", "owl", "nq", "trig", "jsonld", "jelly"])
+def test_every_format_and_packing_says_the_same(tmp_path, form, packed, monkeypatch):
+    monkeypatch.setattr(static, "CHUNK", 100)
+    path = write_rdf(tmp_path / f"a.{form}{packed}", TRIPLES)
+    assert texts(static_file(str(path)), [None]) == sorted(TRIPLES)
+
+
+@pytest.mark.parametrize("form", ["nq", "trig", "jsonld", "jelly"])
+def test_graphs_of_quads_are_named_graphs(tmp_path, form):
+    file = static_file(str(write_rdf(tmp_path / f"a.{form}", QUADS)))
+    assert file.graphs == {None, "http://e/g0", "http://e/g1"}
+    assert texts(file, [None]) == sorted(TRIPLES[::3])
+    assert texts(file, ["http://e/g1"]) == sorted(t for i, t in enumerate(TRIPLES) if i % 3 and i % 2)
+    assert texts(file, [None, "http://e/g0", "http://e/g1"]) == sorted(TRIPLES)
+    assert texts(file, ["http://e/other"]) == []
+
+
+def test_a_graph_that_is_given_takes_all(tmp_path):
+    file = static_file(str(write_rdf(tmp_path / "a.trig", QUADS)), "http://e/all")
+    assert texts(file, ["http://e/all"]) == sorted(TRIPLES)
+    assert texts(file, [None]) == texts(file, ["http://e/g1"]) == []
+
+
+def test_a_format_that_is_given_wins(tmp_path):
+    path = write_rdf(tmp_path / "a.ttl", TRIPLES).rename(tmp_path / "a.data")
+    assert texts(static_file(str(path), form="turtle"), [None]) == sorted(TRIPLES)
+    with pytest.raises(SourceError, match="does not show in its name"):
+        static_file(str(path))
+    with pytest.raises(UsageError, match="csv is no format of static RDF"):
+        static_file(str(path), form="csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("a.nt", b"<http://e/a> <http://e/b> <http://e/c> .\n\n<http://e/a> oops .\n", "line 3, column 14"),
+        (
+            "a.nq.gz",
+            b"<http://e/a> <http://e/b> <http://e/c> <http://e/g> .\n<http://e/a> <http://e/b> <",
+            "line 2, col",
+        ),
+        ("a.ttl", b"<http://e/a> <http://e/b> 1 .\n<http://e/a> , .", "line 2, column 14"),
+        ("a.trig.zst", b"<http://e/a> {", "line 1, column 14"),
+        ("a.rdf", b"<rdf:RDF", "line 1, column 1"),
+        ("a.jsonld", b'{"@id": }', "line 1, column"),
+        ("a.jelly", b"x", "not Jelly"),
+        ("a.ttl", b"<http://e/a> <http://e/b> <<( <http://e/a> <http://e/b> 1 )>> .", "RDF 1.2"),
+    ],
+)
+def test_a_fault_is_a_sentence_with_its_place(tmp_path, name, data, says):
+    path = write_packed(tmp_path / name, data)
+    with pytest.raises(SourceError, match=says) as error:
+        list(static_chunks([static_file(str(path))], [None], 5))
+    assert str(path) in error.value.message and error.value.message.count("\n") == 0
+
+
+@pytest.mark.parametrize("name", ["a.nt.gz", "a.ttl.zst", "a.trig.gz"])
+def test_a_damaged_file_is_a_sentence(tmp_path, name):
+    path = write_rdf(tmp_path / name, QUADS if "trig" in name else TRIPLES)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(SourceError, match="cannot be read"):
+        list(static_chunks([static_file(str(path))], [None], 5))
+
+
+def test_a_graph_named_by_a_blank_node_is_refused(tmp_path):
+    path = write_rdf(tmp_path / "a.nq", [f"{TRIPLES[0]} _:g"])
+    with pytest.raises(SourceError, match="by a blank node"):
+        static_file(str(path))
+
+
+def test_queries_read_graphs_of_quads(tmp_path):
+    path = write_rdf(
+        tmp_path / "rooms.trig", ['<http://e/a> <http://e/name> "A"', '<http://e/a> <http://e/name> "B" <http://e/g>']
+    )
+    (tmp_path / "s.nt").write_text("<http://e/a> <http://e/t> <http://e/x> 1 .\n")
+    window = "FROM NAMED WINDOW <http://e/w> ON <http://e/s> [NOW] WHERE { WINDOW <http://e/w> { ?r <http://e/t> ?t }"
+    with Engine(False) as engine:
+        engine.stream("http://e/s", tmp_path / "s.nt")
+        engine.static(path)
+        default = engine.register(f"SELECT ?n {window} ?r <http://e/name> ?n }}")
+        named = engine.register(f"SELECT ?n {window} GRAPH <http://e/g> {{ ?r <http://e/name> ?n }} }}")
+        with pytest.raises(UnknownNameError, match="http://e/h"):
+            engine.register(f"SELECT ?n {window} GRAPH <http://e/h> {{ ?r <http://e/name> ?n }} }}")
+        engine.start(once=True)
+        engine.await_end()
+        assert default.to_polars().rows() == [(1, '"A"')]
+        assert named.to_polars().rows() == [(1, '"B"')]

@@ -26,12 +26,13 @@ import yaml
 
 from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.config import OPTIONS, StreamConfig, parse_duration, parse_time
+from levada.emission.formats import Format, check_stdout
 from levada.errors import UsageError, near
 from levada.formats import RDF, word_of
 from levada.naming import check_query_name, check_stream_name, is_iri
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 
-FORMATS = ("ndjson", "csv", "tsv")
+FORMATS = tuple(map(str, Format))
 STDOUT = "-"
 
 
@@ -118,11 +119,9 @@ class App:
         return both
 
     def check_output(self) -> None:
-        """CSV and TSV have one header, so standard output takes them from one query only. Raises ``UsageError``."""
-        if self.options.out == STDOUT and self.options.format != "ndjson" and len(self.queries) > 1:
-            hint = "Say --out DIR or --format ndjson."
-            message = f"{self.options.format} on standard output is for one query, these are {len(self.queries)}."
-            raise UsageError(message, hint=hint)
+        """Whether standard output, if results go there, can take them in this format. Raises ``UsageError``."""
+        if self.options.out == STDOUT:
+            check_stdout(Format(self.options.format), len(self.queries))
 
 
 def _check_once(kind: str, names: list[str]) -> None:
@@ -318,7 +317,7 @@ def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
     def read(value: Any, place: str) -> str:
         if value not in words:
             hint = near(value, words) if isinstance(value, str) else ""
-            raise UsageError(f"{place} is {' or '.join(words)}, not {value!r}.", hint=hint)
+            raise UsageError(f"{place} is {', '.join(words[:-1])} or {words[-1]}, not {value!r}.", hint=hint)
         return str(value)
 
     return read

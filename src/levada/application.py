@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from levada.app import STDOUT, App
-from levada.emission.serialize import Format
+from levada.emission.formats import Format
 from levada.engine import Engine
 from levada.runtime.manifest import Manifest
 from levada.sinks import Sink
@@ -42,7 +42,8 @@ def run_app(
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second signal ends at once.
     """
     out = Path(app.options.out)
-    sink = on_results or FileSink(out, Format(app.options.format))
+    form = Format(app.options.format)
+    sink = on_results or FileSink(out, form)
     engine = Engine(
         spark, checkpoint=app.options.checkpoint, epoch=app.options.epoch, epoch_rows=app.options.epoch_rows,
         master=master or "local[*]", sink=sink, letters=_letters(app), keep_results=False,
@@ -55,7 +56,8 @@ def run_app(
             engine.static(static.path, static.graph, static.format)
         for query in app.queries:
             with _noted(query.name):
-                engine.register(query.text, name=query.name, dialect=query.dialect, options=app.query_options(query))
+                options = app.query_options(query)
+                engine.register(query.text, name=query.name, dialect=query.dialect, options=options).check_fits(form)
         if on_manifest is not None:
             engine.on_epoch(lambda manifest: on_manifest(engine, manifest))
         checkpoint = engine.open()

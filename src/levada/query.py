@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from levada.algebra import nodes as a
+from levada.emission.formats import Format, check_fits
 from levada.emission.serialize import Batch
 from levada.model.time import TIMELESS
 
@@ -98,6 +99,10 @@ class Query:
     def explain(self) -> str:
         """How the query is understood."""
         return self._engine.explain(self.name)
+
+    def check_fits(self, form: Format) -> None:
+        """Raises ``UsageError`` if files of this format cannot hold the query's results."""
+        check_fits(form, self.name, self._query.form, self._query.output)
 
     def unregister(self) -> None:
         """Takes the query out."""

@@ -69,7 +69,7 @@ Out = Annotated[
     str | None, typer.Option(metavar="DIR|-", help="A folder for results, or - (default).", rich_help_panel=_RESULTS)
 ]
 ResultFormat = Annotated[
-    Literal["ndjson", "csv", "tsv"] | None,
+    Literal["ndjson", "csv", "tsv", "srj", "srx", "nt", "nq", "trig", "jsonld", "jelly", "arrow", "parquet"] | None,
     typer.Option("--format", help="How results are written (default ndjson).", rich_help_panel=_RESULTS),
 ]
 SummaryFile = Annotated[

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from levada.app import STDOUT, App
 from levada.cli.progress import choose
-from levada.emission.serialize import Format
+from levada.emission.formats import Format
 from levada.errors import UsageError
 from levada.sinks.stdout import StdoutSink
 from levada.sinks.whole import write_whole

@@ -1,4 +1,4 @@
-r"""Results of one query -> lines of NDJSON, CSV and TSV, a batch of many reports at a time.
+r"""Results of one query -> records of NDJSON, CSV and TSV, a batch of many reports at a time (quads: ``graphs``).
 
     {"query": "q3", "report": 1092880800000, "head": {"vars": ["s"]}, "results": {"bindings": [..]}}     SELECT
     {"query": "q3", "report": 1092880800000, "change": "insert", "head": .., "results": ..}              its changes
@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -29,19 +28,12 @@ import pyarrow as pa
 from levada.algebra.nodes import Form
 from levada.emission import few
 from levada.emission.decode import csv_values, json_strings, json_terms, tsv_values
+from levada.emission.formats import HEADED, Format
 from levada.model.time import TIMELESS
 
 Times = npt.NDArray[np.int64]
 _TRIPLE = r"^(\S+) (\S+) (.+) \.$"  # a line of canonical N-Triples: only its object may hold a blank
 _NO_TIMES: Times = np.zeros(0, np.int64)
-
-
-class Format(StrEnum):
-    """A result format; its value is the ending of files and the word of ``--format``."""
-
-    NDJSON = "ndjson"
-    CSV = "csv"
-    TSV = "tsv"
 
 
 @dataclass(frozen=True)
@@ -139,8 +131,8 @@ def few_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) 
 
 
 def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:
-    """The line at the top of a file: nothing for NDJSON."""
-    if form is Format.NDJSON:
+    """The line at the top of a file: only CSV and TSV have one."""
+    if form not in HEADED:
         return b""
     fixed = ["report"] if batch.change is None else ["report", "change"]
     if form is Format.TSV:
@@ -226,7 +218,7 @@ def _table_lines(
     separator: str, convert: Callable[[pl.Series], pl.Series], variables: Sequence[str], batch: Batch
 ) -> pl.Series:
     if batch.form is Form.CONSTRUCT:
-        batch = _triples(batch)
+        batch = triples_of(batch)
     columns = [pl.DataFrame({"report": batch.report}).select(_time("")).to_series()]
     if batch.change is not None:
         columns.append(pl.Series("change", np.where(batch.change > 0, "insert", "delete")).cast(pl.String))
@@ -245,7 +237,7 @@ def _table_lines(
     return frame.select(line.alias("line")).to_series()
 
 
-def _triples(batch: Batch) -> Batch:
+def triples_of(batch: Batch) -> Batch:
     """A CONSTRUCT batch as solutions, one per triple."""
     assert batch.graphs is not None, "a CONSTRUCT batch has graphs"
     frame = pl.DataFrame({"report": batch.report, "line": batch.graphs.str.split("\n")}).explode("line")

@@ -2,26 +2,30 @@
 
     out/q1/000000007-0000.ndjson      query q1, results of epoch 7, part 0
     out/q1/000000007-0001.ndjson      part 1: part 0 had reached its size
+    out/q1/000000000004000.srj        formats without a place for the report time: a file a report (at 4000 ms)
 
-A name is a function of (query, epoch, part), so publishing twice gives the same file. Parts are cut at ``Roll.bytes``, at
-records only. Small epochs need not make a file each: the caller may hold a query's segments back until ``Roll.due`` and then
-publish them as one batch under the first of their epochs; what is held back is in its manifest. Cost: linear, two fsyncs a file.
+A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the same file. Parts are cut at
+``Roll.bytes``, at records only. Cost: linear, two fsyncs a file.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
+import numpy.typing as npt
 
-from levada.emission.serialize import Batch, Format, heading, joined, lines
+from levada.emission.contents import contents
+from levada.emission.formats import Format
+from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
 from levada.sinks.whole import sink_error, write_whole
 
 OWNER = ".levada"
+_RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,})\.(" + "|".join(Format) + ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +43,17 @@ class Roll:
         """Whether results of ``size`` bytes, the oldest of them ``age`` ms old, are to be published now."""
         return size >= self.bytes or age >= self.age
 
-    def cut(self, records: pl.Series) -> list[pl.Series]:
-        """The parts of consecutive records, each begun within ``bytes`` of the last one's start; no part is empty."""
-        if not len(records):
+    def cut(self, sizes: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+        """The parts of consecutive records, each begun within ``bytes`` of the last one's start; no part is empty.
+
+        >>> Roll(bytes=100).cut(np.array([60, 60, 60]))
+        [(0, 2), (2, 3)]
+        """
+        if not len(sizes):
             return []
-        sizes = records.str.len_bytes().to_numpy().astype(np.int64)
         part = (np.cumsum(sizes) - sizes) // self.bytes
-        starts = np.flatnonzero(np.diff(part, prepend=-1))
-        return [records[a:b] for a, b in zip(starts, [*starts[1:], len(records)], strict=True)]
+        starts = np.flatnonzero(np.diff(part, prepend=-1)).tolist()
+        return list(zip(starts, [*starts[1:], len(sizes)], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +70,15 @@ class FileSink:
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Writes the batch's files; returns their names below ``out``. A batch without a line makes no file."""
-        records = lines(self.format, query, variables, batch)
         names = []
-        for part, piece in enumerate(self.roll.cut(records)):
-            name = self.name(query, epoch, part)
-            write_whole(self.out / name, heading(self.format, variables, batch) + joined(piece))
+        for part, (report, data) in enumerate(contents(self.format, query, variables, batch, self.roll.cut)):
+            name = self.name(query, epoch, part) if report is None else f"{query}/{report:015d}.{self.format}"
+            write_whole(self.out / name, data)
             names.append(name)
         return names
 
     def name(self, query: str, epoch: int, part: int) -> str:
-        """The name of a file below ``out``."""
+        """The name of a file below ``out``, of a format that has a place for the report time."""
         return f"{query}/{epoch:09d}-{part:04d}.{self.format}"
 
 
@@ -98,18 +104,17 @@ def claim(out: Path, owner: str, *, overwrite: bool) -> None:
 def existing_results(out: Path) -> set[str]:
     """The names (below ``out``) of all files that runs have published there, late and dead letters among them.
 
-    A folder that does not exist has none. Hidden files are leftovers of a crash, not results. Raises ``SinkError``.
+    A folder that does not exist has none. Files with other names are somebody else's. Raises ``SinkError``.
     """
     try:
         if not out.exists():
             return set()
-        endings = {f".{form}" for form in Format}
         return {
             f"{folder.name}/{file.name}"
             for folder in out.iterdir()
             if folder.is_dir()
             for file in folder.iterdir()
-            if file.suffix in endings and not file.name.startswith(".")
+            if _RESULT.fullmatch(file.name)
         }
     except OSError as error:
         if isinstance(error, NotADirectoryError):

@@ -2,7 +2,8 @@
 
 Every publication writes whole lines and flushes, so a reader behind a pipe sees a report as soon as it is committed. There
 are no names: after a crash the last epoch's lines may come again, as with every terminal. A reader that goes away
-(``| head``) is a ``SinkError``. CSV and TSV have one header a run, hence one query only (the command line checks that).
+(``| head``) is a ``SinkError``. CSV and TSV have one header a run, hence one query only, and formats
+of whole files are not for it (the command line checks both).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import os
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from levada.emission.serialize import Batch, Format, heading, joined, lines
+from levada.emission.contents import records
+from levada.emission.formats import Format
+from levada.emission.serialize import Batch, heading, joined
 from levada.errors import SinkError
 from levada.sinks.whole import sink_error
 
@@ -26,13 +29,13 @@ class StdoutSink:
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Writes and flushes; nothing is written for a batch without a line."""
-        records = lines(self.format, query, variables, batch)
-        if not len(records):
+        found = records(self.format, query, variables, batch)
+        if not len(found):
             return []
         header = b"" if self._headed else heading(self.format, variables, batch)
         self._headed = True
         try:
-            self._stream.write(header + joined(records))
+            self._stream.write(header + joined(found))
             self._stream.flush()
         except BrokenPipeError as error:
             self._forget_reader()

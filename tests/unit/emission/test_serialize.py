@@ -144,7 +144,7 @@ cells = st.sampled_from([None, A, X, FIVE, '"é"@en', "_:b"])
 solutions = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([1, -1]), st.tuples(cells, cells)), max_size=12)
 
 
-@given(rows=solutions, relation=st.booleans(), form=st.sampled_from(Format))
+@given(rows=solutions, relation=st.booleans(), form=st.sampled_from((Format.NDJSON, Format.CSV, Format.TSV)))
 def test_few_and_many_rows_are_written_alike(rows, relation, form):
     rows = sorted(((r, s if relation else 1, t) for r, s, t in rows), key=lambda row: row[0])
     columns = {name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")}

@@ -175,3 +175,28 @@ def test_progress_is_told_and_ends_with_all(app):
     told = []
     run(app(), progress=told.append)
     assert told[-1].elements == len(ELEMENTS)
+
+
+def test_a_format_that_cannot_hold_a_query_is_refused_before_anything_runs(app, tmp_path):
+    with pytest.raises(UsageError, match="trig cannot hold the results of the query steps"):
+        run(app(format="trig"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_was_constructed_is_a_stream_again(app, tmp_path):
+    text = (
+        "PREFIX : <http://e/>\nREGISTER RSTREAM :c AS CONSTRUCT { ?a :seen ?n }\n"
+        f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"
+    )
+    one = app(format="nq")
+    run(App(one.streams, (), (QuerySource("c", text),), one.options))
+    again = StreamConfig.of("http://e/c", tmp_path / "out" / "c", time="graph", element="graph")
+    count = (
+        "SELECT (COUNT(*) AS ?m) FROM NAMED WINDOW <http://e/w> ON <http://e/c> [NOW] "
+        "WHERE { WINDOW <http://e/w> { ?a <http://e/seen> ?n } }"
+    )
+    two = app(out="two", checkpoint="ck2")
+    run(App((again,), (), (QuerySource("m", count),), two.options))
+    found = results(tmp_path / "two")["m"]
+    assert [r.time for r in found] == [2000, 4000, 6000]
+    assert sum(int(dict(s)["m"].split('"')[1]) for r in found for s in r.solutions) == len(ELEMENTS)

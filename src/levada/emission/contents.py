@@ -1,0 +1,71 @@
+"""A batch -> the files that hold it, in any format: (report or None, bytes), in order.
+
+Formats that have a place for the report time are cut where ``cut`` says, at records or rows; the others give a file for each
+report. Cost: the formats' own; a file a report costs Python (and the caller two fsyncs) a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyoxigraph as ox
+
+from levada.emission.formats import REPORTS, TABLES, WHOLE, Format
+from levada.emission.graphs import document, quad_records
+from levada.emission.serialize import Batch, heading, joined, lines
+from levada.emission.tables import row_sizes, table, table_bytes
+
+Sizes = npt.NDArray[np.int64]
+Cut = Callable[[Sizes], Sequence[tuple[int, int]]]
+_PREFIX = r'^\{"query": "[^"]*", "report": -?[0-9]+, '
+
+
+def records(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
+    """The records of a batch in a format of records, as texts with their line ends, in report order."""
+    if form in (Format.NQ, Format.TRIG):
+        return quad_records(form, query, batch)
+    return lines(form, query, variables, batch)
+
+
+def contents(
+    form: Format, query: str, variables: Sequence[str], batch: Batch, cut: Cut
+) -> Iterator[tuple[int | None, bytes]]:
+    """The files of a batch; ``cut`` divides records or rows of these sizes (bytes) into ranges."""
+    if form in REPORTS:
+        yield from _by_report(form, query, variables, batch)
+    elif form in TABLES:
+        frame = table(batch)
+        for start, stop in cut(row_sizes(frame).to_numpy()):
+            yield None, table_bytes(form, query, frame[start:stop])
+    else:
+        found = records(Format.NQ if form in WHOLE else form, query, variables, batch)
+        for start, stop in cut(found.str.len_bytes().to_numpy().astype(np.int64)):
+            part = found[start:stop]
+            if form in WHOLE:
+                yield None, document(form, joined(part))
+            else:
+                yield None, heading(form, variables, batch) + joined(part)
+
+
+def _by_report(form: Format, query: str, variables: Sequence[str], batch: Batch) -> Iterator[tuple[int, bytes]]:
+    if form is Format.NT:
+        assert batch.graphs is not None, "a CONSTRUCT batch has graphs"
+        yield from zip(batch.report.tolist(), (text.encode() for text in batch.graphs), strict=True)
+        yield from ((report, b"") for report in batch.empty.tolist())
+        return
+    found = lines(Format.NDJSON, query, variables, batch)
+    reports = found.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64)
+    for report, text in zip(reports, found.str.replace(_PREFIX, "{"), strict=True):
+        yield report, text.encode() if form is Format.SRJ else _xml(text.encode())
+
+
+def _xml(srj: bytes) -> bytes:
+    """SPARQL JSON results as SPARQL XML results."""
+    found = ox.parse_query_results(srj, ox.QueryResultsFormat.JSON)
+    assert isinstance(found, ox.QuerySolutions | ox.QueryBoolean), "a document of results has solutions or a boolean"
+    data = found.serialize(format=ox.QueryResultsFormat.XML)
+    assert data is not None, "without an output file the print is returned"
+    return data

@@ -1,0 +1,75 @@
+"""The formats of results: which queries each can hold, and how it keeps reports apart.
+
+    record   ndjson csv tsv      a line, or a line a solution, with the report time
+             nq trig             (CONSTRUCT) each report is a graph, named by ``graph_iris``
+    report   srj srx nt          a file a report, named by its time: these have no place for it
+    whole    jsonld jelly        (CONSTRUCT) as nq, and a file is one document
+    table    arrow parquet       columns: report (ms), then the variables
+
+A CONSTRUCT in a table, and in csv and tsv, is its triples: subject, predicate, object. ``srj`` and ``srx`` have no place for the
+sign of a relation's changes. Specifications: SPARQL 1.1 Query Results JSON, XML, CSV and TSV; RDF 1.1; JSON-LD 1.1; Jelly 1.1.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from levada.algebra.nodes import Form, Output
+from levada.errors import UsageError
+
+
+class Format(StrEnum):
+    """A result format; its value is the ending of files and the word of ``--format``."""
+
+    NDJSON = "ndjson"
+    CSV = "csv"
+    TSV = "tsv"
+    SRJ = "srj"
+    SRX = "srx"
+    NT = "nt"
+    NQ = "nq"
+    TRIG = "trig"
+    JSONLD = "jsonld"
+    JELLY = "jelly"
+    ARROW = "arrow"
+    PARQUET = "parquet"
+
+
+REPORTS = (Format.SRJ, Format.SRX, Format.NT)
+WHOLE = (Format.JSONLD, Format.JELLY)
+TABLES = (Format.ARROW, Format.PARQUET)
+HEADED = (Format.CSV, Format.TSV)
+LINES = (Format.NDJSON, *HEADED, Format.NQ, Format.TRIG)
+_SOLUTIONS = (Format.SRJ, Format.SRX)
+_GRAPHS = (Format.NT, Format.NQ, Format.TRIG, *WHOLE)
+_ANY = (Format.NDJSON, *HEADED, *TABLES)
+
+
+def fitting(form: Form, output: Output) -> tuple[Format, ...]:
+    """The formats that can hold the results of such a query.
+
+    >>> [str(f) for f in fitting(Form.SELECT, Output.RELATION)]
+    ['ndjson', 'csv', 'tsv', 'arrow', 'parquet']
+    """
+    if form is Form.CONSTRUCT:
+        return _ANY + _GRAPHS
+    return _ANY if output is Output.RELATION else _ANY + _SOLUTIONS
+
+
+def check_fits(chosen: Format, query: str, form: Form, output: Output) -> None:
+    """Raises ``UsageError`` if the format cannot hold the results of the query, with those that can."""
+    able = fitting(form, output)
+    if chosen not in able:
+        what = "a relation, whose changes have signs" if output is Output.RELATION else f"of the form {form.name}"
+        hint = "Say --format " + ", ".join(able[:-1]) + f" or {able[-1]}."
+        raise UsageError(f"{chosen} cannot hold the results of the query {query}, which is {what}.", hint=hint)
+
+
+def check_stdout(chosen: Format, queries: int) -> None:
+    """Raises ``UsageError`` if the results of so many queries cannot follow each other on one stream in this format."""
+    if chosen not in LINES:
+        hint = "Say --out DIR, or --format " + ", ".join(LINES[:-1]) + f" or {LINES[-1]}."
+        raise UsageError(f"{chosen} is for files, not for standard output.", hint=hint)
+    if chosen in HEADED and queries > 1:
+        message = f"{chosen} on standard output is for one query, these are {queries}."
+        raise UsageError(message, hint="Say --out DIR or --format ndjson.")

@@ -8,6 +8,7 @@ would be no RDF (an unbound part, a literal as subject, no IRI as predicate) is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,13 +74,26 @@ def batch(query: QueryPlan, node: PlanNode, rows: Frame, pool: Pool) -> Batch:
             return Batch(rows["r"], columns=dict(zip(query.variables, texts, strict=True)), change=sign)
 
 
+def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
+    """A batch with these due reports, of which those without a result are to be shown too: to ASK they say false."""
+    empty = np.setdiff1d(times, batch.report)
+    if not len(empty):
+        return batch
+    if batch.form is not Form.ASK:
+        return replace(batch, empty=empty)
+    report = np.concatenate([batch.report, empty])
+    assert batch.booleans is not None, "an ASK batch has booleans"
+    order = np.argsort(report, kind="stable")
+    return Batch(report[order], Form.ASK, booleans=np.concatenate([batch.booleans, np.zeros(len(empty), bool)])[order])
+
+
 def empty_batch(query: QueryPlan, times: npt.NDArray[np.int64]) -> Batch:
     """Reports without a result, which are to be shown."""
     none = np.empty(0, np.int64)
     texts = pl.Series([], dtype=pl.String)
     match query.form:
         case Form.ASK:
-            return Batch(none, Form.ASK, booleans=np.empty(0, bool), empty=times)
+            return Batch(times, Form.ASK, booleans=np.zeros(len(times), bool))
         case Form.CONSTRUCT:
             return Batch(none, Form.CONSTRUCT, graphs=texts, empty=times)
         case _:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from levada.emission.segments import batches, empty_batch
+from levada.emission.segments import batches, empty_batch, with_empty
 from levada.emission.serialize import Batch
 from levada.plan.topology import QueryPlan
 from levada.runtime import files
@@ -71,8 +71,7 @@ class Publication:
         plan = self.checkpoint.load_plan(epoch.plan)
         left = dict(epoch.every)
         for query, batch in batches(plan, epoch.segments, lambda name: files.mapped(root, name), only):
-            empty = np.setdiff1d(np.array(left.pop(query.name, []), np.int64), batch.report)
-            yield query, replace(batch, empty=empty) if len(empty) else batch
+            yield query, with_empty(batch, np.array(left.pop(query.name, []), np.int64))
         for name, times in left.items():
             if only in (None, name) and name in plan.queries:
                 yield plan.queries[name], empty_batch(plan.queries[name], np.array(times, np.int64))

@@ -17,6 +17,7 @@ from levada.emission.serialize import Format
 from levada.errors import CheckpointError, QuerySyntaxError, SinkError, SourceError, UsageError
 from levada.sinks.stdout import StdoutSink
 from levada.testing.compare import read_ndjson
+from levada.testing.published import read_published
 from levada.testing.streams import write_lines
 
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
@@ -200,3 +201,21 @@ def test_what_was_constructed_is_a_stream_again(app, tmp_path):
     found = results(tmp_path / "two")["m"]
     assert [r.time for r in found] == [2000, 4000, 6000]
     assert sum(int(dict(s)["m"].split('"')[1]) for r in found for s in r.solutions) == len(ELEMENTS)
+
+
+@pytest.mark.parametrize("form", ["csv", "arrow", "srj"])
+def test_an_ask_that_no_row_answers_says_false_in_every_format(app, tmp_path, form):
+    text = (
+        f"PREFIX : <http://e/>\nASK FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
+        "FROM NAMED WINDOW :v ON <http://e/s> [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?a :p 7 } WINDOW :v { ?a :p 7 } }"
+    )
+    one = app(format=form)
+    run(App(one.streams, (), (QuerySource("a", text),), one.options))
+    found = {"csv": Format.CSV, "arrow": Format.ARROW, "srj": Format.SRJ}[form]
+    files = sorted((tmp_path / "out" / "a").iterdir())
+    if found is Format.CSV:
+        rows = [line.split(",") for file in files for line in file.read_text().splitlines()[1:]]
+        said = {int(report): word == "true" for report, word in rows}
+    else:
+        said = {r.time: r.boolean for r in read_published(tmp_path / "out" / "a", found)}
+    assert said == {2000: False, 4000: True, 6000: False, 8000: False}

@@ -17,12 +17,10 @@ and the near misses. Options of a query win over those of the application. Cost:
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
-
-import yaml
 
 from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.config import OPTIONS, StreamConfig, parse_duration, parse_time
@@ -31,6 +29,7 @@ from levada.errors import UsageError, near
 from levada.formats import RDF, word_of
 from levada.naming import check_query_name, check_stream_name, is_iri
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
+from levada.yamlfile import read_yaml
 
 FORMATS = tuple(map(str, Format))
 STDOUT = "-"
@@ -132,7 +131,7 @@ def _check_once(kind: str, names: list[str]) -> None:
 
 def load_app(path: Path) -> App:
     """The application of an app file. Raises ``UsageError``."""
-    document = _read(path)
+    document = read_yaml(path, "app file")
     sections = _mapping(document, "", ("streams", "static", "queries", "options"))
     base = path.parent
     streams = _mapping(sections.get("streams"), "streams")
@@ -144,32 +143,6 @@ def load_app(path: Path) -> App:
         options=_options(base, sections.get("options")),
     )
     return app.merged(App())
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for i, (where, _) in enumerate(node.value):
-            if keys[i] in keys[:i]:
-                problem = f"the key {keys[i]} is there twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, where.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-def _read(path: Path) -> Any:
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"The app file {path} cannot be read: {reason}.") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"The app file {path}{place}: {error.problem}.") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"The app file {path} is not YAML: {error}.") from error
 
 
 def _mapping(value: Any, place: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
@@ -215,6 +188,8 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     options = _mapping(value, place, ("path", *OPTIONS))
     path = _path(base, _at(place, "path"), _required(options, "path", place))
     given = {key: _plain_time(option) for key, option in options.items() if key != "path"}
+    if "mapping" in given:
+        given["mapping"] = _path(base, _at(place, "mapping"), given["mapping"])
     return cast(StreamConfig, _inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given)))
 
 

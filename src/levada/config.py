@@ -14,6 +14,7 @@ names the near misses or the values that exist. All durations and times are inte
     closed    element: a promise that no subject spans two elements of a window; then patterns of one subject are joined
               where they are read. It is checked: a stream that breaks it stops the engine
     idle      how long a silent stream holds the others back                     for ever
+    mapping   a file that says which triples a row is: then the stream is RDF    none
     files     sequence | parallel: the files of a directory are one partition, or one each
     ahead     pending elements that a fast stream may run ahead                  1,000,000
     from, to  event times [from, to); what is outside is no element
@@ -22,71 +23,25 @@ names the near misses or the values that exist. All durations and times are inte
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from levada.errors import UsageError, near
 from levada.formats import DOCUMENTS, NAMES, QUADS, RDF, TABLES, format_of, word_of
+from levada.words import UNITS
+from levada.words import parse_duration as parse_duration
+from levada.words import parse_time as parse_time
+
+if TYPE_CHECKING:
+    from levada.mapping import RowMapping
 
 FORMATS = RDF + TABLES
 TYPES = ("integer", "double", "string", "boolean")
 _ELEMENTS = ("line", "subject", "graph", "blankline", "document")
 _TIMES = ("column", "graph", "predicate", "filename", "field")
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
-_ISO_DURATION = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-
-
-def parse_duration(text: str | int) -> int:
-    """Milliseconds of ``100ms``, ``1s``, ``1.5m``, ``2h``, ``1d``, ``PT1S`` or a bare number (ms); not negative.
-
-    >>> parse_duration("10s"), parse_duration("PT1M30S"), parse_duration(250)
-    (10000, 90000, 250)
-    """
-    word = str(text).strip()
-    if found := _DURATION.fullmatch(word):
-        return _whole(float(found[1]) * _UNITS[found[2] or "ms"], word)
-    if word.startswith("P") and (found := _ISO_DURATION.fullmatch(word)) and any(found.groups()):
-        weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-        return _whole(((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1000, word)
-    if re.match(r"-?P.*[YM]", word.split("T")[0]):
-        raise UsageError(f"The duration {word} has years or months, which have no fixed length.")
-    raise UsageError(
-        f"{word or 'An empty text'} is not a duration.", hint="Say for example 100ms, 10s, 5m, 2h or PT10S."
-    )
-
-
-def _whole(milliseconds: float, word: str) -> int:
-    if abs(milliseconds - round(milliseconds)) > 1e-6:
-        raise UsageError(f"The duration {word} is finer than a millisecond.")
-    return round(milliseconds)
-
-
-def parse_time(text: str | int | datetime.date) -> int:
-    """Milliseconds since 1970-01-01T00:00Z of an ISO date or dateTime (without zone: UTC) or of an integer (ms).
-
-    >>> parse_time("1970-01-01T00:00:01.500Z"), parse_time("1970-01-02"), parse_time(7)
-    (1500, 86400000, 7)
-    """
-    word = text.isoformat() if isinstance(text, datetime.date) else str(text).strip()
-    if re.fullmatch(r"[+-]?\d{1,18}", word):
-        return int(word)
-    if _ISO_TIME.fullmatch(word):
-        try:
-            moment = datetime.datetime.fromisoformat(word)
-        except ValueError as error:
-            raise UsageError(f"{word} is not a time: {error}.") from error
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-        return (moment - _EPOCH) // datetime.timedelta(milliseconds=1)
-    hint = "Say for example 2013-01-01T05:00:00Z or an integer of milliseconds."
-    raise UsageError(f"{word or 'An empty text'} is not a time.", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +69,7 @@ class StreamConfig:
     from_: int | None = None
     to: int | None = None
     limit: int | None = None
+    mapping: RowMapping | None = None
 
     @classmethod
     def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
@@ -143,7 +99,23 @@ class StreamConfig:
     @property
     def tabular(self) -> bool:
         """Whether the elements are rows of a schema (else graphs)."""
-        return self.format in TABLES
+        return self.format in TABLES and self.mapping is None
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns of CSV files that have no header; empty: they have one."""
+        return () if self.mapping is None else self.mapping.header
+
+    @property
+    def read_columns(self) -> tuple[tuple[str, str], ...]:
+        """The columns that are read from a table, with their types; the event time's apart."""
+        return self.schema if self.mapping is None else tuple(self.mapping.needed.items())
+
+    @property
+    def time_field(self) -> str | None:
+        """The column of a table that has the event times; None if no column that is read has."""
+        made = () if self.mapping is None else dict(self.mapping.let)
+        return self.time_argument if self.time_kind == "field" and self.time_argument not in made else None
 
     @property
     def quads(self) -> bool:
@@ -158,7 +130,7 @@ class StreamConfig:
     @property
     def unit_ms(self) -> int:
         """Milliseconds in one unit of an integer time."""
-        return _UNITS[self.unit]
+        return UNITS[self.unit]
 
     @property
     def time_kind(self) -> str:
@@ -309,6 +281,12 @@ def _positive(value: Any) -> int:
     return duration
 
 
+def _mapping(value: Any) -> RowMapping:
+    from levada.mapping import load_mapping  # here: nobody waits for it who has no mapping
+
+    return load_mapping(os.path.expanduser(str(value)))
+
+
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "format": lambda value: _word(FORMATS)(word_of(str(value))),
     "time": _time,
@@ -320,6 +298,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "closed": _closed,
     "idle": _positive,
     "files": _word(("sequence", "parallel")),
+    "mapping": _mapping,
     "ahead": _count,
     "from": parse_time,
     "to": parse_time,
@@ -330,15 +309,21 @@ OPTIONS = tuple(_OPTIONS)
 
 def _check(config: StreamConfig) -> None:
     """What holds between options. Each failing sentence is one ``UsageError``."""
-    tuples, kind = config.tabular, config.time_kind
+    tuples, kind = config.format in TABLES, config.time_kind
     wrong = (
         (tuples and kind in ("graph", "predicate"), f"time={kind} is for RDF streams.", "Say time=field:NAME."),
-        (tuples and config.element != "line", "the elements of a tuple stream are its rows.", "Leave element= out."),
+        (tuples and config.element != "line", "the elements of a table are its rows.", "Leave element= out."),
         (
-            config.format in ("csv", "ndjson") and not config.schema,
+            config.format in ("csv", "ndjson") and not config.schema and config.mapping is None,
             f"{NAMES[config.format]} needs a schema.",
-            "Say schema=k:integer;v:double.",
+            "Say schema=k:integer;v:double, or mapping=FILE for RDF.",
         ),
+        (
+            config.mapping is not None and bool(config.schema),
+            "the mapping says the columns, too.",
+            "Leave schema= out.",
+        ),
+        (config.mapping is not None and not tuples, f"a mapping is for {', '.join(TABLES)}.", "Leave mapping= out."),
         (not tuples and bool(config.schema), f"a schema is for {', '.join(TABLES)}.", "Leave schema= out."),
         (
             not tuples and kind == "field",

@@ -32,10 +32,14 @@ _FAULTS = {
 
 @dataclass(slots=True)
 class RawRows:
-    """Rows that have the right shape: their columns, where each stands, its text, and what is wrong with some."""
+    """Rows that have the right shape: their columns, where each stands, its text, and what is wrong with some.
+
+    ``number``: the place of each among all rows of the reference, those that are dead too.
+    """
 
     table: pl.DataFrame
     offset: Times
+    number: Times
     text: Callable[[int], str]
     dead: list[Dead]
     wrong: dict[int, str] = field(default_factory=dict)
@@ -60,7 +64,9 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> Ra
     at = np.flatnonzero(sound)
     table = _text_table(_without(data, start, stop, sound) if dead else data, chunk.columns, needed, len(at))
     assert table.height == len(at), "both readers see the same records"
-    return RawRows(table, start[at] + reference.start, lambda row: decoded(data, start[at[row]], stop[at[row]]), dead)
+    return RawRows(
+        table, start[at] + reference.start, at, lambda row: decoded(data, start[at[row]], stop[at[row]]), dead
+    )
 
 
 def decoded(data: Bytes, start: int, stop: int) -> str:

@@ -32,8 +32,12 @@ def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRo
     good[bad] = False
     at = np.flatnonzero(good)
     table = _read(data, start, stop, needed, at)
+    counted = _counted(data, start)
+    number: Ints = np.cumsum(counted) - counted
     assert table is not None and table.height == len(at), "what is sound line by line is sound together"
-    return RawRows(table, start[at] + reference.start, lambda row: decoded(data, start[at[row]], stop[at[row]]), dead)
+    return RawRows(
+        table, start[at] + reference.start, number[at], lambda row: decoded(data, start[at[row]], stop[at[row]]), dead
+    )
 
 
 def _lines(data: Bytes) -> tuple[Ints, Ints]:
@@ -44,6 +48,14 @@ def _lines(data: Bytes) -> tuple[Ints, Ints]:
     ink = np.concatenate([np.zeros(1, np.int64), np.cumsum(data > 32)])
     full = ink[stop] > ink[start]
     return start[full], stop[full]
+
+
+def _counted(data: Bytes, start: Ints) -> npt.NDArray[np.bool_]:
+    """Which lines the driver counts as elements (``kernels.lines``): those that do not begin like a comment."""
+    ink = np.flatnonzero((data != 32) & (data != 9))
+    first = data[ink[np.searchsorted(ink, start)]]
+    found: npt.NDArray[np.bool_] = (first != 35) & (first != 13)
+    return found
 
 
 def _bad(data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], low: int, high: int) -> list[int]:

@@ -87,9 +87,9 @@ def tuples_of(
     future_above: int,
 ) -> Tuples:
     """The tuples of what ``sources.read.read_tuples`` read; the bounds are those of ``elements.elements_of``."""
-    rows = _raw_rows(chunk, config, reference)
-    values = {name: _cast(rows, name, kind) for name, kind in config.schema}
-    ts = _times(rows, config, reference)
+    rows = raw_rows(chunk, config, reference)
+    values = {name: cast_column(rows, name, kind) for name, kind in config.schema}
+    ts = row_times(rows, rows.table, config, reference)
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
@@ -101,7 +101,7 @@ def tuples_of(
         ts=ts if len(keep) == len(ts) else ts[keep],
         columns={name: _column(values[name], kind, keep) for name, kind in config.schema},
         late=Late(rows.offset[late], ts[late], [rows.text(row) for row in late.tolist()]),
-        dead=_dead(rows, verdict),
+        dead=dead_rows(rows, verdict),
         cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
         passed=verdict.passed,
         max_ts=verdict.max_ts,
@@ -109,20 +109,20 @@ def tuples_of(
     )
 
 
-def _raw_rows(chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, reference: Reference) -> RawRows:
+def raw_rows(chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, reference: Reference) -> RawRows:
+    """The columns that the stream reads, as they stand there."""
     if isinstance(chunk, pa.Table):
         return _table_rows(chunk, reference)
-    needed = list(dict.fromkeys([*(name for name, _ in config.schema), *_time_field(config)]))
+    needed = list(dict(config.read_columns))
+    if config.time_field is not None and config.time_field not in needed:
+        needed.append(config.time_field)
     if isinstance(chunk, CsvChunk):
         return csv_rows(chunk, needed, reference)
     return json_rows(chunk.data, needed, reference)
 
 
-def _time_field(config: StreamConfig) -> list[str]:
-    return [config.time_argument] if config.time_kind == "field" else []
-
-
-def _dead(rows: RawRows, verdict: Verdict) -> list[Dead]:
+def dead_rows(rows: RawRows, verdict: Verdict) -> list[Dead]:
+    """What goes to the dead letters, by place."""
     fates = {**rows.wrong, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
     return sorted([*rows.dead, *(Dead(int(rows.offset[row]), why, rows.text(row)) for row, why in fates.items())])
 
@@ -134,13 +134,15 @@ def _table_rows(table: pa.Table, reference: Reference) -> RawRows:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame), "a table is a frame"
     offset = np.arange(reference.start, reference.start + frame.height, dtype=np.int64)
-    return RawRows(frame, offset, lambda row: json.dumps(frame.row(row, named=True), default=str), [])
+    return RawRows(
+        frame, offset, offset - reference.start, lambda row: json.dumps(frame.row(row, named=True), default=str), []
+    )
 
 
 # -- values and times --
 
 
-def _cast(rows: RawRows, name: str, kind: str) -> pl.Series:
+def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
     """The column as its type; values that do not fit are marked in ``rows.wrong``."""
     values = rows.table[name]
     if kind == "string":
@@ -164,18 +166,22 @@ def _as_type(values: pl.Series, kind: str) -> pl.Series:
     return values.cast(_POLARS[kind], strict=False)
 
 
-def _times(rows: RawRows, config: StreamConfig, reference: Reference) -> Times:
-    """The event time of each row; a row without one is marked in ``rows.wrong``."""
+def row_times(rows: RawRows, table: pl.DataFrame, config: StreamConfig, reference: Reference) -> Times:
+    """The event time of each row, by the file's name or a column of ``table``; a row without one is marked in ``rows.wrong``."""
     if config.time_kind == "filename":
-        ts = np.full(rows.table.height, file_time(config, reference.name), np.int64)
-        empty = np.ones(rows.table.height, np.bool_)
+        ts = np.full(table.height, file_time(config, reference.name), np.int64)
+        empty = np.ones(table.height, np.bool_)
     else:
-        values = rows.table[config.time_argument]
+        values = _named(table, rows.table, config.time_argument)
         ts = _field_times(values, config.unit_ms)
         empty = values.is_null().to_numpy()
     for row in np.flatnonzero(ts == MIN).tolist():
-        rows.wrong.setdefault(row, NO_TIME if empty[row] else f"{WRONG_TIME}: {rows.table[config.time_argument][row]}")
+        rows.wrong.setdefault(row, NO_TIME if empty[row] else f"{WRONG_TIME}: {values[row]}")
     return ts
+
+
+def _named(table: pl.DataFrame, raw: pl.DataFrame, name: str) -> pl.Series:
+    return table[name] if name in table.columns else raw[name]
 
 
 def _field_times(values: pl.Series, unit: int) -> Times:

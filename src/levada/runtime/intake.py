@@ -19,6 +19,7 @@ from levada.config import StreamConfig
 from levada.intake.admission import dead_records, late_records
 from levada.intake.documents import parse_document
 from levada.intake.elements import Elements, elements_of
+from levada.intake.mapped import mapped_of
 from levada.intake.parse import Triples, parse
 from levada.intake.rows import Patterns, constants, matched, once, patterns_of, scanned
 from levada.intake.star import subject_numbers
@@ -85,8 +86,12 @@ class IntakeRun:
         self.controls.append(control)
 
     def _triples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
-        triples, reference = self._parsed(config, reference)
-        found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
+        if config.mapping is not None:
+            chunk = read_tuples(reference, config)
+            triples, found = mapped_of(chunk, config, reference, seed=self.context.seed, **bounds)
+        else:
+            triples, reference = self._parsed(config, reference)
+            found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
         self._see_triples(stream, triples, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)

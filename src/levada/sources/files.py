@@ -9,6 +9,7 @@ the same references. A position is JSON; ``{}`` is the beginning. Its keys:
 
     file, at   files=sequence: the file and the offset in it up to which the stream is read
     files      files=parallel: the same for each file
+    rows       with a mapping only: records of each file given out (files=sequence: of the current one)
     after      files=parallel: the file after which the next round begins
     taken      elements given out so far, well-formed or not (those within a document: guessed by its size)
     passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or elements are parts of
@@ -89,7 +90,8 @@ class FileSource:
         if not taken:
             return [], position
         counted = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
-        return self._references(taken, position), {**moved, "taken": counted}
+        numbers = self._rows(taken, position) if self.config.mapping is not None else {}
+        return self._references(taken, position), {**moved, **numbers, "taken": counted}
 
     def backlog(self, position: Position) -> bool:
         """Whether a take would give anything."""
@@ -220,12 +222,21 @@ class FileSource:
             self._peeked[file.name] = (file.state, unread)
         return unread
 
+    def _rows(self, taken: list[_Taken], position: Position) -> Position:
+        """How many records of each file are given out; of a sequence, of the file that is being read."""
+        rows: dict[str, int] = dict(position.get("rows", {}))
+        for file, piece in taken:
+            rows[file.name] = rows.get(file.name, 0) + piece.elements
+        last = taken[-1][0].name
+        return {"rows": rows if self.config.files == "parallel" else {last: rows[last]}}
+
     def _references(self, taken: list[_Taken], position: Position) -> list[Reference]:
         config = self.config
         left = (
             config.limit - int(position.get("passed", 0)) if config.counted_late and config.limit is not None else None
         )
         counts: dict[str, int] = {}
+        rows: dict[str, int] = dict(position.get("rows", {}))
         references = []
         for file, piece in _merged(taken, by_bytes=config.format != "parquet"):
             partition = config.name if config.files == "sequence" else file.name
@@ -243,9 +254,11 @@ class FileSource:
                     document=document_id(config.name, file.name),
                     elements=piece.elements,
                     limit_left=left,
+                    row=rows.get(file.name, 0),
                     base=Path(file.path).absolute().as_uri() if config.documents else "",
                 )
             )
+            rows[file.name] = rows.get(file.name, 0) + piece.elements
         return references
 
 

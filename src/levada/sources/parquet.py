@@ -79,7 +79,7 @@ def with_schema(config: StreamConfig) -> StreamConfig:
 
     Columns of other types than the four of a schema are left out (a time may still come from one).
     """
-    if config.format != "parquet" or config.schema:
+    if config.format != "parquet" or config.schema or config.mapping is not None:
         return config
     for found in list_files(config.name, config.path):
         try:
@@ -93,9 +93,9 @@ def with_schema(config: StreamConfig) -> StreamConfig:
 
 def _needed(config: StreamConfig) -> dict[str, None]:
     """The columns to read, each once, in order."""
-    names = dict.fromkeys(name for name, _ in config.schema)
-    if config.time_kind == "field":
-        names[config.time_argument] = None
+    names = dict.fromkeys(name for name, _ in config.read_columns)
+    if config.time_field is not None:
+        names[config.time_field] = None
     return names
 
 
@@ -126,6 +126,6 @@ def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
         held = _type_of(found)
         if held != kind and (held, kind) != ("integer", "double") and not pt.is_null(found):
             raise SourceError(f"The column {name} of {path} is {found}, but the schema of {config.name} says {kind}.")
-    if config.time_kind == "field" and not _is_time(schema.field(config.time_argument).type):
-        found = schema.field(config.time_argument).type
-        raise SourceError(f"The column {config.time_argument} of {path} is {found}, which is no event time.")
+    if config.time_field is not None and not _is_time(schema.field(config.time_field).type):
+        found = schema.field(config.time_field).type
+        raise SourceError(f"The column {config.time_field} of {path} is {found}, which is no event time.")

@@ -97,7 +97,7 @@ class Cutter:
         if self.config.whole_files:
             elements = 1 if self.config.element == "document" else max(size // _BYTES_A_ROW, 1)
             return Piece(0, size, elements) if file.finished and at == 0 else None
-        if self.config.format == "csv" and at == 0:
+        if self.config.format == "csv" and at == 0 and not self.config.header:
             if file.header is None:
                 file.header = read_header(path, size, whole=file.finished)
                 _check_columns(self.config, file)
@@ -130,8 +130,7 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
     if file.header is None:
         return
     columns = file.header.columns
-    needed = [name for name, _ in config.schema]
-    needed += [config.time_argument] if config.time_kind == "field" else []
+    needed = list(dict(config.read_columns)) + ([config.time_field] if config.time_field else [])
     for name in needed:
         if columns.count(name) > 1:
             raise SourceError(f"The header of {file.path} has the column {name} twice.")

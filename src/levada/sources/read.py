@@ -99,6 +99,8 @@ def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | JsonCh
         return read_rows(reference.path, reference.start, reference.stop, config)
     if reference.format == "ndjson":
         return JsonChunk(read_bytes(reference))
+    if config.header:
+        return CsvChunk(config.header, read_bytes(reference))
     header = read_header(reference.path, reference.stop, whole=True)
     assert header is not None, "a reference to CSV lies behind a header"
     return CsvChunk(header.columns, read_bytes(reference))

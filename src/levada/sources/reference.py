@@ -17,7 +17,8 @@ class Reference(msgspec.Struct, frozen=True):
     people and ``filename:`` times, ``path`` where the bytes lie (a scratch file for packed ones). ``start`` and ``stop`` are
     bytes of the (unpacked) text, for Parquet rows. ``index`` counts the references of a partition within one ``take``.
     ``document`` scopes blank nodes. ``elements`` is how many elements the driver counted, well-formed or not.
-    ``base``: the IRI of an RDF document.
+    ``base``: the IRI of an RDF document. ``row``: the
+    number of its first record in the file, for a table with a mapping.
     ``limit_left``: the task keeps at most so many elements within from and to (None: no limit for the task to apply).
     """
 
@@ -33,6 +34,7 @@ class Reference(msgspec.Struct, frozen=True):
     elements: int
     limit_left: int | None = None
     base: str = ""
+    row: int = 0
 
 
 def document_id(stream: str, name: str) -> int:

@@ -1,0 +1,38 @@
+"""YAML files that people write: without repeated keys, and with errors that say where."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from levada.errors import UsageError
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without repeated keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for i, (where, _) in enumerate(node.value):
+            if keys[i] in keys[:i]:
+                problem = f"the key {keys[i]} is there twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, where.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path, kind: str) -> Any:
+    """The document of a file; ``kind`` is what people call it. Raises ``UsageError``."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"The {kind} {path} cannot be read: {reason}.") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UsageError(f"The {kind} {path}{place}: {error.problem}.") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"The {kind} {path} is not YAML: {error}.") from error

@@ -67,11 +67,13 @@ class Options:
     """What holds for the whole application.
 
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``: the most elements in one.
-    ``out``: a folder, or ``-`` for standard output. ``t0`` in ms. None: not set.
+    ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for fuller files, ms. ``t0`` in ms.
+    None: not set.
     """
 
     out: str = STDOUT
     format: str = "ndjson"
+    roll: int = 0
     checkpoint: str | None = None
     master: str | None = None
     epoch: int = 1000
@@ -120,6 +122,8 @@ class App:
     def check_output(self) -> None:
         """Whether standard output, if results go there, can take them in this format. Raises ``UsageError``."""
         if self.options.out == STDOUT:
+            if self.options.roll:
+                raise UsageError("roll is for files.", hint="Say --out DIR, or leave --roll out.")
             check_stdout(Format(self.options.format), len(self.queries))
 
 
@@ -327,6 +331,7 @@ _QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "out": _text,
     "format": _one_of(FORMATS),
+    "roll": _duration,
     "checkpoint": _text,
     "master": _text,
     "epoch": _duration,

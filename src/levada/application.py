@@ -18,7 +18,7 @@ from levada.emission.formats import Format
 from levada.engine import Engine
 from levada.runtime.manifest import Manifest
 from levada.sinks import Sink
-from levada.sinks.files import FileSink, claim
+from levada.sinks.files import FileSink, Roll, claim
 from levada.summary import Progress, StreamCounts, Summary
 
 POLL = 0.2
@@ -43,7 +43,7 @@ def run_app(
     """
     out = Path(app.options.out)
     form = Format(app.options.format)
-    sink = on_results or FileSink(out, form)
+    sink = on_results or FileSink(out, form, Roll(age=app.options.roll))
     engine = Engine(
         spark, checkpoint=app.options.checkpoint, epoch=app.options.epoch, epoch_rows=app.options.epoch_rows,
         master=master or "local[*]", sink=sink, letters=_letters(app), keep_results=False,

@@ -202,9 +202,9 @@ class Engine:
         self._catalog = Catalog(checkpoint, configs)
         self._epochs = Epochs(
             checkpoint, configs, self._static_files(), sourcing, self._executor(), self._publish,
-            epoch_rows=self._epoch_rows, wall=_wall,
+            epoch_rows=self._epoch_rows, wall=_wall, due=self._publication.due,
         )  # fmt: skip
-        self._loop = Loop(self.root / "intentions", self._next, self._run)
+        self._loop = Loop(self.root / "intentions", self._next, self._run, last_intention=self._flush)
         self._loop.start()
         self._settled.set()
 
@@ -271,6 +271,11 @@ class Engine:
         self._last_start = now
         self._full = sum(r.elements for r in intention.references) >= self._epoch_rows // 2
         return msgspec.json.encode(intention).decode()
+
+    def _flush(self) -> str | None:
+        """The loop's last question: an epoch that publishes what is held back, if anything is."""
+        intention = self._epochs.intend(flush=True) if self._epochs is not None else None
+        return None if intention is None else msgspec.json.encode(intention).decode()
 
     def _replan(self, epochs: Epochs) -> None:
         """The plan for the queries as they are now. At the first time the open intention, if any, has been run."""

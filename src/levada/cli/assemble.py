@@ -45,7 +45,7 @@ def _options(base: Options, given: dict[str, Any]) -> Options:
 
 def _read(name: str, value: Any) -> Any:
     """The value of an option that is a text with a meaning."""
-    readers = {"epoch": parse_duration, "t0": parse_time}
+    readers = {"epoch": parse_duration, "roll": parse_duration, "t0": parse_time}
     if name not in readers:
         return value
     try:

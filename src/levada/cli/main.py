@@ -45,6 +45,7 @@ def _run(
     dialect: o.Dialect = None,
     out: o.Out = None,
     result_format: o.ResultFormat = None,
+    roll: o.Roll = None,
     summary: o.SummaryFile = None,
     overwrite: o.Overwrite = False,
     checkpoint: o.Checkpoint = None,
@@ -69,6 +70,7 @@ def _run(
     options = {
         "out": out,
         "format": result_format,
+        "roll": roll,
         "checkpoint": checkpoint,
         "master": master,
         "epoch": epoch,

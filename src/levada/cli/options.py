@@ -72,6 +72,14 @@ ResultFormat = Annotated[
     Literal["ndjson", "csv", "tsv", "srj", "srx", "nt", "nq", "trig", "jsonld", "jelly", "arrow", "parquet"] | None,
     typer.Option("--format", help="How results are written (default ndjson).", rich_help_panel=_RESULTS),
 ]
+Roll = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Hold results back so long for fuller files; else each epoch has its own.",
+        rich_help_panel=_RESULTS,
+    ),
+]
 SummaryFile = Annotated[
     str | None,
     typer.Option("--summary", metavar="FILE", help="Write the end summary as JSON.", rich_help_panel=_RESULTS),

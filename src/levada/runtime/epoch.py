@@ -25,6 +25,7 @@ from levada.runtime.intake import Payload
 from levada.runtime.local import Executor, Job
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_manifest
 from levada.runtime.pace import Pace
+from levada.runtime.rolling import Due, at_once, hold, is_due
 from levada.runtime.sourcing import Sourcing
 from levada.sources.reference import Reference
 from levada.sources.static import StaticFile
@@ -39,7 +40,7 @@ class Epochs:
 
     def __init__(
         self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], static: Sequence[StaticFile],
-        sourcing: Sourcing, executor: Executor, publish: Publish, *, epoch_rows: int, wall: Callable[[], int],
+        sourcing: Sourcing, executor: Executor, publish: Publish, *, epoch_rows: int, wall: Callable[[], int], due: Due = at_once,
     ) -> None:  # fmt: skip
         self.checkpoint = checkpoint
         self.configs = list(configs)
@@ -48,6 +49,7 @@ class Epochs:
         self.publish = publish
         self.epoch_rows = epoch_rows
         self.wall = wall
+        self.due = due
         self.pace = Pace()
         self.plan: Plan | None = None
         self.plan_is_new = False
@@ -63,13 +65,15 @@ class Epochs:
         self.plan = plan
         self.plan_is_new = True
 
-    def intend(self) -> Intention | None:
-        """The next epoch, or None if there is nothing to do now."""
+    def intend(self, *, flush: bool = False) -> Intention | None:
+        """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what is held and reads nothing."""
         last, plan = self.last, self.plan
-        if plan is None or last.ended:
+        if plan is None or last.ended or (flush and not last.held):
             return None
-        self.sourcing.discover()
-        references, after = self.sourcing.take(last.positions, last.streams, self.epoch_rows)
+        if not flush:
+            self.sourcing.discover()
+        rows = 0 if flush else self.epoch_rows
+        references, after = self.sourcing.take(last.positions, last.streams, rows)
         ended = self.sourcing.ended(after)
         newly_ended = any(
             over and not last.streams.get(c.name, StreamRecord()).ended
@@ -77,7 +81,7 @@ class Epochs:
         )
         wall = self.wall()
         silence = self.sourcing.silence(references, last.streams, wall)
-        due = bool(references or newly_ended or self.plan_is_new)
+        due = bool(references or newly_ended or self.plan_is_new or flush or is_due(last.held, self.due, wall))
         if not (due or silence):
             return None
         states, finished = self.sourcing.states(references, after, last.streams, ended, silence)
@@ -93,6 +97,7 @@ class Epochs:
             finished,
             self.plan_is_new,
             self.sourcing.ends and all(ended),
+            flush,
         )
 
     def run(self, intention: Intention) -> None:
@@ -154,12 +159,14 @@ class Epochs:
         for query, (n, _, _, reports) in counts.items():
             total = totals.setdefault(query, [0, 0])
             total[0], total[1] = total[0] + n, total[1] + reports
-        return Manifest(
+        manifest = Manifest(
             intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls), state,
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
             intention.ended, sum(d.rows_in for d in done), self._hits(controls),
         )  # fmt: skip
+        hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
+        return manifest
 
     def _hits(self, controls: Sequence[Control]) -> dict[str, dict[str, int]]:
         """The triples that have matched each pattern, with this epoch's."""

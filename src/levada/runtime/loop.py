@@ -1,7 +1,8 @@
 """The epoch loop: decide, write ahead, run (design, section 4, "Commit", steps 1 and 4).
 
 An intention is written ahead, durably, into ``intentions/open``, which goes when its epoch is published; one that is still there
-at the start was not brought to its end and is run first, as it is. A loop asks ``next_intention`` when the epoch before is over.
+at the start was not brought to its end and is run first, as it is. A loop asks ``next_intention`` when the epoch before is over,
+and ``last_intention`` once when it has been told to stop.
 One epoch at a time; what fails ends the loop and is kept in ``failure``.
 
 No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does (docs/decisions/0006).
@@ -22,14 +23,14 @@ class Loop:
 
     def __init__(
         self, folder: Path, next_intention: Callable[[str | None], str | None], run_epoch: Callable[[str], None],
-        *, ask_every: float = 0.02,
+        *, last_intention: Callable[[], str | None] = lambda: None, ask_every: float = 0.02,
     ) -> None:  # fmt: skip
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CheckpointError(f"The folder {folder} cannot be made: {error.strerror}.") from error
         self._open = folder / "open"
-        self._next, self._run = next_intention, run_epoch
+        self._next, self._run, self._last = next_intention, run_epoch, last_intention
         self._ask_every = ask_every
         self._stopping, self._ended, self._woken = threading.Event(), threading.Event(), threading.Event()
         self.failure: BaseException | None = None
@@ -69,6 +70,9 @@ class Loop:
                 self._write(intention)
                 self._run_whole(intention)
                 last = intention
+            if (final := self._last()) is not None:
+                self._write(final)
+                self._run_whole(final)
         except BaseException as error:
             self.failure = error
         finally:

@@ -30,6 +30,18 @@ class Intention(msgspec.Struct):
     finished: dict[str, list[str]] = {}
     static: bool = False
     ended: bool = False
+    flush: bool = False  # publishes what is held back for fuller files
+
+
+class Held(msgspec.Struct):
+    """An epoch's results that are not in files yet: ``wall`` when it began (ms), ``size`` the bytes of its segments."""
+
+    epoch: int
+    plan: int
+    segments: list[str]
+    every: dict[str, list[int]]
+    wall: int
+    size: int
 
 
 class StreamRecord(msgspec.Struct):
@@ -65,6 +77,8 @@ class Manifest(msgspec.Struct):
     ended: bool = False
     rows_in: int = 0
     hits: dict[str, dict[str, int]] = {}  # stream -> pattern -> the triples that matched it since the beginning
+    rolled: list[Held] = []  # what this epoch publishes
+    held: list[Held] = []  # what a later one will
 
 
 def write_once(path: Path, data: bytes) -> bool:

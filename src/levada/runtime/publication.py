@@ -19,8 +19,10 @@ from levada.emission.serialize import Batch
 from levada.plan.topology import QueryPlan
 from levada.runtime import files
 from levada.runtime.checkpoint import Checkpoint
-from levada.runtime.manifest import Manifest
+from levada.runtime.manifest import Held, Manifest
+from levada.runtime.rolling import Due, at_once, oldest, together
 from levada.sinks import Sink
+from levada.sinks.files import FileSink
 from levada.sinks.letters import Letter, LetterFiles
 
 
@@ -45,17 +47,20 @@ class Publication:
     reports: dict[str, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def due(self) -> Due:
+        """When what is held back is to be published: by the files' ``Roll``; without files at once."""
+        return self.sink.roll.due if isinstance(self.sink, FileSink) else at_once
+
     def publish(self, manifest: Manifest) -> None:
-        """Everything that an epoch made."""
+        """Everything that an epoch made, and what was held back until it."""
         root = str(self.checkpoint.root)
-        reports = {name: counts[3] for name, counts in manifest.counts.items()}
-        if self.sink is not None:
-            for query, batch in self.read(manifest):
-                self.sink.publish(query.name, query.variables, manifest.epoch, batch)
-                reports[query.name] = len(np.unique(batch.report))  # exact, where tasks count what they see
         for name, counts in manifest.counts.items():
             self.results[name] = self.results.get(name, 0) + counts[0]
-            self.reports[name] = self.reports.get(name, 0) + reports[name]
+            if self.sink is None:
+                self.reports[name] = self.reports.get(name, 0) + counts[3]
+        if self.sink is not None:
+            self._to_sink(self.sink, manifest)
         self._publish_letters(manifest, root)
         if self.keep:
             if manifest.segments or manifest.every:
@@ -63,7 +68,14 @@ class Publication:
         else:
             self._forget(manifest)
 
-    def read(self, epoch: Manifest | Published, only: str | None = None) -> Iterator[tuple[QueryPlan, Batch]]:
+    def _to_sink(self, sink: Sink, manifest: Manifest) -> None:
+        """What the manifest says is to be published now. Reports are counted here, where those of all tasks are together."""
+        found = ((held.epoch, query, batch) for held in manifest.rolled for query, batch in self.read(held))
+        for epoch, query, batch in together(found):
+            sink.publish(query.name, query.variables, epoch, batch)
+            self.reports[query.name] = self.reports.get(query.name, 0) + len(np.unique(batch.report))
+
+    def read(self, epoch: Held | Published, only: str | None = None) -> Iterator[tuple[QueryPlan, Batch]]:
         """The batches of an epoch, decoded; with the empty reports of queries that show them."""
         if not epoch.segments and not epoch.every:
             return
@@ -85,9 +97,8 @@ class Publication:
                 sink.publish(Letter(kind), manifest.epoch, [json.loads(line) for line in lines], part)
 
     def _forget(self, manifest: Manifest) -> None:
-        """Segments of the epoch before this one are published for good."""
-        for folder in ("results", "side"):
+        """What no publication will read any more: segments older than what is held or published now, letters of before."""
+        for folder, least in (("results", oldest(manifest)), ("side", manifest.epoch)):
             for path in (self.checkpoint.root / folder).iterdir():
-                epoch = int(path.name.split("-", 1)[0])
-                if epoch < manifest.epoch:
+                if int(path.name.split("-", 1)[0]) < least:
                     path.unlink(missing_ok=True)

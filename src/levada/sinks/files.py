@@ -5,7 +5,8 @@
     out/q1/000000000004000.srj        formats without a place for the report time: a file a report (at 4000 ms)
 
 A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the same file. Parts are cut at
-``Roll.bytes``, at records only. Cost: linear, two fsyncs a file.
+``Roll.bytes``, at records only. With ``Roll.age`` results of several epochs come as one batch (``runtime.rolling``). Cost:
+linear, two fsyncs a file.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,})\.(" + "|".join(Format) +
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """When a file is full: at ``bytes`` of text, or at an ``age`` of its first result in ms.
+    """When a file is full: at ``bytes``, or at an ``age`` of its first result in ms (0: each epoch has its own files).
 
     >>> Roll(bytes=100, age=1000).due(size=10, age=1500)
     True
     """
 
     bytes: int = 64 << 20
-    age: int = 10_000
+    age: int = 0
 
     def due(self, size: int, age: int) -> bool:
         """Whether results of ``size`` bytes, the oldest of them ``age`` ms old, are to be published now."""

@@ -219,3 +219,25 @@ def test_an_ask_that_no_row_answers_says_false_in_every_format(app, tmp_path, fo
     else:
         said = {r.time: r.boolean for r in read_published(tmp_path / "out" / "a", found)}
     assert said == {2000: False, 4000: True, 6000: False, 8000: False}
+
+
+def test_results_are_held_back_for_fuller_files(app, tmp_path):
+    run(app(roll=10**9))
+    judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
+    assert sorted(p.name for p in (tmp_path / "out" / "steps").iterdir()) == ["000000001-0000.ndjson"]
+
+
+def test_what_is_held_back_is_published_when_a_run_leaves_the_windows_open(app, tmp_path):
+    one = app(roll=10**9)
+    run_app(one, once=True, keep_open=True, overwrite=False, spark=False)
+    first = {p: p.read_text() for p in (tmp_path / "out").rglob("*.ndjson")}
+    assert len(first) == 2
+    run(one)
+    judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
+    assert {p: p.read_text() for p in first} == first, "files do not change once they are there"
+    assert len(list((tmp_path / "out").rglob("*.ndjson"))) == 4
+
+
+def test_roll_is_for_files():
+    with pytest.raises(UsageError, match="roll is for files"):
+        App(options=Options(roll=5)).check_output()

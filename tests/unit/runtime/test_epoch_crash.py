@@ -13,7 +13,7 @@ from asking import S, T, asked, element, judge, register, step
 from levada.emission.serialize import Format
 from levada.engine import Engine
 from levada.errors import EngineError
-from levada.sinks.files import FileSink
+from levada.sinks.files import FileSink, Roll
 from levada.testing.cases import Clause
 from levada.testing.compare import read_ndjson
 from levada.testing.streams import lines, write_lines
@@ -71,11 +71,14 @@ def source(folder):
     return folder
 
 
-def attempt(data, root, kills=None, fate=None):
+EACH, FULLER = Roll(), Roll(bytes=12_000, age=10**9)
+
+
+def attempt(data, root, kills=None, fate=None, roll=EACH, rows=24):
     """A run; whether it came to its end."""
-    out = FileSink(root / "out", Format.NDJSON)
+    out = FileSink(root / "out", Format.NDJSON, roll)
     engine = Engine(
-        False, checkpoint=root / "ck", epoch_rows=24, partitions=2, sink=out, letters=root / "out", seed=7,
+        False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=out, letters=root / "out", seed=7,
         keep_results=False,
     )  # fmt: skip
     engine.stream(S, data / "s.nt")
@@ -138,6 +141,22 @@ def test_killed_again_and_again(tmp_path, fate):
         assert kills < 60, "each start gets further than the one before"
     assert kills > 5
     assert published(tmp_path) == published(tmp_path / "whole")
+
+
+def test_killed_while_results_are_held_back_for_fuller_files(tmp_path, fate):
+    data = source(tmp_path / "data")
+    assert attempt(data, tmp_path / "plain", rows=8)
+    assert attempt(data, tmp_path / "whole", None, fate, FULLER, 8)
+    whole, points = published(tmp_path / "whole"), fate.calls
+    judge(QUERIES, STREAMS, reports(whole))
+    assert 6 < len(whole) < len(published(tmp_path / "plain")), "files cover several epochs, and are not one"
+    for k in range(5, points, points // 11):
+        root = tmp_path / str(k)
+        assert not attempt(data, root, k, fate, FULLER, 8), f"the kill before call {k} came"
+        before = published(root) if (root / "out").exists() else {}
+        assert attempt(data, root, roll=FULLER, rows=8), f"after a kill before call {k}"
+        assert published(root) == whole, f"after a kill before call {k}"
+        assert before.items() <= whole.items(), "what is there does not change"
 
 
 def leftovers(root: Path) -> list[str]:

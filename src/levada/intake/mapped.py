@@ -53,13 +53,14 @@ def mapped_of(
     triples = parse(joined(texts), quads=False, timed=False, seed=seed, document=reference.document)
     ends = np.cumsum(texts.str.len_bytes().to_numpy().astype(np.int64))
     row = np.searchsorted(ends, triples.line, "right")
+    times = ts[keep][row]
     dead = dead_rows(rows, verdict)
     for at, reason, text in triples.bad:
         source = int(rows.offset[keep[np.searchsorted(ends, at, "right")]])
         dead.append(Dead(source, f"its triple is malformed: {reason}", text))
     return triples, Elements(
         keep=np.ones(triples.n, np.bool_),
-        ts=ts[keep][row],
+        ts=times,
         element=row.astype(np.int32),
         late=Late(rows.offset[late], ts[late], [rows.text(r) for r in late.tolist()]),
         dead=sorted(dead),
@@ -69,7 +70,7 @@ def mapped_of(
         cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
         passed=verdict.passed,
         max_ts=verdict.max_ts,
-        times=verdict.times,
+        times=np.unique(times),  # a row without a triple is nothing in a window
     )
 
 

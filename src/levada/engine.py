@@ -44,7 +44,7 @@ from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
-from levada.sources.static import StaticFile, static_source
+from levada.sources.static import StaticFile, placed, static_source
 from levada.status import Status, status_of
 from levada.summary import Progress
 from levada.syntax.dialects.recognise import dialect_of
@@ -86,6 +86,7 @@ class Engine:
         self._seed = seed
         self._streams: dict[str, StreamConfig] = {}
         self._static: list[StaticFile] = []
+        self._spools: list[Any] = []  # of streaming DataFrames
         self._queries: dict[str, Registered] = {}
         self._named: dict[str, str] = {}
         self._dropped: set[str] = set()  # unregistered since the last plan
@@ -106,12 +107,20 @@ class Engine:
     # -- what there is --
 
     def stream(self, name: str, source: str | os.PathLike[str] | StreamConfig, **options: Any) -> None:
-        """A stream: ``name`` is its IRI or a plain word, ``source`` a path (options as in ``StreamConfig.of``)."""
+        """A stream: ``name`` is its IRI or a plain word, ``source`` a path (options as in ``StreamConfig.of``).
+
+        Or a streaming DataFrame, with ``columns=("s", "p", "o", "ts")`` or ``text="line"`` or ``tuples=True``.
+        """
         if self._loop is not None:
             raise UsageError("Streams are named before the engine starts.")
         bare = check_stream_name(name)
         if bare in self._streams:
             raise UsageError(f"There are two streams {bare}.")
+        if hasattr(source, "isStreaming"):
+            from levada.runtime.spark.spool import spool_of
+
+            self._spools.append(spool_of(bare, source, self.root, options))
+            source = self._spools[-1].config
         config = source if isinstance(source, StreamConfig) else StreamConfig.of(bare, source, **options)
         self._streams[bare] = with_schema(config)
 
@@ -195,14 +204,16 @@ class Engine:
     def _start(self, checkpoint: Checkpoint, once: bool, keep_open: bool) -> None:
         self._started, self._once = time.monotonic(), once
         configs = self._ordered(checkpoint)
+        for spool in self._spools:
+            spool.start(once=once)
         sourcing = Sourcing(configs, self.root / "scratch", once=once, keep_open=keep_open)
         if checkpoint.last is not None and checkpoint.last.ended:
             self._after_end(sourcing, checkpoint.last)
         self._publication = Publication(checkpoint, self._sink, self._letters or self.root, self._keep)
         self._catalog = Catalog(checkpoint, configs)
         self._epochs = Epochs(
-            checkpoint, configs, self._static_files(), sourcing, self._executor(), self._publish,
-            epoch_rows=self._epoch_rows, wall=_wall, due=self._publication.due,
+            checkpoint, configs, placed(self._static, self.root / "static", replace_file), sourcing, self._executor(),
+            self._publish, epoch_rows=self._epoch_rows, wall=_wall, due=self._publication.due,
         )  # fmt: skip
         self._loop = Loop(self.root / "intentions", self._next, self._run, last_intention=self._flush)
         self._loop.start()
@@ -215,16 +226,6 @@ class Engine:
         if missing:
             raise CheckpointError(f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now.")
         return [self._streams[n] for n in known] + [c for n, c in self._streams.items() if n not in known]
-
-    def _static_files(self) -> list[StaticFile]:
-        """The static files; lines that were given become one."""
-        files = []
-        for i, file in enumerate(self._static):
-            path = self.root / "static" / f"{i}.nt"
-            if file.lines:
-                replace_file(path, "".join(file.lines).encode())
-            files.append(replace(file, path=str(path), lines=()) if file.lines else file)
-        return files
 
     def _executor(self) -> Executor:
         if self._spark is False:
@@ -255,6 +256,8 @@ class Engine:
         after them. Then the answer is dropped, and the question asked again with their plan.
         """
         assert self._epochs is not None, "started"
+        for spool in self._spools:
+            spool.check()
         if self._new_plan and not self._epochs.last.ended:
             self._replan(self._epochs)
         now = time.monotonic() * 1000
@@ -341,6 +344,8 @@ class Engine:
 
     def _close(self) -> None:
         self._settled.set()
+        for spool in self._spools:
+            spool.stop()
         if self._own_session and self._spark:
             from levada.runtime.spark.session import stop_session
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -57,6 +57,18 @@ def static_source(
     if not Path(source).exists():
         raise UsageError(f"There is no static file {source}.")
     return static_file(os.fspath(source), graph, form)
+
+
+def placed(files: Sequence[StaticFile], folder: Path, write: Callable[[Path, bytes], None]) -> list[StaticFile]:
+    """The files; lines that were given are written to files in the folder, named by their places."""
+    found = []
+    for i, file in enumerate(files):
+        if file.lines:
+            path = folder / f"{i}.nt"
+            write(path, "".join(file.lines).encode())
+            file = replace(file, path=str(path), lines=())
+        found.append(file)
+    return found
 
 
 def static_file(path: str, graph: str | None = None, form: str | None = None) -> StaticFile:

@@ -17,10 +17,11 @@ from levada.emission.formats import REPORTS, TABLES, WHOLE, Format
 from levada.emission.graphs import document, quad_records
 from levada.emission.serialize import Batch, heading, joined, lines
 from levada.emission.tables import row_sizes, table, table_bytes
+from levada.model.time import MIN
 
 Sizes = npt.NDArray[np.int64]
 Cut = Callable[[Sizes], Sequence[tuple[int, int]]]
-_PREFIX = r'^\{"query": "[^"]*", "report": -?[0-9]+, '
+_PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 
 def records(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
@@ -57,7 +58,7 @@ def _by_report(form: Format, query: str, variables: Sequence[str], batch: Batch)
         yield from ((report, b"") for report in batch.empty.tolist())
         return
     found = lines(Format.NDJSON, query, variables, batch)
-    reports = found.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64)
+    reports = found.str.extract(r'"report": (-?[0-9]+)').cast(pl.Int64).fill_null(MIN)
     for report, text in zip(reports, found.str.replace(_PREFIX, "{"), strict=True):
         yield report, text.encode() if form is Format.SRJ else _xml(text.encode())
 

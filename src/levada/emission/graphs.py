@@ -1,6 +1,7 @@
 """CONSTRUCT's results as quads: each report is a named graph.
 
-    <urn:levada:QUERY:4000>      the graph of QUERY's report at 4000 ms; before 1970 the time is a dateTime
+    <urn:levada:QUERY:4000>      the graph of QUERY's report at 4000 ms; before 1970 the time is a dateTime;
+                                 <urn:levada:QUERY:static> is the one of a query without windows
 
 The name ends in the report time, so what is written is a stream again (``time=graph,element=graph``). Cost: vectorised, per line.
 """
@@ -14,6 +15,7 @@ import pyoxigraph as ox
 
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
+from levada.model.time import MIN
 
 Times = npt.NDArray[np.int64]
 
@@ -25,8 +27,8 @@ def graph_iris(query: str, report: Times) -> pl.Series:
     ['<urn:levada:q:4000>', '<urn:levada:q:1969-12-31T23:59:57.500Z>']
     """
     r = pl.col("report")
-    before = r.cast(pl.Datetime("ms")).dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
-    time = pl.when(r < 0).then(before).otherwise(r.cast(pl.String))
+    before = pl.when(r > MIN).then(r).cast(pl.Datetime("ms")).dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+    time = pl.when(r == MIN).then(pl.lit("static")).when(r < 0).then(before).otherwise(r.cast(pl.String))
     name = pl.concat_str(pl.lit(f"<urn:levada:{query}:"), time, pl.lit(">"))
     return pl.DataFrame({"report": report}).select(name=name)["name"]
 

@@ -1,7 +1,7 @@
 """Results as tables: Arrow and Parquet files of the columns report (ms), change (+1, -1: a relation's), then the variables.
 
 Terms are their N-Triples texts, null is unbound. ASK has the column ``boolean``, CONSTRUCT a row a triple. Reports without a result
-have no row. Cost: a few copies of the columns.
+have no row; that of a query without windows has no time. Cost: a few copies of the columns.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from levada.algebra.nodes import Form
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch, triples_of
+from levada.model.time import MIN
 
 
 def table(batch: Batch) -> pl.DataFrame:
@@ -26,7 +27,8 @@ def table(batch: Batch) -> pl.DataFrame:
     """
     if batch.form is Form.CONSTRUCT:
         batch = triples_of(batch)
-    columns: dict[str, object] = {"report": batch.report}
+    report = pl.Series("report", batch.report)
+    columns: dict[str, object] = {"report": report.set(report == MIN, None)}
     if batch.change is not None:
         columns["change"] = batch.change
     if batch.form is Form.ASK:
@@ -38,7 +40,7 @@ def table(batch: Batch) -> pl.DataFrame:
 def row_sizes(frame: pl.DataFrame) -> pl.Series:
     """About how many bytes each row takes as text."""
     texts = [pl.col(name).str.len_bytes().fill_null(0) for name in frame.columns if frame[name].dtype == pl.String]
-    return frame.select(size=pl.sum_horizontal(pl.col("report") * 0 + 16, *texts))["size"]
+    return frame.select(size=pl.sum_horizontal(pl.col("report").fill_null(0) * 0 + 16, *texts))["size"]
 
 
 def table_bytes(form: Format, query: str, frame: pl.DataFrame) -> bytes:

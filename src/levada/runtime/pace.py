@@ -8,7 +8,6 @@ here; the other way is tried again the more rarely the slower it was. Both ways 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from levada.sources.reference import Reference
@@ -62,10 +61,3 @@ class Pace:
         if self._trial <= 0 and len(self._cost) == 2:
             low, high = sorted(self._cost.values())
             self._trial = round(TRY * high / low)
-
-
-def cores(master: str) -> int:
-    """How many partitions a master's default is: its cores, for ``local`` masters; else those of this machine."""
-    if master.startswith("local[") and master[6:-1].isdigit():
-        return int(master[6:-1])
-    return os.cpu_count() or 1

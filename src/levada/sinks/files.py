@@ -23,10 +23,11 @@ from levada.emission.contents import contents
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
+from levada.model.time import MIN
 from levada.sinks.whole import sink_error, write_whole
 
 OWNER = ".levada"
-_RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,})\.(" + "|".join(Format) + ")")
+_RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static)\.(" + "|".join(Format) + ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class FileSink:
         """Writes the batch's files; returns their names below ``out``. A batch without a line makes no file."""
         names = []
         for part, (report, data) in enumerate(contents(self.format, query, variables, batch, self.roll.cut)):
-            name = self.name(query, epoch, part) if report is None else f"{query}/{report:015d}.{self.format}"
+            name = self.name(query, epoch, part) if report is None else self.report_name(query, report)
             write_whole(self.out / name, data)
             names.append(name)
         return names
@@ -81,6 +82,10 @@ class FileSink:
     def name(self, query: str, epoch: int, part: int) -> str:
         """The name of a file below ``out``, of a format that has a place for the report time."""
         return f"{query}/{epoch:09d}-{part:04d}.{self.format}"
+
+    def report_name(self, query: str, report: int) -> str:
+        """The name of the file of a report; of a query without windows, whose report has no time (MIN): ``static``."""
+        return f"{query}/{'static' if report == MIN else f'{report:015d}'}.{self.format}"
 
 
 def claim(out: Path, owner: str, *, overwrite: bool) -> None:

@@ -15,6 +15,7 @@ import pyoxigraph as ox
 from levada.config import parse_time
 from levada.emission.formats import REPORTS, TABLES, Format
 from levada.intake.documents import document_chunks
+from levada.model.time import MIN
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Report, Solution
 
@@ -43,7 +44,7 @@ def _reports(file: Path, form: Format) -> Iterator[Report]:
         yield from _table(pl.read_parquet(file) if form is Format.PARQUET else pl.read_ipc(file))
     elif form is Format.NT:
         triples = ox.parse(file.read_bytes(), ox.RdfFormat.N_TRIPLES)
-        yield Report(int(file.stem), graph=frozenset(str(q.triple) for q in triples))
+        yield Report(_named(file.stem), graph=frozenset(str(q.triple) for q in triples))
     elif form in REPORTS:
         yield _results(file, form)
     else:
@@ -54,11 +55,11 @@ def _results(file: Path, form: Format) -> Report:
     kind = ox.QueryResultsFormat.JSON if form is Format.SRJ else ox.QueryResultsFormat.XML
     found = ox.parse_query_results(file.read_bytes(), kind)
     if isinstance(found, ox.QueryBoolean):
-        return Report(int(file.stem), boolean=bool(found))
+        return Report(_named(file.stem), boolean=bool(found))
     assert isinstance(found, ox.QuerySolutions), "results are solutions or a boolean"
     names = [v.value for v in found.variables]
     rows = [frozenset((n, str(s[n])) for n in names if s[n] is not None) for s in found]
-    return Report(int(file.stem), Counter(rows))
+    return Report(_named(file.stem), Counter(rows))
 
 
 def _graphs(file: Path, form: Format) -> Iterator[Report]:
@@ -74,13 +75,18 @@ def _time(graph: Any) -> int:
     """The report time in a graph's name."""
     word = re.fullmatch(r"urn:levada:[^:]+:(.+)", graph.value)
     assert word is not None, "a report's graph has the query and the time in its name"
-    return int(word[1]) if word[1].isdigit() else parse_time(word[1])
+    return parse_time(word[1]) if "T" in word[1] else _named(word[1])
+
+
+def _named(word: str) -> int:
+    """The report time in a name; a query without windows has none."""
+    return MIN if word == "static" else int(word)
 
 
 def _table(frame: pl.DataFrame) -> Iterator[Report]:
     changes = "change" in frame.columns
     for key, rows in frame.group_by(["report", "change"] if changes else ["report"], maintain_order=True):
-        time, change = int(key[0]), {1: "insert", -1: "delete"}[key[1]] if changes else None
+        time, change = MIN if key[0] is None else int(key[0]), {1: "insert", -1: "delete"}[key[1]] if changes else None
         rest = rows.drop("report", *(["change"] if changes else []))
         if rest.columns == ["boolean"] and rest["boolean"].dtype == pl.Boolean:
             yield Report(time, boolean=rest["boolean"][0])

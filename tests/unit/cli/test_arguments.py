@@ -73,6 +73,9 @@ def test_wrong_streams(text, message):
 def test_static():
     assert (parse_static("a.ttl").path, parse_static("a.ttl").graph) == ("a.ttl", None)
     assert parse_static("a,b.ttl,graph=<http://e/g?x=1>").graph == "http://e/g?x=1"
+    assert parse_static("a.data,format=Turtle,graph=http://e/g").format == "ttl"
+    with pytest.raises(UsageError, match="csv is no format of static RDF"):
+        parse_static("a.csv,format=csv")
     for wrong, message in [
         ("a.ttl,graph=rooms", "not an absolute IRI"),
         ("a.ttl,grph=http://e/g", "Did you mean graph"),

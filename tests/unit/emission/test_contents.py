@@ -14,6 +14,7 @@ from levada.emission.contents import contents
 from levada.emission.formats import LINES, Format, check_fits, check_stdout, fitting
 from levada.emission.serialize import Batch
 from levada.errors import UsageError
+from levada.model.time import MIN
 from levada.sinks.files import FileSink, Roll
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -95,6 +96,14 @@ def test_tables_are_columns_cut_by_rows(form):
 def test_files_of_reports_are_named_by_their_times(tmp_path):
     sink = FileSink(tmp_path, Format.SRJ)
     assert sink.publish("q", ["a", "n"], 3, SELECT) == ["q/-00000000002500.srj", "q/000000000004000.srj"]
+
+
+def test_a_query_without_windows_has_a_report_without_a_time(tmp_path):
+    once = Batch(np.array([MIN]), Form.CONSTRUCT, graphs=GRAPHS.graphs[1:])
+    assert FileSink(tmp_path, Format.NT).publish("q", (), 1, once) == ["q/static.nt"]
+    assert b" <urn:levada:q:static> ." in files(Format.NQ, once)[0][1]
+    table = pa.ipc.open_file(files(Format.ARROW, once)[0][1]).read_all()
+    assert table["report"].to_pylist() == [None]
 
 
 def test_what_a_format_cannot_hold_is_refused_with_those_that_can():

@@ -17,6 +17,7 @@ from levada.algebra import expression as expressions
 from levada.algebra.expression import Var
 from levada.algebra.nodes import (
     Bgp,
+    Closure,
     Distinct,
     Exists,
     Extend,
@@ -85,6 +86,8 @@ def children(node: Node) -> tuple[Node, ...]:
             return (child,)
         case Distinct(child) | OrderBy(child, _) | Slice(child, _, _):
             return (child,)
+        case Closure(child, zero):
+            return (child,) if zero is None else (child, zero)
         case Unit() | Bgp() | Scan() | Values():
             return ()
 
@@ -95,6 +98,8 @@ def _head(node: Node) -> str:
             return type(node).__name__.lower()
         case Bgp(source, _):
             return f"bgp {_source(source)}"
+        case Closure():
+            return _closure(node)
         case Scan(source, columns):
             return f"scan {_source(source)} " + " ".join(f"{column}=?{name}" for column, name in columns)
         case Values(variables, _):
@@ -117,6 +122,16 @@ def _head(node: Node) -> str:
             return "order " + " ".join(f"{'desc' if down else 'asc'} {expressions.show(key)}" for key, down in keys)
         case Slice(_, offset, limit):
             return f"slice offset {offset}" + ("" if limit is None else f" limit {limit}")
+
+
+def _closure(node: Closure) -> str:
+    """Both ends, and how many steps lie between them."""
+    least, most = (1 if node.zero is None else 0), ("" if node.many else 1)
+    ends = (
+        f"?{name}" + ("" if term is None else f"={term}")
+        for name, term in zip((node.start, node.end), node.ends, strict=True)
+    )
+    return f"closure {' '.join(ends)} {least}..{most}"
 
 
 def _inner(node: Node) -> Iterator[str]:

@@ -19,7 +19,7 @@ from levada.algebra.nodes import Form, InGraph, InMerge, InWindow, Output, Query
 from levada.algebra.options import QueryOptions
 from levada.algebra.translate_context import Context
 from levada.algebra.translate_levels import level
-from levada.algebra.translate_patterns import inline, pattern, position
+from levada.algebra.translate_patterns import inline, pattern, triple_pattern
 from levada.algebra.translate_windows import iri, reporting, said, windows
 from levada.errors import QueryError, UnknownNameError, UnsupportedError, near
 from levada.syntax import ast
@@ -130,8 +130,7 @@ def _template(triples: Sequence[ast.Triple], context: Context) -> tuple[TriplePa
         for node in (triple.subject, triple.object):
             if isinstance(node, ast.BlankNode):
                 raise context.unsupported("A blank node in the template of CONSTRUCT", node.span)
-        assert isinstance(triple.predicate, ast.Var | ast.Constant), "the syntax check refuses paths in templates"
-        out.append(TriplePattern(position(triple.subject), position(triple.predicate), position(triple.object)))
+        out.append(triple_pattern(triple))
     return tuple(out)
 
 

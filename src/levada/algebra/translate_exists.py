@@ -11,7 +11,7 @@ filter or EXISTS that uses a variable of the outer group too early.
 from __future__ import annotations
 
 from levada.algebra.expression import Call, Expression, Function, variables
-from levada.algebra.nodes import Exists, Extend, Filter, Group, LeftJoin, Minus, Node, Project, Slice
+from levada.algebra.nodes import Closure, Exists, Extend, Filter, Group, LeftJoin, Minus, Node, Project, Slice
 from levada.algebra.show import children
 from levada.algebra.translate_context import Context
 from levada.algebra.translate_expressions import operation
@@ -97,6 +97,7 @@ _WORDS: dict[type[Node], str] = {
     Extend: "BIND or AS",
     Group: "GROUP BY or an aggregate",
     Project: "A sub-SELECT",
+    Closure: "A path that may have no step",
     Slice: "LIMIT or OFFSET",
 }
 
@@ -113,6 +114,8 @@ def _unbound(node: Node, outer: frozenset[str]) -> frozenset[str]:
             return seen - certain(child)
         case Extend(child, variable, _):
             return (seen - certain(child)) | (outer & {variable})
+        case Closure(_, zero, start, end, _, ends):
+            return outer & {start, end} if zero is not None and ends == (None, None) else frozenset()
         case Group(child, keys, _):
             return (outer & mentioned(node)) - (certain(child) & frozenset(keys))
         case Project(child, names):

@@ -7,7 +7,9 @@ pattern is as large as it can be: triples that follow each other over one source
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import groupby
 
 from levada.algebra.expression import Expression, Function, Var
 from levada.algebra.nodes import (
@@ -30,6 +32,7 @@ from levada.algebra.translate_context import Context
 from levada.algebra.translate_exists import Tested, as_exists, conjuncts, exists, within_optional
 from levada.algebra.translate_expressions import expression, operation
 from levada.algebra.translate_levels import level
+from levada.algebra.translate_paths import path
 from levada.algebra.translate_windows import iri
 from levada.errors import Span, UnknownNameError, near
 from levada.model.term import Iri, Term
@@ -92,7 +95,7 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
     """What stands before, extended by one more element of the group."""
     match element:
         case ast.Triples(triples):
-            return join(node, Bgp(source, tuple(_triple(triple, context) for triple in triples)))
+            return reduce(join, _triples(triples, source, context), node)
         case ast.Group():
             return join(node, pattern(element, source, context))
         case ast.Optional(group):
@@ -177,9 +180,20 @@ def _window(name: ast.Name, span: Span, context: Context) -> InWindow:
     return InWindow(context.windows[iri(name)])
 
 
-def _triple(triple: ast.Triple, context: Context) -> TriplePattern:
-    if not isinstance(triple.predicate, ast.Var | ast.Constant):
-        raise context.unsupported("A property path", triple.predicate.span)
+def _triples(triples: Sequence[ast.Triple], source: Source, context: Context) -> Iterator[Node]:
+    """Triples that follow each other, as one Bgp each, and the paths between them."""
+    for plain, run in groupby(triples, lambda t: isinstance(t.predicate, ast.Var | ast.Constant)):
+        if plain:
+            yield Bgp(source, tuple(triple_pattern(triple) for triple in run))
+            continue
+        for triple in run:
+            assert not isinstance(triple.predicate, ast.Var), "a path is not a variable"
+            yield path(position(triple.subject), triple.predicate, position(triple.object), source, context)
+
+
+def triple_pattern(triple: ast.Triple) -> TriplePattern:
+    """A triple without a path."""
+    assert isinstance(triple.predicate, ast.Var | ast.Constant), "a path is no part of a triple pattern"
     return TriplePattern(position(triple.subject), position(triple.predicate), position(triple.object))
 
 

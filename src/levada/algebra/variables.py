@@ -19,6 +19,8 @@ def possible(node: a.Node) -> frozenset[str]:
     match node:
         case a.Minus(left, _) | a.Exists(left, _, _, _):
             return possible(left)
+        case a.Closure():
+            return frozenset((node.start, node.end))
         case a.Extend(child, variable, _):
             return possible(child) | {variable}
         case a.Group(_, keys, aggregates):
@@ -40,6 +42,8 @@ def certain(node: a.Node) -> frozenset[str]:
             return frozenset(name for i, name in enumerate(names) if all(row[i] is not None for row in rows))
         case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _):
             return certain(left)
+        case a.Closure():
+            return frozenset((node.start, node.end))
         case a.Union(left, right):
             return certain(left) & certain(right)
         case a.Group(child, keys, _):

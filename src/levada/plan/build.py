@@ -358,6 +358,13 @@ def _semi(test: p.Semi, left_: Op, right: Op, condition: Expression | None) -> O
     return Op(spec, (left_, right), left_.variables, None, stage, exchange, placed, left_.maybe, typed=left_.typed)
 
 
+def closure(inputs: Sequence[Op], many: bool, ends: tuple[Term | None, Term | None]) -> Op:
+    """The pairs that paths connect, at the operator's home: ``inputs`` are one step and what a path of none connects."""
+    stage, exchange = place(tuple(inputs), HOME)
+    step = inputs[0]
+    return Op(p.Closure(many, ends), tuple(inputs), step.variables, step.windows, stage, exchange, HOME)
+
+
 def distinct(op: Op) -> Op:
     """DISTINCT on report rows."""
     stage, exchange, placed = grouped(op, op.variables)

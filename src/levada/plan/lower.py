@@ -102,6 +102,8 @@ def _children(node: a.Node) -> tuple[a.Node, ...]:
             return (left, right)
         case a.Unit() | a.Bgp() | a.Scan() | a.Values():
             return ()
+        case a.Closure(child, zero):
+            return (child,) if zero is None else (child, zero)
         case _:
             return (node.child,)
 
@@ -110,6 +112,8 @@ def _has_snapshot(node: a.Node) -> bool:
     if isinstance(node, (a.LeftJoin, a.Minus, a.Exists, a.Group, a.Distinct, a.OrderBy, a.Slice)):
         return True
     if isinstance(node, a.Filter) and per_report(node.condition):
+        return True
+    if isinstance(node, a.Closure) and not _free_parts(node.child):
         return True
     if isinstance(node, a.Extend) and per_report(node.expression):
         return True
@@ -132,6 +136,8 @@ def _free_parts(node: a.Node) -> bool:
             return False
         case a.Union(left, right):
             return _free_parts(left) or _free_parts(right)
+        case a.Closure(child, zero):
+            return _free_parts(child) or (zero is not None and _free_parts(zero))
         case a.Join(left, right):
             return _free_parts(left) and _free_parts(right)
         case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _):
@@ -203,6 +209,8 @@ class _Lowering:
                 return build.minus(self._r(self.node(left)), self._r(self.node(right)))
             case a.Exists(left, right, condition, negated):
                 return build.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
+            case a.Closure():
+                return self._closure(node)
             case a.Union(left, right):
                 return self._union(self.node(left), self.node(right))
             case a.Filter():
@@ -248,6 +256,15 @@ class _Lowering:
         if (left.windows is None) != (right.windows is None):
             left, right = self._r(left), self._r(right)
         return build.union(left, right)
+
+    def _closure(self, node: a.Closure) -> Op:
+        """Paths over static data are found once and kept as rows, those over windows per report."""
+        inputs = [build.rename(self.node(node.child), (node.start, node.end))]
+        if node.zero is not None:
+            inputs.append(build.rename(self.node(node.zero), (node.start,)))
+        if any(op.windows != () for op in inputs):
+            inputs = [self._r(op) for op in inputs]
+        return build.closure(inputs, node.many, node.ends)
 
     def _filter(self, node: a.Filter) -> Op:
         """Filters above a conjunction go down into it, one conjunct at a time; others stay where they stand."""

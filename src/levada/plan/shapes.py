@@ -233,6 +233,18 @@ class ROrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Closure:
+    """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` of them form the output.
+
+    ``given``: whether start and end are constants of the member.
+    """
+
+    many: bool
+    given: tuple[bool, bool]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Differences between reports. ``rows`` is None for report rows; ``certain``: nothing cancels, nothing is kept."""
 
@@ -254,7 +266,7 @@ class Emit:
 
 Step = (
     Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
+    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Closure | Changes | Emit
 )  # fmt: skip
 
 

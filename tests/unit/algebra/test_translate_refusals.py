@@ -26,10 +26,6 @@ def refusal(text: str, options: QueryOptions | None = None) -> QueryError:
 @pytest.mark.parametrize(
     ("pattern", "message", "column"),
     [
-        ("?s <p>/<q> ?o", "A property path is not supported yet.", 6),
-        ("?s ^<p> ?o", "A property path is not supported yet.", 7),
-        ("?s <p>* ?o", "A property path is not supported yet.", 6),
-        ("?s !(<p>|a) ?o", "A property path is not supported yet.", 6),
         ("FILTER(?x || EXISTS { ?s <p> ?o })", "EXISTS inside an expression is not supported yet.", 16),
         (
             "BIND(1 + IF(NOT EXISTS { ?s <p> ?o }, 1, 2) AS ?n)",

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from levada.testing.cases.expressions import bindings, conditions
-
-Scope = dict[str, str]
+from levada.testing.cases.paths import PATHS, STATIC_PATHS
+from levada.testing.cases.vocabulary import Scope
 
 _PATTERNS: tuple[tuple[str, Scope], ...] = (
     ("?s :p ?v", {"s": "node", "v": "number"}),
@@ -42,6 +42,7 @@ _STATIC: tuple[tuple[str, Scope], ...] = (
     ("GRAPH ?g { SELECT ?s (COUNT(*) AS ?l) { ?s :rank ?j } GROUP BY ?s }", {"g": "node", "s": "node", "l": "number"}),
     ("GRAPH ?g { SELECT (SUM(?j) AS ?l) { ?x :rank ?j } }", {"g": "node", "l": "number"}),
     ("GRAPH ?g { }", {"g": "node"}),
+    *STATIC_PATHS,
 )
 
 _VALUES: tuple[tuple[str, Scope], ...] = (
@@ -74,6 +75,8 @@ _MINUS = (
     "WINDOW {w} {{ ?x :p ?mu }}",
     "WINDOW {w} {{ ?s :r ?mt OPTIONAL {{ ?s :p ?v }} }}",
     "WINDOW {w} {{ ?my :q ?mz }}",
+    "WINDOW {w} {{ ?s :q+ ?x }}",
+    "WINDOW {w} {{ ?mo :q* ?s }}",
     "?s :kind :K",
     "VALUES (?s ?z) {{ (:a UNDEF) (UNDEF 2) (UNDEF UNDEF) }}",
     "GRAPH ?g {{ ?s :rank 2 }}",
@@ -89,6 +92,8 @@ _EXISTS = (
     "{{ WINDOW {w} {{ ?x :q :b }} }} UNION {{ ?s :kind :L }}",
     "{{ SELECT ?s WHERE {{ WINDOW {w} {{ ?s :p ?em }} }} GROUP BY ?s HAVING(COUNT(*) > 1) }}",
     "WINDOW {w} {{ ?ey :q ?ey }}",
+    "WINDOW {w} {{ ?s :q+/:p ?ev }}",
+    "WINDOW {w} {{ ?s ^:q+ ?ex }}",
     "?s :kind :K",
     "GRAPH :g {{ ?s :rank ?v }}",
     "GRAPH ?g {{ ?s :rank ?ej }}",
@@ -169,9 +174,10 @@ def _block(draw: st.DrawFn, window: str, scope: Scope, count: int = 1) -> tuple[
     inside: Scope = {}
     for _ in range(count):
         bound = {**scope, **inside}
-        near = [p for p in _PATTERNS if p[0] not in chosen and (not bound or bound.keys() & p[1].keys())]
+        every = PATHS if draw(st.integers(0, 5)) == 5 else _PATTERNS
+        near = [p for p in every if p[0] not in chosen and (not bound or bound.keys() & p[1].keys())]
         free = draw(st.integers(0, 11)) == 11
-        text, binds = draw(st.sampled_from(_PATTERNS if free or not near else near))
+        text, binds = draw(st.sampled_from(every if free or not near else near))
         chosen.append(text)
         inside = {**inside, **binds}
     text = " . ".join(chosen)

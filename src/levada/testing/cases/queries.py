@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from levada.testing.cases.case import CaseQuery
 from levada.testing.cases.expressions import aggregates
-from levada.testing.cases.patterns import Scope, bodies
+from levada.testing.cases.patterns import bodies
 from levada.testing.cases.texts import Asked, Drawn, texts
-from levada.testing.cases.vocabulary import iri
+from levada.testing.cases.vocabulary import Scope, iri
 from levada.testing.cases.windows import Clause, clauses, options, reporting
 from levada.testing.question import TripleTemplate
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from levada.testing.cases.case import CaseQuery
+from levada.testing.cases.paths import spelled
 from levada.testing.cases.patterns import reference_text
 from levada.testing.cases.vocabulary import OVERLAP, PREFIX, iri
 from levada.testing.cases.windows import Clause, compact, reporting
@@ -87,7 +88,7 @@ def rspql(drawn: Drawn) -> CaseQuery:
         del given["report"]
     register = f"REGISTER {drawn.output} {iri(drawn.name)} AS"
     text = _text(register, drawn.asked.head, clauses, drawn.body, drawn.asked.tail)
-    question = drawn.question(reference_text(drawn.body), drawn.options)
+    question = drawn.question(reference_text(spelled(drawn.body)), drawn.options)
     return CaseQuery(drawn.name, text, "rspql", given, question)
 
 
@@ -118,7 +119,7 @@ def _on_change(drawn: Drawn) -> ReferenceQuery:
     """The question of a dialect that reports on change unless the options say otherwise."""
     report = str(drawn.options.get("report", ""))
     policy = {"": "change", "nonempty": "change+nonempty"}.get(report, report)
-    return drawn.question(reference_text(drawn.body), {**drawn.options, "report": policy})
+    return drawn.question(reference_text(spelled(drawn.body)), {**drawn.options, "report": policy})
 
 
 @st.composite
@@ -149,7 +150,7 @@ def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
         form, _, rest = head.partition(" ")
         head = f"{form} {drawn.output} {rest}"
     text = _text(register, head, [*clauses, *dataset], body, drawn.asked.tail)
-    judged = reference_text(body, ("g", "h", "both") if graphs is None else ("g",))
+    judged = reference_text(spelled(body), ("g", "h", "both") if graphs is None else ("g",))
     question = drawn.question(judged, drawn.options, windows=windows, merged=merged, graphs=graphs)
     return CaseQuery(drawn.name, text, dialect, given, question)
 

@@ -22,6 +22,7 @@ from levada.algebra.translate_levels import level
 from levada.algebra.translate_patterns import inline, pattern, triple_pattern
 from levada.algebra.translate_windows import iri, reporting, said, windows
 from levada.errors import QueryError, UnknownNameError, UnsupportedError, near
+from levada.model.term import Blank
 from levada.syntax import ast
 
 _DEFAULTS = QueryOptions()
@@ -56,7 +57,7 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collec
     declared = windows(unit.windows, options, text)
     names = {window.name: index for index, window in enumerate(declared)}
     context = Context(text, names, _named_graphs(unit.datasets, graphs, text), unit.base)
-    template = _template(unit.form.template, context) if isinstance(unit.form, ast.Construct) else ()
+    template = _template(unit.form.template) if isinstance(unit.form, ast.Construct) else ()
     below = pattern(unit.where, _default(unit), context)
     data = None if unit.values is None else inline(unit.values)
     columns = _variables(template) if isinstance(unit.form, ast.Construct) else None
@@ -124,14 +125,16 @@ def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:
     return graphs if datasets else None
 
 
-def _template(triples: Sequence[ast.Triple], context: Context) -> tuple[TriplePattern, ...]:
-    out: list[TriplePattern] = []
-    for triple in triples:
-        for node in (triple.subject, triple.object):
-            if isinstance(node, ast.BlankNode):
-                raise context.unsupported("A blank node in the template of CONSTRUCT", node.span)
-        out.append(triple_pattern(triple))
-    return tuple(out)
+def _template(triples: Sequence[ast.Triple]) -> tuple[TriplePattern, ...]:
+    """A template; its blank nodes are nodes, not variables, also those of the short form's pattern (16.2.4)."""
+    nodes = {
+        Var(f"_:{node.label}"): Blank(node.label)
+        for triple in triples
+        for node in (triple.subject, triple.object)
+        if isinstance(node, ast.BlankNode)
+    }
+    patterns = (triple_pattern(triple).positions for triple in triples)
+    return tuple(TriplePattern(*(nodes.get(p, p) if isinstance(p, Var) else p for p in row)) for row in patterns)
 
 
 def _variables(template: Sequence[TriplePattern]) -> tuple[str, ...]:

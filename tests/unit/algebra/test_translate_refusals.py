@@ -83,11 +83,6 @@ def test_exists_in_optional_is_refused_where_it_sees_the_left_side() -> None:
     ("text", "message", "span"),
     [
         ("DESCRIBE <x>", "DESCRIBE is not supported yet.", Span(1, 1)),
-        (
-            f"CONSTRUCT {{ ?s <p> [] }} {WINDOW} {{ ?s ?p ?o }}",
-            "A blank node in the template of CONSTRUCT is not supported yet.",
-            Span(1, 20),
-        ),
     ],
 )
 def test_whole_queries_that_are_not_evaluated_yet(text: str, message: str, span: Span) -> None:

@@ -139,6 +139,19 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """EXISTS inside an expression: the left solutions, each with ``variable``: whether it has a compatible right one.
+
+    ``condition`` as in ``Exists``.
+    """
+
+    left: Node
+    right: Node
+    condition: Expression | None
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """The bag union."""
 
@@ -217,6 +230,7 @@ Node = (
     | LeftJoin
     | Minus
     | Exists
+    | Mark
     | Union
     | Filter
     | Extend

@@ -29,6 +29,7 @@ from levada.algebra.nodes import (
     InWindow,
     Join,
     LeftJoin,
+    Mark,
     Minus,
     Node,
     OrderBy,
@@ -80,7 +81,7 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
             return (left, right)
-        case Minus(left, right) | Exists(left, right, _, _):
+        case Minus(left, right) | Exists(left, right, _, _) | Mark(left, right, _, _):
             return (left, right)
         case Filter(child, _) | Extend(child, _, _) | Group(child, _, _) | Project(child, _):
             return (child,)
@@ -109,6 +110,8 @@ def _head(node: Node) -> str:
         case Exists(_, _, condition, negated):
             word = "not-exists" if negated else "exists"
             return word if condition is None else f"{word} {expressions.show(condition)}"
+        case Mark(_, _, condition, variable):
+            return f"mark ?{variable}" + ("" if condition is None else f" {expressions.show(condition)}")
         case Filter(_, condition):
             return f"filter {expressions.show(condition)}"
         case Extend(_, variable, value):

@@ -56,7 +56,7 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collec
     options = said(unit, options, text)
     declared = windows(unit.windows, options, text)
     names = {window.name: index for index, window in enumerate(declared)}
-    context = Context(text, names, _named_graphs(unit.datasets, graphs, text), unit.base)
+    context = Context(text, names, _named_graphs(unit.datasets, graphs, text), unit.base, pattern, _default(unit))
     template = _template(unit.form.template) if isinstance(unit.form, ast.Construct) else ()
     below = pattern(unit.where, _default(unit), context)
     data = None if unit.values is None else inline(unit.values)

@@ -102,11 +102,25 @@ def _repeated(start: End, verb: ast.PathRepeat, end: End, source: Source, contex
     last = end.name if isinstance(end, Var) and end != start else context.fresh("p")
     given = tuple(None if isinstance(e, Var) else e for e in (start, end))
     step = path(Var(first), verb.path, Var(last), source, context)
-    zero = None if verb.times == "+" else _zero(first, given, source, context)
+    none = verb.times != "+" or (any(given) and _may_stay(verb.path))
+    zero = _zero(first, given, source, context) if none else None
     closure = Closure(step, zero, first, last, verb.times != "?", (given[0], given[1]))
     if isinstance(end, Var) and end == start:
         return Filter(closure, Call(Function.SAME_TERM, (Var(first), Var(last))))
     return closure
+
+
+def _may_stay(verb: ast.Path) -> bool:
+    """Whether one step from a given term may lead to itself without the graph: ``(p*)+``. A sequence asks the graph in between."""
+    match verb:
+        case ast.PathRepeat(inner, times):
+            return times != "+" or _may_stay(inner)
+        case ast.PathAlternative(choices):
+            return any(map(_may_stay, choices))
+        case ast.PathInverse(inner):
+            return _may_stay(inner)
+        case _:
+            return False
 
 
 def _zero(name: str, given: Sequence[Term | None], source: Source, context: Context) -> Node:

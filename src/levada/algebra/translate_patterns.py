@@ -28,9 +28,9 @@ from levada.algebra.nodes import (
     Unit,
     Values,
 )
-from levada.algebra.translate_context import Context
-from levada.algebra.translate_exists import Tested, as_exists, conjuncts, exists, within_optional
-from levada.algebra.translate_expressions import expression, operation
+from levada.algebra.translate_context import Context, Marked
+from levada.algebra.translate_exists import Tested, as_exists, conjuncts, exists, marked, optional_side
+from levada.algebra.translate_expressions import operation, with_marks
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_paths import path
 from levada.algebra.translate_windows import iri
@@ -44,8 +44,10 @@ NOTHING = Values((), ())
 
 def pattern(group: ast.Group, source: Source, context: Context) -> Node:
     """The algebra of a group that reads ``source`` where it names no other."""
-    node, condition, tests = _parts(group, source, context)
-    node = node if condition is None else Filter(node, condition)
+    with context.reading(source):
+        node, condition, tests, marks = _parts(group, source, context)
+    if condition is not None:
+        node = Filter(marked(node, marks, context), condition)
     for tested in tests:
         node = exists(node, tested, context)
     return node
@@ -70,14 +72,18 @@ def join(left: Node, right: Node) -> Node:
             return Join(left, right)
 
 
-Parts = tuple[Node, Expression | None, list[Tested]]
+Parts = tuple[Node, Expression | None, list[Tested], list[Marked]]
 
 
 def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
-    """A group without its filters, their conjunction, and those that are EXISTS: OPTIONAL takes them apart (18.2.2.6)."""
+    """A group without its filters, their conjunction, and those that are EXISTS: OPTIONAL takes them apart (18.2.2.6).
+
+    Last, each EXISTS that stands inside the conjunction, below another operator.
+    """
     node: Node = Unit()
     conditions: list[Expression] = []
     tests: list[Tested] = []
+    marks: list[Marked] = []
     for element in group.elements:
         if not isinstance(element, ast.Filter):
             node = _with(node, element, source, context)
@@ -86,9 +92,13 @@ def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
         found = [as_exists(part) for part in parts]
         if not any(found):
             parts = [element.condition]
-        conditions += [expression(part, context) for part in parts if as_exists(part) is None]
+        for part in parts:
+            if as_exists(part) is None:
+                condition, inner = with_marks(part, context)
+                conditions.append(condition)
+                marks += inner
         tests += [(pattern(t.pattern, source, context), t.negated, t.span) for t in found if t is not None]
-    return node, operation(Function.AND, conditions) if conditions else None, tests
+    return node, operation(Function.AND, conditions) if conditions else None, tests, marks
 
 
 def _with(node: Node, element: ast.Element, source: Source, context: Context) -> Node:
@@ -107,7 +117,8 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
         case ast.Window(name, group, span):
             return join(node, pattern(group, _window(name, span, context), context))
         case ast.Bind(value, variable):
-            return Extend(node, variable.name, expression(value, context))
+            computed, marks = with_marks(value, context)
+            return Extend(marked(node, marks, context), variable.name, computed)
         case ast.InlineData():
             return join(node, inline(element))
         case ast.SubSelect(select, where, modifiers, values):
@@ -124,11 +135,13 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
 
 
 def _optional(left: Node, parts: Parts, context: Context) -> Node:
-    right, condition, tests = parts
+    right, condition, tests, marks = parts
     if isinstance(right, Unit):
         return left
+    for mark in marks:
+        right = marked(optional_side(left, right, mark.pattern, mark.span, context), [mark], context)
     for tested in tests:
-        right = within_optional(left, right, tested, context)
+        right = exists(optional_side(left, right, tested[0], tested[2], context), tested, context)
     return LeftJoin(left, right, condition)
 
 

@@ -351,6 +351,12 @@ def exists(left_: Op, right: Op, condition: Expression | None, *, negated: bool)
     return _semi(p.Semi.NOT_EXISTS if negated else p.Semi.EXISTS, left_, right, condition)
 
 
+def mark(left_: Op, right: Op, condition: Expression | None, variable: str) -> Op:
+    """EXISTS inside an expression, on report rows: its value as one more variable."""
+    op = _semi(p.Semi.MARK, left_, right, condition)
+    return replace(op, variables=(*op.variables, variable), typed=op.typed | {variable})
+
+
 def _semi(test: p.Semi, left_: Op, right: Op, condition: Expression | None) -> Op:
     shared, keys, placed = join_keys(left_, right)
     stage, exchange = place((left_, right), placed)

@@ -248,7 +248,7 @@ class Installer:
                 return s.RLeft(*sides, out, fills, lifted), s.Member(constants=terms, query=self._drawing(condition))
             case p.RSemi(test, keys, _, condition):
                 sides, _, fills = _sides(keys, (), ins)
-                kept_ = tuple(ins[0].index(v) for v in names)
+                kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 if condition is None:
                     return s.RSemi(test, *sides, kept_, fills, None), s.Member()
                 lifted, terms = _lift(condition, (*ins[0], *ins[1]))

@@ -98,7 +98,7 @@ def _children(node: a.Node) -> tuple[a.Node, ...]:
     match node:
         case a.Join(left, right) | a.LeftJoin(left, right, _) | a.Union(left, right):
             return (left, right)
-        case a.Minus(left, right) | a.Exists(left, right, _, _):
+        case a.Minus(left, right) | a.Exists(left, right, _, _) | a.Mark(left, right, _, _):
             return (left, right)
         case a.Unit() | a.Bgp() | a.Scan() | a.Values():
             return ()
@@ -109,7 +109,7 @@ def _children(node: a.Node) -> tuple[a.Node, ...]:
 
 
 def _has_snapshot(node: a.Node) -> bool:
-    if isinstance(node, (a.LeftJoin, a.Minus, a.Exists, a.Group, a.Distinct, a.OrderBy, a.Slice)):
+    if isinstance(node, (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Group, a.Distinct, a.OrderBy, a.Slice)):
         return True
     if isinstance(node, a.Filter) and per_report(node.condition):
         return True
@@ -140,7 +140,7 @@ def _free_parts(node: a.Node) -> bool:
             return _free_parts(child) or (zero is not None and _free_parts(zero))
         case a.Join(left, right):
             return _free_parts(left) and _free_parts(right)
-        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _):
+        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _) | a.Mark(left, _, _, _):
             return _free_parts(left)
         case _:
             return _free_parts(node.child)
@@ -209,6 +209,8 @@ class _Lowering:
                 return build.minus(self._r(self.node(left)), self._r(self.node(right)))
             case a.Exists(left, right, condition, negated):
                 return build.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
+            case a.Mark(left, right, condition, variable):
+                return build.mark(self._r(self.node(left)), self._r(self.node(right)), condition, variable)
             case a.Closure():
                 return self._closure(node)
             case a.Union(left, right):

@@ -195,11 +195,15 @@ class Closure:
 
 
 class Semi(StrEnum):
-    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds."""
+    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds.
+
+    MARK keeps all, with a further variable: whether there is a partner.
+    """
 
     EXISTS = "exists"
     NOT_EXISTS = "not exists"
     MINUS = "minus"
+    MARK = "mark"
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,10 @@ class RLeft:
 
 @dataclass(frozen=True, slots=True)
 class RSemi:
-    """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``; ``kept`` left slots."""
+    """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``; ``kept`` left slots.
+
+    Of MARK all left rows, and a slot behind the kept ones (not at all if nobody reads it): whether there is a partner.
+    """
 
     test: Semi
     left: tuple[int, ...]

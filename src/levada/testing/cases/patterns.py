@@ -92,11 +92,29 @@ _EXISTS = (
     "{{ WINDOW {w} {{ ?x :q :b }} }} UNION {{ ?s :kind :L }}",
     "{{ SELECT ?s WHERE {{ WINDOW {w} {{ ?s :p ?em }} }} GROUP BY ?s HAVING(COUNT(*) > 1) }}",
     "WINDOW {w} {{ ?ey :q ?ey }}",
+    "WINDOW {w} {{ ?s :q ?ex MINUS {{ ?s :q ?ex . ?ex :r ?et }} }}",
     "WINDOW {w} {{ ?s :q+/:p ?ev }}",
     "WINDOW {w} {{ ?s ^:q+ ?ex }}",
     "?s :kind :K",
     "GRAPH :g {{ ?s :rank ?v }}",
     "GRAPH ?g {{ ?s :rank ?ej }}",
+)
+
+_EARLY = (  # they look at ?s or ?v before they bind it, which can be done where it is always bound outside
+    "WINDOW {w} {{ {{ ?ey :q ?ex FILTER(?ex = ?s) }} ?ey :p ?ev }}",
+    "WINDOW {w} {{ ?ey :p ?ev BIND(?s AS ?eb) ?eb :q ?ez }}",
+    "WINDOW {w} {{ ?ey :q ?ex OPTIONAL {{ ?ey :q ?s }} }}",
+    "WINDOW {w} {{ ?ey :q ?ex FILTER NOT EXISTS {{ ?ey :p ?v }} }}",
+)
+
+
+_TESTS: tuple[tuple[str, Scope], ...] = (
+    ("FILTER {0}", {}),
+    ("FILTER {0}", {}),
+    ("FILTER({0} || {condition})", {}),
+    ("FILTER({condition} && ({condition} || {0}))", {}),
+    ("BIND({0} AS ?eb0)", {"eb0": "computed"}),
+    ('BIND(IF({0}, "yes", "no") AS ?eb0)', {"eb0": "computed"}),
 )
 
 
@@ -148,8 +166,12 @@ def bodies(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
     if draw(st.integers(0, 4)) == 4:
         text = f"{text} MINUS {{ {draw(st.sampled_from(_MINUS)).format(w=draw(st.sampled_from(windows)))} }}"
     if draw(st.integers(0, 4)) == 4:
-        inner = draw(st.sampled_from(_EXISTS)).format(w=draw(st.sampled_from(windows)))
-        text = f"{text} FILTER {draw(st.sampled_from(('', 'NOT ')))}EXISTS {{ {inner} }}"
+        sure = "UNDEF" not in text and "maybe" not in (scope.get("s"), scope.get("v"))
+        inner = draw(st.sampled_from(_EXISTS + _EARLY if sure else _EXISTS)).format(w=draw(st.sampled_from(windows)))
+        test = f"{draw(st.sampled_from(('', 'NOT ')))}EXISTS {{ {inner} }}"
+        form, bound = draw(st.sampled_from(_TESTS))
+        text = f"{text} {form.format(test, condition=draw(conditions(scope)))}"
+        scope = {**scope, **bound}
     return text, scope
 
 

@@ -9,6 +9,7 @@ from judged import TUMBLING, WINDOWS, at, check, query, triples
 from stepped import run_case
 
 from levada.testing.cases import Case, Clause
+from levada.testing.cases.paths import spelled
 from levada.testing.question import Report
 
 ELEMENTS = (at(1000, ":a :p 1, 2 ; :q :b . :b :q :c"), at(1500, ":b :p 1"), at(5000, ":a :q :a ; :p 1"))
@@ -72,3 +73,37 @@ def test_the_short_form_reads_the_default_graph() -> None:
     assert isinstance(report, Report) and report.graph is not None and report.time == TUMBLING.range
     named = sorted(re.sub(r"_:\w+", "_:n", triple) for triple in report.graph)
     assert named == ["<http://e/a> <http://e/q> _:n", "_:n <http://e/q> <http://e/c>"]
+
+
+ANYWHERE = {
+    "alone": "WINDOW ?in { ?s :p ?v }",
+    "of two patterns": "WINDOW ?in { ?s :p ?v . ?s :q ?o }",
+    "beside a window": "WINDOW :w { ?s :p ?v } WINDOW ?in { ?s :q ?o }",
+    "twice": "WINDOW ?in { ?s :p ?v } WINDOW ?in { ?s :q ?o }",
+    "with a filter": "WINDOW ?in { ?s :p ?v } FILTER(?v > 1 && ?in = :v)",
+    "with a path": "WINDOW ?in { ?s :q+ ?o }",
+    "its name as data": "WINDOW ?in { ?s :in ?in }",
+    "in OPTIONAL": "WINDOW :w { ?s :q ?o } OPTIONAL { WINDOW ?in { ?s :p ?v } }",
+    "in EXISTS": "WINDOW ?in { ?s :q ?o } FILTER EXISTS { WINDOW ?in { ?o :q ?u } }",
+    "named before": "VALUES ?in { :v :nowhere } WINDOW ?in { ?s :p ?v }",
+}
+
+
+@pytest.mark.parametrize(
+    "kinds", [(TUMBLING, Clause("step", 5000, 2000)), (Clause("range", 3000), Clause("count", count=4))]
+)
+def test_a_variable_window_is_each_window_in_turn(kinds: tuple[Clause, Clause]) -> None:
+    windows = dict(zip("wv", kinds, strict=True))
+    asked = [
+        query(
+            "SELECT *",
+            group,
+            windows=windows,
+            on={"v": "t"},
+            name=f"q{i}",
+            reference=spelled(group, (":w", ":v")),
+        )
+        for i, group in enumerate(ANYWHERE.values())
+    ]
+    other = (at(1200, ":a :p 3 ; :q :a . :b :in :v, :w"), at(4500, ":b :p 4 . :a :in :v"))
+    check(*asked, static={"http://e/g": ":a :p 9 . :a :in :g"}, s=ELEMENTS, t=other)

@@ -114,8 +114,10 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
             return join(node, _union([pattern(branch, source, context) for branch in branches]))
         case ast.Graph(name, group, span):
             return join(node, _graph(name, group, span, context))
-        case ast.Window(name, group, span):
-            return join(node, pattern(group, _window(name, span, context), context))
+        case ast.Window(ast.Var(name), group, _):
+            return join(node, _windows(name, group, context))
+        case ast.Window(name, group):
+            return join(node, pattern(group, _window(name, context), context))
         case ast.Bind(value, variable):
             computed, marks = with_marks(value, context)
             return Extend(marked(node, marks, context), variable.name, computed)
@@ -180,10 +182,18 @@ def _graph(name: ast.Name, group: ast.Group, span: Span, context: Context) -> No
     return inner if context.graphs is None or graph in context.graphs else NOTHING
 
 
-def _window(name: ast.Name, span: Span, context: Context) -> InWindow:
+def _windows(name: str, group: ast.Group, context: Context) -> Node:
+    """``WINDOW ?w``: the group over each window of the query in turn, with the window's IRI (as 18.6 for GRAPH ?g)."""
+    each = [
+        join(pattern(group, InWindow(index), context), Values((name,), ((Iri(window),),)))
+        for window, index in context.windows.items()
+    ]
+    return _union(each) if each else Values((name,), ())
+
+
+def _window(name: ast.Name, context: Context) -> InWindow:
     """The window of a WINDOW pattern."""
-    if isinstance(name, ast.Var):
-        raise context.unsupported(f"WINDOW ?{name.name}", span, hint="Name the window.")
+    assert isinstance(name, ast.Constant), "a variable ranges over all windows"
     if iri(name) not in context.windows:
         declared = ", ".join(f"<{known}>" for known in context.windows) or "none"
         close = near(iri(name), context.windows)

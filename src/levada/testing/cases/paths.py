@@ -7,6 +7,8 @@ not have it (18.4), and it asks the graph.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from levada.testing.cases.vocabulary import Scope
 
 _SPELLED = {
@@ -45,12 +47,15 @@ STATIC_PATHS: tuple[tuple[str, Scope], ...] = (
 )
 
 
-def spelled(body: str) -> str:
+def spelled(body: str, windows: Iterable[str] = ()) -> str:
     """A group's text with its paths spelled out where the reference needs them so.
+
+    A variable window ranges over the query's ``windows``, and not over the other graphs that the reference has.
 
     >>> spelled("WINDOW :w { ?s (:p|:q) ?o }")
     'WINDOW :w { { ?s :p ?o } UNION { ?s :q ?o } }'
     """
+    body = body.replace("WINDOW ?in", f"VALUES ?in {{ {' '.join(windows)} }} WINDOW ?in")
     for text, other in _SPELLED.items():
         body = body.replace(text, other)
     return body

@@ -151,8 +151,10 @@ def _closing(text: str, at: int) -> int:
 @st.composite
 def bodies(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
     """A group's text, without its braces, and its scope; every window is read."""
-    core = draw(st.sampled_from(("join", "join", "join", "union", "optional", "subselect")))
-    build = {"join": _joined, "union": _union, "optional": _optional, "subselect": _subselect}[core]
+    core = draw(st.sampled_from(("join", "join", "join", "union", "optional", "subselect", "anywhere")))
+    build = {"join": _joined, "union": _union, "optional": _optional, "subselect": _subselect, "anywhere": _anywhere}[
+        core
+    ]
     text, scope = draw(build(windows))
     for extra, chance in ((_STATIC, 3), (_VALUES, 5)):
         if draw(st.integers(0, chance)) == chance:
@@ -206,6 +208,14 @@ def _block(draw: st.DrawFn, window: str, scope: Scope, count: int = 1) -> tuple[
     if draw(st.integers(0, 7)) == 7:
         text = f"{text} FILTER({draw(conditions(inside))})"
     return f"WINDOW {window} {{ {text} }}", {**scope, **inside}
+
+
+@st.composite
+def _anywhere(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
+    """A block in each window, and one in whichever."""
+    text, scope = draw(_joined(windows))
+    more, scope = draw(_block("?in", scope, 1))
+    return f"{text} {more}", {**scope, "in": "node"}
 
 
 @st.composite

@@ -57,7 +57,9 @@ class Drawn:
 
 @st.composite
 def texts(draw: st.DrawFn, drawn: Drawn) -> CaseQuery:
-    """The query in a dialect that can say it: half of them in RSP-QL."""
+    """The query in a dialect that can say it: half of them in RSP-QL, and those whose window is a variable."""
+    if "WINDOW ?" in drawn.body:
+        return rspql(drawn)
     fit = ["rspql"] * 4 + ["cqels"] * 2
     if drawn.output == "RSTREAM":
         fit += ["csparql"] * 2
@@ -88,7 +90,7 @@ def rspql(drawn: Drawn) -> CaseQuery:
         del given["report"]
     register = f"REGISTER {drawn.output} {iri(drawn.name)} AS"
     text = _text(register, drawn.asked.head, clauses, drawn.body, drawn.asked.tail)
-    question = drawn.question(reference_text(spelled(drawn.body)), drawn.options)
+    question = drawn.question(reference_text(spelled(drawn.body, [f":{w}" for w in drawn.windows])), drawn.options)
     return CaseQuery(drawn.name, text, "rspql", given, question)
 
 

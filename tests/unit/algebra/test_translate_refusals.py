@@ -79,18 +79,6 @@ def test_exists_in_optional_is_refused_where_what_it_sees_of_the_left_side_canno
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "span"),
-    [
-        ("DESCRIBE <x>", "DESCRIBE is not supported yet.", Span(1, 1)),
-    ],
-)
-def test_whole_queries_that_are_not_evaluated_yet(text: str, message: str, span: Span) -> None:
-    error = refusal(text)
-    assert isinstance(error, UnsupportedError)
-    assert (error.message, error.span) == (message, span)
-
-
-@pytest.mark.parametrize(
     ("clauses", "pattern", "message", "hint", "column"),
     [
         ("", "WINDOW <x> {}", "The window <x> is not declared.", "Declared: <w>.", 10),
@@ -162,5 +150,5 @@ def test_deep_nesting_is_an_error_and_no_crash() -> None:
 
 
 def test_every_refusal_is_a_usage_error() -> None:
-    error: LevadaError = refusal("DESCRIBE <x>")
+    error: LevadaError = refusal("ASK { SERVICE <x> { ?s ?p ?o } }")
     assert error.exit_code == 2

@@ -65,7 +65,7 @@ def _everywhere(clause: Clause, groups: list[tuple[str, str]], static: dict[str 
     check(*asked, static=static, silent=True, s=ELEMENTS)
 
 
-@pytest.mark.parametrize("clause", WINDOWS)
+@pytest.mark.parametrize("clause", WINDOWS[1::2])
 def test_paths_over_a_window(clause: Clause) -> None:
     inside = [[f"WINDOW :w {{ {text} }}" if text else "" for text in pair] for pair in OVER_WINDOWS.values()]
     _everywhere(clause, [(group, other) for group, other in inside], {})
@@ -98,7 +98,7 @@ OVER_STATIC = {
 }
 
 
-@pytest.mark.parametrize("clause", WINDOWS)
+@pytest.mark.parametrize("clause", WINDOWS[::2])
 def test_paths_over_static_data(clause: Clause) -> None:
     _everywhere(clause, [(group, "") for group in OVER_STATIC.values()], STATIC)
 

@@ -168,11 +168,11 @@ class _Lowering:
         return build.union(left, right)
 
     def _closure(self, node: a.Closure) -> Op:
-        """Paths over static data are found once and kept as rows, those over windows per report."""
+        """Paths over static data that stay are found once and kept as rows, others per report."""
         inputs = [build.rename(self.node(node.child), (node.start, node.end))]
         if node.zero is not None:
             inputs.append(build.rename(self.node(node.zero), (node.start,)))
-        if any(op.windows != () for op in inputs):
+        if any(op.windows != () or op.weighted for op in inputs):
             inputs = [self._r(op) for op in inputs]
         return build.closure(inputs, node.many, node.ends)
 

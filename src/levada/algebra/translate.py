@@ -85,6 +85,8 @@ def _default(unit: ast.QueryUnit) -> Source:
     if not merged:
         return InGraph(None)
     return InWindow(merged[0]) if len(merged) == 1 and not static else InMerge(merged, static)
+
+
 def _described(unit: ast.QueryUnit, form: ast.Describe, where: ast.Group) -> list[Var | Term]:
     """What is to be described; ``*`` is all variables in scope."""
     if form.names is None:

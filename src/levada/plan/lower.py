@@ -17,7 +17,7 @@ from levada.algebra import nodes as a
 from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random
 from levada.config import StreamConfig
 from levada.model.time import WindowKind
-from levada.plan import build
+from levada.plan import build, pairing
 from levada.plan import physical as p
 from levada.plan.listing import free_parts, needs_list, per_report
 from levada.plan.merge import merge, parts_of
@@ -114,11 +114,11 @@ class _Lowering:
             case a.LeftJoin(left, right, condition):
                 return build.left(self._r(self.node(left)), self._r(self.node(right)), condition)
             case a.Minus(left, right):
-                return build.minus(self._r(self.node(left)), self._r(self.node(right)))
+                return pairing.minus(self._r(self.node(left)), self._r(self.node(right)))
             case a.Exists(left, right, condition, negated):
-                return build.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
+                return pairing.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
             case a.Mark(left, right, condition, variable):
-                return build.mark(self._r(self.node(left)), self._r(self.node(right)), condition, variable)
+                return pairing.mark(self._r(self.node(left)), self._r(self.node(right)), condition, variable)
             case a.Closure():
                 return self._closure(node)
             case a.Union(left, right):
@@ -174,7 +174,7 @@ class _Lowering:
             inputs.append(build.rename(self.node(node.zero), (node.start,)))
         if any(op.windows != () or op.weighted for op in inputs):
             inputs = [self._r(op) for op in inputs]
-        return build.closure(inputs, node.many, node.ends)
+        return pairing.closure(inputs, node.many, node.ends)
 
     def _filter(self, node: a.Filter) -> Op:
         """Filters above a conjunction go down into it, one conjunct at a time; others stay where they stand."""

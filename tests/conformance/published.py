@@ -32,22 +32,6 @@ FAULTY = {
 }
 """What is no text of its language, and the error that says so."""
 
-LATER = {
-    f"resources/{name}.rspql": r"WINDOW \?\w+ is not supported yet"
-    for name in (
-        "q52",
-        "q52_static",
-        "qOneStream",
-        "qReasoningDomainRange",
-        "qReasoningSubClass",
-        "qReasoningSubClassConstruct",
-        "rtgp-q1",
-        "rtgp-q2",
-        "rtgp-q3",
-    )
-}
-"""What is refused by name as yet."""
-
 
 def available() -> bool:
     """Whether the texts are there."""

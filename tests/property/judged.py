@@ -52,19 +52,21 @@ def query(
     select: str = "",
     template: tuple[tuple[str, str, str], ...] = (),
     dataset: str = "",
+    reference: str = "",
     name: str = "q",
     **options: Any,
 ) -> CaseQuery:
     """A query for the engine and the reference; ``on`` names the windows' streams (``s`` is the stream ``STREAM``).
 
-    ``select`` is the reference's head where it differs (CONSTRUCT); ``dataset`` has FROM clauses of static graphs.
+    ``select`` is the reference's head where it differs (CONSTRUCT); ``dataset`` has FROM clauses of static graphs;
+    ``reference`` is the group that the reference is asked where it is another.
     """
     windows = windows or {"w": TUMBLING}
     streams = {w: f"http://e/{(on or {}).get(w, 's')}" for w in windows}
     clauses = [f"FROM NAMED WINDOW :{w} ON <{streams[w]}> {c.rspql}" for w, c in windows.items()]
     text = "\n".join([f"{PREFIX}REGISTER {output} :{name} AS {head}", dataset, *clauses, f"WHERE {{ {group} }} {tail}"])
-    reference = ReferenceQuery(
-        f"{PREFIX}{select or head} WHERE {{ {group.replace('WINDOW', 'GRAPH')} }} {tail}",
+    asked = ReferenceQuery(
+        f"{PREFIX}{select or head} WHERE {{ {(reference or group).replace('WINDOW', 'GRAPH')} }} {tail}",
         {f"http://e/{w}": (streams[w], c.window(options)) for w, c in windows.items()},
         output,
         empty_reports=bool(options.get("empty_reports")),
@@ -72,7 +74,7 @@ def query(
         graphs=None,
         **reporting(options),
     )
-    return CaseQuery(name, text, "rspql", options, reference)
+    return CaseQuery(name, text, "rspql", options, asked)
 
 
 def check(

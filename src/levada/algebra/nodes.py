@@ -67,6 +67,23 @@ class Bgp:
 
 
 @dataclass(frozen=True, slots=True)
+class Closure:
+    """What paths of any length connect (18.4, ALP): distinct pairs of terms, as the variables ``start`` and ``end``.
+
+    ``child`` is one step: it binds both. ``many``: a path may have more than one (``*`` and ``+``, not ``?``). ``zero`` binds
+    ``start`` to the terms that a path of no step connects with themselves; None: there is none (``+``). ``ends``: the terms that
+    start and end are given to be, None where they are free.
+    """
+
+    child: Node
+    zero: Node | None
+    start: str
+    end: str
+    many: bool
+    ends: tuple[Term | None, Term | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """CQL: the rows of a window over a tuple stream; ``columns`` maps column names to variable names, used ones only."""
 
@@ -119,6 +136,19 @@ class Exists:
     right: Node
     condition: Expression | None
     negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """EXISTS inside an expression: the left solutions, each with ``variable``: whether it has a compatible right one.
+
+    ``condition`` as in ``Exists``.
+    """
+
+    left: Node
+    right: Node
+    condition: Expression | None
+    variable: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +223,14 @@ class Slice:
 Node = (
     Unit
     | Bgp
+    | Closure
     | Scan
     | Values
     | Join
     | LeftJoin
     | Minus
     | Exists
+    | Mark
     | Union
     | Filter
     | Extend

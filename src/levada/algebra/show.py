@@ -17,6 +17,7 @@ from levada.algebra import expression as expressions
 from levada.algebra.expression import Var
 from levada.algebra.nodes import (
     Bgp,
+    Closure,
     Distinct,
     Exists,
     Extend,
@@ -28,6 +29,7 @@ from levada.algebra.nodes import (
     InWindow,
     Join,
     LeftJoin,
+    Mark,
     Minus,
     Node,
     OrderBy,
@@ -79,12 +81,14 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
             return (left, right)
-        case Minus(left, right) | Exists(left, right, _, _):
+        case Minus(left, right) | Exists(left, right, _, _) | Mark(left, right, _, _):
             return (left, right)
         case Filter(child, _) | Extend(child, _, _) | Group(child, _, _) | Project(child, _):
             return (child,)
         case Distinct(child) | OrderBy(child, _) | Slice(child, _, _):
             return (child,)
+        case Closure(child, zero):
+            return (child,) if zero is None else (child, zero)
         case Unit() | Bgp() | Scan() | Values():
             return ()
 
@@ -95,6 +99,8 @@ def _head(node: Node) -> str:
             return type(node).__name__.lower()
         case Bgp(source, _):
             return f"bgp {_source(source)}"
+        case Closure():
+            return _closure(node)
         case Scan(source, columns):
             return f"scan {_source(source)} " + " ".join(f"{column}=?{name}" for column, name in columns)
         case Values(variables, _):
@@ -104,6 +110,8 @@ def _head(node: Node) -> str:
         case Exists(_, _, condition, negated):
             word = "not-exists" if negated else "exists"
             return word if condition is None else f"{word} {expressions.show(condition)}"
+        case Mark(_, _, condition, variable):
+            return f"mark ?{variable}" + ("" if condition is None else f" {expressions.show(condition)}")
         case Filter(_, condition):
             return f"filter {expressions.show(condition)}"
         case Extend(_, variable, value):
@@ -117,6 +125,16 @@ def _head(node: Node) -> str:
             return "order " + " ".join(f"{'desc' if down else 'asc'} {expressions.show(key)}" for key, down in keys)
         case Slice(_, offset, limit):
             return f"slice offset {offset}" + ("" if limit is None else f" limit {limit}")
+
+
+def _closure(node: Closure) -> str:
+    """Both ends, and how many steps lie between them."""
+    least, most = (1 if node.zero is None else 0), ("" if node.many else 1)
+    ends = (
+        f"?{name}" + ("" if term is None else f"={term}")
+        for name, term in zip((node.start, node.end), node.ends, strict=True)
+    )
+    return f"closure {' '.join(ends)} {least}..{most}"
 
 
 def _inner(node: Node) -> Iterator[str]:

@@ -4,7 +4,7 @@
     dataset    FROM, FROM NAMED                         here
     pattern    WHERE                                    translate_patterns, with translate_expressions
     level      SELECT and the solution modifiers        translate_levels, with translate_aggregates
-    form       SELECT, ASK, CONSTRUCT                   here
+    form       SELECT, ASK, CONSTRUCT                   here; DESCRIBE is a CONSTRUCT of translate_describe's triples
 
 What SPARQL has and the engine does not evaluate is refused here, by its name and place. Nothing behind this knows the text's
 language. Cost: linear in the text.
@@ -18,11 +18,14 @@ from levada.algebra.expression import Var
 from levada.algebra.nodes import Form, InGraph, InMerge, InWindow, Output, Query, Reporting, Source, TriplePattern
 from levada.algebra.options import QueryOptions
 from levada.algebra.translate_context import Context
+from levada.algebra.translate_describe import TRIPLE, description
 from levada.algebra.translate_levels import level
-from levada.algebra.translate_patterns import inline, pattern, position
+from levada.algebra.translate_patterns import inline, pattern, triple_pattern
 from levada.algebra.translate_windows import iri, reporting, said, windows
-from levada.errors import QueryError, UnknownNameError, UnsupportedError, near
+from levada.errors import QueryError, UnknownNameError, near
+from levada.model.term import Blank, Term
 from levada.syntax import ast
+from levada.syntax.scope import in_scope
 
 _DEFAULTS = QueryOptions()
 
@@ -49,18 +52,19 @@ def translate(
 
 
 def _query(unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collection[str] | None) -> Query:
-    if isinstance(unit.form, ast.Describe):
-        raise UnsupportedError("DESCRIBE is not supported yet.", span=unit.form.span, text=text)
-    assert unit.where is not None, "only DESCRIBE may have no pattern"
     options = said(unit, options, text)
     declared = windows(unit.windows, options, text)
     names = {window.name: index for index, window in enumerate(declared)}
-    context = Context(text, names, _named_graphs(unit.datasets, graphs, text), unit.base)
-    template = _template(unit.form.template, context) if isinstance(unit.form, ast.Construct) else ()
-    below = pattern(unit.where, _default(unit), context)
+    context = Context(text, names, _named_graphs(unit.datasets, graphs, text), unit.base, pattern, _default(unit))
+    template = _template(unit.form.template) if isinstance(unit.form, ast.Construct) else ()
+    where = ast.Group((), unit.form.span) if unit.where is None else unit.where  # a DESCRIBE of IRIs may have none
+    below = pattern(where, _default(unit), context)
     data = None if unit.values is None else inline(unit.values)
     columns = _variables(template) if isinstance(unit.form, ast.Construct) else None
-    above, shown = level(below, unit.form, unit.where, unit.modifiers, (unit.values, data), context, columns=columns)
+    above, shown = level(below, unit.form, where, unit.modifiers, (unit.values, data), context, columns=columns)
+    if isinstance(unit.form, ast.Describe):
+        template = (TRIPLE,)
+        above, shown = description(above, _described(unit, unit.form, where), context), _variables(template)
     return Query(
         form=_form(unit.form),
         pattern=above,
@@ -83,11 +87,18 @@ def _default(unit: ast.QueryUnit) -> Source:
     return InWindow(merged[0]) if len(merged) == 1 and not static else InMerge(merged, static)
 
 
+def _described(unit: ast.QueryUnit, form: ast.Describe, where: ast.Group) -> list[Var | Term]:
+    """What is to be described; ``*`` is all variables in scope."""
+    if form.names is None:
+        return [Var(name) for name in in_scope(where, unit.modifiers, unit.values)]
+    return [Var(name.name) if isinstance(name, ast.Var) else name.term for name in form.names]
+
+
 def _form(form: ast.Form) -> Form:
     match form:
         case ast.Select():
             return Form.SELECT
-        case ast.Construct():
+        case ast.Construct() | ast.Describe():
             return Form.CONSTRUCT
         case _:
             return Form.ASK
@@ -124,15 +135,16 @@ def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:
     return graphs if datasets else None
 
 
-def _template(triples: Sequence[ast.Triple], context: Context) -> tuple[TriplePattern, ...]:
-    out: list[TriplePattern] = []
-    for triple in triples:
-        for node in (triple.subject, triple.object):
-            if isinstance(node, ast.BlankNode):
-                raise context.unsupported("A blank node in the template of CONSTRUCT", node.span)
-        assert isinstance(triple.predicate, ast.Var | ast.Constant), "the syntax check refuses paths in templates"
-        out.append(TriplePattern(position(triple.subject), position(triple.predicate), position(triple.object)))
-    return tuple(out)
+def _template(triples: Sequence[ast.Triple]) -> tuple[TriplePattern, ...]:
+    """A template; its blank nodes are nodes, not variables, also those of the short form's pattern (16.2.4)."""
+    nodes = {
+        Var(f"_:{node.label}"): Blank(node.label)
+        for triple in triples
+        for node in (triple.subject, triple.object)
+        if isinstance(node, ast.BlankNode)
+    }
+    patterns = (triple_pattern(triple).positions for triple in triples)
+    return tuple(TriplePattern(*(nodes.get(p, p) if isinstance(p, Var) else p for p in row)) for row in patterns)
 
 
 def _variables(template: Sequence[TriplePattern]) -> tuple[str, ...]:

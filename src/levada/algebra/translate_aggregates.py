@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from levada.algebra.expression import Aggregate, AggregateFunction, Call, Expression, Var
 from levada.algebra.nodes import Extend, Group, Node
 from levada.algebra.translate_context import Context
-from levada.algebra.translate_expressions import expression
+from levada.algebra.translate_exists import marked
+from levada.algebra.translate_expressions import with_marks
 from levada.syntax import ast
 
 
@@ -65,6 +66,7 @@ def group_keys(child: Node, keys: Sequence[ast.GroupKey], context: Context) -> t
             names.append(key.expression.name)
         else:
             name = context.fresh("g") if key.variable is None else key.variable.name
-            child = Extend(child, name, expression(key.expression, context))
+            value, marks = with_marks(key.expression, context)
+            child = Extend(marked(child, marks, context), name, value)
             names.append(name)
     return child, tuple(dict.fromkeys(names))

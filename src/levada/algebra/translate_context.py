@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from levada.algebra.nodes import InGraph, Node, Source
 from levada.errors import Span, UnsupportedError
+from levada.syntax import ast
+
+
+class Marked(NamedTuple):
+    """An EXISTS inside an expression: the variable that is its value there, its pattern, its place.
+
+    ``below``: it stands in an aggregate, so its value belongs to the solutions that are grouped.
+    """
+
+    variable: str
+    pattern: Node
+    span: Span
+    below: bool = False
+
+
+_DEFAULT_GRAPH = InGraph(None)
 
 
 @dataclass(slots=True)
@@ -14,13 +33,17 @@ class Context:
 
     ``windows``: name to index in ``Query.windows``. ``graphs``: the named graphs of the query's dataset, in order (None: not
     known, any can be there). ``base``: the IRI of BASE, or None. Fresh variables start with a dot, which no written variable can.
+    ``groups`` translates a group within an expression, ``source`` is what it reads; None: there are none.
     """
 
     text: str
     windows: Mapping[str, int]
     graphs: Sequence[str] | None
     base: str | None
+    groups: Callable[[ast.Group, Source, Context], Node] | None = None
+    source: Source = _DEFAULT_GRAPH
     _used: dict[str, int] = field(default_factory=dict)
+    _marks: list[Marked] | None = None
 
     def fresh(self, letter: str) -> str:
         """A new variable: ``.g0``, ``.g1``, ... for keys, ``.a0``, ... for aggregates."""
@@ -31,3 +54,35 @@ class Context:
     def unsupported(self, feature: str, span: Span, *, hint: str = "") -> UnsupportedError:
         """The refusal of what SPARQL has and Levada does not evaluate; ``feature`` in the words of the language."""
         return UnsupportedError(f"{feature} is not supported yet.", span=span, text=self.text, hint=hint)
+
+    @contextmanager
+    def reading(self, source: Source) -> Iterator[None]:
+        """Groups within expressions read this source."""
+        before, self.source = self.source, source
+        try:
+            yield
+        finally:
+            self.source = before
+
+    @contextmanager
+    def marking(self) -> Iterator[list[Marked]]:
+        """Collects each EXISTS of the expressions that are translated meanwhile."""
+        before, self._marks = self._marks, []
+        try:
+            yield self._marks
+        finally:
+            self._marks = before
+
+    def mark(self, exists: ast.Exists) -> str:
+        """The variable that stands for an EXISTS in an expression; whoever is ``marking`` sees to its value."""
+        if self._marks is None or self.groups is None:
+            raise self.unsupported(f"{'NOT ' * exists.negated}EXISTS here", exists.span)
+        marks, name = self._marks, self.fresh("e")
+        marks.append(Marked(name, self.groups(exists.pattern, self.source, self), exists.span))
+        return name
+
+    def pass_on(self, marks: Iterable[Marked]) -> None:
+        """Hands what was collected to who collects around it."""
+        for mark in marks:
+            assert self._marks is not None, "an aggregate stands in an expression that is translated with its marks"
+            self._marks.append(mark)

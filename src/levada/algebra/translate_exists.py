@@ -1,21 +1,23 @@
-"""EXISTS and NOT EXISTS as whole conditions of FILTER (SPARQL 1.1, 18.6): joins that keep the left side, where that is the same.
+"""EXISTS and NOT EXISTS (SPARQL 1.1, 18.6): joins that keep the left side, where that is the same.
 
 18.6 evaluates the inner group anew for each solution of the outer one, its variables replaced by their values. Evaluating the
 inner group once and looking for a compatible solution is the same for patterns, joins and unions; and for whatever looks at a
-variable of the outer group, only if that variable is bound before it is looked at. The exception that people write are
-filters at the end of the inner group: they become the condition of the join, which sees both sides. What is left is refused
-by name, since substitution and join would differ: an inner OPTIONAL, MINUS, BIND, GROUP BY, LIMIT, sub-select, or nested
-filter or EXISTS that uses a variable of the outer group too early.
+variable of the outer group, only if that variable is bound before it is looked at. The filters at the end of the inner group become
+the condition of the join, which sees both sides; elsewhere the outer values are joined in where they are looked at
+(``translate_early``), or it is refused by name. As a whole condition of a FILTER it is ``Exists``; inside an expression it is a
+variable that ``Mark`` adds to the solutions over which the expression is evaluated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from levada.algebra.expression import Call, Expression, Function, variables
-from levada.algebra.nodes import Exists, Extend, Filter, Group, LeftJoin, Minus, Node, Project, Slice
-from levada.algebra.show import children
-from levada.algebra.translate_context import Context
+from levada.algebra.nodes import Exists, Filter, Join, Mark, Node
+from levada.algebra.translate_context import Context, Marked
+from levada.algebra.translate_early import Early, TooEarlyError, domain, unbound
 from levada.algebra.translate_expressions import operation
-from levada.algebra.variables import certain, expressions, mentioned, possible
+from levada.algebra.variables import certain, draws, mentioned, possible
 from levada.errors import Span
 from levada.syntax import ast
 
@@ -42,24 +44,40 @@ def as_exists(condition: ast.Expression) -> ast.Exists | None:
 
 def exists(left: Node, tested: Tested, context: Context) -> Node:
     """The solutions of ``left`` that the condition keeps. Raises ``UnsupportedError`` where a join is not what 18.6 says."""
-    right, negated, span = tested
+    right, condition = _inner(left, tested[0], tested[2], context)
+    return Exists(left, right, condition, tested[1])
+
+
+def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
+    """The solutions of ``left`` with the value of each EXISTS. Raises as ``exists``."""
+    for mark in marks:
+        right, condition = _inner(left, mark.pattern, mark.span, context)
+        left = Mark(left, right, condition, mark.variable)
+    return left
+
+
+def optional_side(left: Node, right: Node, inner: Node, span: Span, context: Context) -> Node:
+    """The right side of OPTIONAL with what an EXISTS among its filters, which see both sides (18.2.2.6), uses of the left."""
+    unseen = mentioned(inner) & possible(left) - certain(right)
+    if not unseen:
+        return right
+    if draws(left) or not unseen <= certain(left):
+        feature = f"EXISTS in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
+        raise context.unsupported(feature, span)
+    return Join(domain(left, unseen), right)
+
+
+def _inner(left: Node, inner: Node, span: Span, context: Context) -> tuple[Node, Expression | None]:
+    """The pattern of an EXISTS over ``left`` as the right side of a join, and the join's condition."""
     outer = possible(left)
-    right, condition = _correlated(right, outer)
-    found = _obstacle(right, outer)
-    if found is not None:
-        word, name = found
-        hint = f"In EXISTS, use ?{name} in a triple pattern first, or in a FILTER at the end of its group."
-        raise context.unsupported(f"{word} within EXISTS that uses ?{name} of the outer group", span, hint=hint)
-    return Exists(left, right, condition, negated)
-
-
-def within_optional(left: Node, right: Node, tested: Tested, context: Context) -> Node:
-    """The right side of OPTIONAL with an EXISTS among its own filters, which may see the left side (18.2.2.6)."""
-    unseen = sorted(mentioned(tested[0]) & possible(left) - certain(right))
-    if unseen:
-        feature = f"EXISTS in the FILTER of an OPTIONAL that uses ?{unseen[0]} of what stands before"
-        raise context.unsupported(feature, tested[2])
-    return exists(right, tested, context)
+    right, condition = _correlated(inner, outer)
+    known = frozenset() if draws(left) else certain(left)
+    try:
+        return Early(left, outer, known).bind(right), condition
+    except TooEarlyError as found:
+        hint = f"In EXISTS, use ?{found.name} in a triple pattern first, or in a FILTER at the end of its group."
+        feature = f"{found.word} within EXISTS that uses ?{found.name} of the outer group"
+        raise context.unsupported(feature, span, hint=hint) from None
 
 
 def _correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:
@@ -67,7 +85,7 @@ def _correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | N
     kept: list[Expression] = []
     lifted: list[Expression] = []
     while isinstance(node, Filter):
-        here = _unbound(node, outer)
+        here = unbound(node, outer)
         for condition in _all_of(node.condition):
             (lifted if here & set(variables(condition)) else kept).append(condition)
         node = node.child
@@ -79,45 +97,3 @@ def _all_of(condition: Expression) -> list[Expression]:
     if isinstance(condition, Call) and condition.function is Function.AND:
         return [part for arg in condition.args for part in _all_of(arg)]
     return [condition]
-
-
-def _obstacle(node: Node, outer: frozenset[str]) -> tuple[str, str] | None:
-    """What makes substitution differ from a join: the construct's word and a variable of the outer group that it uses."""
-    names = _unbound(node, outer)
-    if names:
-        return _WORDS[type(node)], min(names)
-    return next((found for child in children(node) if (found := _obstacle(child, outer)) is not None), None)
-
-
-_WORDS: dict[type[Node], str] = {
-    LeftJoin: "An OPTIONAL",
-    Minus: "A MINUS",
-    Exists: "An EXISTS",
-    Filter: "A FILTER in a nested group",
-    Extend: "BIND or AS",
-    Group: "GROUP BY or an aggregate",
-    Project: "A sub-SELECT",
-    Slice: "LIMIT or OFFSET",
-}
-
-
-def _unbound(node: Node, outer: frozenset[str]) -> frozenset[str]:
-    """The outer variables that a node looks at where its solutions might not bind them yet."""
-    seen = outer & {name for e in expressions(node) for name in variables(e)}
-    match node:
-        case LeftJoin(left, right, _) | Exists(left, right, _, _):
-            return (seen | outer & mentioned(right)) - certain(left)
-        case Minus(_, right):
-            return outer & mentioned(right)
-        case Filter(child, _):
-            return seen - certain(child)
-        case Extend(child, variable, _):
-            return (seen - certain(child)) | (outer & {variable})
-        case Group(child, keys, _):
-            return (outer & mentioned(node)) - (certain(child) & frozenset(keys))
-        case Project(child, names):
-            return (outer & mentioned(child)) - frozenset(names)
-        case Slice():
-            return outer & mentioned(node)
-        case _:
-            return frozenset()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from levada.algebra.expression import Aggregate, AggregateFunction, Call, Const, Expression, Function, Var
-from levada.algebra.translate_context import Context
+from levada.algebra.translate_context import Context, Marked
 from levada.errors import QueryError, UnknownNameError, near
 from levada.model.term import STRING, XSD, Iri, Literal
 from levada.syntax import ast
@@ -36,9 +36,16 @@ def expression(node: ast.Expression, context: Context) -> Expression:
             return _cast(node, context)
         case ast.Aggregate():
             return _aggregate(node, context)
-        case ast.Exists(_, negated, span):
-            hint = "It can be a whole FILTER, or one of its conditions that && connects."
-            raise context.unsupported(f"{'NOT ' * negated}EXISTS inside an expression", span, hint=hint)
+        case ast.Exists(_, negated, _):
+            found = Var(context.mark(node))
+            return Call(Function.NOT, (found,)) if negated else found
+
+
+def with_marks(node: ast.Expression, context: Context) -> tuple[Expression, list[Marked]]:
+    """An expression, and each EXISTS in it: the variables that must be there where it is evaluated."""
+    with context.marking() as marks:
+        found = expression(node, context)
+    return found, marks
 
 
 def operation(function: Function, operands: Sequence[Expression]) -> Expression:
@@ -89,7 +96,14 @@ def _cast(node: ast.FunctionCall, context: Context) -> Expression:
 
 def _aggregate(node: ast.Aggregate, context: Context) -> Aggregate:
     function = AggregateFunction(node.name)
-    arg = None if node.arg is None else expression(node.arg, context)
+    arg = None if node.arg is None else _argument(node.arg, context)
     if function is not AggregateFunction.GROUP_CONCAT:
         return Aggregate(function, arg, node.distinct)
     return Aggregate(function, arg, node.distinct, " " if node.separator is None else node.separator)
+
+
+def _argument(node: ast.Expression, context: Context) -> Expression:
+    """The argument of an aggregate: an EXISTS in it sees the solutions that are grouped."""
+    arg, marks = with_marks(node, context)
+    context.pass_on(mark._replace(below=True) for mark in marks)
+    return arg

@@ -5,10 +5,14 @@ From the pattern upwards: Group, HAVING, VALUES, the expressions of SELECT, ORDE
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
 from levada.algebra.expression import Expression, Function
 from levada.algebra.nodes import Distinct, Extend, Filter, Join, Node, OrderBy, Project, Slice, Unit, Values
 from levada.algebra.translate_aggregates import Grouping, group_keys
-from levada.algebra.translate_context import Context
+from levada.algebra.translate_context import Context, Marked
+from levada.algebra.translate_exists import marked
 from levada.algebra.translate_expressions import expression, operation
 from levada.syntax import ast
 from levada.syntax.scope import in_scope, is_grouped, projected
@@ -31,15 +35,17 @@ def level(
     ``columns``: what is projected where the form is not SELECT; None projects nothing away. ``values`` is the VALUES
     behind the level, as written and as translated.
     """
-    node, selected, having, order = _clauses(below, form, where, modifiers, context)
-    if having:
-        node = Filter(node, operation(Function.AND, having))
+    clauses = _clauses(below, form, where, modifiers, context)
+    node = clauses.node
+    if clauses.having.values:
+        node = Filter(marked(node, clauses.having.marks, context), operation(Function.AND, clauses.having.values))
     if values[1] is not None:
         node = values[1] if isinstance(node, Unit) else Join(node, values[1])
-    for name, value in selected:
-        node = Extend(node, name, value)
-    if order:
-        node = OrderBy(node, tuple(order))
+    for name, selected in clauses.selected:
+        node = Extend(marked(node, selected.marks, context), name, selected.values[0])
+    if clauses.order.values:
+        keys = zip(clauses.order.values, (key.descending for key in modifiers.order_by), strict=True)
+        node = OrderBy(marked(node, clauses.order.marks, context), tuple(keys))
     if isinstance(form, ast.Select):
         columns = tuple(projected(form, where, modifiers, values[0]))
     if columns is not None:
@@ -51,26 +57,53 @@ def level(
     return node, columns or ()
 
 
-Clauses = tuple[Node, list[tuple[str, Expression]], list[Expression], list[tuple[Expression, bool]]]
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """The expressions of a clause, and each EXISTS in them that is not in an aggregate."""
+
+    values: list[Expression]
+    marks: list[Marked]
+
+    def lifted(self, grouping: Grouping, known: Set[str]) -> _Clause:
+        """The clause above the group."""
+        here = {*known, *(mark.variable for mark in self.marks)}
+        return _Clause([grouping.lift(value, here) for value in self.values], self.marks)
 
 
-def _clauses(below: Node, form: ast.Form, where: ast.Group, modifiers: ast.Modifiers, context: Context) -> Clauses:
-    """The pattern, grouped if the level groups, and the expressions of SELECT, HAVING and ORDER BY above it."""
+@dataclass(frozen=True, slots=True)
+class _Clauses:
+    """A level's pattern, grouped if the level groups, and the clauses above it; SELECT's by name."""
+
+    node: Node
+    selected: list[tuple[str, _Clause]]
+    having: _Clause
+    order: _Clause
+
+
+def _clauses(below: Node, form: ast.Form, where: ast.Group, modifiers: ast.Modifiers, context: Context) -> _Clauses:
+    grouped: list[Marked] = []
+
+    def clause(expressions: Sequence[ast.Expression]) -> _Clause:
+        with context.marking() as marks:
+            values = [expression(node, context) for node in expressions]
+        grouped.extend(mark for mark in marks if mark.below)
+        return _Clause(values, [mark for mark in marks if not mark.below])
+
     items = (form.projection or ()) if isinstance(form, ast.Select) else ()
-    selected = [(i.variable.name, expression(i.expression, context)) for i in items if i.expression is not None]
-    having = [expression(condition, context) for condition in modifiers.having]
-    order = [(expression(key.expression, context), key.descending) for key in modifiers.order_by]
+    selected = [(i.variable.name, clause([i.expression])) for i in items if i.expression is not None]
+    having = clause(modifiers.having)
+    order = clause([key.expression for key in modifiers.order_by])
     if not is_grouped(form, modifiers):
-        return below, selected, having, order
-    child, keys = group_keys(below, modifiers.group_by, context)
+        return _Clauses(below, selected, having, order)
+    child, keys = group_keys(marked(below, grouped, context), modifiers.group_by, context)
     grouping = Grouping(context, keys)
     known = set(keys)
-    lifted: list[tuple[str, Expression]] = []
-    for name, value in selected:
-        lifted.append((name, grouping.lift(value, known)))
+    lifted: list[tuple[str, _Clause]] = []
+    for name, one in selected:
+        lifted.append((name, one.lifted(grouping, known)))
         known.add(name)
-    having = [grouping.lift(condition, set(keys)) for condition in having]
-    order = [(grouping.lift(value, known), descending) for value, descending in order]
+    having = having.lifted(grouping, set(keys))
+    order = order.lifted(grouping, known)
     if grouping.counts_distinct_solutions():
         child = Project(child, tuple(dict.fromkeys([*in_scope(where, modifiers, None), *keys])))
-    return grouping.over(child), lifted, having, order
+    return _Clauses(grouping.over(child), lifted, having, order)

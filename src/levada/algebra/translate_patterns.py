@@ -7,7 +7,9 @@ pattern is as large as it can be: triples that follow each other over one source
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import groupby
 
 from levada.algebra.expression import Expression, Function, Var
 from levada.algebra.nodes import (
@@ -26,10 +28,11 @@ from levada.algebra.nodes import (
     Unit,
     Values,
 )
-from levada.algebra.translate_context import Context
-from levada.algebra.translate_exists import Tested, as_exists, conjuncts, exists, within_optional
-from levada.algebra.translate_expressions import expression, operation
+from levada.algebra.translate_context import Context, Marked
+from levada.algebra.translate_exists import Tested, as_exists, conjuncts, exists, marked, optional_side
+from levada.algebra.translate_expressions import operation, with_marks
 from levada.algebra.translate_levels import level
+from levada.algebra.translate_paths import path
 from levada.algebra.translate_windows import iri
 from levada.errors import Span, UnknownNameError, near
 from levada.model.term import Iri, Term
@@ -41,8 +44,10 @@ NOTHING = Values((), ())
 
 def pattern(group: ast.Group, source: Source, context: Context) -> Node:
     """The algebra of a group that reads ``source`` where it names no other."""
-    node, condition, tests = _parts(group, source, context)
-    node = node if condition is None else Filter(node, condition)
+    with context.reading(source):
+        node, condition, tests, marks = _parts(group, source, context)
+    if condition is not None:
+        node = Filter(marked(node, marks, context), condition)
     for tested in tests:
         node = exists(node, tested, context)
     return node
@@ -67,14 +72,18 @@ def join(left: Node, right: Node) -> Node:
             return Join(left, right)
 
 
-Parts = tuple[Node, Expression | None, list[Tested]]
+Parts = tuple[Node, Expression | None, list[Tested], list[Marked]]
 
 
 def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
-    """A group without its filters, their conjunction, and those that are EXISTS: OPTIONAL takes them apart (18.2.2.6)."""
+    """A group without its filters, their conjunction, and those that are EXISTS: OPTIONAL takes them apart (18.2.2.6).
+
+    Last, each EXISTS that stands inside the conjunction, below another operator.
+    """
     node: Node = Unit()
     conditions: list[Expression] = []
     tests: list[Tested] = []
+    marks: list[Marked] = []
     for element in group.elements:
         if not isinstance(element, ast.Filter):
             node = _with(node, element, source, context)
@@ -83,16 +92,20 @@ def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
         found = [as_exists(part) for part in parts]
         if not any(found):
             parts = [element.condition]
-        conditions += [expression(part, context) for part in parts if as_exists(part) is None]
+        for part in parts:
+            if as_exists(part) is None:
+                condition, inner = with_marks(part, context)
+                conditions.append(condition)
+                marks += inner
         tests += [(pattern(t.pattern, source, context), t.negated, t.span) for t in found if t is not None]
-    return node, operation(Function.AND, conditions) if conditions else None, tests
+    return node, operation(Function.AND, conditions) if conditions else None, tests, marks
 
 
 def _with(node: Node, element: ast.Element, source: Source, context: Context) -> Node:
     """What stands before, extended by one more element of the group."""
     match element:
         case ast.Triples(triples):
-            return join(node, Bgp(source, tuple(_triple(triple, context) for triple in triples)))
+            return reduce(join, _triples(triples, source, context), node)
         case ast.Group():
             return join(node, pattern(element, source, context))
         case ast.Optional(group):
@@ -101,10 +114,13 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
             return join(node, _union([pattern(branch, source, context) for branch in branches]))
         case ast.Graph(name, group, span):
             return join(node, _graph(name, group, span, context))
-        case ast.Window(name, group, span):
-            return join(node, pattern(group, _window(name, span, context), context))
+        case ast.Window(ast.Var(name), group, _):
+            return join(node, _windows(name, group, context))
+        case ast.Window(name, group):
+            return join(node, pattern(group, _window(name, context), context))
         case ast.Bind(value, variable):
-            return Extend(node, variable.name, expression(value, context))
+            computed, marks = with_marks(value, context)
+            return Extend(marked(node, marks, context), variable.name, computed)
         case ast.InlineData():
             return join(node, inline(element))
         case ast.SubSelect(select, where, modifiers, values):
@@ -121,11 +137,13 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
 
 
 def _optional(left: Node, parts: Parts, context: Context) -> Node:
-    right, condition, tests = parts
+    right, condition, tests, marks = parts
     if isinstance(right, Unit):
         return left
+    for mark in marks:
+        right = marked(optional_side(left, right, mark.pattern, mark.span, context), [mark], context)
     for tested in tests:
-        right = within_optional(left, right, tested, context)
+        right = exists(optional_side(left, right, tested[0], tested[2], context), tested, context)
     return LeftJoin(left, right, condition)
 
 
@@ -164,10 +182,18 @@ def _graph(name: ast.Name, group: ast.Group, span: Span, context: Context) -> No
     return inner if context.graphs is None or graph in context.graphs else NOTHING
 
 
-def _window(name: ast.Name, span: Span, context: Context) -> InWindow:
+def _windows(name: str, group: ast.Group, context: Context) -> Node:
+    """``WINDOW ?w``: the group over each window of the query in turn, with the window's IRI (as 18.6 for GRAPH ?g)."""
+    each = [
+        join(pattern(group, InWindow(index), context), Values((name,), ((Iri(window),),)))
+        for window, index in context.windows.items()
+    ]
+    return _union(each) if each else Values((name,), ())
+
+
+def _window(name: ast.Name, context: Context) -> InWindow:
     """The window of a WINDOW pattern."""
-    if isinstance(name, ast.Var):
-        raise context.unsupported(f"WINDOW ?{name.name}", span, hint="Name the window.")
+    assert isinstance(name, ast.Constant), "a variable ranges over all windows"
     if iri(name) not in context.windows:
         declared = ", ".join(f"<{known}>" for known in context.windows) or "none"
         close = near(iri(name), context.windows)
@@ -177,9 +203,20 @@ def _window(name: ast.Name, span: Span, context: Context) -> InWindow:
     return InWindow(context.windows[iri(name)])
 
 
-def _triple(triple: ast.Triple, context: Context) -> TriplePattern:
-    if not isinstance(triple.predicate, ast.Var | ast.Constant):
-        raise context.unsupported("A property path", triple.predicate.span)
+def _triples(triples: Sequence[ast.Triple], source: Source, context: Context) -> Iterator[Node]:
+    """Triples that follow each other, as one Bgp each, and the paths between them."""
+    for plain, run in groupby(triples, lambda t: isinstance(t.predicate, ast.Var | ast.Constant)):
+        if plain:
+            yield Bgp(source, tuple(triple_pattern(triple) for triple in run))
+            continue
+        for triple in run:
+            assert not isinstance(triple.predicate, ast.Var), "a path is not a variable"
+            yield path(position(triple.subject), triple.predicate, position(triple.object), source, context)
+
+
+def triple_pattern(triple: ast.Triple) -> TriplePattern:
+    """A triple without a path."""
+    assert isinstance(triple.predicate, ast.Var | ast.Constant), "a path is no part of a triple pattern"
     return TriplePattern(position(triple.subject), position(triple.predicate), position(triple.object))
 
 

@@ -19,6 +19,10 @@ def possible(node: a.Node) -> frozenset[str]:
     match node:
         case a.Minus(left, _) | a.Exists(left, _, _, _):
             return possible(left)
+        case a.Closure():
+            return frozenset((node.start, node.end))
+        case a.Mark(left, _, _, variable):
+            return possible(left) | {variable}
         case a.Extend(child, variable, _):
             return possible(child) | {variable}
         case a.Group(_, keys, aggregates):
@@ -40,6 +44,10 @@ def certain(node: a.Node) -> frozenset[str]:
             return frozenset(name for i, name in enumerate(names) if all(row[i] is not None for row in rows))
         case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _):
             return certain(left)
+        case a.Closure():
+            return frozenset((node.start, node.end))
+        case a.Mark(left, _, _, variable):
+            return certain(left) | {variable}
         case a.Union(left, right):
             return certain(left) & certain(right)
         case a.Group(child, keys, _):
@@ -54,7 +62,7 @@ def mentioned(node: a.Node) -> frozenset[str]:
     """Every variable that stands in a pattern, also in its expressions and where nothing outside can see it."""
     used = _own(node).union(*(ex.variables(e) for e in expressions(node)))
     match node:
-        case a.Extend(_, variable, _):
+        case a.Extend(_, variable, _) | a.Mark(_, _, _, variable):
             used |= {variable}
         case a.Project(_, names):
             used |= set(names)
@@ -68,7 +76,7 @@ def mentioned(node: a.Node) -> frozenset[str]:
 def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
     """The expressions that stand in a node itself."""
     match node:
-        case a.LeftJoin(_, _, condition) | a.Exists(_, _, condition, _):
+        case a.LeftJoin(_, _, condition) | a.Exists(_, _, condition, _) | a.Mark(_, _, condition, _):
             return () if condition is None else (condition,)
         case a.Filter(_, expression) | a.Extend(_, _, expression):
             return (expression,)
@@ -78,6 +86,11 @@ def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
             return tuple(key for key, _ in keys)
         case _:
             return ()
+
+
+def draws(node: a.Node) -> bool:
+    """Whether some expression of a pattern draws values of its own in each solution (RAND, UUID, BNODE)."""
+    return any(map(ex.random, expressions(node))) or any(map(draws, children(node)))
 
 
 def _own(node: a.Node) -> frozenset[str]:

@@ -17,8 +17,10 @@ import polars as pl
 
 from levada.algebra.expression import Var
 from levada.algebra.nodes import Form, Output, TriplePattern
+from levada.emission.blank_nodes import blank_nodes
 from levada.emission.serialize import Batch
 from levada.model.frame import Frame, concat
+from levada.model.term import Blank, Term
 from levada.model.terms import Terms
 from levada.operators.pool import Pool
 from levada.operators.values import column
@@ -69,7 +71,7 @@ def batch(query: QueryPlan, node: PlanNode, rows: Frame, pool: Pool) -> Batch:
             return Batch(rows["r"], Form.ASK, booleans=texts[0].str.starts_with('"true"').to_numpy())
         case Form.CONSTRUCT:
             named = dict(zip(query.variables, texts, strict=True))
-            return _graphs(rows["r"], query.template, named)
+            return _graphs(rows["r"], query.template, {**named, **_nodes(query, rows["r"], named)})
         case _:
             return Batch(rows["r"], columns=dict(zip(query.variables, texts, strict=True)), change=sign)
 
@@ -85,6 +87,14 @@ def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
     assert batch.booleans is not None, "an ASK batch has booleans"
     order = np.argsort(report, kind="stable")
     return Batch(report[order], Form.ASK, booleans=np.concatenate([batch.booleans, np.zeros(len(empty), bool)])[order])
+
+
+def _nodes(
+    query: QueryPlan, report: npt.NDArray[np.int64], columns: Mapping[str, pl.Series]
+) -> dict[str, pl.Series]:  # fmt: skip
+    """The blank nodes of the template, by their texts in it."""
+    labels = {str(p) for triple in query.template for p in triple.positions if isinstance(p, Blank)}
+    return blank_nodes(query.name, report, columns, sorted(labels))
 
 
 def empty_batch(query: QueryPlan, times: npt.NDArray[np.int64]) -> Batch:
@@ -117,12 +127,20 @@ def _triples(report: npt.NDArray[np.int64], triple: TriplePattern, columns: Mapp
     frame = pl.DataFrame(
         {
             "r": report,
-            **{
-                name: columns[x.name] if isinstance(x, Var) else pl.Series([str(x)] * n, dtype=pl.String)
-                for name, x in zip("spo", triple.positions, strict=True)
-            },
+            **{name: _column(x, columns, n) for name, x in zip("spo", triple.positions, strict=True)},
         }
     )
     sound = pl.col("o").is_not_null() & pl.col("p").str.starts_with("<") & ~pl.col("s").str.starts_with('"')
     line = pl.concat_str("s", pl.lit(" "), "p", pl.lit(" "), "o", pl.lit(" .\n"))
     return frame.filter(sound).select("r", t=line)
+
+
+def _column(position: Var | Term, columns: Mapping[str, pl.Series], n: int) -> pl.Series:
+    """A position of a template in n solutions; its variables by name, its blank nodes by text."""
+    match position:
+        case Var(name):
+            return columns[name]
+        case Blank():
+            return columns[str(position)]
+        case _:
+            return pl.Series([str(position)] * n, dtype=pl.String)

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from levada.algebra.expression import Call, Expression, Function, Param, Var
-from levada.intake.identity import identify_one
-from levada.kernels.groups import group
 from levada.kernels.keyed import combine
 from levada.model.frame import Frame
 from levada.model.term import Kind, Term
@@ -26,6 +23,7 @@ from levada.operators.expressions import Scope, evaluate, truth
 from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
 from levada.operators.pool import Pool
 from levada.operators.rows import value, with_report, zeros
+from levada.operators.solutions import copies, name_seed
 from levada.operators.values import column, slot
 from levada.plan import shapes as s
 from levada.plan.layout import Layout, slot_columns
@@ -113,33 +111,16 @@ def _constants(terms: Sequence[Term | None]) -> Column:
 def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
     """A seed per row from (query, report, solution, its number among equal ones): what RAND, UUID and BNODE derive from."""
     draw = _draw(node)
-    names = np.array([_name_seed(m.query) for m in node.members], np.uint64)
+    names = np.array([name_seed(m.query) for m in node.members], np.uint64)
     k, h = names[frame["op"]], zeros(frame.n)
     for i in draw[0] if draw else [i for i in range(width) if f"x{i}" in frame]:
         k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
     k, h = with_report((k, h), frame)
-    return combine(k, h, _copies(k, h), zeros(frame.n))[0]
-
-
-@lru_cache(maxsize=10_000)
-def _name_seed(name: str) -> int:
-    return int(identify_one(name, 0)[0])
+    return combine(k, h, copies(k, h), zeros(frame.n))[0]
 
 
 def _draw(node: PlanNode) -> tuple[tuple[int, ...], int] | None:
     return node.step.draw if isinstance(node.step, (s.Filter, s.Extend)) else None
-
-
-def _copies(k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """0, 1, 2, ... among equal solutions."""
-    codes, _ = group(k, h)
-    order = np.argsort(codes, kind="stable")
-    sorted_codes = codes[order]
-    first = np.concatenate([[True], sorted_codes[1:] != sorted_codes[:-1]]) if len(codes) else np.empty(0, bool)
-    starts = np.maximum.accumulate(np.where(first, np.arange(len(codes)), 0)) if len(codes) else np.empty(0, np.int64)
-    out = np.empty(len(codes), np.uint64)
-    out[order] = (np.arange(len(codes)) - starts).astype(np.uint64)
-    return out
 
 
 def is_threshold(expression: Expression) -> bool:

@@ -1,8 +1,8 @@
 """Joins of report rows: everything of a report is in one place, so they are hash joins with the report as one more key.
 
 RJoin pairs compatible rows; RLeft keeps left rows without a partner, its condition seeing both sides (SPARQL 1.1, 18.5).
-RSemi (MINUS, EXISTS, NOT EXISTS) keeps left rows with a partner, or without one; without a condition each distinct right row
-is met once, so that pairs are at most as many as left rows wherever all shared variables are keys.
+RSemi (MINUS, EXISTS, NOT EXISTS) keeps left rows with a partner, or without one, or tells which have one (MARK); without a
+condition each distinct right row is met once: pairs are at most as many as left rows wherever all shared variables are keys.
 Shared variables that may be unbound are no keys: pairs are tested for compatibility and filled from either side.
 """
 
@@ -17,8 +17,10 @@ from levada.model.frame import Column, Frame, concat
 from levada.operators import rows as r
 from levada.operators.compute import scope
 from levada.operators.expressions import truth
+from levada.operators.expressions.logic import column_of
 from levada.operators.join import compatible
 from levada.operators.pool import Pool
+from levada.operators.values import slot
 from levada.plan import shapes as s
 from levada.plan.layout import slot_columns
 from levada.plan.physical import Semi
@@ -69,10 +71,13 @@ def rsemi(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -
     partnered = np.zeros(left.n, bool)
     if right is not None:
         partnered[_partners(node, step, left, right, pool)] = True
-    keep = np.flatnonzero(partnered == (step.test is Semi.EXISTS))
+    marks = step.test is Semi.MARK
+    keep = np.arange(left.n) if marks else np.flatnonzero(partnered == (step.test is Semi.EXISTS))
     columns: dict[str, Column] = {"op": left["op"][keep], "r": left["r"][keep]}
     for n, at in enumerate(step.kept):
         columns.update(r.gather(left, keep, at, n, node.layout.slots[n]))
+    if len(node.layout.slots) > (last := len(step.kept)):
+        columns.update(slot(column_of(partnered.astype(np.uint8)), last, node.layout.slots[last], pool))
     return Frame(columns, len(keep)) if len(keep) else None
 
 

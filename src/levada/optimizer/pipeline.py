@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 from levada.algebra.nodes import Query
 from levada.optimizer.rules.drop_units import drop_units
+from levada.optimizer.rules.extend_by_values import extend_by_values
 from levada.optimizer.rules.merge_slices import merge_slices
 from levada.optimizer.rules.split_filters import split_filters
 
 Rule = Callable[[Query], Query]
-RULES: tuple[Rule, ...] = (drop_units, merge_slices, split_filters)
+RULES: tuple[Rule, ...] = (drop_units, merge_slices, split_filters, extend_by_values)
 
 
 def optimize(query: Query, *, disabled: frozenset[str] = frozenset()) -> Query:

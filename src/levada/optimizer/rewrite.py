@@ -8,7 +8,7 @@ from typing import Any
 
 from levada.algebra import nodes as a
 
-CHILDREN = ("left", "right", "child")
+CHILDREN = ("left", "right", "child", "zero")
 
 
 def bottom_up(node: a.Node, change: Callable[[a.Node], a.Node]) -> a.Node:

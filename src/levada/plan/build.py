@@ -339,25 +339,6 @@ def left(left_: Op, right: Op, condition: Expression | None) -> Op:
     return Op(spec, (left_, right), names, None, stage, exchange, placed, maybe, typed=typed)
 
 
-def minus(left_: Op, right: Op) -> Op:
-    """MINUS on report rows; without a variable in common it takes nothing away."""
-    if not set(left_.variables) & set(right.variables):
-        return left_
-    return _semi(p.Semi.MINUS, left_, right, None)
-
-
-def exists(left_: Op, right: Op, condition: Expression | None, *, negated: bool) -> Op:
-    """EXISTS and NOT EXISTS on report rows."""
-    return _semi(p.Semi.NOT_EXISTS if negated else p.Semi.EXISTS, left_, right, condition)
-
-
-def _semi(test: p.Semi, left_: Op, right: Op, condition: Expression | None) -> Op:
-    shared, keys, placed = join_keys(left_, right)
-    stage, exchange = place((left_, right), placed)
-    spec = p.RSemi(test, keys, shared, condition)
-    return Op(spec, (left_, right), left_.variables, None, stage, exchange, placed, left_.maybe, typed=left_.typed)
-
-
 def distinct(op: Op) -> Op:
     """DISTINCT on report rows."""
     stage, exchange, placed = grouped(op, op.variables)

@@ -157,6 +157,9 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             if condition is not None and random(condition):
                 return [merge(whole, own) for whole in every]
             return [merge(out, own, _ids(shared)) for _ in op.inputs]
+        case p.Closure():
+            ends = merge(*(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values())))
+            return [ends for _ in op.inputs]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out)]
         case p.ROrder(keys, _, _, _):

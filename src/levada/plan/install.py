@@ -194,6 +194,10 @@ class Installer:
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 member = replace(self._windows(op), constants=terms, query=self._drawing(expression))
                 return s.Extend(lifted, kept_, _drawn(draw, ins[0])), member
+            case p.Closure(many, ends):
+                given = (ends[0] is not None, ends[1] is not None)
+                shown = tuple(op.variables.index(v) for v in names)
+                return s.Closure(many, given, shown), s.Member(constants=ends)
             case p.Union():
                 return s.Union(), s.Member()
             case p.Occur():
@@ -244,7 +248,7 @@ class Installer:
                 return s.RLeft(*sides, out, fills, lifted), s.Member(constants=terms, query=self._drawing(condition))
             case p.RSemi(test, keys, _, condition):
                 sides, _, fills = _sides(keys, (), ins)
-                kept_ = tuple(ins[0].index(v) for v in names)
+                kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 if condition is None:
                     return s.RSemi(test, *sides, kept_, fills, None), s.Member()
                 lifted, terms = _lift(condition, (*ins[0], *ins[1]))

@@ -14,17 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import RANDOM, AggregateFunction, Call, Expression, Function, Var, calls, random
+from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random
 from levada.config import StreamConfig
 from levada.model.time import WindowKind
-from levada.plan import build
+from levada.plan import build, pairing
 from levada.plan import physical as p
-from levada.plan.merge import merge, parts_of, reads_static
+from levada.plan.listing import free_parts, needs_list, per_report
+from levada.plan.merge import merge, parts_of
 from levada.plan.origin import time_variables
 from levada.plan.physical import Op
 from levada.plan.single_rows import beside
-
-_PER_REPORT = RANDOM | {Function.NOW}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,91 +59,6 @@ def lower(query: a.Query, streams: Mapping[str, StreamFacts], *, every: bool = F
     return lowering.query()
 
 
-def needs_list(query: a.Query) -> bool:
-    """Whether the report times follow from all elements, not only from the rows that match.
-
-    So it is if a window reports on change and more than its matches can show (RStream, or any snapshot operator), if a
-    solution can exist without a match (ungrouped aggregates, ASK, parts without a window), if a window that never
-    empties stands beside closes, or if differences pass over reports without content, as though they were not there.
-    """
-    kinds = [w.window.kind for w in query.windows]
-    periodic = query.reports.clock is not None
-    on_change = not periodic and any(not k.on_close for k in kinds)
-    endless = any(k.endless for k in kinds)
-    snapshot = _has_snapshot(query.pattern) or query.form is a.Form.ASK
-    if on_change and (snapshot or query.output is a.Output.RSTREAM):
-        return True
-    if endless and (periodic or any(k.on_close for k in kinds)):
-        return True
-    if query.reports.nonempty and query.output is not a.Output.RSTREAM:
-        return True
-    if query.form is a.Form.ASK or _matchless(query.pattern) or _free_parts(query.pattern):
-        return True
-    return snapshot and _reads_static(query.pattern)
-
-
-def _reads_static(node: a.Node) -> bool:
-    """Whether some part has no window: as report rows it exists at every report."""
-    match node:
-        case a.Unit() | a.Values():
-            return True
-        case a.Bgp(source, _):
-            return reads_static(source)
-        case _:
-            return any(map(_reads_static, _children(node)))
-
-
-def _children(node: a.Node) -> tuple[a.Node, ...]:
-    match node:
-        case a.Join(left, right) | a.LeftJoin(left, right, _) | a.Union(left, right):
-            return (left, right)
-        case a.Minus(left, right) | a.Exists(left, right, _, _):
-            return (left, right)
-        case a.Unit() | a.Bgp() | a.Scan() | a.Values():
-            return ()
-        case _:
-            return (node.child,)
-
-
-def _has_snapshot(node: a.Node) -> bool:
-    if isinstance(node, (a.LeftJoin, a.Minus, a.Exists, a.Group, a.Distinct, a.OrderBy, a.Slice)):
-        return True
-    if isinstance(node, a.Filter) and per_report(node.condition):
-        return True
-    if isinstance(node, a.Extend) and per_report(node.expression):
-        return True
-    return any(map(_has_snapshot, _children(node)))
-
-
-def _matchless(node: a.Node) -> bool:
-    """Whether an ungrouped aggregate occurs, which has a row even where nothing matches."""
-    return (isinstance(node, a.Group) and not node.keys) or any(map(_matchless, _children(node)))
-
-
-def _free_parts(node: a.Node) -> bool:
-    """Whether a solution can be made of static data and constants alone."""
-    match node:
-        case a.Unit() | a.Values():
-            return True
-        case a.Bgp(source, _):
-            return reads_static(source)
-        case a.Scan():
-            return False
-        case a.Union(left, right):
-            return _free_parts(left) or _free_parts(right)
-        case a.Join(left, right):
-            return _free_parts(left) and _free_parts(right)
-        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _):
-            return _free_parts(left)
-        case _:
-            return _free_parts(node.child)
-
-
-def per_report(expression: Expression) -> bool:
-    """Whether an expression depends on the report (NOW, RAND, UUID, ...)."""
-    return calls(expression, _PER_REPORT)
-
-
 class _Lowering:
     """The walk; holds the query's facts and counts fresh variables."""
 
@@ -160,7 +74,7 @@ class _Lowering:
         if self.q.form is a.Form.ASK:
             return Lowered(build.emit(self._ask(body)), True)
         body = build.rename(body, self.q.variables)
-        if self.q.output is a.Output.RSTREAM or self.q.reports.nonempty or _free_parts(self.q.pattern):
+        if self.q.output is a.Output.RSTREAM or self.q.reports.nonempty or free_parts(self.q.pattern):
             body = build.report(body, self.listed)
         if self.q.output is not a.Output.RSTREAM:
             body = build.changes(body, self.q.output, self.listed, self._timed(body))
@@ -200,9 +114,13 @@ class _Lowering:
             case a.LeftJoin(left, right, condition):
                 return build.left(self._r(self.node(left)), self._r(self.node(right)), condition)
             case a.Minus(left, right):
-                return build.minus(self._r(self.node(left)), self._r(self.node(right)))
+                return pairing.minus(self._r(self.node(left)), self._r(self.node(right)))
             case a.Exists(left, right, condition, negated):
-                return build.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
+                return pairing.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
+            case a.Mark(left, right, condition, variable):
+                return pairing.mark(self._r(self.node(left)), self._r(self.node(right)), condition, variable)
+            case a.Closure():
+                return self._closure(node)
             case a.Union(left, right):
                 return self._union(self.node(left), self.node(right))
             case a.Filter():
@@ -248,6 +166,15 @@ class _Lowering:
         if (left.windows is None) != (right.windows is None):
             left, right = self._r(left), self._r(right)
         return build.union(left, right)
+
+    def _closure(self, node: a.Closure) -> Op:
+        """Paths over static data that stay are found once and kept as rows, others per report."""
+        inputs = [build.rename(self.node(node.child), (node.start, node.end))]
+        if node.zero is not None:
+            inputs.append(build.rename(self.node(node.zero), (node.start,)))
+        if any(op.windows != () or op.weighted for op in inputs):
+            inputs = [self._r(op) for op in inputs]
+        return pairing.closure(inputs, node.many, node.ends)
 
     def _filter(self, node: a.Filter) -> Op:
         """Filters above a conjunction go down into it, one conjunct at a time; others stay where they stand."""

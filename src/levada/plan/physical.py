@@ -6,7 +6,9 @@ windows that its rows carry times of (None: report rows), and how its output is 
 
     below the report     Match Star Scan Constant Last Session Select -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation)
-    above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct ROrder Changes -> Emit
+    above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct ROrder Closure Changes -> Emit
+
+Closure (paths) also stands below the report, over static rows alone.
 """
 
 from __future__ import annotations
@@ -181,12 +183,27 @@ class RLeft:
     condition: Expression | None
 
 
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one; ``ends`` that are given.
+
+    The first input has the pairs of one step; a second one, the terms that a path of no step connects with themselves.
+    """
+
+    many: bool
+    ends: tuple[Term | None, Term | None]
+
+
 class Semi(StrEnum):
-    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds."""
+    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds.
+
+    MARK keeps all, with a further variable: whether there is a partner.
+    """
 
     EXISTS = "exists"
     NOT_EXISTS = "not exists"
     MINUS = "minus"
+    MARK = "mark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +255,7 @@ class Emit:
 
 Spec = (
     Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
+    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Closure | Changes | Emit
 )  # fmt: skip
 
 TIME = "#time"  # the column of a scan that is the event time

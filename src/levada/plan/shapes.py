@@ -196,7 +196,10 @@ class RLeft:
 
 @dataclass(frozen=True, slots=True)
 class RSemi:
-    """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``; ``kept`` left slots."""
+    """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``; ``kept`` left slots.
+
+    Of MARK all left rows, and a slot behind the kept ones (not at all if nobody reads it): whether there is a partner.
+    """
 
     test: Semi
     left: tuple[int, ...]
@@ -233,6 +236,18 @@ class ROrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Closure:
+    """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` of them form the output.
+
+    ``given``: whether start and end are constants of the member.
+    """
+
+    many: bool
+    given: tuple[bool, bool]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Differences between reports. ``rows`` is None for report rows; ``certain``: nothing cancels, nothing is kept."""
 
@@ -254,7 +269,7 @@ class Emit:
 
 Step = (
     Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Changes | Emit
+    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Closure | Changes | Emit
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from levada.intake.identity import identify_one
 from levada.model.frame import Frame, concat
 from levada.operators.changes import changes
+from levada.operators.closure import closure
 from levada.operators.compute import extend, filter_
 from levada.operators.groups import panes, rgroup
 from levada.operators.join import join
@@ -49,6 +50,8 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
             return rjoin(node, frames[0], frames[1])
         case s.RLeft():
             return rleft(node, frames[0], frames[1], run.pool)
+        case s.Closure():
+            return closure(node, frames, _constants(run.context.plan, node, run.context.seed))
         case s.RSemi():
             return rsemi(node, frames[0], frames[1], run.pool)
         case s.Union():

@@ -24,6 +24,27 @@ SELECT (?s) RSTREAM
       (?s <p> ?o)))
 """,
     ),
+    "paths": (
+        "SELECT ?x @W{ WINDOW <w> { ?x ^<p>/(<q>|!<r>) ?y . <a> <p>+ ?x } }",
+        """
+SELECT (?x) RSTREAM
+  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  (project (?x)
+    (join
+      (join
+        (bgp (window 0)
+          (?.p0 <p> ?x))
+        (union
+          (bgp (window 0)
+            (?.p0 <q> ?y))
+          (filter (! (sameTerm ?.p1 <r>))
+            (bgp (window 0)
+              (?.p0 ?.p1 ?y)))))
+      (closure ?.p2=<a> ?x 1..
+        (bgp (window 0)
+          (?.p2 <p> ?x)))))
+""",
+    ),
     "minus_and_exists": (
         "SELECT * @W{ WINDOW <w> { ?s <p> ?o MINUS { ?s <q> ?x } FILTER(?o > 1 && !EXISTS { ?s <q> ?y FILTER(?y > ?o && ?y < 9) }) } }",
         """

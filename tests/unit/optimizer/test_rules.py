@@ -42,3 +42,16 @@ def test_distinct_of_distinct_is_distinct() -> None:
 def test_a_disabled_rule_does_nothing() -> None:
     query = translate(parse(HEAD + "{ WINDOW :w { ?s :p ?v } FILTER(?v > 1 && ?v < 5) }"))
     assert optimize(query, disabled=frozenset(r.__name__ for r in RULES)) == query
+
+
+def test_one_row_of_new_variables_extends() -> None:
+    text = optimized("{ WINDOW ?w { ?s :p ?v } VALUES (?a ?b) { (1 2) } FILTER(?v > 1) }", only="extend_by_values")
+    assert text.count("extend") == 3
+    assert text.index("extend ?b") < text.index("filter"), "the filter goes on to its pattern"
+    assert "values" not in text
+
+
+def test_rows_that_are_a_choice_stay_a_join() -> None:
+    for values in ("?v { 1 }", "?a { 1 2 }", "?a { UNDEF }", "?a { }"):
+        pattern = f"{{ WINDOW :w {{ ?s :p ?v }} VALUES {values} }}"
+        assert optimized(pattern, only="extend_by_values") == plain(pattern)

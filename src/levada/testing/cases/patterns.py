@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from levada.testing.cases.expressions import bindings, conditions
-
-Scope = dict[str, str]
+from levada.testing.cases.paths import PATHS, STATIC_PATHS
+from levada.testing.cases.vocabulary import Scope
 
 _PATTERNS: tuple[tuple[str, Scope], ...] = (
     ("?s :p ?v", {"s": "node", "v": "number"}),
@@ -42,6 +42,7 @@ _STATIC: tuple[tuple[str, Scope], ...] = (
     ("GRAPH ?g { SELECT ?s (COUNT(*) AS ?l) { ?s :rank ?j } GROUP BY ?s }", {"g": "node", "s": "node", "l": "number"}),
     ("GRAPH ?g { SELECT (SUM(?j) AS ?l) { ?x :rank ?j } }", {"g": "node", "l": "number"}),
     ("GRAPH ?g { }", {"g": "node"}),
+    *STATIC_PATHS,
 )
 
 _VALUES: tuple[tuple[str, Scope], ...] = (
@@ -74,6 +75,8 @@ _MINUS = (
     "WINDOW {w} {{ ?x :p ?mu }}",
     "WINDOW {w} {{ ?s :r ?mt OPTIONAL {{ ?s :p ?v }} }}",
     "WINDOW {w} {{ ?my :q ?mz }}",
+    "WINDOW {w} {{ ?s :q+ ?x }}",
+    "WINDOW {w} {{ ?mo :q* ?s }}",
     "?s :kind :K",
     "VALUES (?s ?z) {{ (:a UNDEF) (UNDEF 2) (UNDEF UNDEF) }}",
     "GRAPH ?g {{ ?s :rank 2 }}",
@@ -89,9 +92,29 @@ _EXISTS = (
     "{{ WINDOW {w} {{ ?x :q :b }} }} UNION {{ ?s :kind :L }}",
     "{{ SELECT ?s WHERE {{ WINDOW {w} {{ ?s :p ?em }} }} GROUP BY ?s HAVING(COUNT(*) > 1) }}",
     "WINDOW {w} {{ ?ey :q ?ey }}",
+    "WINDOW {w} {{ ?s :q ?ex MINUS {{ ?s :q ?ex . ?ex :r ?et }} }}",
+    "WINDOW {w} {{ ?s :q+/:p ?ev }}",
+    "WINDOW {w} {{ ?s ^:q+ ?ex }}",
     "?s :kind :K",
     "GRAPH :g {{ ?s :rank ?v }}",
     "GRAPH ?g {{ ?s :rank ?ej }}",
+)
+
+_EARLY = (  # they look at ?s or ?v before they bind it, which can be done where it is always bound outside
+    "WINDOW {w} {{ {{ ?ey :q ?ex FILTER(?ex = ?s) }} ?ey :p ?ev }}",
+    "WINDOW {w} {{ ?ey :p ?ev BIND(?s AS ?eb) ?eb :q ?ez }}",
+    "WINDOW {w} {{ ?ey :q ?ex OPTIONAL {{ ?ey :q ?s }} }}",
+    "WINDOW {w} {{ ?ey :q ?ex FILTER NOT EXISTS {{ ?ey :p ?v }} }}",
+)
+
+
+_TESTS: tuple[tuple[str, Scope], ...] = (
+    ("FILTER {0}", {}),
+    ("FILTER {0}", {}),
+    ("FILTER({0} || {condition})", {}),
+    ("FILTER({condition} && ({condition} || {0}))", {}),
+    ("BIND({0} AS ?eb0)", {"eb0": "computed"}),
+    ('BIND(IF({0}, "yes", "no") AS ?eb0)', {"eb0": "computed"}),
 )
 
 
@@ -128,8 +151,10 @@ def _closing(text: str, at: int) -> int:
 @st.composite
 def bodies(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
     """A group's text, without its braces, and its scope; every window is read."""
-    core = draw(st.sampled_from(("join", "join", "join", "union", "optional", "subselect")))
-    build = {"join": _joined, "union": _union, "optional": _optional, "subselect": _subselect}[core]
+    core = draw(st.sampled_from(("join", "join", "join", "union", "optional", "subselect", "anywhere")))
+    build = {"join": _joined, "union": _union, "optional": _optional, "subselect": _subselect, "anywhere": _anywhere}[
+        core
+    ]
     text, scope = draw(build(windows))
     for extra, chance in ((_STATIC, 3), (_VALUES, 5)):
         if draw(st.integers(0, chance)) == chance:
@@ -143,8 +168,12 @@ def bodies(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
     if draw(st.integers(0, 4)) == 4:
         text = f"{text} MINUS {{ {draw(st.sampled_from(_MINUS)).format(w=draw(st.sampled_from(windows)))} }}"
     if draw(st.integers(0, 4)) == 4:
-        inner = draw(st.sampled_from(_EXISTS)).format(w=draw(st.sampled_from(windows)))
-        text = f"{text} FILTER {draw(st.sampled_from(('', 'NOT ')))}EXISTS {{ {inner} }}"
+        sure = "UNDEF" not in text and "maybe" not in (scope.get("s"), scope.get("v"))
+        inner = draw(st.sampled_from(_EXISTS + _EARLY if sure else _EXISTS)).format(w=draw(st.sampled_from(windows)))
+        test = f"{draw(st.sampled_from(('', 'NOT ')))}EXISTS {{ {inner} }}"
+        form, bound = draw(st.sampled_from(_TESTS))
+        text = f"{text} {form.format(test, condition=draw(conditions(scope)))}"
+        scope = {**scope, **bound}
     return text, scope
 
 
@@ -169,15 +198,24 @@ def _block(draw: st.DrawFn, window: str, scope: Scope, count: int = 1) -> tuple[
     inside: Scope = {}
     for _ in range(count):
         bound = {**scope, **inside}
-        near = [p for p in _PATTERNS if p[0] not in chosen and (not bound or bound.keys() & p[1].keys())]
+        every = PATHS if draw(st.integers(0, 5)) == 5 else _PATTERNS
+        near = [p for p in every if p[0] not in chosen and (not bound or bound.keys() & p[1].keys())]
         free = draw(st.integers(0, 11)) == 11
-        text, binds = draw(st.sampled_from(_PATTERNS if free or not near else near))
+        text, binds = draw(st.sampled_from(every if free or not near else near))
         chosen.append(text)
         inside = {**inside, **binds}
     text = " . ".join(chosen)
     if draw(st.integers(0, 7)) == 7:
         text = f"{text} FILTER({draw(conditions(inside))})"
     return f"WINDOW {window} {{ {text} }}", {**scope, **inside}
+
+
+@st.composite
+def _anywhere(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
+    """A block in each window, and one in whichever."""
+    text, scope = draw(_joined(windows))
+    more, scope = draw(_block("?in", scope, 1))
+    return f"{text} {more}", {**scope, "in": "node"}
 
 
 @st.composite

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from levada.testing.cases.case import CaseQuery
 from levada.testing.cases.expressions import aggregates
-from levada.testing.cases.patterns import Scope, bodies
+from levada.testing.cases.patterns import bodies
 from levada.testing.cases.texts import Asked, Drawn, texts
-from levada.testing.cases.vocabulary import iri
+from levada.testing.cases.vocabulary import Scope, iri
 from levada.testing.cases.windows import Clause, clauses, options, reporting
 from levada.testing.question import TripleTemplate
 
@@ -91,12 +91,21 @@ def _grouped(draw: st.DrawFn, scope: Scope, keys: Sequence[str]) -> Asked:
     return Asked(f"SELECT {' '.join(columns)}", tail)
 
 
+_NODES: tuple[tuple[TripleTemplate, ...], ...] = (
+    (),
+    (("_:n", iri("near"), "_:m"), ("_:m", iri("is"), iri("seen"))),
+    (("_:n", iri("near"), "_:n"),),
+)
+
+
 def _construct(draw: st.DrawFn, scope: Scope) -> Asked:
     """A template whose first triple comes of every solution, so that a report is never an empty graph."""
     nodes = [f"?{name}" for name, kind in scope.items() if kind == "node"]
     subject = draw(st.sampled_from(nodes)) if nodes else iri("it")
     other = "?" + draw(st.sampled_from(sorted(scope)))
     template: tuple[TripleTemplate, ...] = ((subject, iri("is"), iri("seen")), (subject, iri("with"), other))
+    if draw(st.integers(0, 2)) == 2:
+        template = (*template, ("_:n", iri("of"), subject), *draw(st.sampled_from(_NODES)))
     select = " ".join(dict.fromkeys(t for triple in template for t in triple if t[0] == "?"))
     text = " . ".join(" ".join(triple) for triple in template)
     return Asked(f"CONSTRUCT {{ {text} }}", select=f"SELECT {select}", template=template)

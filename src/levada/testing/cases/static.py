@@ -8,9 +8,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from levada.testing.cases.case import CaseQuery
-from levada.testing.cases.patterns import Scope, reference_text
+from levada.testing.cases.patterns import reference_text
 from levada.testing.cases.queries import FORMS, asked_of
-from levada.testing.cases.vocabulary import PREFIX
+from levada.testing.cases.vocabulary import PREFIX, Scope
 from levada.testing.question import ReferenceQuery
 
 _CORES: tuple[tuple[str, Scope], ...] = (

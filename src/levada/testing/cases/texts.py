@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from levada.testing.cases.case import CaseQuery
+from levada.testing.cases.paths import spelled
 from levada.testing.cases.patterns import reference_text
 from levada.testing.cases.vocabulary import OVERLAP, PREFIX, iri
 from levada.testing.cases.windows import Clause, compact, reporting
@@ -56,7 +57,9 @@ class Drawn:
 
 @st.composite
 def texts(draw: st.DrawFn, drawn: Drawn) -> CaseQuery:
-    """The query in a dialect that can say it: half of them in RSP-QL."""
+    """The query in a dialect that can say it: half of them in RSP-QL, and those whose window is a variable."""
+    if "WINDOW ?" in drawn.body:
+        return rspql(drawn)
     fit = ["rspql"] * 4 + ["cqels"] * 2
     if drawn.output == "RSTREAM":
         fit += ["csparql"] * 2
@@ -87,7 +90,7 @@ def rspql(drawn: Drawn) -> CaseQuery:
         del given["report"]
     register = f"REGISTER {drawn.output} {iri(drawn.name)} AS"
     text = _text(register, drawn.asked.head, clauses, drawn.body, drawn.asked.tail)
-    question = drawn.question(reference_text(drawn.body), drawn.options)
+    question = drawn.question(reference_text(spelled(drawn.body, [f":{w}" for w in drawn.windows])), drawn.options)
     return CaseQuery(drawn.name, text, "rspql", given, question)
 
 
@@ -118,7 +121,7 @@ def _on_change(drawn: Drawn) -> ReferenceQuery:
     """The question of a dialect that reports on change unless the options say otherwise."""
     report = str(drawn.options.get("report", ""))
     policy = {"": "change", "nonempty": "change+nonempty"}.get(report, report)
-    return drawn.question(reference_text(drawn.body), {**drawn.options, "report": policy})
+    return drawn.question(reference_text(spelled(drawn.body)), {**drawn.options, "report": policy})
 
 
 @st.composite
@@ -127,7 +130,7 @@ def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
     graphs = draw(st.sampled_from((None, None, (OVERLAP,), ("http://e/g", OVERLAP))))
     dataset = [] if graphs is None else [*(f"FROM <{g}>" for g in graphs), "FROM NAMED <http://e/g>"]
     word = "STREAM" if dialect == "csparql" else "NAMED STREAM"
-    named = dialect == "csparql" and draw(st.integers(0, 3)) == 3
+    named = dialect == "csparql" and "GRAPH ?" not in drawn.body and draw(st.integers(0, 3)) == 3
     called = {w: f"http://e/{w}" for w in drawn.windows}
     body, clauses = drawn.body, []
     for i, (w, (on, clause)) in enumerate(drawn.windows.items()):
@@ -149,7 +152,7 @@ def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
         form, _, rest = head.partition(" ")
         head = f"{form} {drawn.output} {rest}"
     text = _text(register, head, [*clauses, *dataset], body, drawn.asked.tail)
-    judged = reference_text(body, ("g", "h", "both") if graphs is None else ("g",))
+    judged = reference_text(spelled(body), ("g", "h", "both") if graphs is None else ("g",))
     question = drawn.question(judged, drawn.options, windows=windows, merged=merged, graphs=graphs)
     return CaseQuery(drawn.name, text, dialect, given, question)
 

@@ -14,6 +14,9 @@ from levada.testing.question import literal
 PREFIX = "PREFIX : <http://e/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 SUBJECTS = ("a", "b", "c")
 
+Scope = dict[str, str]
+"""Variables and what they hold (``patterns``)."""
+
 
 def iri(name: str) -> str:
     """A term of the vocabulary as N-Triples text."""

@@ -1,0 +1,142 @@
+"""Outer values early: the inner pattern of an EXISTS that looks at a variable of the outer group before it has bound it.
+
+Substitution (SPARQL 1.1, 18.6) gives the inner pattern the outer values at once. The same comes of joining the *domain*, the
+distinct values that the outer solutions have, where they are looked at: below the filter, on the left of the OPTIONAL, under the
+BIND, among the terms that a path of no step connects with themselves. A variable that some outer solution leaves unbound would
+not be substituted there, so only variables that are always bound can be joined in. Sub-selects, groups, LIMIT, and MINUS, whose
+meaning follows from which variables there are at all (but where another one always decides), stay as they are:
+``TooEarlyError`` names them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from levada.algebra.expression import Var, variables
+from levada.algebra.nodes import (
+    Closure,
+    Distinct,
+    Exists,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    Mark,
+    Minus,
+    Node,
+    OrderBy,
+    Project,
+    Slice,
+    Union,
+)
+from levada.algebra.variables import certain, expressions, mentioned
+
+_WORDS: dict[type[Node], str] = {
+    LeftJoin: "An OPTIONAL",
+    Minus: "A MINUS",
+    Exists: "An EXISTS",
+    Mark: "An EXISTS",
+    Filter: "A FILTER in a nested group",
+    Extend: "BIND or AS",
+    Group: "GROUP BY or an aggregate",
+    Project: "A sub-SELECT",
+    OrderBy: "ORDER BY",
+    Slice: "LIMIT or OFFSET",
+    Closure: "A path that may have no step",
+}
+
+_WHOLE = (Minus, Group, Project, Slice)  # their meaning changes with what is joined in below
+
+
+class TooEarlyError(Exception):
+    """What makes substitution differ from a join: the construct's word, and the variable that it looks at."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        super().__init__(name)
+        self.word, self.name = _WORDS[type(node)], name
+
+
+def domain(left: Node, names: frozenset[str]) -> Node:
+    """The distinct values of these variables in the solutions of ``left``."""
+    return Distinct(Project(left, tuple(sorted(names))))
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """Binds what an inner pattern looks at.
+
+    ``left`` has the outer solutions, ``outer`` are their variables, ``known`` those that are always bound.
+    """
+
+    left: Node
+    outer: frozenset[str]
+    known: frozenset[str]
+
+    def bind(self, node: Node) -> Node:
+        """An inner pattern whose join with the outer solutions is what substitution means. Raises ``TooEarlyError``."""
+        if isinstance(node, _WHOLE) and (found := unbound(node, self.outer)):
+            raise TooEarlyError(node, min(found))
+        inner: dict[str, Any] = {
+            name: self.bind(child) for name in _CHILDREN if (child := getattr(node, name, None)) is not None
+        }
+        node = replace(node, **inner) if inner else node
+        names = unbound(node, self.outer)
+        if not names:
+            return node
+        if names <= self.known:
+            node = self._joined(node, domain(self.left, names), names)
+        if left_over := unbound(node, self.outer) if not isinstance(node, Closure) else names - self.known:
+            raise TooEarlyError(node, min(left_over))
+        return node
+
+    def _joined(self, node: Node, values: Node, names: frozenset[str]) -> Node:
+        match node:
+            case LeftJoin() | Exists() | Mark():
+                return replace(node, left=Join(values, node.left))
+            case Filter() | Extend():
+                return replace(node, child=Join(values, node.child))
+            case Closure():
+                assert node.zero is not None, "a path of a step or more looks at nothing"
+                return replace(node, zero=Union(node.zero, self._starts(node, values, names)))
+            case _:
+                return node
+
+    def _starts(self, node: Closure, values: Node, names: frozenset[str]) -> Node:
+        """The outer values of the ends of a path, as its start: it connects each with itself."""
+        ends = [Project(Extend(Project(values, (node.end,)), node.start, Var(node.end)), (node.start,))]
+        starts = [Project(values, (node.start,))]
+        return Union(*starts, *ends) if len(names) == 2 else (starts if node.start in names else ends)[0]
+
+
+_CHILDREN = ("left", "right", "child", "zero")
+
+
+def unbound(node: Node, outer: frozenset[str]) -> frozenset[str]:
+    """The outer variables that a node looks at where its solutions might not bind them yet."""
+    seen = outer & {name for e in expressions(node) for name in variables(e)}
+    match node:
+        case LeftJoin(left, right, _) | Exists(left, right, _, _):
+            return (seen | outer & mentioned(right)) - certain(left)
+        case Mark(left, right, _, variable):
+            return (seen | outer & mentioned(right)) - certain(left) | (outer & {variable})
+        case Minus(left, right):
+            both = certain(left) & certain(right)
+            return outer & mentioned(right) - both if both - outer else outer & mentioned(right)
+        case Filter(child, _):
+            return seen - certain(child)
+        case Extend(child, variable, _):
+            return (seen - certain(child)) | (outer & {variable})
+        case Closure(_, zero, start, end, _, ends):
+            return outer & {start, end} if zero is not None and ends == (None, None) else frozenset()
+        case Group(child, keys, _):
+            return (outer & mentioned(node)) - (certain(child) & frozenset(keys))
+        case Project(child, names):
+            return (outer & mentioned(child)) - frozenset(names)
+        case OrderBy():
+            return seen
+        case Slice():
+            return outer & mentioned(node)
+        case _:
+            return frozenset()

@@ -1,0 +1,106 @@
+"""EXISTS inside expressions, and inner groups that look at outer values early (SPARQL 1.1, 18.6); the reference judges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from judged import STREAM, WINDOWS, at, check, query, triples
+
+from levada.testing.cases import CaseQuery, Clause
+from levada.testing.reference import evaluate
+
+ELEMENTS = (
+    at(1000, ":a :p :b ; :q :c ; :r :d . :b :q :a . :c :p :a, :b"),
+    at(1500, ":c :q :b . :b :p :d . :d :r :a . :a :p :c"),
+    at(5000, ":d :p :a ; :q :d . :a :r :b . :b :r :c"),
+    at(9000, ":a :q :d"),
+)
+STATIC = {None: triples(":a :k :b . :b :k :c . :d :n 'x'")}
+P = "WINDOW :w { ?x :p ?y }"
+
+EXPRESSIONS = {
+    "||": ("SELECT *", "WINDOW :w { ?x :p ?y FILTER(?y = :b || EXISTS { ?y :q ?z }) }", ""),
+    "! and ||": ("SELECT *", f"{P} FILTER(!EXISTS {{ WINDOW :w {{ ?y :q ?z }} }} || ?x = :a)", ""),
+    "two in one": (
+        "SELECT *",
+        f"{P} FILTER(EXISTS {{ ?y :k ?z }} || (EXISTS {{ ?x :n ?o }} && NOT EXISTS {{ WINDOW :w {{ ?x :r ?y }} }}))",
+        "",
+    ),
+    "one in another": (
+        "SELECT *",
+        "WINDOW :w { ?x :p ?y FILTER(?x = :z || EXISTS { ?y :q ?z FILTER(?z = :a || EXISTS { ?z :r ?y }) }) }",
+        "",
+    ),
+    "the empty group": ("SELECT *", f"{P} FILTER(EXISTS {{}} && ?x != :b)", ""),
+    "BIND": ("SELECT *", f"{P} BIND(EXISTS {{ WINDOW :w {{ ?y :q ?x }} }} AS ?b)", ""),
+    "IF in SELECT": ("SELECT ?x (IF(EXISTS { WINDOW :w { ?x :q ?z } }, 1, 2) AS ?n)", P, ""),
+    "alone in SELECT": ("SELECT (EXISTS { WINDOW :w { ?x :r :d } } AS ?b)", P, ""),
+    "an aggregate": ("SELECT ?x (SUM(IF(EXISTS { WINDOW :w { ?y :q ?z } }, 1, 0)) AS ?n)", P, "GROUP BY ?x"),
+    "beside an aggregate": ("SELECT ?x (COUNT(*) > 1 && EXISTS { WINDOW :w { ?x :q ?y } } AS ?b)", P, "GROUP BY ?x"),
+    "HAVING": ("SELECT ?x", P, "GROUP BY ?x HAVING(EXISTS { WINDOW :w { ?x :q ?y } } || COUNT(*) > 1)"),
+    "a key": ("SELECT ?b (COUNT(*) AS ?n)", P, "GROUP BY (EXISTS { WINDOW :w { ?x :q ?y } } AS ?b)"),
+    "an order": ("SELECT ?x ?y", P, "ORDER BY (EXISTS { WINDOW :w { ?x :q ?z } }) ?x ?y LIMIT 2"),
+    "no group": ("SELECT (EXISTS { WINDOW :w { :d :q :d } } AS ?b) (COUNT(*) AS ?n)", P, ""),
+    "a sub-select": (
+        "SELECT *",
+        f"{P} {{ SELECT ?x (MAX(IF(EXISTS {{ WINDOW :w {{ ?z :p ?x }} }}, 1, 0)) AS ?m) {{ WINDOW :w {{ ?x :q ?z }} }} GROUP BY ?x }}",
+        "",
+    ),
+    "OPTIONAL": ("SELECT *", "WINDOW :w { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(EXISTS { ?y :r ?u } || ?z = :a) } }", ""),
+    "all of OPTIONAL's filter": ("SELECT *", "WINDOW :w { ?x :p ?y OPTIONAL { ?x :q ?z FILTER NOT EXISTS { ?y :r ?u } } }", ""),
+    "what may be unbound": (
+        "SELECT *",
+        "WINDOW :w { ?x :p ?y OPTIONAL { ?y :r ?o } FILTER(?x = :b || EXISTS { ?o :q ?z }) }",
+        "",
+    ),
+}  # fmt: skip
+
+EARLY = {
+    "a filter in a nested group": "{ ?z :q ?u FILTER(?u = ?y) } ?z :r ?v",
+    "OPTIONAL": "?z :q ?u OPTIONAL { ?z :r ?y } FILTER(BOUND(?y) && ?u != ?x)",
+    "BIND": "?z :q ?u BIND(?y AS ?k) ?k :r ?m",
+    "BIND of an expression": "?z :q ?u BIND(?y = ?u AS ?k) FILTER(?k)",
+    "EXISTS": "?z :q ?u FILTER EXISTS { ?y :r ?u }",
+    "NOT EXISTS": "?z :q ?u FILTER NOT EXISTS { ?y :r ?u }",
+    "MINUS where another variable decides": "?y :q ?u MINUS { ?y :q ?u . ?u :r ?k }",
+    "UNION": "{ ?z :q ?u FILTER(?u = ?y) } UNION { ?x :r ?y }",
+    "a path of a step": "?y :q+ ?x",
+}
+
+
+def _asked(head: str, group: str, tail: str, **given: object) -> CaseQuery:
+    """As ``query``; EXISTS may stand in the head and the tail, too."""
+    asked = query(head, group, tail, **given)  # type: ignore[arg-type]
+    return replace(asked, reference=replace(asked.reference, sparql=asked.reference.sparql.replace("WINDOW", "GRAPH")))
+
+
+@pytest.mark.parametrize("clause", WINDOWS[2:])
+def test_exists_in_expressions(clause: Clause) -> None:
+    outputs = ("RSTREAM", "ISTREAM", "DSTREAM")
+    asked = [
+        _asked(*parts, windows={"w": clause}, output=outputs[i % 3], name=f"q{i}")
+        for i, parts in enumerate(EXPRESSIONS.values())
+    ]
+    check(*asked, static={None: ":a :k :b . :b :k :c . :d :n 'x'"}, silent=True, s=ELEMENTS)
+
+
+def test_outer_values_early() -> None:
+    groups = [f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {inner} }} }}" for inner in EARLY.values()]
+    asked = [_asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}") for i, g in enumerate(groups)]
+    check(*asked, silent=True, s=ELEMENTS)
+
+
+def test_each_case_says_something() -> None:
+    """A case of which nothing follows tests nothing."""
+    inner = [("SELECT *", f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {text} }} }}", "") for text in EARLY.values()]
+    for parts in (*EXPRESSIONS.values(), *inner):
+        asked = _asked(*parts, windows={"w": WINDOWS[2]}).reference
+        assert evaluate(asked, {STREAM: ELEMENTS}, STATIC), parts
+
+
+def test_a_path_of_no_step_is_there_for_each_outer_value() -> None:
+    """18.6 puts the value in, and a given term is connected with itself also where the graph does not have it (18.4)."""
+    group = "WINDOW :w { ?x :q ?y } FILTER EXISTS { ?x :k* ?y }"
+    spelled = "WINDOW :w { ?x :q ?y } FILTER(?x = ?y || EXISTS { ?x :k+ ?y })"
+    check(query("SELECT *", group, reference=spelled), static={None: ":b :k :a . :z :k :z"}, s=ELEMENTS)

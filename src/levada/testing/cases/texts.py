@@ -127,7 +127,7 @@ def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
     graphs = draw(st.sampled_from((None, None, (OVERLAP,), ("http://e/g", OVERLAP))))
     dataset = [] if graphs is None else [*(f"FROM <{g}>" for g in graphs), "FROM NAMED <http://e/g>"]
     word = "STREAM" if dialect == "csparql" else "NAMED STREAM"
-    named = dialect == "csparql" and draw(st.integers(0, 3)) == 3
+    named = dialect == "csparql" and "GRAPH ?" not in drawn.body and draw(st.integers(0, 3)) == 3
     called = {w: f"http://e/{w}" for w in drawn.windows}
     body, clauses = drawn.body, []
     for i, (w, (on, clause)) in enumerate(drawn.windows.items()):

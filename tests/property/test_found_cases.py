@@ -109,3 +109,19 @@ def test_from_merges_graphs_into_a_set() -> None:
     asked = replace(asked, reference=replace(asked.reference, graphs=("http://e/g", "http://e/h")))
     expected = check(asked, static=both, s=(at(1000, ":a :q 2"),))
     assert values(expected["q"], "s") == [["<http://e/a>"]]
+
+
+def test_a_session_that_has_ended_leaves_also_where_the_next_one_begins_at_once() -> None:
+    """Beside another window the instant after its end is a report; the end was forgotten once the next session had begun."""
+    group = "?s :kind :K OPTIONAL { WINDOW :w { ?s :q ?o } WINDOW :v { ?s :q ?x } }"
+    windows = {"w": Clause("session", 2000), "v": Clause("count", count=8)}
+    asked = query("SELECT ?s", group, windows=windows, on={"v": "t"})
+    streams = {
+        STREAM: tuple(at(ts, f":a :p {ts}") for ts in (0, 2000, 4251)),
+        "http://e/t": tuple(at(ts, f":b :p {ts}") for ts in (500, 1501, 3501, 4001)),
+    }
+    case = Case(streams, (asked,), 1500, {None: triples(":a :kind :K")})
+    for rows in (1, 2, 1000):
+        found = run_case(case, epoch_rows=rows)
+        assert same_queries(case.expected(), found) is None
+        assert 2001 in [report.time for report in found["q"]]

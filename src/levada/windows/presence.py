@@ -178,6 +178,8 @@ def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, ev
         counting = ts >= max(start, w.start)
         if counts(w) or w.kind.by_session:
             keep |= counting & (ts >= horizon)
+            if w.kind.by_session:  # a session that has ended leaves an instant later, also where the next one has begun
+                keep |= counting & (np.diff(ts, append=MAX) >= w.range) & (ts > horizon - w.range - 2)
             keep[np.flatnonzero(ts < horizon)[-1:]] = True
             keep[np.flatnonzero(~counting)[-1:]] = True
             continue

@@ -34,7 +34,7 @@ from levada.algebra.translate_expressions import operation, with_marks
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_paths import path
 from levada.algebra.translate_windows import iri
-from levada.errors import Span, UnknownNameError, near
+from levada.errors import QueryError, Span, UnknownNameError, near
 from levada.model.term import Iri, Term
 from levada.syntax import ast
 
@@ -167,8 +167,8 @@ def _graph(name: ast.Name, group: ast.Group, span: Span, context: Context) -> No
     """
     if isinstance(name, ast.Var):
         if context.graphs is None:
-            hint = "Give the static graphs."
-            raise context.unsupported(f"GRAPH ?{name.name} where no graphs are known", span, hint=hint)
+            message = f"GRAPH ?{name.name} goes over the static graphs, and no static data are given."
+            raise QueryError(message, span=span, text=context.text, hint="Say --static FILE,graph=IRI.")
         found = [
             join(pattern(group, InGraph(graph), context), Values((name.name,), ((Iri(graph),),)))
             for graph in context.graphs

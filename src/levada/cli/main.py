@@ -90,6 +90,7 @@ def _check(
     queries: o.Queries = None,
     app_file: o.AppFile = None,
     stream: o.Streams = None,
+    static: o.Static = None,
     dialect: o.Dialect = None,
     bounds: o.Bounds = None,
     t0: o.T0 = None,
@@ -101,7 +102,7 @@ def _check(
     from levada.cli.check import check
 
     options = {"bounds": bounds, "t0": t0, "report": report, "empty_reports": empty_reports}
-    raise typer.Exit(check(assemble(_given(queries, app_file, stream, None, dialect, options)), debug=debug))
+    raise typer.Exit(check(assemble(_given(queries, app_file, stream, static, dialect, options)), debug=debug))
 
 
 @app.command("explain", epilog="[bold]Example[/bold]\n\nlevada explain hot.rq --stage algebra")
@@ -111,6 +112,7 @@ def _explain(
     as_json: o.AsJson = False,
     app_file: o.AppFile = None,
     stream: o.Streams = None,
+    static: o.Static = None,
     dialect: o.Dialect = None,
     bounds: o.Bounds = None,
     t0: o.T0 = None,
@@ -123,7 +125,7 @@ def _explain(
 
     options = {"bounds": bounds, "t0": t0, "report": report, "empty_reports": empty_reports}
     named = app_file is not None and not Path(query).exists()
-    whole = assemble(_given(None if named else [query], app_file, stream, None, dialect, options))
+    whole = assemble(_given(None if named else [query], app_file, stream, static, dialect, options))
     print(explain(whole, query if named else Path(query).stem, stage, as_json=as_json))
 
 

@@ -46,7 +46,8 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
         if source.spoken == "cql":
             return translate_cql(source.text, catalog.schemas, options)
         files = [static_source(static.path, static.graph, static.format) for static in app.static]
-        graphs = {graph for file in files for graph in file.graphs if graph is not None}
+        known = {graph for file in files for graph in file.graphs if graph is not None}
+        graphs = known if files else None  # None: any can be there
         return translate(parse(source.text, source.dialect), options, text=source.text, graphs=graphs)
 
 

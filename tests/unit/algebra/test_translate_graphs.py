@@ -7,7 +7,7 @@ import pytest
 from levada.algebra import nodes as a
 from levada.algebra.show import show_node
 from levada.algebra.translate import translate
-from levada.errors import Span, UnknownNameError
+from levada.errors import QueryError, Span, UnknownNameError
 from levada.syntax import parse
 
 GRAPHS = ("http://e/g", "http://e/h")
@@ -60,3 +60,10 @@ def test_a_clause_names_a_graph_that_is_there(clause: str) -> None:
     assert caught.value.message == "There is no static graph <http://e/j>."
     assert "http://e/g" in caught.value.hint
     assert caught.value.span == Span(2, 1)
+
+
+def test_a_graph_variable_needs_to_know_the_graphs() -> None:
+    with pytest.raises(QueryError, match=r"GRAPH \?g goes over the static graphs, and no static data are given"):
+        translate(parse("SELECT * { GRAPH ?g { ?s ?p ?o } }"))
+    named = translate(parse("SELECT * { GRAPH <http://e/any> { ?s ?p ?o } }"))
+    assert "(graph <http://e/any>)" in show_node(named.pattern)

@@ -27,7 +27,6 @@ def refusal(text: str, options: QueryOptions | None = None) -> QueryError:
     ("pattern", "message", "column"),
     [
         ("SERVICE <x> { ?s <p> ?o }", "SERVICE is not supported yet.", 3),
-        ("GRAPH ?g { ?s <p> ?o }", "GRAPH ?g where no graphs are known is not supported yet.", 3),
     ],
 )
 def test_what_is_not_evaluated_yet(pattern: str, message: str, column: int) -> None:

@@ -261,3 +261,14 @@ def test_what_only_a_run_needs():
     check_run(App(queries=(QuerySource("q", "x"),)), Mode())
     with pytest.raises(UsageError, match="There is no query"):
         check_run(App(), Mode())
+
+
+def test_check_and_explain_know_static_data(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.rq").write_text("SELECT * { GRAPH ?g { ?s ?p 1 } }")
+    (tmp_path / "house.nt").write_text("")
+    assert main(["check", "in.rq", "--static", "house.nt,graph=http://e/house"]) == 0
+    assert capsys.readouterr().out == "in: ok, SELECT RSTREAM over static data, once\n"
+    assert main(["explain", "in.rq", "--stage", "algebra", "--static", "house.nt,graph=http://e/house"]) == 0
+    assert "(graph <http://e/house>)" in capsys.readouterr().out
+    assert main(["check", "in.rq"]) == 2

@@ -171,3 +171,14 @@ def test_many_rows_are_written_as_few_are(tmp_path: Path) -> None:
     (line,) = lines(Format.NDJSON, "q", ["s"], batch).to_list()
     assert json.loads(line)["report"] is None
     assert lines(Format.CSV, "q", ["s"], batch)[0].startswith(",http://e/s0")
+
+
+def test_a_query_that_comes_while_the_engine_runs_is_answered() -> None:
+    with Engine(False, partitions=2) as engine:
+        engine.static(KINDS)
+        first = engine.register(f"{PREFIX}SELECT ?s {{ ?s :kind :L }}")
+        engine.start()
+        assert next(first.results()).rows.rows() == [("<http://e/c>",)]
+        second = engine.register(f"{PREFIX}SELECT ?s {{ ?s :kind :L }}")
+        assert next(second.results()).rows.rows() == [("<http://e/c>",)]
+        engine.stop()

@@ -104,7 +104,9 @@ def test_queries_read_graphs_of_quads(tmp_path):
         default = engine.register(f"SELECT ?n {window} ?r <http://e/name> ?n }}")
         named = engine.register(f"SELECT ?n {window} GRAPH <http://e/g> {{ ?r <http://e/name> ?n }} }}")
         with pytest.raises(UnknownNameError, match="http://e/h"):
-            engine.register(f"SELECT ?n {window} GRAPH <http://e/h> {{ ?r <http://e/name> ?n }} }}")
+            engine.register(
+                f"SELECT ?n FROM NAMED <http://e/h> {window} GRAPH <http://e/h> {{ ?r <http://e/name> ?n }} }}"
+            )
         engine.start(once=True)
         engine.await_end()
         assert default.to_polars().rows() == [(1, '"A"')]

@@ -42,6 +42,7 @@ from levada.runtime.loop import Loop
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, replace_file
 from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
+from levada.runtime.spooling import Spools
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
 from levada.sources.static import StaticFile, placed, static_source
@@ -86,7 +87,7 @@ class Engine:
         self._seed = seed
         self._streams: dict[str, StreamConfig] = {}
         self._static: list[StaticFile] = []
-        self._spools: list[Any] = []  # of streaming DataFrames
+        self._spools = Spools()
         self._queries: dict[str, Registered] = {}
         self._named: dict[str, str] = {}
         self._dropped: set[str] = set()  # unregistered since the last plan
@@ -107,21 +108,13 @@ class Engine:
     # -- what there is --
 
     def stream(self, name: str, source: str | os.PathLike[str] | StreamConfig, **options: Any) -> None:
-        """A stream: ``name`` is its IRI or a plain word, ``source`` a path (options as in ``StreamConfig.of``).
-
-        Or a streaming DataFrame, with ``columns=("s", "p", "o", "ts")`` or ``text="line"`` or ``tuples=True``.
-        """
+        """A stream: its IRI or a plain word, and a path (options of ``StreamConfig.of``) or a streaming DataFrame of Spark."""
         if self._loop is not None:
             raise UsageError("Streams are named before the engine starts.")
         bare = check_stream_name(name)
         if bare in self._streams:
             raise UsageError(f"There are two streams {bare}.")
-        if hasattr(source, "isStreaming"):
-            from levada.runtime.spark.spool import spool_of
-
-            self._spools.append(spool_of(bare, source, self.root, options))
-            source = self._spools[-1].config
-        config = source if isinstance(source, StreamConfig) else StreamConfig.of(bare, source, **options)
+        config = self._spools.config_of(bare, source, self.root, options)
         self._streams[bare] = with_schema(config)
 
     def static(
@@ -206,8 +199,7 @@ class Engine:
     def _start(self, checkpoint: Checkpoint, once: bool, keep_open: bool) -> None:
         self._started, self._once = time.monotonic(), once
         configs = self._ordered(checkpoint)
-        for spool in self._spools:
-            spool.start(once=once)
+        self._spools.start(once=once)
         sourcing = Sourcing(configs, self.root / "scratch", once=once, keep_open=keep_open)
         if checkpoint.last is not None and checkpoint.last.ended:
             self._after_end(sourcing, checkpoint.last)
@@ -217,7 +209,7 @@ class Engine:
             checkpoint, configs, placed(self._static, self.root / "static", replace_file), sourcing, self._executor(),
             self._publish, epoch_rows=self._epoch_rows, wall=_wall, due=self._publication.due,
         )  # fmt: skip
-        self._loop = Loop(self.root / "intentions", self._next, self._run, last_intention=self._flush)
+        self._loop = Loop(self.root / "intentions", self._next, self._run, last_intention=self._epochs.flush)
         self._loop.start()
         self._settled.set()
 
@@ -258,8 +250,7 @@ class Engine:
         after them. Then the answer is dropped, and the question asked again with their plan.
         """
         assert self._epochs is not None, "started"
-        for spool in self._spools:
-            spool.check()
+        self._spools.check()
         if self._new_plan and not self._epochs.last.ended:
             self._replan(self._epochs)
         now = time.monotonic() * 1000
@@ -276,11 +267,6 @@ class Engine:
         self._last_start = now
         self._full = sum(r.elements for r in intention.references) >= self._epoch_rows // 2
         return msgspec.json.encode(intention).decode()
-
-    def _flush(self) -> str | None:
-        """The loop's last question: an epoch that publishes what is held back, if anything is."""
-        intention = self._epochs.intend(flush=True) if self._epochs is not None else None
-        return None if intention is None else msgspec.json.encode(intention).decode()
 
     def _replan(self, epochs: Epochs) -> None:
         """The plan for the queries as they are now. At the first time the open intention, if any, has been run."""
@@ -346,8 +332,7 @@ class Engine:
 
     def _close(self) -> None:
         self._settled.set()
-        for spool in self._spools:
-            spool.stop()
+        self._spools.stop()
         if self._own_session and self._spark:
             from levada.runtime.spark.session import stop_session
 

@@ -100,6 +100,11 @@ class Epochs:
             flush,
         )
 
+    def flush(self) -> str | None:
+        """The loop's last question: an epoch that publishes what is held back, if anything is."""
+        intention = self.intend(flush=True)
+        return None if intention is None else msgspec.json.encode(intention).decode()
+
     def run(self, intention: Intention) -> None:
         """Runs an epoch to its publication; one that is committed already is only published again."""
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:

@@ -3,7 +3,7 @@
 import pytest
 
 from levada.engine import Engine
-from levada.errors import SourceError, UnknownNameError, UsageError
+from levada.errors import SourceError, UsageError
 from levada.sources import static
 from levada.sources.static import static_chunks, static_file
 from levada.testing.streams import write_packed, write_rdf
@@ -107,7 +107,9 @@ def test_queries_read_graphs_of_quads(tmp_path):
             engine.register(
                 f"SELECT ?n FROM NAMED <http://e/h> {window} GRAPH <http://e/h> {{ ?r <http://e/name> ?n }} }}"
             )
+        every = engine.register("SELECT ?g ?n WHERE { GRAPH ?g { ?r <http://e/name> ?n } }")
         engine.start(once=True)
         engine.await_end()
         assert default.to_polars().rows() == [(1, '"A"')]
         assert named.to_polars().rows() == [(1, '"B"')]
+        assert every.to_polars().rows() == [(None, "<http://e/g>", '"B"')]

@@ -65,7 +65,8 @@ def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: run
     joined = _paired(node, step, found, left, right)
     for i, side in enumerate((left, right)):
         if side.new.rows.n and node.layout.windows:  # static rows all come in one epoch: none is met again
-            runs.insert(state, f"{node.id}.{i}", side.new, quarter(node.windows), horizons.next, side.ends)
+            longest = quarter(node.windows.pick(range(len(step.windows))))
+            runs.insert(state, f"{node.id}.{i}", side.new, longest, horizons.next, side.ends)
     return joined
 
 

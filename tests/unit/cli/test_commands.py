@@ -261,3 +261,28 @@ def test_what_only_a_run_needs():
     check_run(App(queries=(QuerySource("q", "x"),)), Mode())
     with pytest.raises(UsageError, match="There is no query"):
         check_run(App(), Mode())
+
+
+SCRIPT = """-- two queries over one view
+Register Relation Sums (k Integer, total Float) As Select k, Sum(v) From A [Range 4 s] Group By k;
+query : Select k From Sums; dest : out/sums
+Rstream(Select v From A [Now], Sums Where A.k = Sums.k And tottal > 3)
+"""
+
+
+def test_a_cql_file_of_several_queries(folder, capsys):
+    Path("two.cql").write_text(SCRIPT.replace("tottal", "total"))
+    assert main(["check", "two.cql", *STREAMS]) == 0
+    names = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["sums", "two-2"]
+    assert main(["explain", "two.cql", "--stage", "ast", *STREAMS]) == 0
+    view = "Register Relation Sums (k Integer, total Double) As\nSelect k, Sum(v)\n"
+    out = capsys.readouterr().out
+    assert out.startswith(view) and out.count(view) == 2 and out.count("Rstream(") == 1
+
+
+def test_errors_of_one_of_several_queries_have_the_places_of_the_file(folder, capsys):
+    Path("two.cql").write_text(SCRIPT)
+    assert main(["check", "two.cql", *STREAMS]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith("sums: ok") and "two-2: line 4, column 60: There is no column tottal." in err

@@ -99,3 +99,12 @@ def test_a_relation_never_holds_less_than_nothing() -> None:
     relation = tuple(Row(1000 * ts, (7, 1.0), sign) for ts, sign in rows)
     reports = check("Select k From R", sql("Select k From R", {"R": ("R", ALL)}, {"k": "integer"}), R=relation)
     assert [(r.time, r.change) for r in reports] == [(3000, "insert"), (4000, "delete"), (6000, "insert")]
+
+
+def test_a_join_of_a_column_with_a_computed_one() -> None:
+    """The joined variable is no typed column, but its rows came from one: the value facets that it lacks follow from the others."""
+    text = "Register Stream V (j Integer) As Select k - 1 From A; Select j, v From A, V Where A.k = V.j And j > 0"
+    view = sql("Select k - 1 From A", {"A": ("A", ALL)}, {"j": "integer"}, "ISTREAM")
+    on = {"V": ("V", ALL), "A": ("A", ALL)}
+    types = {"j": "integer", "v": "double"}
+    check(text, sql("Select j, v From A, V Where A.k = V.j And j > 0", on, types, views={"V": view}), A=A)

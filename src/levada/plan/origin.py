@@ -33,7 +33,7 @@ def mixed(op: Op, name: str) -> bool:
         arg = spec.aggregates[op.variables.index(name) - len(spec.keys)].arg
         return arg in op.inputs[0].variables and mixed(op.inputs[0], arg)
     several = [i for i in op.inputs if name in i.variables]
-    if isinstance(spec, (p.Union, p.Tally, p.RExcept)) and any(name in i.typed for i in several):
+    if isinstance(spec, (p.Union, p.Tally, p.RExcept, p.Join, p.RJoin)) and any(name in i.typed for i in several):
         return True
     return any(mixed(i, name) for i in several)
 

@@ -10,6 +10,7 @@ names the near misses or the values that exist. All durations and times are inte
     lateness  how far behind the largest event time an element may be            0
     element   line | subject | graph | blankline | document: what one is         line (documents: document)
     schema    k:integer;v:double or a mapping (tuple streams; due for CSV)
+    sign      the column of a relation that holds + or -: a row comes, or goes   none: all rows come
     unique    a promise that no triple repeats; it is not checked                false
     closed    element: a promise that no subject spans two elements of a window; then patterns of one subject are joined
               where they are read. It is checked: a stream that breaks it stops the engine
@@ -61,6 +62,7 @@ class StreamConfig:
     lateness: int = 0
     element: str = "line"
     schema: tuple[tuple[str, str], ...] = ()
+    sign: str = ""
     unique: bool = False
     closed: bool = False
     idle: int | None = None
@@ -92,6 +94,8 @@ class StreamConfig:
             values["time"] = "field:ts"
         if values["format"] in DOCUMENTS:
             values.setdefault("element", "document")
+        if (sign := values.get("sign")) and (schema := values.get("schema")) and sign not in dict(schema):
+            values["schema"] = (*schema, (sign, "string"))
         config = cls(name, location, **values)
         _check(config)
         return config
@@ -147,6 +151,11 @@ class StreamConfig:
         """The column of a tuple stream whose values are the event times as they are: an integer field in ms."""
         name = self.time_argument if self.time_kind == "field" and self.unit_ms == 1 else ""
         return name if dict(self.schema).get(name) == "integer" else None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that queries see, with their types: those of the schema but for the sign."""
+        return {column: kind for column, kind in self.schema if column != self.sign}
 
     @property
     def bounded(self) -> bool:
@@ -294,6 +303,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "lateness": parse_duration,
     "element": _word(_ELEMENTS),
     "schema": _schema,
+    "sign": str,
     "unique": _flag,
     "closed": _closed,
     "idle": _positive,
@@ -339,6 +349,11 @@ def _check(config: StreamConfig) -> None:
             config.documents and config.element == "blankline",
             "element=blankline is for lines.",
             "Say element=document, subject or graph.",
+        ),
+        (
+            bool(config.sign) and (not tuples or dict(config.schema).get(config.sign, "string") != "string"),
+            f"the sign {config.sign} is no string column of a tuple stream.",
+            "Say sign=COLUMN, where the column holds + or -.",
         ),
         (
             kind == "predicate" and config.element == "line",

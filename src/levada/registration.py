@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from levada.algebra import nodes as a
 from levada.algebra.cql import translate_cql
@@ -55,8 +55,8 @@ def translated(
     """
     spoken = dialect_of(text, dialect).name
     if spoken == "cql":
-        schemas = {n: dict(c.schema) for n, c in streams.items() if c.tabular}
-        query = translate_cql(text, cast("Mapping[str, Mapping[str, str]]", schemas), options)
+        schemas = {n: c.columns for n, c in streams.items() if c.tabular}
+        query = translate_cql(text, schemas, options, [n for n, c in streams.items() if c.sign])
     else:
         names = {g for g in graphs if g is not None}
         query = translate(parse(text, dialect), options, text=text, graphs=names)

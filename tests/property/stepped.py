@@ -80,8 +80,10 @@ def _name_sources(engine: Engine, case: Case, root: Path) -> None:
     """Writes a case's streams and static graphs to files, and names them to the engine."""
     for i, (name, elements) in enumerate(case.streams.items()):
         if name in case.schemas:
-            path = write_csv(root / f"{i}.csv", elements, list(case.schemas[name]))  # type: ignore[arg-type]
-            engine.stream(name, path, schema=dict(case.schemas[name]), lateness=case.lateness)
+            sign = "sign" if name in case.relations else ""
+            path = write_csv(root / f"{i}.csv", elements, list(case.schemas[name]), sign=sign)  # type: ignore[arg-type]
+            given = {"sign": sign} if sign else {}
+            engine.stream(name, path, schema=dict(case.schemas[name]), lateness=case.lateness, **given)
         else:
             path = write_lines(root / f"{i}.nt", [e for e in elements if isinstance(e, Element)])
             engine.stream(name, path, lateness=case.lateness)

@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stepped import run_case, run_in_two
 
-from levada.testing.cases import Case, cases, cql_cases
+from levada.testing.cases import Case, cases, cql_cases, cql_view_cases
 from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
-rdf, tuples = cases(most=4), cql_cases(most=4)
-both = rdf | tuples
+rdf, tuples, views = cases(most=4), cql_cases(most=4), cql_view_cases(most=2)
+both = rdf | tuples | views
 epochs = st.sampled_from((1, 2, 3, 7, 1000))
 partitions = st.sampled_from((1, 2, 3))
 
@@ -47,6 +47,12 @@ def test_rsp_queries_equal_the_reference(case: Case, rows: int, parts: int) -> N
 @examples(10)
 @given(tuples, epochs, partitions)
 def test_cql_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:
+    assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
+
+
+@examples(8)
+@given(views, epochs, partitions)
+def test_cql_views_equal_the_reference(case: Case, rows: int, parts: int) -> None:
     assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
 
 

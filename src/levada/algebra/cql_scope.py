@@ -2,8 +2,8 @@
 
 Three mappings, made once per query and then only read:
 
-    Scope     word -> ColumnRef (table number, column) and its type; every stream has the column ``ts``, its event time
-              in ms, unless its schema has one of that name
+    Scope     word -> ColumnRef (table number, column) and its type; a stream from outside has the column ``ts``, its
+              event time in ms, unless its schema has one of that name
     classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are one variable
     names     ColumnRef -> variable name: the output name where the column is selected as it is, else ``alias.column``;
               so a plain select list costs no renaming in the plan
@@ -13,11 +13,11 @@ Columns of different types (integer = double) are never one variable: variables 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from levada.errors import QueryError, Span, UnknownNameError, near
-from levada.syntax.cql_ast import Column, Constant, Every, Expression, Item, LiteralType, Operation, Table
+from levada.syntax.cql_ast import Column, Constant, Every, Expression, Item, LiteralType, Operation
 
 EVENT_TIME = "ts"
 
@@ -30,32 +30,37 @@ class ColumnRef:
     name: str
 
 
-class Scope:
-    """The tables of a query with their columns and types."""
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What a table of From shows: its alias, its columns with their types, whether it has the event time beside them."""
 
-    def __init__(self, tables: tuple[Table, ...], streams: Mapping[str, Mapping[str, str]], text: str) -> None:
+    alias: str
+    declared: Mapping[str, LiteralType]
+    timed: bool
+    span: Span
+
+
+class Scope:
+    """The tables of a Select block with their columns and types."""
+
+    def __init__(self, tables: Sequence[Columns], text: str) -> None:
         self.text = text
+        self.tables = tuple(tables)
         self.aliases: list[str] = []
-        self.declared: list[dict[str, LiteralType]] = []
         for table in tables:
-            if table.stream not in streams:
-                hint = near(table.stream, streams)
-                raise UnknownNameError(
-                    f"There is no tuple stream {table.stream}.", span=table.span, text=text, hint=hint
-                )
             if table.alias in self.aliases:
                 hint = "Give one of them another name with As."
                 raise QueryError(f"Two tables are called {table.alias}.", span=table.span, text=text, hint=hint)
             self.aliases.append(table.alias)
-            self.declared.append({name: LiteralType(word) for name, word in streams[table.stream].items()})
 
     def type_of(self, ref: ColumnRef) -> LiteralType:
         """The type of a column; an undeclared ``ts`` is the event time, an integer."""
-        return self.declared[ref.table].get(ref.name, LiteralType.INTEGER)
+        return self.tables[ref.table].declared.get(ref.name, LiteralType.INTEGER)
 
     def columns(self, table: int) -> list[str]:
         """All columns of a table in order, the implicit ``ts`` last."""
-        return list(dict.fromkeys([*self.declared[table], EVENT_TIME]))
+        implicit = [EVENT_TIME] if self.tables[table].timed else []
+        return list(dict.fromkeys([*self.tables[table].declared, *implicit]))
 
     def resolve(self, column: Column) -> ColumnRef:
         """The column that a word means. Raises ``UnknownNameError``, or ``QueryError`` if it could be several."""
@@ -88,7 +93,7 @@ class Scope:
             tables = range(len(self.aliases)) if item.table is None else [self.table(item.table, item.span)]
             for i in tables:
                 alias, span = self.aliases[i], item.span
-                out.extend(Item(Column(alias, name, span), None, name, span) for name in self.declared[i])
+                out.extend(Item(Column(alias, name, span), None, name, span) for name in self.tables[i].declared)
         return out
 
 

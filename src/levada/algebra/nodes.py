@@ -85,10 +85,32 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """CQL: the rows of a window over a tuple stream; ``columns`` maps column names to variable names, used ones only."""
+    """CQL: the rows of a window over a tuple stream; ``columns`` maps column names to variable names, used ones only.
+
+    ``partition``: the columns of each of whose values a count window holds the last rows. ``relation``: the rows are inserted and
+    deleted, and all columns are there.
+    """
 
     source: InWindow
     columns: tuple[tuple[str, str], ...]
+    partition: tuple[str, ...] = ()
+    relation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A query within the query: what ``child`` over the windows ``level`` reports is the content of the window ``source``.
+
+    With the output RELATION the content is the child's result, as it is from one of its reports to the next; else each row that is
+    reported is an element of a stream at the time of its report. ``columns`` maps the child's variables to those of this level.
+    """
+
+    source: InWindow
+    child: Node
+    level: tuple[int, ...]
+    output: Output
+    columns: tuple[tuple[str, str], ...]
+    partition: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +182,14 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
+class Except:
+    """CQL: the bag difference; a row stands as often as on the left more than on the right. Both sides have the same variables."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Keeps the solutions whose condition has the effective boolean value true; errors drop."""
 
@@ -225,6 +255,7 @@ Node = (
     | Bgp
     | Closure
     | Scan
+    | Derived
     | Values
     | Join
     | LeftJoin
@@ -232,6 +263,7 @@ Node = (
     | Exists
     | Mark
     | Union
+    | Except
     | Filter
     | Extend
     | Group
@@ -261,11 +293,15 @@ class Output(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowOn:
-    """A window of a query: its name (an IRI; CQL: the alias), the stream it is on, and its parameters."""
+    """A window of a query: its name (an IRI; CQL: the alias), the stream it is on, and its parameters.
+
+    ``beneath``: for a window over a query within the query (``Derived``), all windows below it; ``stream`` is one of theirs.
+    """
 
     name: str
     stream: str
     window: Window
+    beneath: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ from levada.algebra.expression import Var
 from levada.algebra.nodes import (
     Bgp,
     Closure,
+    Derived,
     Distinct,
+    Except,
     Exists,
     Extend,
     Filter,
@@ -79,8 +81,10 @@ def show_node(node: Node, depth: int = 0) -> str:
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below a node."""
     match node:
-        case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
+        case Join(left, right) | LeftJoin(left, right, _) | Union(left, right) | Except(left, right):
             return (left, right)
+        case Derived(child=child):
+            return (child,)
         case Minus(left, right) | Exists(left, right, _, _) | Mark(left, right, _, _):
             return (left, right)
         case Filter(child, _) | Extend(child, _, _) | Group(child, _, _) | Project(child, _):
@@ -95,14 +99,18 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def _head(node: Node) -> str:
     match node:
-        case Unit() | Join() | Minus() | Union() | Distinct():
+        case Unit() | Join() | Minus() | Union() | Except() | Distinct():
             return type(node).__name__.lower()
         case Bgp(source, _):
             return f"bgp {_source(source)}"
         case Closure():
             return _closure(node)
-        case Scan(source, columns):
-            return f"scan {_source(source)} " + " ".join(f"{column}=?{name}" for column, name in columns)
+        case Scan(source, columns, partition, relation):
+            word = "relation" if relation else "scan"
+            return " ".join([f"{word} {_source(source)}", *_columns(columns), *_partition(partition)])
+        case Derived(source, _, level, output, columns, partition):
+            below = f"derived {_source(source)} {output} over {' '.join(map(str, level))}"
+            return " ".join([below, *_columns(columns), *_partition(partition)])
         case Values(variables, _):
             return f"values {_names(variables)}"
         case LeftJoin(_, _, condition):
@@ -147,6 +155,14 @@ def _inner(node: Node) -> Iterator[str]:
                 yield "(" + " ".join("UNDEF" if term is None else str(term) for term in row) + ")"
         case _:
             return
+
+
+def _columns(columns: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{column}=?{name}" for column, name in columns]
+
+
+def _partition(columns: Sequence[str]) -> list[str]:
+    return [f"partition by {' '.join(columns)}"] if columns else []
 
 
 def _source(source: Source) -> str:

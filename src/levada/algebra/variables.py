@@ -17,12 +17,14 @@ def possible(node: a.Node) -> frozenset[str]:
     ['x']
     """
     match node:
-        case a.Minus(left, _) | a.Exists(left, _, _, _):
+        case a.Minus(left, _) | a.Exists(left, _, _, _) | a.Except(left, _):
             return possible(left)
         case a.Closure():
             return frozenset((node.start, node.end))
         case a.Mark(left, _, _, variable):
             return possible(left) | {variable}
+        case a.Derived(columns=columns):
+            return frozenset(name for _, name in columns)
         case a.Extend(child, variable, _):
             return possible(child) | {variable}
         case a.Group(_, keys, aggregates):
@@ -42,12 +44,14 @@ def certain(node: a.Node) -> frozenset[str]:
     match node:
         case a.Values(names, rows):
             return frozenset(name for i, name in enumerate(names) if all(row[i] is not None for row in rows))
-        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _):
+        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _) | a.Except(left, _):
             return certain(left)
         case a.Closure():
             return frozenset((node.start, node.end))
         case a.Mark(left, _, _, variable):
             return certain(left) | {variable}
+        case a.Derived(columns=columns):
+            return frozenset(name for _, name in columns)
         case a.Union(left, right):
             return certain(left) & certain(right)
         case a.Group(child, keys, _):

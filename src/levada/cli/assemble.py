@@ -8,6 +8,7 @@ from typing import Any
 
 from levada.app import App, Options, QuerySource, load_app, read_query
 from levada.cli.arguments import parse_static, parse_stream
+from levada.cli.scripts import statements
 from levada.config import parse_duration, parse_time
 from levada.errors import UsageError
 from levada.naming import check_query_name
@@ -34,7 +35,9 @@ def assemble(given: Given) -> App:
         static=tuple(map(parse_static, given.static)),
         queries=tuple(_query(Path(path), given.dialect) for path in given.queries),
     )
-    return replace(base.merged(added), options=_options(base.options, options))
+    both = base.merged(added)
+    alone = App(queries=tuple(query for source in both.queries for query in statements(source)))
+    return replace(replace(both, queries=()).merged(alone), options=_options(base.options, options))
 
 
 def _options(base: Options, given: dict[str, Any]) -> Options:

@@ -24,8 +24,8 @@ from levada.optimizer.pipeline import optimize
 from levada.plan.physical import Op
 from levada.syntax import parse
 from levada.syntax import show as show_tree
-from levada.syntax.cql import parse_cql
-from levada.syntax.cql_ast import show as show_cql
+from levada.syntax.cql import parse_script
+from levada.syntax.cql_ast import show_script
 
 _TERMS = get_args(Term)
 _EXPRESSIONS = get_args(expressions.Expression)
@@ -45,8 +45,8 @@ def explain(app: App, name: str, stage: str, *, as_json: bool) -> str:
 def _ast(source: QuerySource) -> tuple[Any, str]:
     with naming(source.name):
         if source.spoken == "cql":
-            statement = parse_cql(source.text)
-            return statement, show_cql(statement)
+            script = parse_script(source.text)
+            return script, show_script(script)
         unit = parse(source.text, source.dialect)
         return unit, show_tree(unit)
 

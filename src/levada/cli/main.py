@@ -126,7 +126,11 @@ def _explain(
     options = {"bounds": bounds, "t0": t0, "report": report, "empty_reports": empty_reports}
     named = app_file is not None and not Path(query).exists()
     whole = assemble(_given(None if named else [query], app_file, stream, static, dialect, options))
-    print(explain(whole, query if named else Path(query).stem, stage, as_json=as_json))
+    names = [query if named else Path(query).stem]
+    if app_file is None and names[0] not in (source.name for source in whole.queries):
+        names = [source.name for source in whole.queries]  # a CQL file of several queries
+    for name in names:
+        print(explain(whole, name, stage, as_json=as_json))
 
 
 @app.command("status", epilog="[bold]Example[/bold]\n\nlevada status state --json")

@@ -38,13 +38,18 @@ class Catalog:
         """The tuple streams."""
         return {name: fact.schema for name, fact in self.facts.items() if fact.schema is not None}
 
+    @property
+    def relations(self) -> list[str]:
+        """The tuple streams whose rows come and go."""
+        return [name for name, fact in self.facts.items() if fact.sign]
+
 
 def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Query:
     """The algebra of a query, its streams as it names them. Raises ``QueryError``."""
     options = app.query_options(source)
     with naming(source.name):
         if source.spoken == "cql":
-            return translate_cql(source.text, catalog.schemas, options)
+            return translate_cql(source.text, catalog.schemas, options, catalog.relations)
         files = [static_source(static.path, static.graph, static.format) for static in app.static]
         known = {graph for file in files for graph in file.graphs if graph is not None}
         graphs = known if files else None  # None: any can be there

@@ -191,6 +191,10 @@ def scanned(node: PlanNode, member: int, tuples: Tuples, pool: Pool) -> Frame:
         values = tuples.columns.get(name)
         columns.update(_value_slot(_time_column(tuples) if values is None else values, i, facets, pool))
     columns["lo0"] = tuples.ts
+    if step.sign:
+        signs = tuples.columns[step.sign].text
+        assert signs is not None, "a sign is a string"
+        columns["w"] = np.where((signs == "+").to_numpy(), 1, -1).astype(np.int8)
     return Frame(columns, tuples.n)
 
 

@@ -35,6 +35,7 @@ Times = npt.NDArray[np.int64]
 _POLARS: dict[str, pl.DataType] = {"integer": pl.Int64(), "double": pl.Float64(), "boolean": pl.Boolean()}
 _KINDS = {"integer": Kind.INTEGER, "double": Kind.DOUBLE, "boolean": Kind.BOOLEAN, "string": Kind.STRING}
 _ARTICLES = {"integer": "an integer", "double": "a double", "boolean": "a boolean", "string": "a string"}
+SIGNS = ("+", "-")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -89,6 +90,8 @@ def tuples_of(
     """The tuples of what ``sources.read.read_tuples`` read; the bounds are those of ``elements.elements_of``."""
     rows = raw_rows(chunk, config, reference)
     values = {name: cast_column(rows, name, kind) for name, kind in config.schema}
+    if config.sign:
+        _check_signs(rows, config.sign)
     ts = row_times(rows, rows.table, config, reference)
     if rows.wrong:
         ts = ts.copy()
@@ -156,6 +159,12 @@ def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
     for row in lost.arg_true().to_list():
         rows.wrong.setdefault(row, f"{name} is not {_ARTICLES[kind]}: {values[row]}")
     return cast
+
+
+def _check_signs(rows: RawRows, name: str) -> None:
+    """Marks the rows of a relation that neither come nor go."""
+    for row in (~rows.table[name].cast(pl.String()).is_in(SIGNS)).fill_null(True).arg_true().to_list():
+        rows.wrong.setdefault(row, f"{name} is neither + nor -: {rows.table[name][row] or 'empty'}")
 
 
 def _as_type(values: pl.Series, kind: str) -> pl.Series:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from levada.algebra.nodes import Output
+from levada.kernels import sums
 from levada.kernels.groups import group
-from levada.kernels.sums import net
 from levada.model.frame import Frame, concat
 from levada.model.terms import Terms
 from levada.model.time import MAX, Times
@@ -35,29 +35,50 @@ def changes(node: PlanNode, state: State, frame: Frame | None, calendar: Calenda
     assert isinstance(step, s.Changes), "changes"
     if frame is None and not calendar.any_due:
         return None
-    spans = _timed if step.rows is not None else _reported
-    events = [e for e in spans(node, step, state, frame, calendar, pool) if e.n]
+    spans = (
+        _reported(node, step, state, frame, calendar, pool)
+        if step.rows is None
+        else _timed(node, step.rows, step.certain, state, frame, calendar)
+    )
+    events = [e for e in spans if e.n]
     if not events:
         return None
-    return _plain(concat(events)) if step.certain else _net(node, step, concat(events))
+    return _plain(concat(events)) if step.certain else netted(node, concat(events), step.output)
+
+
+def deltas(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool) -> Frame | None:
+    """Beginnings (+1) and ends (-1) of rows with event times at the due reports, as they are: nothing is netted."""
+    step = node.step
+    assert isinstance(step, s.Deltas), "changes"
+    if frame is None and not calendar.any_due:
+        return None
+    events = [e for e in _timed(node, step.rows, False, state, frame, calendar) if e.n]
+    return _without_marks(concat(events)) if events else None
+
+
+def net(node: PlanNode, frame: Frame) -> Frame | None:
+    """Changes with equal ones of a report netted: what IStream, DStream or a relation say."""
+    step = node.step
+    assert isinstance(step, s.Net), "netted changes"
+    return netted(node, frame, step.output)
 
 
 def _timed(
-    node: PlanNode, step: s.Changes, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
+    node: PlanNode, windows: tuple[int, ...], certain: bool, state: State, frame: Frame | None, calendar: Calendar
 ) -> Iterator[Frame]:  # fmt: skip
     """Rows with event times: what has not begun waits by its start; what has begun waits in pieces sorted by its end."""
     low, high = calendar.low, calendar.high
     ahead = f"{node.id}.ahead"
     rows = live.recall(state, ahead)
     if frame is not None:
-        s, e = exact(frame, node.input_layouts[0], node.windows, step.rows)
+        s, e = exact(frame, node.input_layouts[0], node.windows, windows)
         rows.append(live.timed(frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e)))
     waiting = [f.where(f["#s"] > high[f["op"]]) for f in rows if f.n]
     begun = [f.where(f["#s"] <= high[f["op"]]) for f in rows if f.n]
     _keep(state, ahead, waiting, Terms.empty())
     for f in begun:
         yield _at(f, f["#s"], 1, low, high)
-    if not step.certain:
+    if not certain:
         yield from _ending(state, f"{node.id}.live", begun, calendar)
 
 
@@ -146,13 +167,19 @@ def _plain(rows: Frame) -> Frame:
     return Frame({n: c for n, c in rows.columns.items() if n != "w" and not n.startswith("#")}, rows.n)
 
 
-def _net(node: PlanNode, step: s.Changes, events: Frame) -> Frame | None:
+def _without_marks(rows: Frame) -> Frame:
+    columns = {n: c for n, c in rows.columns.items() if not n.startswith("#")}
+    return Frame({**columns, "w": rows["w"].astype(np.int8)}, rows.n)
+
+
+def netted(node: PlanNode, events: Frame, output: Output) -> Frame | None:
+    """Equal changes of a report as one, each as often as is left of it, with its sign."""
     key = with_report(key_of(events, range(len(node.layout.slots))), events)
     codes, first = group(*key)
-    weights = net(codes, events["w"], len(first))
-    if step.output is Output.ISTREAM:
+    weights = sums.net(codes, events["w"], len(first))
+    if output is Output.ISTREAM:
         weights = np.maximum(weights, 0)
-    elif step.output is Output.DSTREAM:
+    elif output is Output.DSTREAM:
         weights = np.minimum(weights, 0)
     at = np.repeat(first, np.abs(weights))
     if not len(at):

@@ -49,7 +49,7 @@ def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
         return out
     values = evaluate(step.expression, scope(node, frame, pool))
     last = len(step.kept)
-    return out.with_(**slot(broadcast(values, frame.n), last, node.layout.slots[last], pool))
+    return out.with_(**slot(broadcast(values, frame.n), last, node.layout.slots[last], pool, tuples=step.tuples))
 
 
 def _kept(frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout) -> Frame:

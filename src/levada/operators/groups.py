@@ -75,7 +75,7 @@ def folded(node: PlanNode, frame: Frame, pool: Pool, most: float) -> Frame | Non
     codes, first = group(k, h)
     if len(first) > most * frame.n:
         return None
-    kept = _group_columns(rows, step.keys, first)
+    kept = group_columns(rows, step.keys, first)
     sums = aggregates.fold(rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_texts, pool))
     return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **sums}, len(first))
 
@@ -84,7 +84,7 @@ def _bits(times: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     return np.ascontiguousarray(times).view(np.uint64)
 
 
-def _group_columns(rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]) -> dict[str, Array]:
+def group_columns(rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]) -> dict[str, Array]:
     """The member and the key slots of each group, renumbered from 0."""
     out: dict[str, Array] = {"op": rows["op"][first]}
     for n, i in enumerate(keys):
@@ -117,13 +117,13 @@ def _at_reports(
     merged = _merged(step, concat(expanded), pool) if expanded else None
     if not step.keys and step.listed:
         merged = _everywhere(step, merged, calendar, home, pool)
-    return _finished(node, step, merged, pool) if merged is not None and merged.n else None
+    return finished(node, step, merged, pool) if merged is not None and merged.n else None
 
 
 def _merged(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
     k, h = with_report(key_of(rows, range(len(step.keys))), rows)
     codes, first = group(k, h)
-    kept = _group_columns(rows, range(len(step.keys)), first)
+    kept = group_columns(rows, range(len(step.keys)), first)
     merged = aggregates.merge(rows, codes, len(first), step.aggregates, partial(_rank, pool))
     return Frame({**kept, "r": rows["r"][first], **merged}, len(first))
 
@@ -168,7 +168,7 @@ def _no_slot() -> dict[str, Array]:
     }  # fmt: skip
 
 
-def _finished(node: PlanNode, step: s.Panes | s.RGroup, merged: Frame, pool: Pool) -> Frame:
+def finished(node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: Pool) -> Frame:
     """The output slots: keys, then aggregates, those that are kept."""
     columns: dict[str, Array] = {"op": merged["op"], "r": merged["r"]}
     for i, at in enumerate(step.kept):
@@ -182,7 +182,7 @@ def _finished(node: PlanNode, step: s.Panes | s.RGroup, merged: Frame, pool: Poo
         if all(n[0] in found for n in names):
             columns.update({n: found[n[0]] for n in names})
         else:
-            columns.update(slot(_computed(found, hard, merged.n), i, facets, pool))
+            columns.update(slot(_computed(found, hard, merged.n), i, facets, pool, tuples=step.tuples))
     return Frame(columns, merged.n)
 
 
@@ -207,12 +207,12 @@ def rgroup(
     if frame is not None and frame.n:
         k, h = with_report(key_of(frame, step.keys), frame)
         codes, first = group(k, h)
-        kept = _group_columns(frame, step.keys, first)
+        kept = group_columns(frame, step.keys, first)
         sums = _fold_distinct(step, frame, k, h, codes, len(first), pool)
         merged = Frame({**kept, "r": frame["r"][first], **sums}, len(first))
     if not step.keys and step.listed:
         merged = _everywhere(step, merged, calendar, home, pool)
-    return _finished(node, step, merged, pool) if merged is not None and merged.n else None
+    return finished(node, step, merged, pool) if merged is not None and merged.n else None
 
 
 def _fold_distinct(

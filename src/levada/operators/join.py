@@ -65,7 +65,8 @@ def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: run
     joined = _paired(node, step, found, left, right)
     for i, side in enumerate((left, right)):
         if side.new.rows.n and node.layout.windows:  # static rows all come in one epoch: none is met again
-            runs.insert(state, f"{node.id}.{i}", side.new, quarter(node.windows), horizons.next, side.ends)
+            longest = quarter(node.windows.pick(range(len(step.windows))))
+            runs.insert(state, f"{node.id}.{i}", side.new, longest, horizons.next, side.ends)
     return joined
 
 
@@ -154,9 +155,14 @@ def _paired(node: PlanNode, step: s.Join, found: Sequence[_Pairs], left: _Side, 
     return _counting(node, Frame(columns, n))
 
 
+def _column(frame: Frame, name: str) -> Column:
+    """A column; a value facet that a typed column leaves out follows from the others."""
+    return frame[name] if name in frame else r.value(frame, name[0], int(name[1:]))
+
+
 def _gathered(found: Sequence[_Pairs], side: int, name: str) -> Column:
     """A column of one side at all pairs; written once, whatever the number of runs."""
-    parts = [(p.a[name], p.i) if side == 0 else (p.b[name], p.j) for p in found]
+    parts = [(_column(p.a, name), p.i) if side == 0 else (_column(p.b, name), p.j) for p in found]
     if len(parts) == 1:
         return parts[0][0].take(parts[0][1])
     out = np.empty(sum(len(rows) for _, rows in parts), parts[0][0].dtype)

@@ -34,7 +34,7 @@ def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None
     assert isinstance(step, s.Last), "a count window"
     key = f"{node.id}.last"
     kept = [state.frame(p) for p in state.pieces(key)]
-    fresh = _ordered(node, _occurrences(node, frame, step.bag), pool)
+    fresh = ordered(node, _occurrences(node, frame, step.bag), pool)
     stored = concat(kept) if kept else None
     rows = _numbered(stored, fresh)
     sizes = _Sizes(*(np.array([getattr(m.windows[0], f) for m in node.members], np.int64) for f in ("count", "step")))
@@ -80,7 +80,7 @@ def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
     return frame.take(group(k, h)[1])
 
 
-def _ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+def ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
     """By (member, ts, text)."""
     texts = [column(frame, i, pool).texts().fill_null("") for i in range(len(node.input_layouts[0].slots))]
     ranks = [t.rank("dense").to_numpy() for t in reversed(texts)] if frame.n else []
@@ -122,8 +122,8 @@ def _changes(node: PlanNode, rows: Frame, sizes: _Sizes, bag: bool) -> Frame:
     at_exit, goes = _changing(rows, exit_)
     enters = there & comes & ((previous < 0) | (exit_[previous] <= entry))
     leaves = there & goes & ((following < 0) | (entry[following] >= exit_))
-    plus = _row(rows, np.flatnonzero(enters), rows["lo0"][at_entry[enters]], 1)
-    minus = _row(rows, np.flatnonzero(leaves), rows["lo0"][at_exit[leaves]], -1)
+    plus = weighted_row(rows, np.flatnonzero(enters), rows["lo0"][at_entry[enters]], 1)
+    minus = weighted_row(rows, np.flatnonzero(leaves), rows["lo0"][at_exit[leaves]], -1)
     return concat([plus, minus])
 
 
@@ -150,7 +150,8 @@ def _neighbours(node: PlanNode, rows: Frame, there: npt.NDArray[np.bool_], bag: 
     return previous, following
 
 
-def _row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:
+def weighted_row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:
+    """These rows as changes at these instants."""
     plain = Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n).take(at)
     return plain.with_(hi0=instant.astype(np.int64), w=np.full(plain.n, weight, np.int8))
 

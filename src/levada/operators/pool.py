@@ -52,12 +52,19 @@ class Pool:
             array = array.combine_chunks()
         array = array.cast(pa.large_string())
         x, y = identify(array, self.seed)
+        self._name(x, y, array)
+        return x, y
+
+    def name(self, x: Words, y: Words, texts: pl.Series) -> None:
+        """Makes texts available under identities that are not their own hashes: those of values."""
+        self._name(x, y, texts.to_arrow().cast(pa.large_string()))
+
+    def _name(self, x: Words, y: Words, array: Any) -> None:
         if len(x):
             _, offsets, data = array.buffers()
             off = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
             body = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
             self.add(Terms.of(x, y, off[:-1], np.diff(off), body))
-        return x, y
 
     def pick(self, x: Words, y: Words) -> Terms:
         """The table of exactly these identities, as far as they are known."""

@@ -47,7 +47,12 @@ def report(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar
 def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
     if not rows.n:
         return Frame({**rows.columns, "r": np.empty(0, np.int64)}, 0)
-    at, r = calendar.pairs(rows["op"], rows["#s"], rows["#e"], step.listed)
+    if step.instant:
+        op, r = rows["op"], rows["#s"]
+        at = np.flatnonzero((r > calendar.low[op]) & (r <= calendar.high[op]))
+        r = r[at]
+    else:
+        at, r = calendar.pairs(rows["op"], rows["#s"], rows["#e"], step.listed)
     kept = Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n)
     return kept.take(at).with_(r=r)
 

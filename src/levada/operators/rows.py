@@ -93,7 +93,8 @@ def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
     names = slot_columns(i, facets)
     if at < 0:
         return {n: np.zeros(frame.n, DTYPES[n[0]]) for n in names}
-    return {n: frame[f"{n[0]}{at}"] for n in names}
+    # of a typed column only some value facets travel; where it meets columns of no type, the others follow from these
+    return {n: frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at) for n in names}
 
 
 def _window(frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool) -> dict[str, Column]:
@@ -116,7 +117,8 @@ def _window(frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool)
 def gather(frame: Frame, rows: npt.NDArray[np.integer[Any]], at: int, i: int, facets: Facet) -> dict[str, Column]:
     """The columns of slot ``at`` at these rows, as columns of slot ``i`` with these facets."""
     at_rows = rows.astype(np.intp, copy=False)
-    return {n: frame[f"{n[0]}{at}"].take(at_rows) for n in slot_columns(i, facets)}
+    names = slot_columns(i, facets)
+    return {n: (frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at)).take(at_rows) for n in names}
 
 
 def value(frame: Frame, name: str, i: int) -> Column:

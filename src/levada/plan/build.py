@@ -50,20 +50,10 @@ def is_unit(op: Op) -> bool:
 
 def last(rows: Op, window: int, count: int, *, bag: bool) -> Op:
     """The changes of a count window, at its home; ``rows`` are all triples (or rows) of the stream."""
-    variables_ = rows.variables
-    return Op(
-        p.Last(window, count, bag),
-        (rows,),
-        variables_,
-        rows.windows,
-        1,
-        (HOME,),
-        HOME,
-        rows.maybe,
-        False,
-        True,
-        rows.typed,
-    )
+    return replace(
+        rows, spec=p.Last(window, count, bag), inputs=(rows,), stage=rows.stage + 1, exchange=(HOME,), placed=HOME,
+        raw=False, weighted=True,
+    )  # fmt: skip
 
 
 def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
@@ -259,7 +249,7 @@ def _center(op: Op) -> str | None:
     return None
 
 
-def report(op: Op, listed: bool) -> Op:
+def report(op: Op, listed: bool, *, instant: bool = False) -> Op:
     """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to cancel."""
     if op.windows is None:
         return op
@@ -268,7 +258,7 @@ def report(op: Op, listed: bool) -> Op:
         stage, exchange, placed = grouped(op, op.variables)
     else:
         stage, exchange, placed = stay(op)
-    return Op(p.Report(listed), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
+    return Op(p.Report(listed, instant), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
 
 
 def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
@@ -292,7 +282,7 @@ def group(
     """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per report."""
     summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
     on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
-    computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if _is_number(s, op))
+    computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if is_number(s, op))
     maybe = (op.maybe & set(keys)) | frozenset(
         n for n, s in zip(names, aggregates, strict=True) if s.function is not AggregateFunction.COUNT
     )
@@ -308,7 +298,7 @@ def group(
     return Op(spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed)
 
 
-def _is_number(s: p.AggregateSpec, op: Op) -> bool:
+def is_number(s: p.AggregateSpec, op: Op) -> bool:
     """Whether the value facets say all of a result: counts, sums of doubles, sums of whole columns, any typed winner."""
     if s.function is AggregateFunction.COUNT:
         return True

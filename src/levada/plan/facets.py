@@ -24,7 +24,7 @@ from levada.algebra.nodes import Output
 from levada.model.term import XSD, Literal
 from levada.plan import physical as p
 from levada.plan.layout import NOTHING, Facet
-from levada.plan.origin import column_type
+from levada.plan.origin import column_type, mixed
 from levada.plan.physical import Op
 
 Needs = dict[str, Facet]
@@ -112,6 +112,8 @@ def _trim(needs: Needs, op: Op) -> Needs:
             facets = (facets & ~Facet.NUM) | _VALUE.get(column_type(op, name), Facet.NUM)
         elif Facet.NUM in facets:
             facets |= Facet.ID  # by which the text of a number is found that the value facets cannot hold
+        if Facet.TEXT in facets and mixed(op, name):
+            facets |= Facet.NUM | Facet.ID
         if facets:
             out[name] = facets
     return out
@@ -162,16 +164,18 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [ends for _ in op.inputs]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out)]
+        case p.Running(keys, aggregates):
+            return [_group_needs(op, keys, aggregates, out), *({} for _ in op.inputs[1:])]
         case p.ROrder(keys, _, _, _):
             own = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
-        case p.Occur() | p.RDistinct():
+        case p.Occur() | p.RDistinct() | p.Tally() | p.RExcept() | p.Net():
             return every
         case p.Changes(output, _):
             return every if op.weighted or output is not Output.ISTREAM else [out]
         case p.Session(_, _, bag):
             return [out] if bag else every
-        case p.Last():
+        case p.Last() | p.LastBy():
             return [merge(every[0], dict.fromkeys(op.variables, Facet.TEXT))]
         case p.Select(_):
             return [_select_needs(op, out)]

@@ -10,15 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from levada.algebra.expression import Call, Const, Expression, Var, random
-from levada.algebra.nodes import Output, Query
+from levada.algebra.incremental import level
+from levada.algebra.nodes import Derived, Output, Query, Scan
 from levada.model.term import Term
+from levada.model.time import Window, WindowKind
 from levada.plan import physical as p
 from levada.plan import shapes as s
 from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
 from levada.plan.layout import NOTHING, Facet, Layout, Span
+from levada.plan.levels import top
 from levada.plan.physical import HOME, Op
 
-_PASSING = (p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.ROrder, p.Last, p.Session, p.Emit)
+_PASSING = (
+    p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.RExcept, p.ROrder, p.Last, p.LastBy, p.Session, p.Lift, p.Deltas,
+    p.Tally, p.Net, p.Emit,
+)  # fmt: skip
+_SIDE_BY_SIDE = (p.Union, p.Tally, p.RExcept)  # their inputs have the same columns
 Intern = Callable[[s.Shape, s.Member], tuple[s.Shape, int]]
 
 
@@ -48,12 +55,18 @@ class Installer:
         self.start = start
         self.intern = intern
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
-        clock = () if query.reports.clock is None else (query.reports.clock,)
-        self.windows = (
-            *(w.window for w in query.windows),
-            *clock,
-        )  # what says when there are reports; the clock has no stream
-        self.kinds = tuple(w.kind for w in self.windows)
+        self.level = top(query)
+        self.tuples = any(isinstance(part, (Scan, Derived)) for part in level(query.pattern))
+
+    @property
+    def kinds(self) -> tuple[WindowKind, ...]:
+        """The kinds of the windows whose reports are those of the level that is being installed."""
+        return tuple(w.kind for w in (*(self.q.windows[w].window for w in self.level), *self._clock))
+
+    @property
+    def _clock(self) -> tuple[Window, ...]:
+        """What says in place of the windows when there are reports: behind them, without a stream."""
+        return () if self.q.reports.clock is None else (self.q.reports.clock,)
 
     def root(self, op: Op) -> Installed:
         """Installs the whole query; the root is its Emit."""
@@ -71,17 +84,16 @@ class Installer:
         inputs, edges, ins = [], [], []
         for i, (child, child_needs) in enumerate(zip(op.inputs, wanted, strict=True)):
             names = tuple(v for v in child.variables if v in child_needs)
-            if isinstance(op.spec, p.Union):
+            if isinstance(op.spec, _SIDE_BY_SIDE):
                 child_needs = _union_needs(op, needs)
                 names = tuple(child_needs)
             base, source = _through(child)
-            installed = self.install(
-                base, merge(*({source[v]: f} for v, f in child_needs.items() if v in source and f))
-            )
+            wants = merge(*({source[v]: f} for v, f in child_needs.items() if v in source and f))
+            installed = self._below(op, base, wants)
             edges.append(self._edge(op, i, child, names, child_needs, installed, source))
             inputs.append(installed)
             ins.append(names)
-        if isinstance(op.spec, p.Union):
+        if isinstance(op.spec, _SIDE_BY_SIDE):
             edges = _alike(edges)
         names = self._outputs(op, needs, ins)
         layout = self._layout(op, names, needs, edges)
@@ -89,6 +101,14 @@ class Installer:
         shape = s.Shape(step, op.stage, tuple((i.shape, e) for i, e in zip(inputs, edges, strict=True)), layout)
         member = replace(member, inputs=tuple(i.member for i in inputs))
         return Installed(*self.intern(shape, member), names)
+
+    def _below(self, op: Op, base: Op, wants: Needs) -> Installed:
+        """An input; what is below a lift belongs to a level of its own."""
+        outer = self.level
+        self.level = op.spec.level if isinstance(op.spec, p.Lift) else outer
+        installed = self.install(base, wants)
+        self.level = outer
+        return installed
 
     def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
         if isinstance(op.spec, p.Match) and op.spec.stream is None:
@@ -122,7 +142,7 @@ class Installer:
             return Span(False, False)
         several = isinstance(op.spec, p.Join) and len(below) > 1
         absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
-        last = isinstance(op.spec, p.Last) or (isinstance(op.spec, p.Session) and not op.spec.ended)
+        last = isinstance(op.spec, (p.Last, p.LastBy)) or (isinstance(op.spec, p.Session) and not op.spec.ended)
         return Span(several or absent or last or any(b.hi for b in below), any(b.prev for b in below))
 
     def _edge(
@@ -143,13 +163,21 @@ class Installer:
         return s.Edge(slots, index, layout, by)
 
     def _windows(self, op: Op) -> s.Member:
-        on = [self.q.windows[w] for w in op.windows or ()]
-        return s.Member(windows=tuple(w.window for w in on), streams=tuple(w.stream for w in on), start=self.start)
+        return self._over(op.windows or (), every=False)
 
     def _schedule(self) -> s.Member:
-        streams = tuple(w.stream for w in self.q.windows) + ("",) * (len(self.windows) - len(self.q.windows))
-        nonempty = self.q.reports.nonempty
-        return s.Member(windows=self.windows, streams=streams, start=self.start, every=self.every, nonempty=nonempty)
+        own = self._over(self.level, every=self.every)
+        streams = own.streams + ("",) * len(self._clock)
+        return replace(own, windows=own.windows + self._clock, streams=streams, nonempty=self.q.reports.nonempty)
+
+    def _over(self, windows: tuple[int, ...], *, every: bool) -> s.Member:
+        """Windows with their streams; behind them those that are beneath, whose streams hold these back."""
+        on = [self.q.windows[w] for w in windows]
+        beneath = sorted({w for o in on for w in o.beneath} - set(windows))
+        on += [self.q.windows[w] for w in beneath]
+        return s.Member(
+            windows=tuple(w.window for w in on), streams=tuple(w.stream for w in on), start=self.start, every=every
+        )
 
     def _drawing(self, *expressions: Expression) -> str:
         """The query that random expressions belong to: its values are its own."""
@@ -169,9 +197,9 @@ class Installer:
                 terms = tuple(t for _, constants in legs for t in constants)
                 kept_ = tuple(op.variables.index(v) for v in names)
                 return s.Star(tuple(slots for slots, _ in legs), kept_), s.Member(streams=(stream,), constants=terms)
-            case p.Scan(stream, columns, types):
+            case p.Scan(stream, columns, types, sign):
                 kept = [op.variables.index(v) for v in names]
-                return s.Scan(tuple(columns[k] for k in kept), tuple(types[k] for k in kept)), s.Member(
+                return s.Scan(tuple(columns[k] for k in kept), tuple(types[k] for k in kept), sign), s.Member(
                     streams=(stream,)
                 )
             case p.Constant(rows):
@@ -182,6 +210,10 @@ class Installer:
                 return s.Last(bag), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
+            case p.LastBy(_, _, keys):
+                return s.LastBy(tuple(ins[0].index(k) for k in keys)), self._windows(op)
+            case p.Lift(_, _, weighted):
+                return s.Lift(weighted), self._windows(op)
             case p.Select(pattern):
                 positions, constants = _positions(pattern.positions, op.variables, names)
                 return s.Select(positions, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
@@ -193,7 +225,7 @@ class Installer:
                 lifted, terms = _lift(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 member = replace(self._windows(op), constants=terms, query=self._drawing(expression))
-                return s.Extend(lifted, kept_, _drawn(draw, ins[0])), member
+                return s.Extend(lifted, kept_, _drawn(draw, ins[0]), self.tuples), member
             case p.Closure(many, ends):
                 given = (ends[0] is not None, ends[1] is not None)
                 shown = tuple(op.variables.index(v) for v in names)
@@ -224,18 +256,30 @@ class Installer:
 
     def _above(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
         spec = op.spec
-        rows = op.inputs[0].windows
+        carried = op.inputs[0].windows
+        rows = None if carried is None else tuple(self.level.index(w) for w in carried)
         match spec:
-            case p.Report(listed):
-                return s.Report(self.kinds, rows or (), listed), self._schedule()
+            case p.Report(listed, instant):
+                return s.Report(self.kinds, rows or (), listed, instant), self._schedule()
+            case p.Deltas():
+                return s.Deltas(self.kinds, rows or ()), self._schedule()
+            case p.Running(keys, aggregates):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                return s.Running(tuple(ins[0].index(k) for k in keys), folded, kept), s.Member()
+            case p.Tally(shown):
+                return s.Tally(shown), s.Member()
+            case p.RExcept():
+                return s.RExcept(), s.Member()
+            case p.Net(output):
+                return s.Net(output), s.Member()
             case p.Panes(keys, aggregates, listed):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
-                return s.Panes(self.kinds, rows or (), listed, slots, folded, kept), self._schedule()
+                return s.Panes(self.kinds, rows or (), listed, slots, folded, kept, self.tuples), self._schedule()
             case p.RGroup(keys, aggregates, listed):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
-                return s.RGroup(self.kinds, listed, slots, folded, kept), self._schedule()
+                return s.RGroup(self.kinds, listed, slots, folded, kept, self.tuples), self._schedule()
             case p.RJoin(keys, _):
                 sides, out, fills = _sides(keys, names, ins)
                 return s.RJoin(*sides, out, fills), s.Member()
@@ -288,6 +332,8 @@ def _union_needs(op: Op, needs: Needs) -> Needs:
     With weights also all identities: those of a merge are joined by them, too, so that its parts are there once.
     """
     by = {v for exchange in op.exchange for v in exchange or () if v} | set(op.variables if op.weighted else ())
+    if not isinstance(op.spec, p.Union):
+        by = set(op.variables)  # whole rows are compared
     return {
         v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING) for v in op.variables if v in needs or v in by
     }

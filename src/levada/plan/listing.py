@@ -45,11 +45,16 @@ def _reads_static(node: a.Node) -> bool:
         case a.Bgp(source, _):
             return reads_static(source)
         case _:
-            return any(map(_reads_static, children(node)))
+            return any(map(_reads_static, level_children(node)))
+
+
+def level_children(node: a.Node) -> tuple[a.Node, ...]:
+    """The nodes below that belong to the same level."""
+    return () if isinstance(node, a.Derived) else children(node)
 
 
 def _has_snapshot(node: a.Node) -> bool:
-    if isinstance(node, (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Group, a.Distinct, a.OrderBy, a.Slice)):
+    if isinstance(node, (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Except, a.Group, a.Distinct, a.OrderBy, a.Slice)):
         return True
     if isinstance(node, a.Filter) and per_report(node.condition):
         return True
@@ -57,19 +62,19 @@ def _has_snapshot(node: a.Node) -> bool:
         return True
     if isinstance(node, a.Extend) and per_report(node.expression):
         return True
-    return any(map(_has_snapshot, children(node)))
+    return any(map(_has_snapshot, level_children(node)))
 
 
 def reads_window(node: a.Node) -> bool:
     """Whether some part reads a window."""
     if isinstance(node, a.Bgp):
         return not isinstance(node.source, a.InGraph)
-    return isinstance(node, a.Scan) or any(map(reads_window, children(node)))
+    return isinstance(node, (a.Scan, a.Derived)) or any(map(reads_window, children(node)))
 
 
 def _matchless(node: a.Node) -> bool:
     """Whether an ungrouped aggregate occurs, which has a row even where nothing matches."""
-    return (isinstance(node, a.Group) and not node.keys) or any(map(_matchless, children(node)))
+    return (isinstance(node, a.Group) and not node.keys) or any(map(_matchless, level_children(node)))
 
 
 def free_parts(node: a.Node) -> bool:
@@ -79,7 +84,7 @@ def free_parts(node: a.Node) -> bool:
             return True
         case a.Bgp(source, _):
             return reads_static(source)
-        case a.Scan():
+        case a.Scan() | a.Derived():
             return False
         case a.Union(left, right):
             return free_parts(left) or free_parts(right)
@@ -87,7 +92,13 @@ def free_parts(node: a.Node) -> bool:
             return free_parts(child) or (zero is not None and free_parts(zero))
         case a.Join(left, right):
             return free_parts(left) and free_parts(right)
-        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _) | a.Mark(left, _, _, _):
+        case (
+            a.LeftJoin(left, _, _)
+            | a.Minus(left, _)
+            | a.Exists(left, _, _, _)
+            | a.Mark(left, _, _, _)
+            | a.Except(left, _)
+        ):
             return free_parts(left)
         case _:
             return free_parts(node.child)

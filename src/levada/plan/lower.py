@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from levada.algebra import nodes as a
 from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random
+from levada.algebra.incremental import level
+from levada.algebra.show import children
 from levada.config import StreamConfig
 from levada.model.time import WindowKind
-from levada.plan import build, pairing
+from levada.plan import build, build_deltas, pairing
 from levada.plan import physical as p
+from levada.plan.levels import Mode, mode_of, top
 from levada.plan.listing import free_parts, needs_list, per_report
 from levada.plan.merge import merge, parts_of
 from levada.plan.origin import time_variables
@@ -30,19 +33,21 @@ from levada.plan.single_rows import beside
 class StreamFacts:
     """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the ``unique`` and ``closed`` promises.
 
-    ``time``: the column of the schema that is the event time as it is, if one is.
+    ``time``: the column of the schema that is the event time as it is, if one is. ``sign``: the column of
+    a relation's signs.
     """
 
     schema: Mapping[str, str] | None = None
     unique: bool = False
     time: str | None = None
     closed: bool = False
+    sign: str = ""
 
     @staticmethod
     def of(config: StreamConfig) -> StreamFacts:
         """What a stream's configuration tells the plan."""
-        schema = dict(config.schema) if config.tabular else None
-        return StreamFacts(schema, config.unique, config.time_column, config.closed)
+        schema = config.columns if config.tabular else None
+        return StreamFacts(schema, config.unique, config.time_column, config.closed, config.sign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +70,57 @@ class _Lowering:
     def __init__(self, query: a.Query, streams: Mapping[str, StreamFacts], every: bool) -> None:
         self.q = query
         self.streams = streams
-        self.listed = every or not query.windows or needs_list(query)
+        self.every = every
+        self.own = top(query)
+        self.pattern = query.pattern
+        self.mode = mode_of(query, query.pattern, query.output, self.own, every=every)
+        self.listed = self.mode is Mode.REPORTS and (every or not query.windows or needs_list(query))
+        self.tuples = any(isinstance(part, (a.Scan, a.Derived)) for part in level(query.pattern))
         self.fresh = 0
         self.draws = 0
 
     def query(self) -> Lowered:
-        body = self.node(self.q.pattern)
         if self.q.form is a.Form.ASK:
-            return Lowered(build.emit(self._ask(body)), True)
-        body = build.rename(body, self.q.variables)
-        if self.q.output is a.Output.RSTREAM or self.q.reports.nonempty or free_parts(self.q.pattern):
-            body = build.report(body, self.listed)
-        if self.q.output is not a.Output.RSTREAM:
-            body = build.changes(body, self.q.output, self.listed, self._timed(body))
-        return Lowered(build.emit(body), self.listed)
+            return Lowered(build.emit(self._ask(self.node(self.q.pattern))), True)
+        return Lowered(build.emit(self._level(self.q.variables, self.q.output)), self.listed)
+
+    def _level(self, names: Sequence[str], output: a.Output) -> Op:
+        """The report rows of the level that is being lowered."""
+        body = build.rename(self.node(self.pattern), names)
+        if self.mode is Mode.CHANGES and body.windows is None:
+            return build_deltas.net(body, output)
+        if output is a.Output.RSTREAM or self.q.reports.nonempty or free_parts(self.pattern):
+            body = self._r(body)
+        if output is not a.Output.RSTREAM:
+            body = build.changes(body, output, self.listed, self._timed(body))
+        return body
+
+    def _derived(self, node: a.Derived) -> Op:
+        """A query within the query: its level by itself, then its rows as content of the window."""
+        outer = self.own, self.pattern, self.mode, self.listed
+        self.own, self.pattern = node.level, node.child
+        self.mode = mode_of(self.q, node.child, node.output, node.level, every=False)
+        inner = replace(
+            self.q, pattern=node.child, output=node.output, windows=tuple(self.q.windows[w] for w in node.level)
+        )
+        self.listed = self.mode is Mode.REPORTS and needs_list(inner)
+        counted = self.q.windows[node.source.index].window.kind is WindowKind.COUNT
+        # a stream's elements are told apart by whole rows; of a relation only what is read has to change
+        seen = tuple(dict.fromkeys(c for c, _ in node.columns))
+        names = seen if node.output is a.Output.RELATION else _outputs(node.child)
+        rows = self._level(names, node.output)
+        self.own, self.pattern, self.mode, self.listed = outer
+        lifted = build_deltas.lift(rows, node.source.index, node.level, weighted=node.output is a.Output.RELATION)
+        if counted:
+            lifted = self._last(lifted, node.source.index, node.partition)
+        return build_deltas.named(lifted, tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns))
+
+    def _last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
+        """The changes of a count window over these rows."""
+        count = self.q.windows[window].window.count
+        if partition:
+            return build_deltas.last_by(rows, window, count, partition)
+        return build.last(rows, window, count, bag=True)
 
     def _ask(self, body: Op) -> Op:
         """ASK is: are there any solutions; a boolean per report, also where nothing matches."""
@@ -99,7 +141,7 @@ class _Lowering:
         if body.windows is None or body.weighted:
             return False
         times = time_variables(body)
-        return all(w in times for w in range(len(self.q.windows)))
+        return all(w in times for w in self.own)
 
     def node(self, node: a.Node) -> Op:
         match node:
@@ -107,8 +149,12 @@ class _Lowering:
                 return build.constant((), ((),))
             case a.Values(names, rows):
                 return build.constant(names, rows)
-            case a.Scan(source, columns):
-                return self._scan(source, columns)
+            case a.Scan(source, columns, _, True):
+                return build_deltas.held(self._scan(source, columns, ()))
+            case a.Scan(source, columns, partition):
+                return self._scan(source, columns, partition)
+            case a.Derived():
+                return self._derived(node)
             case a.Bgp() | a.Join():
                 return self._conjunction(node, ())
             case a.LeftJoin(left, right, condition):
@@ -123,6 +169,8 @@ class _Lowering:
                 return self._closure(node)
             case a.Union(left, right):
                 return self._union(self.node(left), self.node(right))
+            case a.Except(left, right):
+                return build_deltas.difference(self._r(self.node(left)), self._r(self.node(right)))
             case a.Filter():
                 return self._filter(node)
             case a.Extend(child, variable, expression):
@@ -131,6 +179,8 @@ class _Lowering:
                 return self._group(node)
             case a.Project(child, names):
                 return build.rename(self.node(child), names)
+            case a.Distinct(child) if self.mode is Mode.CHANGES:
+                return build_deltas.distinct(self.node(child))
             case a.Distinct(child):
                 return build.distinct(self._r(self.node(child)))
             case a.OrderBy(child, keys):
@@ -139,7 +189,9 @@ class _Lowering:
                 return self._slice(child, offset, limit)
 
     def _r(self, op: Op) -> Op:
-        return build.report(op, self.listed) if op.windows is not None else op
+        if self.mode is Mode.CHANGES:
+            return build_deltas.deltas(op, op.variables)
+        return build.report(op, self.listed, instant=self.mode is Mode.INSTANT) if op.windows is not None else op
 
     def _extend(self, op: Op, variable: str, expression: Expression) -> Op:
         op = self._r(op) if per_report(expression) else op
@@ -199,7 +251,7 @@ class _Lowering:
     def _conjunction(self, node: a.Node, conjuncts: Sequence[Expression]) -> Op:
         """A tree of joins as one flat conjunction, so that the order is free; report rows join last."""
         parts = beside([op for op in self._parts(node) if not build.is_unit(op)])
-        if any(isinstance(op.spec, p.Scan) for op in parts):
+        if self.tuples:
             parts = _require_keys(parts)
         timed = [op for op in parts if op.windows is not None]
         reported = [op for op in parts if op.windows is None]
@@ -242,26 +294,36 @@ class _Lowering:
             specs.append(p.AggregateSpec(aggregate.function, arg, aggregate.distinct, aggregate.separator))
         child = build.bind_missing(child, [*node.keys, *(s.arg for s in specs if s.arg is not None)])
         names = tuple(name for name, _ in node.aggregates)
+        if self.mode is Mode.CHANGES:
+            return build_deltas.running(child, node.keys, tuple(specs), names, () if node.keys else self._witnesses())
+        child = self._r(child) if self.mode is Mode.INSTANT else child
         return build.group(child, node.keys, tuple(specs), names, self.listed, self.q.windows)
+
+    def _witnesses(self) -> tuple[Op, ...]:
+        """The windows of this level, each as that it holds something."""
+        leaves = (part for part in level(self.pattern) if isinstance(part, (a.Scan, a.Derived)))
+        return tuple(build_deltas.witness(self.node(leaf)) for leaf in leaves)
 
     def _new(self, stem: str) -> str:
         self.fresh += 1
         return f".{stem}{self.fresh}"
 
-    def _scan(self, source: a.InWindow, columns: tuple[tuple[str, str], ...]) -> Op:
+    def _scan(self, source: a.InWindow, columns: tuple[tuple[str, str], ...], partition: tuple[str, ...]) -> Op:
         on = self.q.windows[source.index]
-        schema = self.streams[on.stream].schema
+        facts = self.streams[on.stream]
+        schema = facts.schema
         assert schema is not None, "a scan reads a tuple stream"
         types = {p.TIME: "integer", **schema}
-        times = {self.streams[on.stream].time, *({"ts"} - schema.keys())}
+        times = {facts.time, *({"ts"} - schema.keys())}
         used = tuple((p.TIME if c in times else c, v) for c, v in columns)
         if on.window.kind is not WindowKind.COUNT:
-            scanned = _scan_op(on.stream, source.index, used, types)
+            scanned = _scan_op(on.stream, source.index, used, types, sign=facts.sign)
             return self._in_sessions(scanned, source.index, bag=True)
         variable = dict(used)
         whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
         rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
-        return build.rename(build.last(rows, source.index, on.window.count, bag=True), [v for _, v in used])
+        last = self._last(rows, source.index, tuple(dict(whole)[c] for c in partition))
+        return build.rename(last, [v for _, v in used])
 
     def _bgp(self, source: a.Source, patterns: Sequence[a.TriplePattern]) -> list[Op]:
         """The leaves of a basic graph pattern: a star for each subject where elements are closed, else a pattern each."""
@@ -298,12 +360,26 @@ class _Lowering:
         return build.session(rows, window, ended=kind is WindowKind.ENDED, bag=bag) if kind.by_session else rows
 
 
-def _scan_op(stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> Op:
+def _outputs(node: a.Node) -> tuple[str, ...]:
+    """The columns of a query within the query, in order."""
+    match node:
+        case a.Project(_, names):
+            return names
+        case a.Scan(columns=columns) | a.Derived(columns=columns):
+            return tuple(v for _, v in columns)
+        case _:
+            return _outputs(children(node)[0])
+
+
+def _scan_op(
+    stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str], *, sign: str = ""
+) -> Op:
     """These (column, variable) pairs of a tuple stream; only the event time is never null."""
-    spec = p.Scan(stream, tuple(c for c, _ in columns), tuple(types[c] for c, _ in columns))
+    spec = p.Scan(stream, tuple(c for c, _ in columns), tuple(types[c] for c, _ in columns), sign)
     typed = frozenset(v for c, v in columns if types[c] != "string")
     maybe = frozenset(v for c, v in columns if c != p.TIME)
-    return Op(spec, (), tuple(v for _, v in columns), (window,), 0, typed=typed, maybe=maybe)
+    variables = tuple(v for _, v in columns)
+    return Op(spec, (), variables, (window,), 0, typed=typed, maybe=maybe, weighted=bool(sign))
 
 
 def _in_order(node: a.Node) -> bool:

@@ -4,9 +4,10 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
 ``topology`` turns it into shared nodes with slots.
 
-    below the report     Match Star Scan Constant Last Session Select -> Filter Extend Union Occur Join
-    the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation)
-    above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct ROrder Closure Changes -> Emit
+    below the report     Match Star Scan Constant Last LastBy Session Select Lift -> Filter Extend Union Occur Join
+    the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
+    above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct RExcept ROrder Closure Changes -> Emit
+    above, by changes    Filter Extend Union Running Tally Net -> Emit, Lift
 
 Closure (paths) also stands below the report, over static rows alone.
 """
@@ -40,11 +41,12 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Columns of a tuple stream, one per output variable."""
+    """Columns of a tuple stream, one per output variable; ``sign``: the column of the weights, if rows have any."""
 
     stream: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
+    sign: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,27 @@ class Session:
     window: int
     ended: bool
     bag: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LastBy:
+    """As ``Last`` over tuples, of each value of the variables ``keys``."""
+
+    window: int
+    count: int
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """Report rows as content of a window: what a query within the query gave at r is there from r on.
+
+    ``level``: the windows of the query within. ``weighted``: its changes, with both signs; else elements of a stream.
+    """
+
+    window: int
+    level: tuple[int, ...]
+    weighted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +165,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Each row once for every report at which it counts."""
+    """Each row once for every report at which it counts; ``instant``: it counts at one instant, which is a report."""
 
     listed: bool
+    instant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +250,48 @@ class RGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class RExcept:
+    """The bag difference of report rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deltas:
+    """Rows with event times as changes: weight +1 at the report at which a row begins to count, -1 at that at which it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Groups kept by changes: the group's row before out, its row after in. Further inputs only keep the one group without keys."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]
+
+
+class Shown(StrEnum):
+    """What follows from the count of equal rows: each once; as often as there are more than in the second input; as often as they
+    have been inserted and not deleted.
+    """
+
+    DISTINCT = "distinct"
+    EXCEPT = "except"
+    HELD = "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of equal rows kept by changes."""
+
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """The changes of a report, equal rows netted: IStream, DStream, relation."""
+
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
 class RDistinct:
     """Equal report rows once."""
 
@@ -254,8 +320,10 @@ class Emit:
 
 
 Spec = (
-    Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Rename | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Closure | Changes | Emit
+    Match | Star | Scan | Constant | Last | LastBy | Session | Select | Lift
+    | Filter | Extend | Rename | Union | Occur | Hold | Join
+    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
+    | Deltas | Running | Tally | Net | Emit
 )  # fmt: skip
 
 TIME = "#time"  # the column of a scan that is the event time

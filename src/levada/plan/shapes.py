@@ -14,7 +14,7 @@ from levada.algebra.nodes import Output
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
 from levada.plan.layout import Layout
-from levada.plan.physical import Semi
+from levada.plan.physical import Semi, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,11 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The column of each slot, and its type."""
+    """The column of each slot, and its type; ``sign``: the column of the weights, if rows have any."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
+    sign: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,20 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class LastBy:
+    """A count window of each value of the key slots."""
+
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """Report rows as rows of one window."""
+
+    weighted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """As ``Match``, over slots 0, 1, 2 = s, p, o."""
 
@@ -103,12 +118,14 @@ class Filter:
 class Extend:
     """Appends the value of the expression after the ``kept`` input slots (not at all if nobody reads it).
 
-    ``draw``: the slots and the place from which RAND and the like derive, if the expression has any.
+    ``draw``: the slots and the place from which RAND and the like derive, if the expression has any. ``tuples``: numbers have
+    the identity that those of tuple streams have.
     """
 
     expression: Expression
     kept: tuple[int, ...]
     draw: tuple[tuple[int, ...], int] | None = None
+    tuples: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +161,12 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Rows at their reports. ``rows`` are the schedule's windows that the rows carry."""
+    """Rows at their reports. ``rows`` are the schedule's windows that the rows carry. ``instant``: each at its start alone."""
 
     kinds: tuple[WindowKind, ...]
     rows: tuple[int, ...]
     listed: bool
+    instant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +181,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Panes:
-    """Groups of interval rows by key slots."""
+    """Groups of interval rows by key slots; ``tuples`` as in ``Extend``."""
 
     kinds: tuple[WindowKind, ...]
     rows: tuple[int, ...]
@@ -171,6 +189,7 @@ class Panes:
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
     kept: tuple[int, ...]
+    tuples: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +237,44 @@ class RGroup:
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
     kept: tuple[int, ...]
+    tuples: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RExcept:
+    """Both inputs come with the output's slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deltas:
+    """Beginnings and ends of rows; ``rows`` are the schedule's windows that the rows carry."""
+
+    kinds: tuple[WindowKind, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Groups by key slots, from changes. Without keys a second input says when the group is there."""
+
+    keys: tuple[int, ...]
+    aggregates: tuple[Aggregate, ...]
+    kept: tuple[int, ...]
+    tuples: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of equal rows, from changes."""
+
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """Equal changes of a report netted."""
+
+    output: Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +325,9 @@ class Emit:
 
 
 Step = (
-    Match | Star | Scan | Constant | Last | Session | Select | Filter | Extend | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | ROrder | Closure | Changes | Emit
+    Match | Star | Scan | Constant | Last | LastBy | Session | Select | Lift | Filter | Extend | Union | Occur | Hold | Join
+    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
+    | Deltas | Running | Tally | Net | Emit
 )  # fmt: skip
 
 

@@ -10,17 +10,21 @@ import numpy.typing as npt
 
 from levada.intake.identity import identify_one
 from levada.model.frame import Frame, concat
-from levada.operators.changes import changes
+from levada.operators.changes import changes, deltas, net
 from levada.operators.closure import closure
 from levada.operators.compute import extend, filter_
 from levada.operators.groups import panes, rgroup
 from levada.operators.join import join
 from levada.operators.last import last, select
+from levada.operators.last_by import last_by
+from levada.operators.lift import lift
 from levada.operators.occur import occur
 from levada.operators.pairing import rjoin, rleft, rsemi
 from levada.operators.report import report
+from levada.operators.running import running
 from levada.operators.session import session
 from levada.operators.shape_rows import distinct, order
+from levada.operators.tally import rexcept, tally
 from levada.plan import shapes as s
 from levada.plan.topology import PlanNode
 
@@ -54,6 +58,14 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
             return closure(node, frames, _constants(run.context.plan, node, run.context.seed))
         case s.RSemi():
             return rsemi(node, frames[0], frames[1], run.pool)
+        case s.Deltas():
+            return deltas(node, run.state, first, run.calendar(node, step.kinds), run.pool)
+        case s.Running():
+            return running(node, run.state, frames, run.pool)
+        case s.Tally():
+            return tally(node, run.state, frames)
+        case s.RExcept():
+            return rexcept(node, frames[0], frames[1])
         case s.Union():
             there = [f for f in frames if f is not None]
             return concat(there) if there else None
@@ -68,6 +80,14 @@ def _one_input(run: StageRun, node: PlanNode, frame: Frame) -> Frame | None:
             return occur(node, run.state, frame, run.horizons(node))
         case s.Last():
             return last(node, run.state, frame, run.pool)
+        case s.LastBy():
+            return last_by(node, run.state, frame, run.pool)
+        case s.Lift():
+            out = lift(node, frame)
+            run.lifted(node, out)
+            return out
+        case s.Net():
+            return net(node, frame)
         case s.Select():
             return select(node, frame, _constants(run.context.plan, node, run.context.seed))
         case s.Filter():

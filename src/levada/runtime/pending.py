@@ -115,7 +115,7 @@ def _window_of(node: PlanNode, at: int) -> int:
     match step:
         case s.Join():
             return [pair[at] for pair in step.windows].index(0)
-        case s.Report() | s.Panes() | s.Changes():
+        case s.Report() | s.Panes() | s.Changes() | s.Deltas():
             assert step.rows is not None, "rows with event times"
             return step.rows[0]
         case _:

@@ -39,7 +39,7 @@ from levada.windows.presence import Seen
 from levada.windows.reports import Progress
 from levada.windows.runs import Horizons
 
-DUE_KINDS = (s.Report, s.Panes, s.Changes, s.RGroup, s.Session)
+DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +169,13 @@ class StageRun:
         dead = int(outer(frame, node.layout, node.windows)[1].max())
         self.made.append((self.pool.pick(frame[f"x{last}"], frame[f"y{last}"]), dead))
 
+    def lifted(self, node: PlanNode, frame: Frame) -> None:
+        """Keeps the texts of rows that a query within the query has reported, for as long as they can count in their window."""
+        slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
+        if slots:
+            dead = int(outer(frame, node.layout, node.windows)[1].max())
+            self.made += [(self.pool.pick(frame[f"x{i}"], frame[f"y{i}"]), dead) for i in slots]
+
     def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
         """The greatest end of these rows; MAX where the operator's windows are not the rows' own."""
         layout = node.input_layouts[at]
@@ -177,9 +184,9 @@ class StageRun:
         step = node.step
         if isinstance(step, s.Join):
             table = node.windows.pick([[p[at] for p in step.windows].index(w) for w in range(len(layout.windows))])
-        elif isinstance(step, (s.Report, s.Panes, s.Changes)) and step.rows is not None:
+        elif isinstance(step, (s.Report, s.Panes, s.Changes, s.Deltas)) and step.rows is not None:
             table = node.windows.pick(step.rows)
-        elif isinstance(step, (s.Occur, s.Hold, s.Last)):
+        elif isinstance(step, (s.Occur, s.Hold, s.Last, s.LastBy)):
             table = node.windows
         else:
             return MAX

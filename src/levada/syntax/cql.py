@@ -1,8 +1,9 @@
 """CQL text -> syntax tree.
 
-``parse_cql`` is the only way in. The grammar (``cql.lark``) is LALR(1) and is built once, at the first query (tens of
-ms); a query then costs about a millisecond. What CQL has and Levada does not evaluate is refused here where one word
-tells (Union, Partition By, sub-queries ...), by name and position; the tables are in ``dialects/cql.py``.
+``parse_cql`` reads one query, ``parse_script`` a text of several statements. The grammar (``cql.lark``) is LALR(1) and is built
+once, at the first query (tens of ms); a query then costs about a millisecond. What CQL has and Levada does not evaluate is
+refused here where one word tells (Order By, Like, sub-queries in a condition ...), by name and position; the tables are in
+``dialects/cql.py``. What STREAM's scripts have around their statements is put in its place by ``cql_script``.
 """
 
 from __future__ import annotations
@@ -22,19 +23,24 @@ from levada.errors import QuerySyntaxError, Span, UnsupportedError, near
 from levada.syntax.cql_ast import (
     Call,
     Column,
+    Combination,
     Constant,
     Every,
     Expression,
     Item,
     LiteralType,
     Operation,
+    Operator,
+    Schema,
+    Script,
     Select,
     Statement,
     Table,
     WindowSpec,
     WindowWord,
 )
-from levada.syntax.dialects.cql import DEFAULT_UNIT, EXPECTED, REFUSED, UNITS
+from levada.syntax.cql_script import Part, script_of
+from levada.syntax.dialects.cql import DEFAULT_UNIT, EXPECTED, REFUSED, TYPES, UNITS
 
 _OFFERED = 8  # a list of expected words longer than this helps nobody
 _WORD = re.compile(r"\w+")
@@ -49,22 +55,40 @@ def parse_cql(text: str) -> Statement:
     >>> parse_cql("Istream(Select k From A [Range 1 Minute])").select.tables[0].window.range
     60000
     """
+    return _parsed(text, "start")  # type: ignore[no-any-return]
+
+
+def parse_script(text: str) -> Script:
+    """The statements of a text: declarations, views, queries (``cql_script`` says how they belong together).
+
+    Raises as ``parse_cql`` does.
+
+    >>> script = parse_script("Register Stream V (n Integer) As Select k From A; Select n From V [Rows 2];")
+    >>> [view.schema.name for view in script.views], len(script.queries)
+    (['V'], 1)
+    """
+    return script_of(_parsed(text, "script"), text)
+
+
+def _parsed(text: str, start: str) -> Any:
     try:
-        tree = _parser().parse(text)
-        return _Build(text).transform(tree)  # type: ignore[no-any-return]
+        return _Build(text).transform(_parser().parse(text, start=start))
     except lark.exceptions.VisitError as error:
         raise error.orig_exc from None
     except lark.UnexpectedInput as error:
-        _refuse(error, text)
+        _refuse(error, text, start)
 
 
 @cache
 def _parser() -> lark.Lark:
     grammar = Path(__file__).with_name("cql.lark").read_text(encoding="utf-8")
-    return lark.Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
+    return lark.Lark(
+        grammar, parser="lalr", lexer="contextual", start=["start", "script"], propagate_positions=True,
+        maybe_placeholders=True,
+    )  # fmt: skip
 
 
-def _refuse(error: lark.UnexpectedInput, text: str) -> NoReturn:
+def _refuse(error: lark.UnexpectedInput, text: str, rule: str) -> NoReturn:
     """Turns Lark's error into ours: a feature that is not there, or a syntax error with what was expected."""
     start = len(text.rstrip()) if _at_end(error) else (error.pos_in_stream or 0)
     span = Span(text.count("\n", 0, start) + 1, start - (text.rfind("\n", 0, start) + 1) + 1)
@@ -75,7 +99,7 @@ def _refuse(error: lark.UnexpectedInput, text: str) -> NoReturn:
         raise UnsupportedError(f"{feature[0].upper()}{feature[1:]} is not there yet in CQL.", span=span, text=text)
     if found in ("'", '"'):
         raise QuerySyntaxError("This string is not closed, or does not fit here.", span=span, text=text)
-    allowed = _acceptable(text[:start])
+    allowed = _acceptable(text[:start], rule)
     words = list(dict.fromkeys(EXPECTED[name] for name in EXPECTED if name in allowed))
     close = difflib.get_close_matches(found.lower(), [w.lower() for w in words if w.isalpha()], n=1)
     raise QuerySyntaxError(
@@ -91,9 +115,9 @@ def _at_end(error: lark.UnexpectedInput) -> bool:
     return isinstance(error, lark.UnexpectedToken) and error.token.type == "$END"
 
 
-def _acceptable(prefix: str) -> set[str]:
+def _acceptable(prefix: str, rule: str) -> set[str]:
     """The terminals that can follow a prefix that parses so far."""
-    state = _parser().parse_interactive(prefix)
+    state = _parser().parse_interactive(prefix, start=rule)
     state.exhaust_lexer()
     return set(state.accepts())  # type: ignore[no-untyped-call]
 
@@ -109,11 +133,63 @@ class _Build(lark.Transformer[Token, Any]):
     def start(self, meta: Meta, parts: list[Statement]) -> Statement:
         return parts[0]
 
+    def script(self, meta: Meta, parts: list[Part | None]) -> list[Part]:
+        return [part for part in parts if part is not None]
+
+    def asked(self, meta: Meta, parts: list[Any]) -> Part:
+        return Part("query", _at(meta), (meta.start_pos, meta.end_pos), query=parts[1])
+
+    def declared(self, meta: Meta, parts: list[Any]) -> Part:
+        return Part("table", _at(meta), schema=parts[1], query=parts[3])
+
+    def vquery(self, meta: Meta, parts: list[Any]) -> Part:
+        return Part("vquery", _at(meta), query=parts[1])
+
+    def vtable(self, meta: Meta, parts: list[Any]) -> Part:
+        return Part("vtable", _at(meta), schema=parts[1])
+
+    def source(self, meta: Meta, parts: list[Token]) -> Part:
+        return Part("source", _at(meta), path=_path(parts[0]))
+
+    def dest(self, meta: Meta, parts: list[Token]) -> Part:
+        return Part("dest", _at(meta), (meta.start_pos, meta.end_pos), path=_path(parts[0]))
+
+    def register(self, meta: Meta, parts: list[Any]) -> Schema:
+        _, relation, name, *columns = parts
+        names = [column for column, _ in columns]
+        if twice := next((n for n in names if names.count(n) > 1), None):
+            raise QuerySyntaxError(f"{name} has two columns {twice}.", span=_at(name), text=self.text)
+        return Schema(str(name), relation, tuple(columns), _at(name))
+
+    def of_stream(self, meta: Meta, parts: list[Token]) -> bool:
+        return False
+
+    def of_relation(self, meta: Meta, parts: list[Token]) -> bool:
+        return True
+
+    def column_type(self, meta: Meta, parts: list[Any]) -> tuple[str, LiteralType]:
+        return str(parts[0]), LiteralType(TYPES[parts[1].lower()])
+
     def streamed(self, meta: Meta, parts: list[Any]) -> Statement:
-        return Statement(str(parts[0]).capitalize(), parts[1], self.text)
+        return Statement(str(parts[0]).capitalize(), parts[1], self.text, _at(meta))
 
     def relation(self, meta: Meta, parts: list[Any]) -> Statement:
-        return Statement(None, parts[0], self.text)
+        return Statement(None, parts[0], self.text, _at(meta))
+
+    def combine(self, meta: Meta, parts: list[Any]) -> Combination:
+        return Combination(Operator(str(parts[1]).capitalize()), parts[0], parts[2], _at(parts[1]))
+
+    def named(self, meta: Meta, parts: list[Token]) -> Table:
+        return Table(str(parts[0]), WindowSpec(WindowWord.NONE), str(parts[0]), None, _at(meta))
+
+    def selected(self, meta: Meta, parts: list[Select]) -> Table:
+        return self._bracketed(Statement(None, parts[0], self.text, _at(meta)), meta)
+
+    def bracketed(self, meta: Meta, parts: list[Statement]) -> Table:
+        return self._bracketed(parts[0], meta)
+
+    def _bracketed(self, query: Statement, meta: Meta) -> Table:
+        return Table("", WindowSpec(WindowWord.NONE), "", query, _at(meta))
 
     def select(self, meta: Meta, parts: list[Any]) -> Select:
         _, distinct, items, _, tables, where, group, having = parts
@@ -139,8 +215,12 @@ class _Build(lark.Transformer[Token, Any]):
 
     def table(self, meta: Meta, parts: list[Any]) -> Table:
         stream, window, _, alias = parts
-        window = window or WindowSpec(WindowWord.UNBOUNDED, span=_at(meta))
-        return Table(str(stream), window, str(alias or stream), _at(meta))
+        window = window or WindowSpec(WindowWord.NONE, span=_at(meta))
+        return Table(str(stream), window, str(alias or stream), None, _at(meta))
+
+    def nested(self, meta: Meta, parts: list[Any]) -> Table:
+        query, window, _, alias = parts
+        return Table("", window or WindowSpec(WindowWord.NONE, span=_at(meta)), str(alias), query, _at(meta))
 
     def range(self, meta: Meta, parts: list[Any]) -> WindowSpec:
         return WindowSpec(WindowWord.RANGE, range=parts[1], slide=parts[3] or 0, span=_at(meta))
@@ -152,10 +232,16 @@ class _Build(lark.Transformer[Token, Any]):
         return WindowSpec(WindowWord.NOW, span=_at(meta))
 
     def rows(self, meta: Meta, parts: list[Token]) -> WindowSpec:
-        count = int(parts[1])
-        if count == 0:
-            raise QuerySyntaxError("A window holds at least one row.", span=_at(parts[1]), text=self.text)
-        return WindowSpec(WindowWord.ROWS, rows=count, span=_at(meta))
+        return WindowSpec(WindowWord.ROWS, rows=self._count(parts[1]), span=_at(meta))
+
+    def partitioned(self, meta: Meta, parts: list[Any]) -> WindowSpec:
+        columns = tuple(part for part in parts if isinstance(part, Column))
+        return WindowSpec(WindowWord.ROWS, rows=self._count(parts[-1]), partition=columns, span=_at(meta))
+
+    def _count(self, number: Token) -> int:
+        if int(number) == 0:
+            raise QuerySyntaxError("A window holds at least one row.", span=_at(number), text=self.text)
+        return int(number)
 
     def duration(self, meta: Meta, parts: list[Any]) -> int:
         number, unit = parts
@@ -224,6 +310,11 @@ class _Build(lark.Transformer[Token, Any]):
 
     def grouped(self, meta: Meta, parts: list[Expression]) -> Expression:
         return parts[0]
+
+
+def _path(line: Token) -> str:
+    """What stands behind the colon of a line."""
+    return line.partition(":")[2].strip()
 
 
 def _at(place: Meta | Token) -> Span:

@@ -88,24 +88,32 @@ class WindowWord(StrEnum):
     NOW = "Now"
     RANGE = "Range"
     ROWS = "Rows"
+    NONE = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """A window: ``range`` and ``slide`` in ms (slide 0: none), ``rows`` a count."""
+    """A window: ``range`` and ``slide`` in ms (slide 0: none), ``rows`` a count, of each value of the columns ``partition``.
+
+    NONE is what is not said: a stream without a window is unbounded, a relation has none.
+    """
 
     word: WindowWord
     range: int = 0
     slide: int = 0
     rows: int = 0
+    partition: tuple[Column, ...] = ()
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         match self.word:
+            case WindowWord.NONE:
+                return ""
             case WindowWord.RANGE:
                 return f"[Range {self.range} ms" + (f" Slide {self.slide} ms]" if self.slide else "]")
             case WindowWord.ROWS:
-                return f"[Rows {self.rows}]"
+                by = ", ".join(map(show_expression, self.partition))
+                return f"[Partition By {by} Rows {self.rows}]" if by else f"[Rows {self.rows}]"
             case WindowWord.NOW:
                 return "[Now]"
             case WindowWord.UNBOUNDED:
@@ -114,11 +122,12 @@ class WindowSpec:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A windowed stream in From, under its alias (the stream's name, if none is given)."""
+    """What From reads under its alias (the name, if none is given): a stream, relation or view, or a query in brackets."""
 
     stream: str
     window: WindowSpec
     alias: str
+    query: Statement | None = None
     span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
 
@@ -134,13 +143,85 @@ class Select:
     having: Expression | None = None
 
 
+class Operator(StrEnum):
+    """What puts two relations together, as bags."""
+
+    UNION = "Union"
+    EXCEPT = "Except"
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Union or Except of two tables, column by column; the left one names the columns."""
+
+    operator: Operator
+    left: Table | Combination
+    right: Table
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A whole query: ``output`` is "Istream", "Dstream", "Rstream" or None for a plain relation."""
 
     output: str | None
-    select: Select
+    body: Select | Combination
     text: str = field(compare=False, repr=False)
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+    @property
+    def select(self) -> Select:
+        """The Select block of a query that is one."""
+        assert isinstance(self.body, Select), "a query with one Select block"
+        return self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """``Register Stream S (k Integer)``: a name, what it names, its columns with their types."""
+
+    name: str
+    relation: bool
+    columns: tuple[tuple[str, LiteralType], ...]
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A named query, which others read under the columns that its schema names."""
+
+    schema: Schema
+    query: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A stream or relation that a script declares; ``source`` is the path that STREAM would read, "" if none is said."""
+
+    schema: Schema
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query of a script, which sees the first ``views`` views; ``dest``: the path that STREAM would write to, or "".
+
+    ``places``: where the statement and its dest line stand in the text, as offsets.
+    """
+
+    query: Statement
+    dest: str = ""
+    views: int = 0
+    places: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Several statements: what is declared, the views in order, the queries in order."""
+
+    declared: tuple[Declared, ...]
+    views: tuple[View, ...]
+    queries: tuple[Asked, ...]
 
 
 def show_expression(node: Expression) -> str:
@@ -172,12 +253,23 @@ def _item(item: Item | Every) -> str:
 
 
 def _table(table: Table) -> str:
-    return f"{table.stream} {table.window}" + (f" As {table.alias}" if table.alias != table.stream else "")
+    name = table.stream if table.query is None else f"({show(table.query)})"
+    window = f" {table.window}" if table.window.word is not WindowWord.NONE else ""
+    return name + window + (f" As {table.alias}" if table.alias != table.stream else "")
 
 
-def show(statement: Statement) -> str:
-    """The stable text form of a query: CQL again, one clause per line, durations in ms; it parses to an equal tree."""
-    select = statement.select
+def _combination(body: Table | Combination) -> str:
+    match body:
+        case Combination(operator, left, right):
+            return f"{_combination(left)} {operator} {_combination(right)}"
+        case Table(name, _, _, None):
+            return name
+        case Table(_, _, _, query):
+            assert query is not None, "a table without a name is a query"
+            return f"({show(query)})"
+
+
+def _select(select: Select) -> str:
     lines = ["Select " + ("Distinct " if select.distinct else "") + ", ".join(map(_item, select.items))]
     lines.append("From " + ", ".join(map(_table, select.tables)))
     if select.where is not None:
@@ -186,5 +278,23 @@ def show(statement: Statement) -> str:
         lines.append("Group By " + ", ".join(map(show_expression, select.group)))
     if select.having is not None:
         lines.append("Having " + show_expression(select.having))
-    body = "\n".join(lines)
+    return "\n".join(lines)
+
+
+def show(statement: Statement) -> str:
+    """The stable text form of a query: CQL again, one clause per line, durations in ms; it parses to an equal tree."""
+    body = _select(statement.body) if isinstance(statement.body, Select) else _combination(statement.body)
     return f"{statement.output}(\n{body}\n)" if statement.output else body
+
+
+def show_script(script: Script) -> str:
+    """The stable text form of a script: declarations, views, queries; it parses to an equal one but for where they stand."""
+    parts = [_schema(declared.schema) for declared in script.declared]
+    parts += [f"{_schema(view.schema)} As\n{show(view.query)}" for view in script.views]
+    parts += [show(asked.query) for asked in script.queries]
+    return ";\n".join(parts)
+
+
+def _schema(schema: Schema) -> str:
+    columns = ", ".join(f"{name} {kind.capitalize()}" for name, kind in schema.columns)
+    return f"Register {'Relation' if schema.relation else 'Stream'} {schema.name} ({columns})"

@@ -133,17 +133,20 @@ def _sql(query: ReferenceSql, contents: Contents) -> Bag:
     base = sqlite3.connect(":memory:")
     try:
         for alias, items in contents.items():
-            schema = query.schemas[query.windows[alias][0]]
-            _table(base, alias, schema, items)
+            on = query.windows[alias][0]
+            _table(base, alias, query.schemas[on], items, timed=on not in query.relations and on not in query.views)
         rows = base.execute(query.sql).fetchall()
     finally:
         base.close()
     return Counter(_solution(query.types, row) for row in rows)
 
 
-def _table(base: sqlite3.Connection, alias: str, schema: Mapping[str, str], items: Iterable[tuple[Item, int]]) -> None:
+def _table(
+    base: sqlite3.Connection, alias: str, schema: Mapping[str, str], items: Iterable[tuple[Item, int]], *, timed: bool
+) -> None:
+    """A window's rows; a stream from outside has the event time beside the columns of its schema."""
     columns = [f'"{c}" {_TYPES[t]}' for c, t in schema.items()]
-    timed = "ts" not in schema
+    timed = timed and "ts" not in schema
     columns += ['"ts" INTEGER'] * timed
     base.execute(f'CREATE TABLE "{alias}" ({", ".join(columns)})')
     rows = [(*item, ts) if timed else tuple(item) for item, ts in items]

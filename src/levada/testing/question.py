@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyoxigraph as ox
@@ -15,7 +15,7 @@ OUTPUTS = ("RSTREAM", "ISTREAM", "DSTREAM", "RELATION")
 Value = int | float | str | bool
 """A column's value in a tuple stream."""
 
-Item = str | tuple[Value, ...]
+Item = str | tuple[Value | None, ...]
 """What a window holds: a triple's N-Triples text, or a row."""
 
 Solution = frozenset[tuple[str, str]]
@@ -38,10 +38,14 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An element of a tuple stream: event time (ms) and the values of its schema's columns, in order."""
+    """An element of a tuple stream: event time (ms) and the values of its schema's columns, in order.
+
+    Of a relation the row is inserted (``sign`` 1) or deleted (-1). None is NULL.
+    """
 
     ts: int
-    values: tuple[Value, ...]
+    values: tuple[Value | None, ...]
+    sign: int = 1
 
 
 Streams = Mapping[str, Sequence[Element | Row]]
@@ -84,7 +88,9 @@ class ReferenceSql:
     """A CQL query: ``sql`` is evaluated by SQLite over one table per alias of ``windows``.
 
     ``schemas`` has each stream's columns with their types (integer, double, string, boolean); the tables have a further
-    column ``ts`` unless the schema has one. ``types`` are the result's columns with their types.
+    column ``ts`` unless the schema has one. ``types`` are the result's columns with their types. ``partitions`` has the columns
+    by whose values a count window is kept, by alias. ``relations`` are the streams whose rows come and go. ``views`` are queries by
+    name, in order: what one reports is a relation if its output is RELATION, else a stream, for those after it and this query.
     """
 
     sql: str
@@ -96,6 +102,9 @@ class ReferenceSql:
     empty_reports: bool = False
     clock: Window | None = None
     nonempty: bool = False
+    partitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    relations: frozenset[str] = frozenset()
+    views: Mapping[str, ReferenceSql] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert self.output in OUTPUTS, "an output is RSTREAM, ISTREAM, DSTREAM or RELATION"
@@ -129,6 +138,18 @@ def literal(value: Value) -> str:
     return str(ox.Literal(value))
 
 
+def value_of(text: str) -> Value:
+    """The value of a column's canonical N-Triples text.
+
+    >>> value_of('"2.5"^^<http://www.w3.org/2001/XMLSchema#double>'), value_of('"a"')
+    (2.5, 'a')
+    """
+    term = next(iter(ox.parse(f"<a:s> <a:p> {text} .".encode(), ox.RdfFormat.N_TRIPLES))).object
+    assert isinstance(term, ox.Literal), "a column holds a literal"
+    readers: Mapping[str, Callable[[str], Value]] = {"integer": int, "double": float, "boolean": "true".__eq__}
+    return readers.get(term.datatype.value.rpartition("#")[2], str)(term.value)
+
+
 def canonical(item: Item) -> str:
     """The text that orders the occurrences of one ts: a triple's own; of a row, its values as terms, spaces between."""
-    return item if isinstance(item, str) else " ".join(literal(v) for v in item)
+    return item if isinstance(item, str) else " ".join("" if v is None else literal(v) for v in item)

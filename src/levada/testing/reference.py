@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from levada.model.time import MAX, MIN, TIMELESS, Window, WindowKind
 from levada.testing.answers import answer
@@ -37,6 +37,7 @@ from levada.testing.question import (
     Streams,
     TripleTemplate,
     canonical,
+    value_of,
 )
 
 __all__ = [
@@ -77,8 +78,15 @@ def evaluate(query: Question, streams: Streams, static: Graphs | None = None) ->
     """
     if not query.windows:
         return [_once(query, static or {})]
+    views = query.views if isinstance(query, ReferenceSql) else {}
+    relations = set(query.relations) if isinstance(query, ReferenceSql) else set()
+    for name, view in views.items():
+        unknown = {n: v for n, v in view.views.items() if n not in streams}
+        asked = replace(view, after=max(view.after, query.after), relations=frozenset(relations), views=unknown)
+        streams = {**streams, name: rows_of(evaluate(asked, streams), list(view.types))}
+        relations |= {name} if view.output == "RELATION" else set()
     seen = {on: occurrences(streams[on], query.after) for on, _ in query.windows.values()}
-    held = {name: stays(window, seen[on]) for name, (on, window) in query.windows.items()}
+    held = {name: _held(query, name, streams, seen, relations) for name in query.windows}
     windows = {name: window for name, (_, window) in query.windows.items()}
     counted = [ts for on, window in query.windows.values() for ts, _ in seen[on] if ts >= window.start]
     out: list[Report] = []
@@ -101,6 +109,53 @@ def _once(query: Question, static: Graphs) -> Report:
     if isinstance(found, bool):
         return Report(TIMELESS, boolean=found)
     return _report(query, TIMELESS, None, found or Counter())
+
+
+def _held(
+    query: Question, name: str, streams: Streams, seen: Mapping[str, list[tuple[int, Item]]], relations: Collection[str]
+) -> list[Stay]:  # fmt: skip
+    """The stays of a window."""
+    on, window = query.windows[name]
+    if on in relations:
+        rows = [e for e in streams[on] if isinstance(e, Row) and e.ts > query.after and e.ts >= window.start]
+        return relation_stays(rows)
+    by = query.partitions.get(name, ()) if isinstance(query, ReferenceSql) else ()
+    if not by:
+        return stays(window, seen[on])
+    assert isinstance(query, ReferenceSql), "a partition is CQL's"
+    at = [list(query.schemas[on]).index(column) for column in by]
+    parts: dict[tuple[object, ...], list[tuple[int, Item]]] = {}
+    for ts, item in seen[on]:
+        parts.setdefault(tuple(item[i] for i in at), []).append((ts, item))
+    return [stay for part in parts.values() for stay in stays(window, part)]
+
+
+def relation_stays(rows: Iterable[Row]) -> list[Stay]:
+    """When each row of a relation is held: from an insertion to the next deletion of an equal row, oldest first.
+
+    Those of one instant are added up first; a deletion of what is not held is passed over.
+    """
+    changes: dict[tuple[int, Item], int] = Counter()
+    for row in rows:
+        changes[row.ts, row.values] += row.sign
+    waiting: dict[Item, list[int]] = {}
+    found = []
+    for (ts, item), n in sorted(changes.items(), key=lambda change: change[0][0]):
+        since = waiting.setdefault(item, [])
+        since += [ts] * n
+        found += [Stay(since.pop(0), ts, item, ts) for _ in range(min(-n, len(since)))]
+    return found + [Stay(ts, MAX, item, ts) for item, since in waiting.items() for ts in since]
+
+
+def rows_of(reports: Iterable[Report], columns: Sequence[str]) -> list[Row]:
+    """What a view reports, as the rows of a stream or relation."""
+    rows = []
+    for report in reports:
+        for solution in report.solutions.elements():
+            bound = {name: value_of(text) for name, text in solution}
+            row = tuple(bound.get(name) for name in columns)
+            rows.append(Row(report.time, row, -1 if report.change == "delete" else 1))
+    return rows
 
 
 def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tuple[int, Item]]:

@@ -116,13 +116,17 @@ def write_packed(path: Path, data: bytes) -> Path:
     return path
 
 
-def write_csv(path: Path, rows: Iterable[Row], columns: Sequence[str], time: str = "ts") -> Path:
-    """Writes a tuple stream as CSV with a header and the event time in column ``time``; returns the path."""
+def write_csv(path: Path, rows: Iterable[Row], columns: Sequence[str], time: str = "ts", sign: str = "") -> Path:
+    """Writes a tuple stream as CSV with a header and the event time in column ``time``; returns the path.
+
+    Of a relation ``sign`` is the column that holds + or -.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*columns, time])
+    writer.writerow([*columns, time, *([sign] if sign else [])])
     for row in rows:
-        writer.writerow([*(_cell(v) for v in row.values), row.ts])
+        signs = ["-" if row.sign < 0 else "+"] if sign else []
+        writer.writerow([*(_cell(v) for v in row.values), row.ts, *signs])
     return _write(path, out.getvalue())
 
 

@@ -32,9 +32,14 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
 
 
 def by_weight(table: WindowTable) -> tuple[str, ...]:
-    """The ``hi`` of windows whose rows end by rows of weight -1: it says when a row began, or took another back."""
+    """The ``hi`` of windows whose rows end by rows of weight -1: it says when a row began, or took another back.
+
+    A relation's changes (a window ALL) have the instant of the change in ``lo``, too: none of them leaves by time.
+    """
     kinds = [int(WindowKind.COUNT), int(WindowKind.SESSION)]
-    return tuple(f"hi{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], kinds).all())
+    by_hi = [f"hi{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], [*kinds, WindowKind.ALL]).all()]
+    by_lo = [f"lo{j}" for j in range(len(table.kind)) if (table.kind[j] == WindowKind.ALL).all()]
+    return (*by_hi, *by_lo)
 
 
 def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:

@@ -272,3 +272,28 @@ def test_check_and_explain_know_static_data(tmp_path, capsys, monkeypatch):
     assert main(["explain", "in.rq", "--stage", "algebra", "--static", "house.nt,graph=http://e/house"]) == 0
     assert "(graph <http://e/house>)" in capsys.readouterr().out
     assert main(["check", "in.rq"]) == 2
+
+
+SCRIPT = """-- two queries over one view
+Register Relation Sums (k Integer, total Float) As Select k, Sum(v) From A [Range 4 s] Group By k;
+query : Select k From Sums; dest : out/sums
+Rstream(Select v From A [Now], Sums Where A.k = Sums.k And tottal > 3)
+"""
+
+
+def test_a_cql_file_of_several_queries(folder, capsys):
+    Path("two.cql").write_text(SCRIPT.replace("tottal", "total"))
+    assert main(["check", "two.cql", *STREAMS]) == 0
+    names = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["sums", "two-2"]
+    assert main(["explain", "two.cql", "--stage", "ast", *STREAMS]) == 0
+    view = "Register Relation Sums (k Integer, total Double) As\nSelect k, Sum(v)\n"
+    out = capsys.readouterr().out
+    assert out.startswith(view) and out.count(view) == 2 and out.count("Rstream(") == 1
+
+
+def test_errors_of_one_of_several_queries_have_the_places_of_the_file(folder, capsys):
+    Path("two.cql").write_text(SCRIPT)
+    assert main(["check", "two.cql", *STREAMS]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith("sums: ok") and "two-2: line 4, column 60: There is no column tottal." in err

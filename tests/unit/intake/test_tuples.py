@@ -223,3 +223,10 @@ def test_parquet_dates():
     days = pa.array([datetime.date(1970, 1, 2), None])
     result = parquet(pa.table({"ts": days, "k": [1, 2]}), "k:integer")
     assert result.ts.tolist() == [86_400_000] and len(result.dead) == 1
+
+
+def test_the_rows_of_a_relation_come_or_go():
+    result = run("7,1000,+\n8,2000,-\n9,3000,*\n9,4000,\n", columns="k,ts,sign", schema="k:integer", sign="sign")
+    signs = result.columns["sign"].text
+    assert signs is not None and signs.to_list() == ["+", "-"]
+    assert reasons(result) == [(118, "sign is neither + nor -: *"), (127, "sign is neither + nor -: empty")]

@@ -3,7 +3,7 @@
 import pytest
 
 from levada.engine import Engine
-from levada.errors import SourceError, UsageError
+from levada.errors import SourceError, UnknownNameError, UsageError
 from levada.sources import static
 from levada.sources.static import static_chunks, static_file
 from levada.testing.streams import write_packed, write_rdf

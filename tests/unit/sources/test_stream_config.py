@@ -168,3 +168,17 @@ def test_an_unknown_ending_asks_for_the_format():
 def test_a_stream_needs_a_name_and_a_path():
     with pytest.raises(UsageError, match="NAME=PATH"):
         StreamConfig.of("", "a.nt")
+
+
+def test_the_sign_of_a_relation_is_no_column_that_queries_see():
+    config = StreamConfig.of("r", "r.csv", schema="k:integer", sign="s")
+    assert (config.schema, config.columns) == ((("k", "integer"), ("s", "string")), {"k": "integer"})
+    assert StreamConfig.of("r", "r.csv", schema="k:integer;s:string", sign="s").columns == {"k": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("path", "options"), [("r.csv", {"schema": "k:integer", "sign": "k"}), ("r.nt", {"sign": "s"})]
+)
+def test_what_is_no_sign(path, options):
+    with pytest.raises(UsageError, match="is no string column of a tuple stream"):
+        StreamConfig.of("r", path, **options)

@@ -3,8 +3,18 @@
 import pytest
 
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
-from levada.syntax.cql import parse_cql
-from levada.syntax.cql_ast import Column, Constant, Every, LiteralType, Operation, WindowWord, show
+from levada.syntax.cql import parse_cql, parse_script
+from levada.syntax.cql_ast import (
+    Column,
+    Combination,
+    Constant,
+    Every,
+    LiteralType,
+    Operation,
+    Operator,
+    WindowWord,
+    show,
+)
 
 W1 = "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
 W2 = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group By k)"
@@ -45,7 +55,7 @@ def test_durations(text, ms):
 
 
 def test_windows():
-    assert window("").word is WindowWord.UNBOUNDED
+    assert window("").word is WindowWord.NONE
     assert window("[Range Unbounded]").word is WindowWord.UNBOUNDED
     assert window("[rows unbounded]").word is WindowWord.UNBOUNDED
     assert window("[NOW]").word is WindowWord.NOW
@@ -90,6 +100,8 @@ def test_comments_and_words_that_are_not_reserved():
         W2,
         "select distinct a.*, -b*2 as c, 'q''s' from S [rows 5] as a, T [now] where not (x = 1 or y <> 2.5) and z",
         "Dstream(Select Count(Distinct k) From S Group By k, v+1 Having Count(*) > 3)",
+        "Select a From S [Partition By S.k, v Rows 3], (Rstream(Select a From T)) [Now] As u",
+        "Istream(A Except (Select k From B) Union Select k From C)",
     ],
 )
 def test_the_printed_form_parses_to_an_equal_tree(text):
@@ -108,17 +120,13 @@ def test_the_printed_form():
 @pytest.mark.parametrize(
     ("text", "feature", "column"),
     [
-        ("Select * From S Union Select * From T", "Union", 17),
-        ("Select * From S Except Select * From T", "Except", 17),
-        ("Select * From S [Partition By k Rows 5]", "Partition By", 18),
-        ("Select * From (Select * From S)", "sub-query", 15),
         ("Select k From S Where k = (Select v From S)", "sub-query", 28),
         ("Select * From S [Rows 5 Slide 2]", "Slide", 25),
         ("Select * From S [Range Unbounded Slide 2 s]", "Slide", 34),
         ("Select * From S Where k In (1, 2)", "In ", 25),
         ("Select * From S Order By k", "Order By", 17),
-        ("Register stream S (k integer)", "view", 1),
-        ("vquery : select k from S", "view", 1),
+        ("S Intersect T", "Intersect", 3),
+        ("S Minus T", "Minus", 3),
     ],
 )
 def test_what_is_not_there_is_refused_by_name_and_position(text, feature, column):
@@ -155,3 +163,58 @@ def test_errors_with_positions(text, span, message):
     with pytest.raises(QueryError) as caught:
         parse_cql(text)
     assert (caught.value.span, caught.value.message) == (span, message)
+
+
+def test_union_and_except_stand_from_left_to_right():
+    body = parse_cql("A Except B Union Select k From C").body
+    assert isinstance(body, Combination)
+    assert (body.operator, body.left.operator, body.right.query.select.items[0].text) == (
+        Operator.UNION,
+        Operator.EXCEPT,
+        "k",
+    )
+
+
+SCRIPT = """
+# a comment
+table : register stream S (A integer, B float, C byte, D char(4));
+source : some/where/S.dat
+vquery : select A/2, B from S where A > 0;
+vtable : register relation V (H integer, B float);
+query : select H from V;
+dest : out
+select A from S
+"""
+
+
+def test_a_script_of_stream():
+    script = parse_script(SCRIPT)
+    assert [(d.schema.name, d.schema.relation, d.source) for d in script.declared] == [("S", False, "some/where/S.dat")]
+    assert [kind.value for _, kind in script.declared[0].schema.columns] == ["integer", "double", "string", "string"]
+    assert [(v.schema.name, v.schema.relation, v.query.select.items[0].text) for v in script.views] == [
+        ("V", True, "A/2")
+    ]
+    assert [(q.dest, q.views) for q in script.queries] == [("out", 1), ("", 1)]
+
+
+def test_a_script_without_labels_means_the_same():
+    labelled = parse_script("vquery : select a from S; vtable : register stream V (b integer); query : V union S;")
+    assert labelled == parse_script("Register Stream V (b Integer) As Select a From S; V Union S")
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("vquery : select k from S; select k from S", 1, "This vquery has no vtable after it."),
+        ("vquery : select k from S;", 1, "This vquery has no vtable after it."),
+        ("vtable : register stream V (k integer);", 1, "This vtable has no vquery before it."),
+        ("source : x\n", 1, "A source line belongs to a statement before it."),
+        ("register stream S (k int); register relation S (k int);", 46, "S is registered twice."),
+        ("register stream S (k int, k float)", 17, "S has two columns k."),
+        ("register stream S (k number)", 22, "'number' does not fit here."),
+    ],
+)
+def test_errors_in_scripts(text, column, message):
+    with pytest.raises(QueryError) as caught:
+        parse_script(text)
+    assert (caught.value.span, caught.value.message) == (Span(1, column), message)

@@ -8,6 +8,9 @@ the scripts of STREAM. How CQL maps to the design's section 1:
     S [Range a]              RANGE a, reports on content change
     S [Range a Slide b]      RANGE a STEP b, reports on close (``report=change``: on content change)
     S [Rows n]               the last n rows
+    S [Partition By k Rows n]  the last n rows of each k
+    R, a relation            what has been inserted and not deleted
+    A Union B, A Except B    as bags: counts are added, counts are taken off
     Istream(Select ..)       ISTREAM; Dstream, Rstream likewise
     Select ..                RELATION: the relation's changes, both signs
 """
@@ -28,17 +31,26 @@ UNITS: dict[str, int] = {
 }
 DEFAULT_UNIT = "s"
 
+# STREAM's types, and those of Levada's schemas; a byte is a string of one character, a float is a double.
+TYPES: dict[str, str] = {
+    "integer": "integer",
+    "int": "integer",
+    "float": "double",
+    "double": "double",
+    "byte": "string",
+    "char": "string",
+    "string": "string",
+    "boolean": "boolean",
+}
+
 # A word where the grammar has no place for it -> the feature that it would begin, in the words of the language.
 REFUSED: dict[str, str] = {
     "select": "a sub-query",
     "istream": "a sub-query",
     "dstream": "a sub-query",
     "rstream": "a sub-query",
-    "union": "Union",
-    "except": "Except",
-    "minus": "Except (Minus)",
+    "minus": "Minus (write Except)",
     "intersect": "Intersect",
-    "partition": "a window with Partition By",
     "slide": "Slide on this kind of window",
     "order": "Order By",
     "limit": "Limit",
@@ -50,11 +62,7 @@ REFUSED: dict[str, str] = {
     "exists": "Exists",
     "join": "Join in From (write the condition into Where)",
     "case": "Case",
-    "register": "a view or Register",
-    "create": "a view",
-    "view": "a view",
-    "vquery": "a view",
-    "vtable": "a view",
+    "create": "Create (write Register Stream or Relation .. As)",
 }
 
 # Words of the lexer -> what people call them; the order is that in which they are offered, most useful first.
@@ -67,9 +75,15 @@ EXPECTED: dict[str, str] = {
     "GROUP": "Group By",
     "HAVING": "Having",
     "BY": "By",
+    "COMBINE": "Union or Except",
+    "REGISTER": "Register",
+    "STREAM": "Stream",
+    "RELATION": "Relation",
+    "TYPE": "a type",
     "RANGE": "Range",
     "SLIDE": "Slide",
     "ROWS": "Rows",
+    "PARTITION": "Partition By",
     "NOW": "Now",
     "UNBOUNDED": "Unbounded",
     "INTEGER": "a number",

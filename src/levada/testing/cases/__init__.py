@@ -1,6 +1,7 @@
 """Random cases for property tests: Hypothesis strategies for streams, queries, and whole cases with their results.
 
-``cases()`` makes RSP-QL queries over RDF streams, ``cql_cases()`` CQL queries over tuple streams. Each query comes as a
+``cases()`` makes RSP-QL queries over RDF streams, ``cql_cases()`` CQL queries over tuple streams,
+``cql_view_cases()`` CQL with views, relations and the rest of its grammar. Each query comes as a
 text for the engine and as a question for the naive reference; ``Case.expected()`` asks it, ``Case.describe()`` prints
 all that is needed to reproduce a failure.
 
@@ -10,6 +11,7 @@ Hypothesis runs about five mutations of each case that it draws, which often rep
 
 from levada.testing.cases.case import Case, CaseQuery
 from levada.testing.cases.cql import cql_cases, cql_queries
+from levada.testing.cases.cql_views import cql_view_cases, cql_view_queries
 from levada.testing.cases.elements import elements, rows
 from levada.testing.cases.queries import queries
 from levada.testing.cases.rspql import cases
@@ -24,6 +26,8 @@ __all__ = [
     "clauses",
     "cql_cases",
     "cql_queries",
+    "cql_view_cases",
+    "cql_view_queries",
     "elements",
     "queries",
     "rows",

@@ -37,7 +37,8 @@ class Case:
     """All that a run needs. Elements are in order of arrival, disordered by at most ``lateness`` (ms): none is late.
 
     ``streams`` are by name: an IRI, or a word for tuple streams, whose columns are in ``schemas`` (name to type; the
-    event time is a further column ``ts``). ``static`` maps graph IRIs, or None for the default graph, to triples.
+    event time is a further column ``ts``; of ``relations`` the rows have signs). ``static`` maps graph IRIs, or None for the
+    default graph, to triples.
     """
 
     streams: Mapping[str, tuple[Element | Row, ...]]
@@ -45,6 +46,7 @@ class Case:
     lateness: int = 0
     static: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
     schemas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    relations: frozenset[str] = frozenset()
 
     def expected(self, after: Mapping[str, int] | None = None) -> dict[str, list[Report]]:
         """The reports of each query, by its name, as the reference sees them.
@@ -79,5 +81,5 @@ class Case:
 
 def _lines(element: Element | Row) -> list[str]:
     if isinstance(element, Row):
-        return [f"{element.values} at {element.ts}"]
+        return [f"{element.values} at {element.ts}" + (" deleted" if element.sign < 0 else "")]
     return [f"{t} {time_term(element.ts)} ." for t in element.triples]

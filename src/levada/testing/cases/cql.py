@@ -22,7 +22,7 @@ SCHEMAS: Mapping[str, Mapping[str, str]] = {
     "B": {"k": "integer", "w": "double"},
     "C": {"k": "double", "w": "integer", "f": "boolean"},
 }
-_VALUES: Mapping[str, st.SearchStrategy[Value]] = {
+VALUES: Mapping[str, st.SearchStrategy[Value]] = {
     "integer": st.sampled_from((1, 2, 3, 5)),
     "double": st.sampled_from((1.0, 2.5, 3.0, 0.5, 7.0)),
     "string": st.sampled_from(("x", "y", "a b")),
@@ -121,6 +121,6 @@ def cql_cases(draw: st.DrawFn, most: int = 4) -> Case:
     gap = all(q.allows_gap for q in queries)
     streams = {}
     for name in names:
-        values = st.tuples(*(_VALUES[kind] for kind in SCHEMAS[name].values()))
+        values = st.tuples(*(VALUES[kind] for kind in SCHEMAS[name].values()))
         streams[name] = draw(rows(values, lateness=lateness, base=base, gap=gap))
     return Case(streams, queries, lateness, {}, {name: SCHEMAS[name] for name in names})

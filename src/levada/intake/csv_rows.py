@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from levada.intake.admission import Dead
-from levada.kernels.lines import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, scan_records
+from levada.kernels.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, scan_records
 from levada.sources.read import CsvChunk
 from levada.sources.reference import Reference
 

@@ -33,8 +33,7 @@ from levada.plan.single_rows import beside
 class StreamFacts:
     """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the ``unique`` and ``closed`` promises.
 
-    ``time``: the column of the schema that is the event time as it is, if one is. ``sign``: the column of
-    a relation's signs.
+    ``time``: the schema's column that is the event time as it is, if any. ``sign``: the column of a relation's signs.
     """
 
     schema: Mapping[str, str] | None = None
@@ -46,8 +45,8 @@ class StreamFacts:
     @staticmethod
     def of(config: StreamConfig) -> StreamFacts:
         """What a stream's configuration tells the plan."""
-        schema = config.columns if config.tabular else None
-        return StreamFacts(schema, config.unique, config.time_column, config.closed, config.sign)
+        columns = config.columns if config.tabular else None
+        return StreamFacts(columns, config.unique, config.time_column, config.closed, config.sign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,7 @@ class Lowered:
 
 def lower(query: a.Query, streams: Mapping[str, StreamFacts], *, every: bool = False) -> Lowered:
     """The physical operators of a query whose names have been resolved against ``streams``; ``every``: empty reports, too."""
-    lowering = _Lowering(query, streams, every)
-    return lowering.query()
+    return _Lowering(query, streams, every).query()
 
 
 class _Lowering:
@@ -244,8 +242,7 @@ class _Lowering:
             for condition in early:
                 op = build.filter_(op, condition)
         for condition in late:
-            op = self._r(op)
-            op = build.filter_(op, condition, self._draw(op, condition))
+            op = build.filter_(op := self._r(op), condition, self._draw(op, condition))
         return op
 
     def _conjunction(self, node: a.Node, conjuncts: Sequence[Expression]) -> Op:

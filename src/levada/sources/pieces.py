@@ -14,7 +14,8 @@ from typing import NamedTuple
 from levada.config import StreamConfig
 from levada.errors import SourceError, near
 from levada.formats import RDF, format_of
-from levada.kernels.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines, cut_records
+from levada.kernels.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
+from levada.kernels.records import cut_records
 from levada.sources.inflate import inflate, is_packed
 from levada.sources.parquet import Layout, layout
 from levada.sources.read import Header, read_header, read_range

@@ -18,7 +18,7 @@ import pyarrow as pa
 from levada.config import StreamConfig
 from levada.errors import SourceError
 from levada.kernels.bytes_ import parsing_room
-from levada.kernels.lines import cut_records
+from levada.kernels.records import cut_records
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
 

@@ -9,21 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.lines import (
-    GRAPH,
-    OPEN_QUOTE,
-    SOUND,
-    STRAY_QUOTE,
-    STRAY_RETURN,
-    SUBJECT,
-    cut_blocks,
-    cut_groups,
-    cut_lines,
-    cut_records,
-    number_blocks,
-    number_elements,
-    scan_records,
-)
+from levada.kernels.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines, number_blocks, number_elements
+from levada.kernels.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, cut_records, scan_records
 
 LINES = st.sampled_from(
     [
@@ -101,6 +88,12 @@ def twin_groups(text: str, element: int) -> list[tuple[int, str]]:
 def test_lines_equal_the_twin(text, rows, last, tail):
     text += tail
     assert cut_lines(buffer(text), rows, last) == twin_cut_lines(text, rows, last)
+
+
+def test_a_subject_that_is_cut_off_is_not_continued():
+    text = "<s1\n<s1> <p> <o> .\n<s1> <p> <o2> .\n<s2> <p> <o> .\n"
+    assert cut_groups(buffer(text), SUBJECT, 1, True) == (4, 1)
+    assert cut_groups(buffer(text), SUBJECT, 2, True) == (4 + 15 + 16, 2)
 
 
 @given(st.lists(TEXTS, max_size=4), st.integers(0, 400), st.integers(0, 900), st.booleans())

@@ -28,10 +28,10 @@ def _force(engine: Engine, times: float) -> None:
     decide = epochs.intend
     left = times
 
-    def intend() -> Intention | None:
+    def intend(*, flush: bool = False) -> Intention | None:
         nonlocal left
         if left <= 0:
-            return decide()
+            return decide(flush=flush)
         left -= 1
         last, plan = epochs.last, epochs.plan
         assert plan is not None, "a started engine has a plan"

@@ -19,6 +19,7 @@ from stepped import run_case, run_in_two
 from levada.testing.cases import Case, cases, cql_cases, cql_view_cases
 from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries
+from levada.testing.question import Question
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
@@ -85,6 +86,13 @@ def test_queries_together_say_what_each_says_alone(case: Case, rows: int) -> Non
     assert same_queries(alone, together) is None
 
 
+def streams_of(question: Question) -> set[str]:
+    """The streams that a query reads, itself or by its views."""
+    views = getattr(question, "views", {})
+    read = {stream for stream, _ in question.windows.values()}
+    return {s for name in read for s in (streams_of(views[name]) if name in views else {name})}
+
+
 @examples(8)
 @given(both, st.data())
 def test_query_registered_in_mid_stream_sees_what_follows(case: Case, data: st.DataObject) -> None:
@@ -94,7 +102,7 @@ def test_query_registered_in_mid_stream_sees_what_follows(case: Case, data: st.D
     rows, parts = data.draw(epochs, label="elements in an epoch"), data.draw(partitions, label="partitions")
     after = {}
     for query in case.queries:
-        streams = {stream for stream, _ in query.reference.windows.values()}
+        streams = streams_of(query.reference)
         seen = [e.ts for name in streams for e in case.streams[name][: cut[name]]]
         if query.name in late and seen:
             after[query.name] = max(seen)

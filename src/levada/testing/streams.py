@@ -103,9 +103,13 @@ def write_documents(folder: Path, elements: Sequence[Element], ending: str = ".t
     return folder
 
 
-def write_graphs(path: Path, elements: Iterable[Element]) -> Path:
-    """All elements in one document of a quad format, each in the graph ``<http://e/t/TS>``; returns the path."""
-    return write_rdf(path, [f"{t} <http://e/t/{e.ts}>" for e in elements for t in e.triples])
+def write_graphs(path: Path, elements: Sequence[Element]) -> Path:
+    """All elements in one document of a quad format, each in the graph ``<http://e/t/TS>``; returns the path.
+
+    A time before 1970 is a dateTime: in an IRI a minus may be any hyphen.
+    """
+    times = [str(e.ts) if e.ts >= 0 else date_time(e.ts).split('"')[1] for e in elements]
+    return write_rdf(path, [f"{t} <http://e/t/{at}>" for e, at in zip(elements, times, strict=True) for t in e.triples])
 
 
 def write_packed(path: Path, data: bytes) -> Path:

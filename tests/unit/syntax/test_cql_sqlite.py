@@ -104,9 +104,9 @@ def aggregated(aggregate, rows):
         case AggregateFunction.COUNT:
             return len(values)
         case AggregateFunction.SUM:
-            return sum(values)
+            return sum(values) if values or not rows else None
         case AggregateFunction.AVG:
-            return sum(values) / len(values) if values else 0
+            return sum(values) / len(values) if values else None if rows else 0
         case AggregateFunction.MIN:
             return min(values, default=None)
         case AggregateFunction.MAX:

@@ -22,7 +22,7 @@ from levada.kernels import FLAG, I64, INT, U8, fused, inlined, kernel
 from levada.kernels.bytes_ import View, byte, equal, view_of, word
 
 SUBJECT, GRAPH = 1, 2
-LEAP = 4096  # bytes that are counted at once
+LEAP = 65_536  # bytes that are counted at once
 
 _ZERO = np.uint64(0)
 _NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
@@ -138,16 +138,13 @@ def _alike(buf: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
     return True
 
 
-@inlined
-def _plain_lines(buf: Bytes, at: int, stop: int) -> int:
-    """How many lines end in ``at:stop``; -1 if behind one of them a line begins that may be no element. ``stop < len(buf)``.
+@kernel((U8, INT, INT))
+def _plain_lines(buf: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """How many lines end in ``at:stop``, and where the next begins; (-1, at) if one of those after the first may be no element.
 
-    In blocks that a byte can count, so it vectorises.
+    ``stop < len(buf)``. In blocks that a byte can count, over slices, so it vectorises; as a part of a larger kernel it does not.
     """
-    here, behind = (
-        buf[at:stop],
-        buf[at + 1 : stop + 1],
-    )  # from 0 on: indexes that may be negative keep LLVM from vectors
+    here, behind = buf[at:stop], buf[at + 1 : stop + 1]
     total = 0
     odd = np.uint8(0)
     for block in range(0, len(here), 128):
@@ -157,38 +154,49 @@ def _plain_lines(buf: Bytes, at: int, stop: int) -> int:
             count = np.uint8(count + ends)
             odd = np.uint8(odd | (ends & np.uint8(behind[i] <= 35)))
         total += int(count)
-    return total if odd == 0 else -1
+    if odd != 0 or total == 0:
+        return -1, at
+    while buf[stop - 1] != 10:
+        stop -= 1
+    return total, stop
 
 
-@kernel((U8, INT, FLAG))
+@kernel((U8, INT, INT, INT, FLAG))
+def _line_by_line(buf: Bytes, at: int, until: int, rows: int, last: bool) -> tuple[int, int, bool]:
+    """Whole lines with at most ``rows`` elements from ``at`` on, until one ends at or behind ``until``.
+
+    Returns where the next line begins, the elements, and whether there can be more.
+    """
+    n = len(buf)
+    words = _words(buf)
+    elements = 0
+    while at < until:
+        end = _line_end(buf, words, at)
+        if end == n and not last:
+            return at, elements, False
+        if _begins_element(buf, at, end):
+            if elements == rows:
+                return at, elements, False
+            elements += 1
+        at = min(end + 1, n)
+    return at, elements, at < n
+
+
 def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
     """The longest beginning of ``buf`` of whole lines with at most ``rows`` elements: (its length, its elements).
 
     ``buf`` begins at a line. ``last``: the file ends with it, so a tail without newline is a line.
     """
-    n = len(buf)
-    words = _words(buf)
-    at = 0
-    elements = 0
-    slow = 0  # up to here line by line: there are blank lines, comments, or the last element
-    while at < n:
-        if at >= slow and at + LEAP < n:
-            slow = at + LEAP
-            lines = _plain_lines(buf, at, slow) if buf[at] > 35 else -1
-            if 0 < lines <= rows - elements:
-                elements += lines
-                at = slow
-                while buf[at - 1] != 10:
-                    at -= 1
-                continue
-        end = _line_end(buf, words, at)
-        if end == n and not last:
-            break
-        if _begins_element(buf, at, end):
-            if elements == rows:
-                break
-            elements += 1
-        at = min(end + 1, n)
+    at = elements = 0
+    more = len(buf) > 0
+    while more:
+        stop = min(at + LEAP, len(buf))
+        lines, behind = _plain_lines(buf, at, stop) if stop < len(buf) and buf[at] > 35 else (-1, at)
+        if 0 < lines <= rows - elements:
+            at, elements = behind, elements + lines
+        else:
+            at, found, more = _line_by_line(buf, at, stop, rows - elements, last)
+            elements += found
     return at, elements
 
 

@@ -116,16 +116,17 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """Elements so far apart, or farther, are never in the window together (ms); MAX: there is no such distance."""
+        """Elements so far apart, or farther, are never in the window together (ms); MAX: there is no such distance.
+
+        Not of sessions, which may be of any length: there no element's triples are joined before the window.
+        """
         match self.kind:
             case WindowKind.ALL | WindowKind.COUNT:
                 return MAX
             case WindowKind.NOW:
                 return 1
-            case WindowKind.RANGE:
-                return self.range
             case _:
-                return self.range + self.step
+                return self.range
 
     def next_close(self, x: int) -> int:
         """The smallest close > x (on-close windows only); MIN and MAX map to themselves."""

@@ -76,10 +76,10 @@ def check(run: StageRun) -> int:
         places = Frame({name: rows[name] for name in ("lo0", "m0", "x1", "y1")}, rows.n)
         new = runs.arranged(runs.keyed(places, (rows["x0"], rows["y0"]), rows["lo0"], ends, None))
         key = f"closed.{stream}"
-        horizon = max(int(run.progress.old[stream]) - 1, MIN)
-        for a, b in _met(new, runs.live(run.state, key, horizon)):
+        now, after = (max(int(w[stream]) - 1, MIN) for w in (run.progress.old, run.progress.new))
+        for a, b in _met(new, runs.live(run.state, key, now)):
             raise _broken(run, run.plan.streams[stream], a, b)
-        runs.insert(run.state, key, new, within // 4, horizon)
+        runs.insert(run.state, key, new, within // 4, after)
         dead = max(dead, int(ends.max(initial=MIN)))
     return dead
 

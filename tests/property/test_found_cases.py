@@ -125,3 +125,27 @@ def test_a_session_that_has_ended_leaves_also_where_the_next_one_begins_at_once(
         found = run_case(case, epoch_rows=rows)
         assert same_queries(case.expected(), found) is None
         assert 2001 in [report.time for report in found["q"]]
+
+
+def test_other_windows_of_the_stream_do_not_cut_a_session() -> None:
+    """[ALL] keeps the time of the first element and not of those behind it, for which it took the session to have ended before the
+    last of them.
+    """
+    windows = {"w": Clause("all"), "v": Clause("session", 1000)}
+    times = (0, 500, 1250, 2000, 2999, 5000)
+    asked = query("SELECT ?x", "WINDOW :v { ?s :p ?x }", windows=windows)
+    expected = check(asked, s=[at(ts, f":a :p {ts}") for ts in times])
+    assert [len(values([report], "x")[0]) for report in expected["q"]] == [5, 1]
+
+
+def test_other_windows_of_the_stream_do_not_end_a_session_at_a_time_that_is_dropped() -> None:
+    """As above: the session was said to end at 1000, a gap after its first element, and 1001 to be a report."""
+    windows = {"w": Clause("session", 1000), "v": Clause("all")}
+    asked = [
+        query("SELECT ?o", "WINDOW :v { ?s :p ?o }", windows=windows, on={"w": "t"}),
+        query("SELECT ?o", "WINDOW :v { ?s :p ?o }", windows={"v": Clause("all")}, on={"v": "t"}, name="other"),
+    ]
+    times = (0, 400, 800, 1000, 1001, 1500)
+    streams = {name: [at(ts + lag, f":a :p {ts}") for ts in times] for name, lag in (("s", 50), ("t", 0))}
+    expected = check(*asked, **streams)
+    assert 1001 not in [report.time for report in expected["q"]]

@@ -44,7 +44,7 @@ def session(
     kept = [state.frame(p).with_(**{"#new": np.zeros(p.rows, bool)}) for p in pieces]
     fresh = [] if frame is None else [frame.with_(**{"#new": np.ones(frame.n, bool)})]
     rows = concat([*kept, *fresh])
-    ends = _ends(node, rows, presence)
+    ends = _ends(node, rows, presence, progress.old)
     if not step.bag:
         rows, ends = _as_set(node, rows, ends)
     over = ends <= progress.new[node.windows.stream[0]][rows["op"]]
@@ -53,8 +53,12 @@ def session(
     return out if out.n else None
 
 
-def _ends(node: PlanNode, rows: Frame, presence: Mapping[int, Seen]) -> Times:
-    """The end of each row's session, as far as the stream's times are known."""
+def _ends(node: PlanNode, rows: Frame, presence: Mapping[int, Seen], old: Times) -> Times:
+    """The end of each row's session, as far as the stream's times are known.
+
+    A row of before belongs to the session that was open at the ``old`` watermark, and so does the last time below it. That one is
+    known for certain; of earlier ones others of the stream's windows keep some and not all, so nothing follows from their distance.
+    """
     ends = np.empty(rows.n, np.int64)
     of = node.schedules.of_member[rows["op"]]
     for number, schedule in enumerate(node.schedules.distinct):
@@ -63,7 +67,8 @@ def _ends(node: PlanNode, rows: Frame, presence: Mapping[int, Seen]) -> Times:
             window = schedule.windows[0]
             ts = presence.get(schedule.streams[0], NOTHING).ts
             ts = ts[ts >= max(schedule.start, window.start)]
-            known = np.searchsorted(ts, rows["lo0"][at])  # of an open session at least the last time is known
+            last = np.searchsorted(ts, old[schedule.streams[0]]) - 1
+            known = np.maximum(np.searchsorted(ts, rows["lo0"][at]), last)
             ends[at] = session_ends(ts, window.range)[known]
     return ends
 

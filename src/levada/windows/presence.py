@@ -165,8 +165,9 @@ def session_ends(ts: Times, gap: int) -> Times:
 def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, every: bool) -> npt.NDArray[np.bool_]:
     """Which times still matter after ``horizon``: those of elements that leave later, of endless windows the first.
 
-    Of sessions and windows that count what comes after the horizon, and the last before it. With empty reports also the first of
-    all, from which they run, and the last, up to which they do.
+    Of sessions and windows that count what comes after the horizon, and the last before it; of sessions the last two, since
+    other windows keep some of the times before and not all: what follows from their distance then ends before the horizon. With
+    empty reports also the first of all, from which they run, and the last, up to which they do.
     """
     ts = seen.ts
     keep = np.zeros(len(ts), bool)
@@ -180,7 +181,7 @@ def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, ev
             keep |= counting & (ts >= horizon)
             if w.kind.by_session:  # a session that has ended leaves an instant later, also where the next one has begun
                 keep |= counting & (np.diff(ts, append=MAX) >= w.range) & (ts > horizon - w.range - 2)
-            keep[np.flatnonzero(ts < horizon)[-1:]] = True
+            keep[np.flatnonzero(ts < horizon)[-2 if w.kind.by_session else -1 :]] = True
             keep[np.flatnonzero(~counting)[-1:]] = True
             continue
         params, row = Params.of([w]), np.zeros(len(ts), np.int32)

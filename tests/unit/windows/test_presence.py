@@ -78,6 +78,6 @@ def test_sessions_end_a_gap_after_their_last_time() -> None:
     assert span(Window(K.ENDED, 6), Seen.of([0, 4]), MIN)[0].tolist() == [10, 10]
 
 
-def test_of_a_session_the_last_time_before_the_horizon_is_kept() -> None:
+def test_of_a_session_the_last_two_times_before_the_horizon_are_kept() -> None:
     seen = Seen.of([0, 4, 8, 12])
-    assert seen.ts[retained(seen, [Window(K.SESSION, 5)], MIN, 10, every=False)].tolist() == [8, 12]
+    assert seen.ts[retained(seen, [Window(K.SESSION, 5)], MIN, 10, every=False)].tolist() == [4, 8, 12]

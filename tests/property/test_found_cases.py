@@ -149,3 +149,31 @@ def test_other_windows_of_the_stream_do_not_end_a_session_at_a_time_that_is_drop
     streams = {name: [at(ts + lag, f":a :p {ts}") for ts in times] for name, lag in (("s", 50), ("t", 0))}
     expected = check(*asked, **streams)
     assert 1001 not in [report.time for report in expected["q"]]
+
+
+def test_reports_beside_a_window_that_never_empties_go_up_to_the_last_element() -> None:
+    """The last two elements are in no window of [RANGE 250 ms STEP 500 ms] and do not complete a third triple. What was due up to
+    them was reported if the watermark came there before the end, and else not.
+    """
+    windows = {"w": Clause("count", count=2, step=3), "v": Clause("step", 250, 500)}
+    group = "WINDOW :w { ?s :p ?o } WINDOW :v { ?s :p ?x }"
+    asked = [
+        query("ASK", group, windows=windows),
+        query("ASK", group, windows=windows, name="tick", report="periodic:250ms"),
+        query("ASK", group, windows=windows, name="every", empty_reports=True),
+    ]
+    expected = check(*asked, s=[at(ts, f":a :p {ts}") for ts in (300, 1400, 2100, 3400, 3950)])
+    assert [r.time for r in expected["q"]] == [2100, 2250, 2750, 3250, 3750]
+    assert [r.time for r in expected["tick"]] == list(range(2250, 4000, 250))
+
+
+def test_late_watermarks_and_the_last_element() -> None:
+    """The same where the last element comes early and the watermark lags behind it."""
+    windows = {"w": Clause("count", count=2, step=3), "v": Clause("step", 250, 500)}
+    asked = query("ASK", "WINDOW :w { ?s :p ?o } WINDOW :v { ?s :p ?x }", windows=windows)
+    streams = {STREAM: tuple(at(ts, f":a :p {ts}") for ts in (300, 1400, 2100, 3950, 3400, 3450))}
+    case = Case(streams, (asked,), 1000)
+    expected = case.expected()
+    assert [r.time for r in expected["q"]][-1] == 3950
+    for rows in (1, 2, 1000):
+        assert same_queries(expected, run_case(case, epoch_rows=rows)) is None

@@ -91,7 +91,8 @@ def evaluate(query: Question, streams: Streams, static: Graphs | None = None) ->
     counted = [ts for on, window in query.windows.values() for ts, _ in seen[on] if ts >= window.start]
     out: list[Report] = []
     before: Answer = None
-    for time in report_times(windows, held, counted if query.empty_reports else (), query.clock):
+    latest = max((ts for on, _ in query.windows.values() for ts, _ in seen[on]), default=MIN)
+    for time in report_times(windows, held, counted if query.empty_reports else (), query.clock, latest):
         contents = {name: content(held[name], time) for name in held}
         if query.nonempty and not any(contents.values()):
             continue
@@ -215,15 +216,16 @@ def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
 
 
 def report_times(
-    windows: Mapping[str, Window], held: Held, counted: Sequence[int] = (), clock: Window | None = None
-) -> list[int]:
+    windows: Mapping[str, Window], held: Held, counted: Sequence[int] = (), clock: Window | None = None, latest: int = MIN
+) -> list[int]:  # fmt: skip
     """The times at which a query is evaluated: the union over its windows.
 
     These are the closes of the windows that report on close, and the enters and leaves of the others; of the times at
     which all windows are empty, only the first after content. With a window that never empties they end with the last
-    change of any window's content. With ``counted`` (the event times of all elements, for ``empty_reports``) every
+    change of any window's content, or at ``latest`` (the last event time of any element) where that is later: they may
+    have been made before the streams ended. With ``counted`` (the event times of all elements, for ``empty_reports``) every
     close after the first element counts, up to the last report or element. With a ``clock`` its closes stand in place of all
-    these, up to the first at or after the last change.
+    these, up to the first at or after the last change, or the last up to ``latest``.
     """
     occupied = _spans(s for name in held for s in held[name])
     last = max((t for name in held for t in _changes(held[name])), default=MIN)
@@ -231,6 +233,7 @@ def report_times(
     times = {t for name in held if not windows[name].kind.on_close for t in _changes(held[name])}
     if clock is not None:
         closing, times, last = [clock], set(), clock.next_close(last - 1) if last > MIN else MIN
+    last = max(last, latest)
     for start, end in occupied:
         for window in closing:
             times.update(_closes(window, start, min(end, last)))

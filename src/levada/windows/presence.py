@@ -166,13 +166,13 @@ def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, ev
     """Which times still matter after ``horizon``: those of elements that leave later, of endless windows the first.
 
     Of sessions and windows that count what comes after the horizon, and the last before it; of sessions the last two, since
-    other windows keep some of the times before and not all: what follows from their distance then ends before the horizon. With
-    empty reports also the first of all, from which they run, and the last, up to which they do.
+    other windows keep some of the times before and not all: what follows from their distance then ends before the horizon. Of all
+    the last, up to which reports may go, and with empty reports the first, from which they run.
     """
     ts = seen.ts
     keep = np.zeros(len(ts), bool)
-    if every and len(ts):
-        keep[-1] = True
+    keep[-1:] = True
+    if every:
         for w in windows:
             keep[np.flatnonzero(ts >= max(start, w.start))[:1]] = True
     for w in windows:

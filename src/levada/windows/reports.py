@@ -57,14 +57,15 @@ class Reports:
     times: Times
     full: npt.NDArray[np.bool_]
     changes: Times  # the instants of windows that report on change, for ``next_report``
-    last: int = MAX  # at the end, with a window that never empties: no report comes after this
+    last: int = MAX  # at the end, with a window that never empties: no report comes after this instant
 
 
 def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Reports:
     """All reports in (low, high] from the event times of all elements (``presence``: by stream).
 
-    With high = MAX (the end) and a window that never empties, the last report is the last change of any window. A schedule with
-    empty reports has every close after the first element, up to the last report or element.
+    With high = MAX (the end) and a window that never empties, reports go up to the last change of any window, or to the last
+    element where that is later: so far, however the streams are cut, they may have been made before the end. A schedule with empty
+    reports has every close after the first element, up to the last report or element.
     """
     windows = schedule.windows
     seen = [presence.get(n, NOTHING) for n in schedule.streams]
@@ -75,7 +76,8 @@ def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Rep
         finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
         high = max((int(t.max()) for t in finite if len(t)), default=low)
         high = _at_clock(windows, high)
-        last = high if any(len(e) and int(e.max()) >= MAX for _, e in spans) else MAX
+        if any(len(e) and int(e.max()) >= MAX for _, e in spans):
+            last = high = max([high, *(int(s.ts[-1]) for s in seen if len(s.ts))])
     changed = [t for i in said if not windows[i].kind.on_close for t in spans[i]]
     changes = _unique(changed, low, high)
     covered = _union(spans)

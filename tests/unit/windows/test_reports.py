@@ -48,7 +48,7 @@ def expected(query: list[Window], times: list[int], every: bool) -> list[int]:
     query = [w for w in query if w is not clock]
     held = {str(i): stays(w, ordered) for i, w in enumerate(query)}
     counted = [ts for w in query for ts in times if ts >= w.start] if every else []
-    reports = report_times({str(i): w for i, w in enumerate(query)}, held, counted, clock)
+    reports = report_times({str(i): w for i, w in enumerate(query)}, held, counted, clock, max(times, default=MIN))
     return [r for r in reports if every or any(s.enter <= r < s.leave for name in held for s in held[name])]
 
 

@@ -106,7 +106,11 @@ def _broken(run: StageRun, stream: str, a: Frame, b: Frame) -> PromiseError:
 
 
 def _subject(path: str, at: int) -> str:
-    """The subject of the line there."""
-    with open(path, "rb") as file:
-        file.seek(at)
-        return file.readline().split(maxsplit=1)[0].decode("utf-8", "replace")
+    """The subject of the line there, as far as there is one: the bytes of other formats than lines say none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(at)
+            words = file.readline().split(maxsplit=1)
+    except OSError:
+        words = []
+    return words[0].decode("utf-8", "replace") if words else "there"

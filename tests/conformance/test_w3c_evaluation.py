@@ -13,7 +13,6 @@ from w3c_results import difference, expected
 from w3c_runs import RUNS, form_of
 from w3c_suite import MISSING, SKIPPED, W3cTest, suite
 
-from levada.errors import UnsupportedError
 from levada.syntax import parse
 
 ONCE_FAILED = {
@@ -42,10 +41,7 @@ def test_w3c_evaluation(test: W3cTest, run: str) -> None:
     if test.name in SKIPPED:
         pytest.skip(SKIPPED[test.name])
     unit = parse(test.text)
-    try:
-        found = RUNS[run](test)
-    except UnsupportedError as error:
-        pytest.skip(error.message)
+    found = RUNS[run](test)
     want = expected(test.result, form_of(unit))
     wrong = difference(want, found, ordered=bool(unit.modifiers.order_by), lax=test.lax)
     assert wrong is None, f"{test.text}\n{wrong}"

@@ -62,5 +62,6 @@ def jelly_quads(file: IO[bytes]) -> Iterator[ox.Quad]:
         options, frames = get_options_and_frames(file)
         decoder = Decoder(_Terms(options))
         yield from filter(None, chain.from_iterable(map(decoder.iter_rows, frames)))
+    # What pyjelly raises for bytes that are not Jelly, or Jelly that it does not read, which it says by NotImplementedError.
     except (JellyConformanceError, DecodeError, NotImplementedError, ValueError, TypeError, LookupError) as error:
         raise SyntaxError(f"not Jelly: {error}") from error

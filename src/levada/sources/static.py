@@ -63,7 +63,7 @@ def placed(files: Sequence[StaticFile], folder: Path, write: Callable[[Path, byt
     """The files; lines that were given are written to files in the folder, named by their places."""
     found = []
     for i, file in enumerate(files):
-        if file.lines:
+        if not file.path:  # also where no line was given
             path = folder / f"{i}.nt"
             write(path, "".join(file.lines).encode())
             file = replace(file, path=str(path), lines=())

@@ -113,3 +113,13 @@ def test_queries_read_graphs_of_quads(tmp_path):
         assert default.to_polars().rows() == [(1, '"A"')]
         assert named.to_polars().rows() == [(1, '"B"')]
         assert every.to_polars().rows() == [(None, "<http://e/g>", '"B"')]
+
+
+def test_static_data_without_a_triple_are_none():
+    with Engine(False) as engine:
+        engine.static([])
+        found = engine.register("SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
+        engine.stream("http://e/s", __file__, format="nt")
+        engine.start(once=True)
+        engine.await_end()
+        assert found.to_polars().rows() == [(None, '"0"^^<http://www.w3.org/2001/XMLSchema#integer>')]

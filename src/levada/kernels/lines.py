@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from levada.kernels import FLAG, I64, INT, U8, fused, inlined, kernel
 from levada.kernels.bytes_ import View, byte, equal, view_of, word
+from levada.kernels.subjects import cut_subjects
 
 SUBJECT, GRAPH = 1, 2
 LEAP = 65_536  # bytes that are counted at once
@@ -209,9 +210,16 @@ def _continues(view: View, element: int, n: int, at: int, key: int, key_end: int
     return equal(view, key, at, size)
 
 
-@kernel((U8, INT, INT, FLAG))
 def cut_groups(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, int]:
     """As ``cut_lines`` for ``element`` SUBJECT or GRAPH; an element is whole when another begins or the file ends."""
+    at, before = cut_subjects(buf, rows) if element == SUBJECT else (0, 0)
+    length, elements = cut_groups_exactly(buf[at:], element, rows - before, last)
+    return at + length, before + elements
+
+
+@kernel((U8, INT, INT, FLAG))
+def cut_groups_exactly(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, int]:
+    """``cut_groups`` line by line."""
     n = len(buf)
     words = _words(buf)
     at = 0

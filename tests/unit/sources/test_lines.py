@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines, number_blocks, number_elements
+from levada.kernels.lines import (
+    GRAPH,
+    SUBJECT,
+    cut_blocks,
+    cut_groups,
+    cut_groups_exactly,
+    cut_lines,
+    number_blocks,
+    number_elements,
+)
 from levada.kernels.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, cut_records, scan_records
+from levada.kernels.subjects import count_lines, cut_subjects
 
 LINES = st.sampled_from(
     [
@@ -109,6 +119,33 @@ def test_groups_equal_the_twin(text, element, rows):
     starts = twin_groups(text, element)
     stop = starts[rows] if len(starts) > rows else len(text)
     assert cut_groups(buffer(text), element, rows, True) == (stop, min(rows, len(starts)))
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 20)), max_size=60), st.lists(TEXTS, max_size=2), st.data())
+def test_guessed_groups_equal_those_line_by_line(elements, odd, data):
+    """Elements that look alike, of lines of changing lengths, with odd lines and lines with more to them in between."""
+    parts = [
+        "".join(f"<http://example.org/{'s' * (subject % 3)}{subject}> <p{line % 3}> \"{'x' * (line * subject % 5)}\" .\n" for line in range(lines))
+        for subject, lines in elements
+    ]  # fmt: skip
+    for text in odd:
+        parts.insert(data.draw(st.integers(0, len(parts))), text.replace("\r", ""))
+    text = "".join(parts)
+    rows, last = data.draw(st.integers(0, len(parts) + 2)), data.draw(st.booleans())
+    assert cut_groups(buffer(text), SUBJECT, rows, last) == cut_groups_exactly(buffer(text), SUBJECT, rows, last)
+    at, before = cut_subjects(buffer(text), rows)
+    assert before <= rows and (at == 0 or text[at - 1] == "\n")
+    assert count_lines(buffer(text), len(text)) == text.count("\n")
+
+
+def test_a_newline_that_a_guess_jumps_over_is_found():
+    """The second element's only line is as long as the first's, but two lines and another subject are in it."""
+    a = "<http://example.org/a> <http://example.org/p> <http://example.org/o> .\n"
+    b = "<http://example.org/b> <http://example.org/p> .\n<c> <p> <oooooooooo> .\n"
+    assert len(a) == len(b)
+    text = a + b + a * 4 + "<http://example.org/d> <p> <o> .\n" * 4
+    assert cut_subjects(buffer(text), 10) == (0, 0)
+    assert cut_groups(buffer(text), SUBJECT, 10, True) == (len(text), 5)
 
 
 @given(TEXTS, st.sampled_from([SUBJECT, GRAPH]), st.integers(1, 6))

@@ -24,6 +24,7 @@ from levada.config import StreamConfig
 from levada.intake.admission import FUTURE, NO_TIME, TWO_TIMES, WRONG_TIME, Dead, Gate, Late, Verdict, admit, file_time
 from levada.intake.identity import identify_one
 from levada.intake.parse import TermColumn, Triples
+from levada.kernels.elements import number_alike, one_time
 from levada.kernels.instants import instants, last_instants
 from levada.kernels.lines import GRAPH, SUBJECT, number_blocks, number_elements
 from levada.model.term import Kind
@@ -40,8 +41,8 @@ class Elements:
     """What became of the ``n`` triples of a reference.
 
     ``keep`` (bool[n]) are the rows that go on; ``ts`` (int64[n], MIN where dead for want of a time) and ``element``
-    (int32[n], dense from 0) hold for all rows. ``elements`` and ``triples`` count the kept ones; ``late_rows`` the triples of
-    late elements. ``cut`` elements lay outside from, to or limit; ``passed`` inside (what the driver's limit counts).
+    (int32[n], dense from 0) hold for all rows. ``elements`` and ``triples`` count the kept ones. ``cut`` elements lay outside
+    from, to or limit; ``passed`` inside (what the driver's limit counts).
     ``max_ts`` is the greatest time of kept and late elements (MIN: none), ``times`` the distinct kept ones, ascending.
     """
 
@@ -52,7 +53,6 @@ class Elements:
     dead: list[Dead]
     elements: int
     triples: int
-    late_rows: int
     cut: int
     passed: int
     max_ts: int
@@ -73,10 +73,11 @@ class _Groups:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What each row says about its element's time: ``ts`` where ``speaks``, MIN if that is no time."""
+    """What each row says about its element's time: ``ts`` where ``speaks`` (``all``: everywhere), MIN if that is no time."""
 
     ts: Times
     speaks: Mask
+    all: bool = False
 
 
 def elements_of(
@@ -92,18 +93,17 @@ def elements_of(
     ts, reasons = _element_times(groups, said)
     verdict = admit(ts, Gate.of(config, reference, late_below, future_above))
     texts = _Texts(triples, groups, reference)
-    keep = _spread(verdict.keep, groups)
+    kept = int(np.count_nonzero(verdict.keep))
+    keep = _spread(verdict.keep, groups) if kept < groups.count else np.ones(triples.n, np.bool_)
     late = np.flatnonzero(verdict.late)
-    sizes = np.diff(groups.edges)
     return Elements(
         keep=keep,
-        ts=_spread(ts, groups),
+        ts=said.ts if not reasons and said.all else _spread(ts, groups),
         element=groups.number,
         late=Late(texts.offsets(late), ts[late], [texts.of(e) for e in late.tolist()]),
         dead=_dead(triples, verdict, reasons, texts),
-        elements=int(np.count_nonzero(verdict.keep)),
+        elements=kept,
         triples=int(np.count_nonzero(keep)),
-        late_rows=int(sizes[late].sum()),
         cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
         passed=verdict.passed,
         max_ts=verdict.max_ts,
@@ -121,17 +121,14 @@ def _groups(triples: Triples, config: StreamConfig, reference: Reference) -> _Gr
     term = triples.s if config.element == "subject" else triples.g
     if config.element == "blankline":
         raw = number_blocks(text, np.ascontiguousarray(triples.line, np.int64))
-        differs = raw[1:] != raw[:-1]
     elif term is None or triples.bad or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all():
         by = SUBJECT if config.element == "subject" else GRAPH
         raw = number_elements(text, np.ascontiguousarray(triples.line, np.int64), by)
-        # An element of nothing but lines that do not parse has no row: numbers are made dense.
-        differs = raw[1:] != raw[:-1]
     else:  # all terms stand in the text as they are: written alike is to be the same
-        differs = (term.x[1:] != term.x[:-1]) | (term.y[1:] != term.y[:-1])
-    new = np.concatenate([np.ones(min(n, 1), np.bool_), differs])
-    number = np.cumsum(new, dtype=np.int32) - np.int32(1)
-    return _Groups(number, np.append(np.flatnonzero(new), n).astype(np.int64))
+        return _Groups(*number_alike(term.x, term.y))
+    # An element of nothing but lines that do not parse has no row: numbers are made dense.
+    same = raw.astype(np.uint64)
+    return _Groups(*number_alike(same, same))
 
 
 def _spread(values: npt.NDArray[_T], groups: _Groups) -> npt.NDArray[_T]:
@@ -145,7 +142,7 @@ def _spread(values: npt.NDArray[_T], groups: _Groups) -> npt.NDArray[_T]:
 def _said(triples: Triples, config: StreamConfig, reference: Reference, seed: int) -> _Said:
     match config.time_kind:
         case "column":
-            return _Said(triples.time, np.ones(triples.n, np.bool_))
+            return _Said(triples.time, np.ones(triples.n, np.bool_), all=True)
         case "graph":
             return _said_by_graph(triples, config.unit_ms)
         case "predicate":
@@ -196,6 +193,10 @@ def _element_times(groups: _Groups, said: _Said) -> tuple[Times, dict[int, str]]
     """The time of each element (MIN: it is dead) and, for those, why."""
     if not groups.count:
         return np.empty(0, np.int64), {}
+    if said.all:
+        one, agree = one_time(said.ts, groups.edges)
+        if agree:
+            return one, {}
     first = groups.edges[:-1]
     valid = said.ts > MIN
     if groups.count == len(said.ts):
@@ -205,8 +206,6 @@ def _element_times(groups: _Groups, said: _Said) -> tuple[Times, dict[int, str]]
         least = np.minimum.reduceat(np.where(valid, said.ts, MAX), first)
         greatest = np.maximum.reduceat(said.ts, first)
         wrong = np.logical_or.reduceat(said.speaks & ~valid, first)
-    if valid.all() and (least is greatest or (least == greatest).all()) and not wrong.any():
-        return greatest, {}
     ts = np.where((least == greatest) & ~wrong, greatest, MIN)
     reasons = {}
     for e in np.flatnonzero(ts == MIN).tolist():

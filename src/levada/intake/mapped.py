@@ -66,7 +66,6 @@ def mapped_of(
         dead=sorted(dead),
         elements=len(keep),
         triples=triples.n,
-        late_rows=len(late),
         cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
         passed=verdict.passed,
         max_ts=verdict.max_ts,

@@ -64,7 +64,7 @@ def join_pairs_twin(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tup
     in_order = stored[order]
     i, place = _ranges(np.searchsorted(in_order, probe), np.searchsorted(in_order, probe, side="right"))
     j = order[place]
-    meets = np.maximum(s[i], run.s[j]) < np.minimum(e[i], run.e[j])
+    meets = np.maximum(s[i], run.s[j]) < np.minimum(e[i], run.ends[j])
     return i[meets].astype(np.int32), j[meets].astype(np.int32)
 
 

@@ -32,8 +32,8 @@ LEAST_OUTPUT = 1024
 class Buckets(NamedTuple):
     """A run as the kernels read it: columns in bucket order, rows of a bucket in order of ``s``.
 
-    ``directory`` has 2**bits + 1 starts; ``longest`` is ``longest_of(s, e)`` or more. For ``probe_latest`` s is the
-    event time, and e is not read.
+    ``directory`` has 2**bits + 1 starts; ``longest`` is ``longest_of(s, e)`` or more. Where every interval is that long
+    ``e`` is empty: most windows are the same for all rows. For ``probe_latest`` s is the event time, and e is not read.
     """
 
     k: Words
@@ -43,6 +43,11 @@ class Buckets(NamedTuple):
     directory: Ints
     bits: int
     longest: int
+
+    @property
+    def ends(self) -> Times:
+        """``e`` of each row."""
+        return self.e if len(self.e) == len(self.s) else self.s + self.longest
 
 
 def longest_of(s: Times, e: Times) -> int:
@@ -66,8 +71,24 @@ def arrange(k: Words, h: Words, s: Times, e: Times) -> tuple[npt.NDArray[np.int6
     bits = bits_for(len(k))
     order, directory = bucket_order(k if by_time is None else k[by_time], bits)
     rows = order.astype(np.int64) if by_time is None else by_time[order]
-    s, e = s[rows], e[rows]
-    return rows, Buckets(k[rows], h[rows], s, e, directory, bits, longest_of(s, e))
+    length = common_length(s, e)
+    ends = e[rows] if length is None else e[:0]
+    return rows, Buckets(
+        k[rows], h[rows], s[rows], ends, directory, bits, longest_of(s, e) if length is None else length
+    )
+
+
+def common_length(s: Times, e: Times) -> int | None:
+    """The length that all these intervals have, if they have one and neither side is unbounded.
+
+    >>> common_length(np.array([1, 5]), np.array([4, 8])), common_length(np.array([1, 5]), np.array([4, 9]))
+    (3, None)
+    """
+    if not len(s) or s.min() <= MIN or e.max() >= MAX:
+        return None
+    lengths = e - s
+    length = int(lengths[0])
+    return length if length > 0 and (lengths == length).all() else None
 
 
 def join_pairs(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tuple[Ints, Ints]:
@@ -120,12 +141,11 @@ def touch(
     rk: Words,
     rh: Words,
     rs: Times,
-    re: Times,
     low: Ints,
     first: Words,
     loaded: Times,
 ) -> None:
-    """Phase two: the first key of each bucket, and where it is the key sought, the other columns of that row.
+    """Phase two: the first key of each bucket, and where it is the key sought, the columns of that row that are always read.
 
     ``first`` is used to reject single candidates; ``loaded`` is written for the loads' sake only: they bring the cache
     lines in while later rows are looked at.
@@ -135,7 +155,7 @@ def touch(
         a = min(low[q], last)
         first[q] = rk[a]
         if rk[a] == pk[start + q]:
-            loaded[q] = rs[a] ^ re[a] ^ np.int64(rh[a])
+            loaded[q] = rs[a] ^ np.int64(rh[a])
 
 
 @kernel((U64, U64, I64, I64, U64, U64, I64, I64, I32, INT, INT, INT, OUT_I32, OUT_I32))
@@ -165,10 +185,11 @@ def probe(
     first, loaded = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     if rk.size == 0:
         return pk.size, 0
+    alike = re.size < rs.size  # all intervals are ``longest``
     for base in range(start, pk.size, BLOCK):
         count = min(BLOCK, pk.size - base)
         locate(pk, base, count, directory, bits, low, high)
-        touch(pk, base, count, rk, rh, rs, re, low, first, loaded)
+        touch(pk, base, count, rk, rh, rs, low, first, loaded)
         for q in range(count):
             i = base + q
             a, z = int(low[q]), int(high[q])
@@ -182,7 +203,7 @@ def probe(
             if n + z - a > out_i.size:
                 return i, n
             for j in range(a, z):
-                if rk[j] == x and rh[j] == y and max(s, rs[j]) < min(e, re[j]):
+                if rk[j] == x and rh[j] == y and max(s, rs[j]) < min(e, rs[j] + longest if alike else re[j]):
                     out_i[n] = i
                     out_j[n] = j
                     n += 1

@@ -35,7 +35,7 @@ def _latest(
     for base in range(0, pk.size, BLOCK):
         count = min(BLOCK, pk.size - base)
         locate(pk, base, count, directory, bits, low, high)
-        touch(pk, base, count, rk, rh, rts, rts, low, first, loaded)
+        touch(pk, base, count, rk, rh, rts, low, first, loaded)
         for q in range(count):
             i = base + q
             a, z = int(low[q]), int(high[q])

@@ -120,7 +120,8 @@ def _meet(step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool)
 
 def _probed(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
     """Row numbers of pairs of a new run and another, a piece of probes at a time."""
-    k, h, s_, e = new.buckets[:4] if by_bucket else (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
+    b = new.buckets
+    k, h, s_, e = (b.k, b.h, b.s, b.ends) if by_bucket else (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
     for at in range(0, new.rows.n, PIECE):
         cut = slice(at, at + PIECE)
         probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)

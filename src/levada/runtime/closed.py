@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
 
 def subjects_of(reference: Reference, triples: Triples, found: Elements, subjects: Ints32, pool: Pool) -> Frame:
-    """The subjects of the elements that count: slot 0; their time; where they stand: the path (slot 1) and the byte (``m0``)."""
+    """The subjects of the elements that count: slot 0; their time; where they stand: the path (``x1``) and the byte (``m0``)."""
     kept = np.flatnonzero(found.keep)
     first = kept[_first(subjects[kept])]
-    x, y = pool.identify(pl.Series([reference.path]))
+    path = pl.Series([reference.path])
+    x, _ = pool.identify(path)
+    pool.name(x, x, path)  # 64 bits name one of few files well enough, and each subject carries them
     return Frame(
         {
             "x0": triples.s.x[first],
@@ -45,7 +47,6 @@ def subjects_of(reference: Reference, triples: Triples, found: Elements, subject
             "lo0": found.ts[first],
             "m0": reference.start + triples.line[first].astype(np.int64),
             "x1": np.repeat(x, len(first)),
-            "y1": np.repeat(y, len(first)),
         },
         len(first),
     )
@@ -73,7 +74,7 @@ def check(run: StageRun) -> int:
         rows = concat(frames)
         within = reach(run.context.plan, run.plan.streams[stream])
         ends = np.minimum(rows["lo0"] + within, MAX)
-        places = Frame({name: rows[name] for name in ("lo0", "m0", "x1", "y1")}, rows.n)
+        places = Frame({name: rows[name] for name in ("m0", "x1")}, rows.n)
         new = runs.arranged(runs.keyed(places, (rows["x0"], rows["y0"]), rows["lo0"], ends, None))
         key = f"closed.{stream}"
         now, after = (max(int(w[stream]) - 1, MIN) for w in (run.progress.old, run.progress.new))
@@ -85,18 +86,20 @@ def check(run: StageRun) -> int:
 
 
 def _met(new: runs.Run, old: list[runs.Run]) -> Iterator[tuple[Frame, Frame]]:
-    """The first row of each run that meets a new one, with that."""
+    """The first row of each run that meets a new one, with that; ``#s`` is the time of each."""
     columns = [new.rows[name] for name in ("#k", "#h", "#s", "#e")]
     for run in [*old, new]:
         probes, places = join_pairs(columns[0], columns[1], columns[2], columns[3], run.buckets)
         theirs = run.at(places)
         two = np.flatnonzero(theirs != probes) if run is new else np.arange(len(probes))
         if len(two):
-            yield run.rows.take(theirs[two[:1]]), new.rows.take(probes[two[:1]].astype(np.int64))
+            one = two[:1]
+            old_row = run.rows.take(theirs[one]).with_(**{"#s": run.buckets.s[places[one]]})
+            yield old_row, new.rows.take(probes[one].astype(np.int64))
 
 
 def _broken(run: StageRun, stream: str, a: Frame, b: Frame) -> PromiseError:
-    places = [(int(f["lo0"][0]), int(f["m0"][0]), run.pool.texts(f["x1"], f["y1"])[0]) for f in (a, b)]
+    places = [(int(f["#s"][0]), int(f["m0"][0]), run.pool.texts(f["x1"], f["x1"])[0]) for f in (a, b)]
     (_, at, one), (_, behind, other) = sorted(places)
     return PromiseError(
         f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is at byte {at} of {one} and again at "

@@ -139,8 +139,9 @@ class Outbox:
         for name, frame in frames.items():
             kind, number, *at = name.split(".")
             if kind == "closed":
-                xs.append(frame["x1"])
-                ys.append(frame["y1"])
+                files = frame["x1"][np.append(True, frame["x1"][1:] != frame["x1"][:-1])[: frame.n]]
+                xs.append(files)
+                ys.append(files)
                 continue
             node = self.plan.nodes[int(number)]
             found = (

@@ -23,11 +23,12 @@ _LASTING = [int(k) for k in WindowKind if Window(k).leave(0) >= MAX]  # what nev
 
 def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
     """A superset of each row's instants, whose start is its greatest event time."""
-    s = np.full(frame.n, MIN, np.int64)
-    e = np.full(frame.n, MAX, np.int64)
+    s = e = _NONE
     for j, span in enumerate(layout.windows):
-        np.maximum(s, frame[f"hi{j}" if span.hi else f"lo{j}"], out=s)
-        np.minimum(e, leave(*table.params(j), frame["op"], frame[f"lo{j}"]), out=e)
+        latest, end = frame[f"hi{j}" if span.hi else f"lo{j}"], leave(*table.params(j), frame["op"], frame[f"lo{j}"])
+        s, e = (np.maximum(s, latest), np.minimum(e, end)) if j else (latest, end)
+    if not layout.windows:
+        s, e = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
     return s, e
 
 

@@ -1,8 +1,9 @@
 """Runs: the state of a keyed input, in bucket order, probed by the new rows of the other side (design, section 4).
 
-What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``), for raw inputs the hash of
-the whole row ``#f``, the directory, and the row ``#o`` that each place stands for. The rows themselves stay in the order in which
-they came, which is mostly that of time: they are never permuted, and what a probe finds lies close together.
+What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``; no ``#e`` where all rows
+count equally long), for raw inputs the hash of the whole row ``#f``, the directory, and the row ``#o`` that each place stands
+for. The rows themselves stay in the order in which they came, which is mostly that of time: they are never permuted, and what
+a probe finds lies close together.
 
 One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs or spans a quarter of
 the window; then it is sealed. Four sealed runs of a level merge into one of the next, within a quarter of the window. So
@@ -69,7 +70,8 @@ def opened(state: State, piece: Piece) -> Run:
     """A run of state."""
     rows, keys = state.frame(piece), state.frame(piece, ".key")
     directory = state.frame(piece, ".dir")["d"]
-    buckets = Buckets(keys["#k"], keys["#h"], keys["#s"], keys["#e"], directory, piece.bits, piece.longest)
+    ends = keys.columns.get("#e", keys["#s"][:0])
+    buckets = Buckets(keys["#k"], keys["#h"], keys["#s"], ends, directory, piece.bits, piece.longest)
     return Run(rows, buckets, keys["#o"], keys.columns.get("#f"))
 
 
@@ -81,6 +83,7 @@ def _rows(state: State, piece: Piece) -> Frame:
         if name != "#o":
             columns[name] = np.empty_like(column)
             columns[name][keys["#o"]] = column
+    columns.setdefault("#e", columns["#s"] + piece.longest)
     return state.frame(piece).with_(**columns)
 
 
@@ -147,12 +150,14 @@ def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
 
 def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
     b = run.buckets
-    keys: dict[str, Column] = {"#k": b.k, "#h": b.h, "#s": b.s, "#e": b.e, "#o": run.order}
+    keys: dict[str, Column] = {"#k": b.k, "#h": b.h, "#s": b.s, "#o": run.order}
+    if len(b.e):
+        keys["#e"] = b.e
     if run.full is not None:
         keys["#f"] = run.full
     rows = Frame({n: c for n, c in run.rows.columns.items() if not n.startswith("#")}, run.rows.n)
     frames = {"": rows, ".key": Frame(keys), ".dir": Frame({"d": b.directory})}
-    span = span_of(b.s, b.e)
+    span = span_of(b.s, b.ends)
     return [state.put(frames, rows.n, span, level=level, epochs=epochs, bits=b.bits, longest=min(b.longest, MAX))]
 
 

@@ -81,7 +81,7 @@ def test_late_future_and_cut_lines():
     assert result.late.offset.tolist() == [START + text.index('<http://s> <http://p> "2"')]
     assert [d.text for d in result.dead] == ['<http://s> <http://p> "3" 200 .']
     assert "future" in result.dead[0].reason
-    assert (result.cut, result.passed, result.late_rows, result.max_ts) == (2, 5, 1, 50)
+    assert (result.cut, result.passed, result.max_ts) == (2, 5, 50)
     assert result.times.tolist() == [20, 30, 50]
 
 
@@ -197,7 +197,7 @@ def test_a_time_in_the_name_of_the_file():
 
 def test_late_elements_are_late_whole():
     result = run(SUBJECTS.format(5, 5, 60), element="subject", late_below=50)
-    assert (result.keep.tolist(), result.late_rows, len(result.late)) == ([False, False, True], 2, 1)
+    assert (result.keep.tolist(), len(result.late)) == ([False, False, True], 1)
     assert result.late.text == ['<http://s1> <http://p> "a" 5 .\n<http://s1> <http://q> "b" 5 .']
 
 

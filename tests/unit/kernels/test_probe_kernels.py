@@ -50,6 +50,17 @@ def test_join_pairs_is_the_definition_and_equals_its_twin(batch: list[Row], stor
 
 
 @settings(deadline=None)
+@given(batch=ROWS | CROWDED, stored=CROWDED, length=st.integers(1, 9))
+def test_intervals_of_one_length_need_no_ends(batch: list[Row], stored: list[Row], length: int) -> None:
+    alike = [(k, h, max(s, -(10**9)), max(s, -(10**9)) + length) for k, h, s, _ in stored]
+    order, run = probe.arrange(*columns(alike))
+    assert len(run.e) == 0 and run.ends.tolist() == [alike[i][3] for i in order]
+    i, j = probe.join_pairs(*columns(batch), run)
+    assert sorted(zip(i.tolist(), order[j].tolist(), strict=True)) == by_definition(batch, alike)
+    assert pairs((i, j)) == pairs(twins.join_pairs_twin(*columns(batch), run))
+
+
+@settings(deadline=None)
 @given(stored=ROWS | CROWDED)
 def test_arrange_gives_buckets_in_order_of_start_and_a_bound_on_lengths(stored: list[Row]) -> None:
     order, run = probe.arrange(*columns(stored))

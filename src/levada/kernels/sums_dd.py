@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels import F64, I8, I32, I64, INT, fused, kernel
+from levada.kernels import F64, FLAG, I8, I32, I64, INT, fused, kernel
 from levada.kernels.keyed import Ints
 from levada.kernels.sums import Longs, Weights
 
@@ -37,6 +37,11 @@ class Sums(NamedTuple):
     nan: Longs
     pinf: Longs
     ninf: Longs
+
+    @classmethod
+    def zero(cls, g: int) -> Sums:
+        """The sums of g groups without rows."""
+        return cls(np.zeros(g), np.zeros(g), *(np.zeros(g, np.int64) for _ in range(3)))
 
 
 @fused
@@ -100,9 +105,9 @@ def _sum_dd(codes: Ints, values: Doubles, weights: Weights, g: int) -> tuple[Dou
     return hi, lo, nan, pinf, ninf
 
 
-@kernel((I32, F64, F64, I64, I64, I64, INT))
+@kernel((I32, F64, F64, I64, I64, I64, FLAG, INT))
 def _merge_dd(
-    codes: Ints, in_hi: Doubles, in_lo: Doubles, in_nan: Longs, in_pinf: Longs, in_ninf: Longs, g: int
+    codes: Ints, in_hi: Doubles, in_lo: Doubles, in_nan: Longs, in_pinf: Longs, in_ninf: Longs, special: bool, g: int
 ) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:
     hi, lo = np.zeros(g), np.zeros(g)
     nan, pinf, ninf = np.zeros(g, np.int64), np.zeros(g, np.int64), np.zeros(g, np.int64)
@@ -110,9 +115,10 @@ def _merge_dd(
         c = codes[i]
         if c < 0:
             continue
-        nan[c] += in_nan[i]
-        pinf[c] += in_pinf[i]
-        ninf[c] += in_ninf[i]
+        if special:
+            nan[c] += in_nan[i]
+            pinf[c] += in_pinf[i]
+            ninf[c] += in_ninf[i]
         _put(c, in_hi[i], in_lo[i], hi, lo, pinf, ninf)
     return hi, lo, nan, pinf, ninf
 
@@ -129,7 +135,8 @@ def sum_dd(codes: Ints, values: Doubles, weights: Weights, g: int) -> Sums:
 
 def merge_dd(codes: Ints, partial: Sums, g: int) -> Sums:
     """The sums of partial sums (panes, epochs, partitions) per group."""
-    return Sums(*_merge_dd(codes, *partial, g))
+    special = bool(partial.nan.any() or partial.pinf.any() or partial.ninf.any())
+    return Sums(*_merge_dd(codes, *partial, special, g))
 
 
 def round_dd(sums: Sums) -> Doubles:

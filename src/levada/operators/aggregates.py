@@ -12,6 +12,7 @@ value is unbound or, for SUM and AVG, no number, is an error: the group's value 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from levada.operators.rows import bound, value
 from levada.plan.shapes import Aggregate
 
 Codes = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.int64]
 Rank = Callable[[Frame, int], npt.NDArray[np.float64] | npt.NDArray[np.int64]]
 _A = AggregateFunction
 _DD = ("fh", "fl", "nan", "pinf", "ninf")
@@ -57,31 +59,53 @@ def _fold_sum(rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.
     types[integers] = 0
     ones = np.ones(rows.n, np.int64)
     error = (types < 0) | too_great
-    out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": net(codes, error.astype(np.int64), g)}
-    greatest = np.zeros(g, np.int8)
-    np.maximum.at(greatest, codes, types)
-    out[p + "t"] = greatest
+    out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": _counted(codes, error, g)}
+    out[p + "t"] = _greatest(codes, types, g)
     integer = kind == Kind.INTEGER
-    whole = np.where(integer, value(rows, "m", i), 0)
-    out[p + "ih"], out[p + "il"] = sum_int(codes, whole, ones, g)
+    out[p + "ih"], out[p + "il"] = np.zeros(g, np.int64), np.zeros(g, np.int64)
+    if integer.any():
+        out[p + "ih"], out[p + "il"] = sum_int(codes, np.where(integer, value(rows, "m", i), 0), ones, g)
     for n in range(3):
         out[f"{p}e{n}"] = limbs[n]
-    floats = np.where(types >= 2, codes, np.int32(-1)).astype(np.int32)
+    floats = _where(types >= 2, codes)
     out.update(zip([p + n for n in _DD], sum_dd(floats, value(rows, "d", i), ones, g), strict=True))
     return out
 
 
+def _counted(codes: Codes, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.int64]:
+    return net(codes, mask.astype(np.int64), g) if mask.any() else np.zeros(g, np.int64)
+
+
+def _where(mask: npt.NDArray[np.bool_], codes: Codes) -> Codes:
+    """The codes of the rows that take part; -1 elsewhere."""
+    return codes if mask.all() else np.where(mask, codes, np.int32(-1)).astype(np.int32)
+
+
+def _greatest(codes: Codes, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
+    """The greatest type of each group, at least 0."""
+    out = np.zeros(g, np.int8)
+    if len(types) and types.min() == types.max() >= 0:
+        out[codes] = types[0]
+    else:
+        np.maximum.at(out, codes, types)
+    return out
+
+
 def _fold_winner(
-    rows: Frame, codes: Codes, g: int, spec: Aggregate, i: int, p: str, rank: Rank, names: str = ""
+    rows: Frame, codes: Codes, g: int, spec: Aggregate, i: int, p: str, rank: Rank, chosen: Rows | None = None
 ) -> dict[str, Column]:  # fmt: skip
-    """The row with the least or greatest value; the rows of SAMPLE rank alike, so the least identity stands for all."""
+    """The row with the least or greatest value; the rows of SAMPLE rank alike, so the least identity stands for all.
+
+    ``chosen``: which rows ``codes`` speaks of (None: all).
+    """
     there = bound(rows, i)
     ranks = np.zeros(rows.n, np.int64) if spec.function is _A.SAMPLE else rank(rows, i)
     x, y = _identity(rows, i)
-    taking = np.where(there, codes, np.int32(-1)).astype(np.int32)
-    best = winners(taking, ranks, x, y, g, spec.function is _A.MAX)
-    out: dict[str, Column] = {p + "err": net(codes, (~there).astype(np.int64), g)}
-    at = np.maximum(best, 0)
+    if chosen is not None:
+        there, ranks, x, y = there.take(chosen), ranks.take(chosen), x.take(chosen), y.take(chosen)
+    best = winners(_where(there, codes), ranks, x, y, g, spec.function is _A.MAX)
+    out: dict[str, Column] = {p + "err": _counted(codes, ~there, g)}
+    at = np.maximum(best, 0) if chosen is None or not len(chosen) else chosen[np.maximum(best, 0)]
     for name in ("x", "y", "k", "d", "m", "c"):
         if f"{name}{i}" in rows:
             values = rows[f"{name}{i}"][at] if rows.n else np.zeros(g, rows[f"{name}{i}"].dtype)
@@ -96,43 +120,68 @@ def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
     return m, d
 
 
-def merge(parts: Frame, codes: Codes, g: int, specs: Sequence[Aggregate], rank: Rank) -> dict[str, Column]:
-    """The partials of g groups from partials."""
+@dataclass(frozen=True, slots=True)
+class _Partials:
+    """Partials to be added up: those ``chosen`` (None: all) of a frame, each for the group of its code."""
+
+    parts: Frame
+    chosen: Rows | None
+    codes: Codes
+    g: int
+
+    def column(self, name: str) -> Column:
+        column = self.parts[name]
+        return column if self.chosen is None else column.take(self.chosen)
+
+    def net(self, name: str) -> npt.NDArray[np.int64]:
+        """The sums of a column; most columns of most sums are zero throughout, and cost nothing."""
+        return net(self.codes, self.column(name), self.g) if self.parts[name].any() else np.zeros(self.g, np.int64)
+
+
+def merge(
+    parts: Frame, codes: Codes, g: int, specs: Sequence[Aggregate], rank: Rank, chosen: Rows | None = None
+) -> dict[str, Column]:  # fmt: skip
+    """The partials of g groups from partials, those ``chosen`` (None: all): a partial may be in several groups."""
     columns: dict[str, Column] = {}
+    partials = _Partials(parts, chosen, codes, g)
     for j, spec in enumerate(specs):
         p = f"a{j}."
         match spec.function:
             case _A.COUNT:
-                columns[p + "n"] = net(codes, parts[p + "n"], g)
+                columns[p + "n"] = partials.net(p + "n")
             case _A.SUM | _A.AVG:
-                columns.update(_merge_sum(parts, codes, g, p))
+                columns.update(_merge_sum(partials, p))
             case _:
-                columns.update(_merge_winner(parts, codes, g, spec, p, rank))
+                columns.update(_merge_winner(partials, spec, p, rank))
     return columns
 
 
-def _merge_sum(parts: Frame, codes: Codes, g: int, p: str) -> dict[str, Column]:
-    out: dict[str, Column] = {p + n: net(codes, parts[p + n], g) for n in ("n", "err")}
-    greatest = np.zeros(g, np.int8)
-    np.maximum.at(greatest, codes, parts[p + "t"])
-    out[p + "t"] = greatest
-    out[p + "ih"], out[p + "il"] = merge_int(codes, parts[p + "ih"], parts[p + "il"], g)
-    limbs = decimals.merge([parts[f"{p}e{n}"] for n in range(3)], codes, g)
-    for n in range(3):
-        out[f"{p}e{n}"] = limbs[n]
-    merged = merge_dd(codes, Sums(*(parts[p + n] for n in _DD)), g)
-    out.update(zip([p + n for n in _DD], merged, strict=True))
+def _merge_sum(partials: _Partials, p: str) -> dict[str, Column]:
+    parts, codes, g = partials.parts, partials.codes, partials.g
+    out: dict[str, Column] = {p + n: partials.net(p + n) for n in ("n", "err")}
+    out[p + "t"] = _greatest(codes, partials.column(p + "t"), g)
+    names = [p + n for n in ("ih", "il", "e0", "e1", "e2")]
+    out.update({n: np.zeros(g, np.int64) for n in names})
+    if any(parts[n].any() for n in names[:2]):
+        out[names[0]], out[names[1]] = merge_int(codes, partials.column(names[0]), partials.column(names[1]), g)
+    if any(parts[n].any() for n in names[2:]):
+        limbs = decimals.merge([partials.column(n) for n in names[2:]], codes, g)
+        out.update(zip(names[2:], limbs, strict=True))
+    doubles = [p + n for n in _DD]
+    if any(parts[n].any() for n in doubles):
+        out.update(zip(doubles, merge_dd(codes, Sums(*(partials.column(n) for n in doubles)), g), strict=True))
+    else:
+        out.update(zip(doubles, Sums.zero(g), strict=True))
     return out
 
 
-def _merge_winner(
-    parts: Frame, codes: Codes, g: int, spec: Aggregate, p: str, rank: Rank
-) -> dict[str, Column]:  # fmt: skip
+def _merge_winner(partials: _Partials, spec: Aggregate, p: str, rank: Rank) -> dict[str, Column]:
     """As folding: the winners of the parts are rows again."""
+    parts = partials.parts
     names = [n for n in ("x", "y", "k", "d", "m", "c") if p + n in parts]
     rows = Frame({f"{n}0": parts[p + n] for n in names}, parts.n)
-    out = _fold_winner(rows, codes, g, spec, 0, p, rank)
-    out[p + "err"] = net(codes, parts[p + "err"], g)
+    out = _fold_winner(rows, partials.codes, partials.g, spec, 0, p, rank, partials.chosen)
+    out[p + "err"] = partials.net(p + "err")
     return out
 
 

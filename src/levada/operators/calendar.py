@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from levada.kernels.expand import expand_closes, expand_instants
 from levada.kernels.interval import enter
+from levada.kernels.slide import Slid, slide
 from levada.model.time import MAX, TIMELESS, Times, WindowKind, reporting
 from levada.plan.topology import PlanNode
 from levada.windows.presence import Presence
@@ -91,6 +92,14 @@ class Calendar:
             rows.append(row)
             times.append(r)
         return _joined(rows), _joined(times)
+
+    def slide(self, group: Ops, groups: int, op: Ops, s: Times, e: Times) -> Slid | None:
+        """Groups of rows that count in [s, e) with their reports; None where these are not the closes of one window."""
+        said, t = reporting(self.kinds), self.table
+        if len(said) != 1:
+            return None
+        (j,) = said
+        return slide(group, groups, op, s, e, self.low, self.high, (t.range[j], t.step[j], t.t0[j], t.given[j]))
 
     def _is_close(self, j: int, op: Ops, r: Times) -> npt.NDArray[np.bool_]:
         t = self.table

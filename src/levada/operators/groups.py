@@ -108,6 +108,9 @@ def _at_reports(
     node: PlanNode, step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool, home: npt.NDArray[np.bool_]
 ) -> Frame | None:  # fmt: skip
     """Panes that count at each due report, added up per group."""
+    merged = _slid(step, concat(parts), calendar, pool) if parts and not step.listed else None
+    if merged is not None:
+        return finished(node, step, merged, pool) if merged.n else None
     expanded = []
     for part in parts:
         at, r = calendar.pairs(part["op"], part["#s"], part["#e"], step.listed)
@@ -118,6 +121,17 @@ def _at_reports(
     if not step.keys and step.listed:
         merged = _everywhere(step, merged, calendar, home, pool)
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
+
+
+def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame | None:
+    """The same where one window says the reports, and every group's panes are in order of time; else None."""
+    codes, first = group(*key_of(rows, range(len(step.keys))))
+    slid = calendar.slide(codes, len(first), rows["op"], rows["#s"], rows["#e"])
+    if slid is None:
+        return None
+    kept = group_columns(rows, range(len(step.keys)), slid.first)
+    merged = aggregates.merge(rows, slid.code, len(slid.first), step.aggregates, partial(_rank, pool), slid.row)
+    return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
 
 
 def _merged(step: s.Panes, rows: Frame, pool: Pool) -> Frame:

@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels import I32, INT, U64, fused, kernel
+from levada.kernels import I32, I64, INT, U64, fused, kernel
+from levada.model.time import Times
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int32]
@@ -68,6 +69,20 @@ def combine(k: Words, h: Words, x: Words, y: Words) -> tuple[Words, Words]:
         a = avalanche(a + b * _ODD_C)
         to_h[i] = avalanche(b + a * _ODD_B)
         to_k[i] = a
+    return to_k, to_h
+
+
+@kernel((U64, U64, I64, I64))
+def beside(k: Words, h: Words, a: Times, b: Times) -> tuple[Words, Words]:
+    """The key ``(k, h)`` of well mixed halves with two instants added: what groups by them, for a sixth of ``combine``'s cost.
+
+    For a fixed key it is a bijection of the instants.
+    """
+    to_k = np.empty(k.size, np.uint64)
+    to_h = np.empty(k.size, np.uint64)
+    for i in range(k.size):
+        to_k[i] = k[i] + np.uint64(a[i]) * _ODD_A
+        to_h[i] = h[i] + np.uint64(b[i]) * _ODD_D
     return to_k, to_h
 
 

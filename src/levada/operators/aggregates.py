@@ -82,12 +82,11 @@ def _where(mask: npt.NDArray[np.bool_], codes: Codes) -> Codes:
 
 
 def _greatest(codes: Codes, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
-    """The greatest type of each group, at least 0."""
-    out = np.zeros(g, np.int8)
+    """The greatest type of each group, at least 0; a group has rows, or there are none at all."""
     if len(types) and types.min() == types.max() >= 0:
-        out[codes] = types[0]
-    else:
-        np.maximum.at(out, codes, types)
+        return np.full(g, types[0])
+    out = np.zeros(g, np.int8)
+    np.maximum.at(out, codes, types)
     return out
 
 

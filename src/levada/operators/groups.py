@@ -17,7 +17,7 @@ import polars as pl
 
 from levada.algebra.expression import AggregateFunction
 from levada.kernels.groups import group
-from levada.kernels.keyed import combine
+from levada.kernels.keyed import beside, combine
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame, concat
 from levada.operators import aggregates, live
@@ -70,18 +70,12 @@ def folded(node: PlanNode, frame: Frame, pool: Pool, most: float) -> Frame | Non
     step = node.step
     assert isinstance(step, s.Panes), "panes"
     rows = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
-    k, h = key_of(rows, step.keys)
-    k, h = combine(k, h, _bits(rows["#s"]), _bits(rows["#e"]))
-    codes, first = group(k, h)
+    codes, first = group(*beside(*key_of(rows, step.keys), rows["#s"], rows["#e"]))
     if len(first) > most * frame.n:
         return None
     kept = group_columns(rows, step.keys, first)
     sums = aggregates.fold(rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_texts, pool))
     return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **sums}, len(first))
-
-
-def _bits(times: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    return np.ascontiguousarray(times).view(np.uint64)
 
 
 def group_columns(rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]) -> dict[str, Array]:

@@ -70,6 +70,15 @@ def test_combine_depends_on_the_order_of_slots_and_on_each_half() -> None:
         assert not ((other[0] == ab[0]) & (other[1] == ab[1])).any()
 
 
+def test_beside_tells_instants_and_keys_apart() -> None:
+    k, h, a, b = (np.array(c).ravel() for c in np.meshgrid(np.arange(3), np.arange(3), np.arange(-4, 4), np.arange(4)))
+    x, y = keyed.mix(k.astype(np.uint64), h.astype(np.uint64), np.zeros(len(k), np.int32))
+    found = keyed.beside(x, y, a, b)
+    assert len(set(zip(*(half.tolist() for half in found), strict=True))) == len(k)
+    plain = [(int(p) + int(q) * int(o)) % 2**64 for p, q, o in zip(x, a, [int(keyed._ODD_A)] * len(k), strict=True)]
+    assert found[0].tolist() == plain
+
+
 def test_combine_moves_half_of_the_bits_of_both_halves() -> None:
     columns = [words(s, 2000) for s in range(4)]
     k, h = keyed.combine(*columns)

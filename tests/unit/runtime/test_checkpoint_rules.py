@@ -78,7 +78,9 @@ def test_keep_open_goes_on_where_it_was(stream, ck):
 def test_keep_open_ends_although_a_stream_may_not_be_read_further(stream, ck, tmp_path):
     other = write_lines(tmp_path / "t.nt", ELEMENTS[:2])
     sources = {S: {"path": stream, "ahead": 3}, T: {"path": other}}
-    _, engine = run(ck, sources, [SUM], keep_open=True, epoch_rows=2)
+    on = {"w": (S, Clause("range", 1500)), "v": (T, Clause("range", 1500))}
+    beside = asked("beside", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m }", on)
+    _, engine = run(ck, sources, [beside], keep_open=True, epoch_rows=2)
     assert engine.records()[S].elements < len(ELEMENTS)
 
 

@@ -312,6 +312,14 @@ def test_a_fast_stream_waits_for_the_slow_one(tmp_path):
     judge([BOTH], {S: ELEMENTS, T: [element(2000 * i, f"a{i % 3} q {i}") for i in range(5)]}, got)
 
 
+def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path):
+    sources = {S: {"path": write_lines(tmp_path / "s.nt", ELEMENTS), "ahead": 4}, T: {"path": tmp_path / "t.nt"}}
+    write_lines(tmp_path / "t.nt", [element(0, "a0 p 7")])
+    alone = asked("alone", "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", {"v": (T, step(2000, 1000))})
+    _, engine = run(tmp_path / "ck", sources, [STEPS, alone], epoch_rows=2, keep_open=True)
+    assert engine.records()[S].elements == len(ELEMENTS)
+
+
 def test_a_missing_file_is_told_before_anything_starts(tmp_path):
     with pytest.raises(SourceError, match=r"The stream http://e/s is not there: no file or directory .*/gone\.nt"):
         run(tmp_path / "ck", {S: {"path": tmp_path / "gone.nt"}}, QUERIES)

@@ -17,7 +17,7 @@ names the near misses or the values that exist. All durations and times are inte
     idle      how long a silent stream holds the others back                     for ever
     mapping   a file that says which triples a row is: then the stream is RDF    none
     files     sequence | parallel: the files of a directory are one partition, or one each
-    ahead     pending elements that a fast stream may run ahead                  1,000,000
+    ahead     elements that a stream may run ahead of those of its queries        1,000,000
     from, to  event times [from, to); what is outside is no element
     limit     the most elements, counted after from and to
 """

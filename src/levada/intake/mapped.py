@@ -33,6 +33,7 @@ from levada.sources.reference import Reference
 
 Times = npt.NDArray[np.int64]
 _UNSAFE = r"[^A-Za-z0-9._~-]"
+_NO_IRI = r"[\x00-\x20<>]"  # what could end an IRI, or its line
 
 
 def mapped_of(
@@ -114,8 +115,8 @@ def _part(part: Part, kind: str) -> pl.Expr:
         return pl.lit(part.text)
     value = _lexical(part.text, kind)
     match part.how:
-        case "whole":
-            return value
+        case "whole":  # a blank keeps an IRI malformed and alone: no value writes triples of its own
+            return value.str.replace_all(_NO_IRI, " ")
         case "iri":
             return _mapped(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))
         case "blank":

@@ -205,6 +205,12 @@ def number(kind: Kind, values: npt.NDArray[np.int64]) -> dict[str, Column]:
     return {"k": kinds, "d": values.astype(np.float64), "m": values, "c": np.zeros(n, np.uint8)}
 
 
+def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Sums of xsd:float, rounded to its precision; beyond its range they are infinite."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)
+
+
 def _finish_sum(parts: Frame, p: str, average: bool) -> tuple[dict[str, Column], dict[int, str]]:
     """By the greatest type of the group: integer, decimal, float, double; AVG of integers is a decimal."""
     n = parts[p + "n"]
@@ -226,7 +232,7 @@ def _finish_sum(parts: Frame, p: str, average: bool) -> tuple[dict[str, Column],
         sums = sums + decimals.as_double(limbs, *ints, by_float)
         value = sums / n[by_float] if average else sums
         single = types[by_float] == 2
-        value = np.where(single, value.astype(np.float32).astype(np.float64), value)
+        value[single] = _single(value[single])
         columns["k"][by_float] = np.where(single, Kind.FLOAT, Kind.DOUBLE)
         columns["d"][by_float] = value
         columns["m"][by_float] = 0

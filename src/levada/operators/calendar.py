@@ -8,6 +8,7 @@ Members without windows (``timeless``) have one report, in the epoch that reads 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +39,20 @@ class Calendar:
         self.presence = presence
         self._lists: dict[int, Reports] = {}
 
-    @property
+    @cached_property
     def any_due(self) -> bool:
-        """Whether any member's range of reports is not empty."""
-        return bool((self.high > self.low).any())
+        """Whether any member's range may hold a report: between closes a step costs nothing, whatever its windows hold."""
+        moved = self.high > self.low
+        said = reporting(self.kinds)
+        if not moved.any() or not all(self.kinds[j].on_close for j in said):
+            return bool(moved.any())
+        return any(bool((moved & (self._next_close(j, self.low) <= self.high)).any()) for j in said)
+
+    def _next_close(self, j: int, x: Times) -> Times:
+        """Of each member the smallest close of window j after x."""
+        t, members = self.table, np.arange(len(x), dtype=np.int32)
+        opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # whose ``enter`` it is
+        return enter(opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x)
 
     @property
     def timeless(self) -> bool:
@@ -142,7 +153,7 @@ class Calendar:
             return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)
         members: list[Ops] = []
         times: list[Times] = []
-        for schedule in range(len(self.node.schedules.distinct)):
+        for schedule in range(len(self.node.schedules.distinct) if self.any_due else 0):
             own = np.flatnonzero((self.node.schedules.of_member == schedule) & self.node.alive).astype(np.int32)
             if not len(own):
                 continue

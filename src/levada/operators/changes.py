@@ -17,7 +17,7 @@ from levada.kernels import sums
 from levada.kernels.groups import group
 from levada.model.frame import Frame, concat
 from levada.model.terms import Terms
-from levada.model.time import MAX, Times
+from levada.model.time import MAX, MIN, Times
 from levada.operators import live
 from levada.operators.calendar import Calendar
 from levada.operators.pool import Pool
@@ -26,7 +26,7 @@ from levada.plan import shapes as s
 from levada.plan.layout import Facet
 from levada.plan.topology import PlanNode
 from levada.windows.intervals import exact
-from levada.windows.pieces import Piece, State
+from levada.windows.pieces import Piece, State, due_together
 
 
 def changes(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool) -> Frame | None:
@@ -68,14 +68,18 @@ def _timed(
 ) -> Iterator[Frame]:  # fmt: skip
     """Rows with event times: what has not begun waits by its start; what has begun waits in pieces sorted by its end."""
     low, high = calendar.low, calendar.high
-    ahead = f"{node.id}.ahead"
-    rows = live.recall(state, ahead)
+    ahead, greatest = f"{node.id}.ahead", int(high.max(initial=MIN))
+    pieces = state.pieces(ahead)
+    rows = [state.frame(p) for p in pieces if p.low <= greatest]
     if frame is not None:
         s, e = exact(frame, node.input_layouts[0], node.windows, windows)
         rows.append(live.timed(frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e)))
     waiting = [f.where(f["#s"] > high[f["op"]]) for f in rows if f.n]
     begun = [f.where(f["#s"] <= high[f["op"]]) for f in rows if f.n]
-    _keep(state, ahead, waiting, Terms.empty())
+    state.replace(ahead, [p for p in pieces if p.low > greatest])
+    if later := [f for f in waiting if f.n]:
+        live.remember(state, ahead, concat(later))
+        live.forget(state, ahead, high)
     for f in begun:
         yield _at(f, f["#s"], 1, low, high)
     if not certain:
@@ -101,12 +105,11 @@ def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> I
 
 
 def _remember_by_end(state: State, key: str, rows: list[Frame], high: Times) -> None:
-    """Appends rows as a piece sorted by #e; drops pieces that have ended, and puts the younger ones together when many."""
+    """Appends rows as a piece sorted by #e; drops pieces that have ended, and puts younger ones together (``due_together``)."""
     pieces = [p for p in state.pieces(key) if p.dead > int(high.min())]
     if rows:
         pieces.append(_by_end(state, concat(rows)))
-    if len(pieces) > live.MOST_PIECES:
-        start = 0 if pieces[0].rows <= sum(p.rows for p in pieces[1:]) else 1
+    if (start := due_together(pieces)) < len(pieces):
         every = concat([state.frame(p) for p in pieces[start:]])
         left = every.where(every["#e"] > high[every["op"]])
         pieces = [*pieces[:start], *([_by_end(state, left)] if left.n else [])]
@@ -136,7 +139,7 @@ def _reported(
 
 
 def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
-    """Remembers these rows in place of those of before, as one piece: they are few, a last report or what is ahead."""
+    """Remembers these rows in place of those of before, as one piece: those of a last report."""
     kept = [f for f in rows if f.n]
     state.replace(key, [])
     if kept:

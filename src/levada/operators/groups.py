@@ -144,8 +144,9 @@ def _everywhere(
     mine = home[op]
     op, r = op[mine], r[mine]
     if merged is not None:
-        have = set(zip(merged["op"].tolist(), merged["r"].tolist(), strict=True))
-        lacking = [i for i, pair in enumerate(zip(op.tolist(), r.tolist(), strict=True)) if pair not in have]
+        both = (np.concatenate([merged[name], own]) for name, own in (("op", op), ("r", r)))
+        codes, _ = group(*(column.astype(np.uint64) for column in both))
+        lacking = ~np.isin(codes[merged.n :], codes[: merged.n])
         op, r = op[lacking], r[lacking]
     if not len(op):
         return merged

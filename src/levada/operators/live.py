@@ -1,8 +1,8 @@
 """Rows that wait for their reports: the state of Report, Panes and Changes (design, section 2, "Snapshot above").
 
 Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are opened only when a report is
-due; rows that have left before ``high``, or have been taken back, are dropped when small pieces are put together. Nothing is
-rewritten per epoch.
+due; rows that have left before ``high``, or have been taken back, are dropped when pieces are put together, as often as
+``due_together`` says. Nothing is rewritten per epoch.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from levada.model.frame import Frame, concat
 from levada.model.terms import Terms
 from levada.model.time import MIN, Times
 from levada.windows.cancel import uncancelled
-from levada.windows.pieces import Piece, State
-
-MOST_PIECES = 12
+from levada.windows.pieces import Piece, State, due_together
 
 
 def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) -> None:
@@ -45,15 +43,13 @@ def forget(state: State, key: str, low: Times) -> None:
     """Drops what has left for good: rows with #e <= ``low[op]``, the last report that was made, or one after it."""
     least = int(low.min(initial=2**62))
     pieces = [p for p in state.pieces(key) if p.dead > least]
-    if len(pieces) > MOST_PIECES:
-        pieces = _together(state, pieces, low)
+    if (start := due_together(pieces)) < len(pieces):
+        pieces = _together(state, pieces, start, low)
     state.replace(key, pieces)
 
 
-def _together(state: State, pieces: list[Piece], low: Times) -> list[Piece]:
-    """Puts the younger half, or all if they are small, into one piece without the dead rows."""
-    sizes = [p.rows for p in pieces]
-    start = 0 if sizes[0] <= sum(sizes[1:]) else 1
+def _together(state: State, pieces: list[Piece], start: int, low: Times) -> list[Piece]:
+    """Puts the pieces from ``start`` on into one without the dead rows."""
     frames = [state.frame(p) for p in pieces[start:]]
     rows = concat([f.where(f["#e"] > low[f["op"]]) if f.n else f for f in frames])
     rows = uncancelled(rows, rows["#s"] <= low[rows["op"]])

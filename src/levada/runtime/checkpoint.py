@@ -121,6 +121,12 @@ class Checkpoint:
         for name in files:
             (self.root / name).unlink(missing_ok=True)
 
+    def forget_plans(self, before: int) -> None:
+        """Deletes the versions before this one, which nothing that is to be run or published names."""
+        for path in (self.root / "plans").glob("[0-9]*"):
+            if int(path.name.split("-", 1)[0]) < before:
+                path.unlink(missing_ok=True)
+
     def plan_path(self, version: int) -> Path:
         """The file of a sealed plan."""
         return _plan_path(self.root, self.facts, version)

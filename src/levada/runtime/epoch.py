@@ -185,7 +185,6 @@ class Epochs:
         self, intention: Intention, context: Context, controls: Sequence[Control]
     ) -> dict[str, StreamRecord]:  # fmt: skip
         new = advance(context.streams, controls, context.shared)
-        least = int(new.min(initial=MAX))
         records: dict[str, StreamRecord] = {}
         for i, (config, state) in enumerate(
             zip(self.configs, intention.streams, strict=False)
@@ -196,7 +195,8 @@ class Epochs:
             record.watermark = int(new[i])
             record.ended = state.ended
             read = sum(c.elements for c in own)
-            record.ahead = 0 if record.watermark <= least else before.ahead + read
+            slowest = min((int(new[j]) for j in context.shared[i]), default=MAX) if i < len(context.shared) else MAX
+            record.ahead = 0 if record.watermark <= slowest else before.ahead + read
             records[config.name] = record
         for c in controls:
             position = intention.positions.get(self.configs[c.stream].name)

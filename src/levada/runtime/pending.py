@@ -51,18 +51,26 @@ def _release_input(run: StageRun, node: PlanNode, at: int, frames: list[Frame], 
     rest: list[Frame] = []
     greatest = int(w.max(initial=MIN))
     for piece in run.state.pieces(key):
-        if piece.low >= greatest:
+        if piece.low >= greatest or not _any_up(rows := run.state.frame(piece), w):
             kept.append(piece)
         else:
-            _split(run.state.frame(piece), w, start, up, rest)
+            _split(rows, w, start, up, rest)
     for frame in frames:
         _split(frame, w, start, up, rest)
     left = [f for f in rest if f.n]
     if left:
-        kept += _pieces(run, concat(left))
+        waiting = concat(left)
+        of = streams[waiting["op"]]
+        for stream in np.unique(of):  # each has its own watermark
+            kept += _pieces(run, waiting.where(of == stream))
     run.state.replace(key, kept)
     found = [f for f in up if f.n]
     return _in_order(concat(found)) if found else None
+
+
+def _any_up(rows: Frame, w: Times) -> bool:
+    """Whether rows of a piece are up: the node's other streams may be farther than its own."""
+    return bool((rows["lo0"] < w[rows["op"]]).any())
 
 
 def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:

@@ -46,6 +46,7 @@ class Publication:
     kept: list[Published] = field(default_factory=list)
     reports: dict[str, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
+    oldest_plan: int = 0
 
     @property
     def due(self) -> Due:
@@ -97,7 +98,11 @@ class Publication:
                 sink.publish(Letter(kind), manifest.epoch, [json.loads(line) for line in lines], part)
 
     def _forget(self, manifest: Manifest) -> None:
-        """What no publication will read any more: segments older than what is held or published now, letters of before."""
+        """What no publication will read any more: segments and plans older than what is held or published, letters of before."""
+        plan = min([manifest.plan, *(h.plan for h in (*manifest.rolled, *manifest.held))])
+        if plan > self.oldest_plan:
+            self.checkpoint.forget_plans(plan)
+            self.oldest_plan = plan
         for folder, least in (("results", oldest(manifest)), ("side", manifest.epoch)):
             for path in (self.checkpoint.root / folder).iterdir():
                 if int(path.name.split("-", 1)[0]) < least:

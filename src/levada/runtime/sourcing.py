@@ -1,7 +1,7 @@
 """What an epoch reads: the driver's side of the streams (design, sections 1 "Progress" and 3 "Intention").
 
-Streams share an epoch's budget; one that is ahead of the slowest by its bound of pending elements waits until it is the slowest
-again. Big epochs under backlog, small ones for latency: whatever is there is taken, up to the budget.
+Streams share an epoch's budget; one that is ahead of the slowest of those that it shares a query with, by its bound of elements,
+waits until it is the slowest again. Big epochs under backlog, small ones for latency: whatever is there is taken, up to the budget.
 
 Silence (``idle``): a stream that says nothing for so long follows those that it shares a query with, and so does a partition
 of a stream (``files=parallel``) follow the others, as long as one of them is lively.
@@ -64,7 +64,7 @@ class Sourcing:
         return references, after
 
     def _may_read(self, config: StreamConfig, records: Mapping[str, StreamRecord]) -> bool:
-        """Not if it is ahead of the slowest by its bound."""
+        """Not if it is ahead of those that it shares a query with by its bound."""
         own = records.get(config.name, StreamRecord())
         return own.ahead < config.ahead
 

@@ -92,6 +92,8 @@ class StageRun:
 
     def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
         """The stage's blobs for the next stage, or its outcome."""
+        if self.context.first:
+            self._forget_removed()
         arrived = self._receive(blobs)
         outbox = Outbox(self.context, self.plan, self.stage, self.pool)
         self._forward(outbox)
@@ -106,6 +108,13 @@ class StageRun:
                 self._node(node, outbox)
         self._keep_terms(arrived)
         return self._finish(outbox)
+
+    def _forget_removed(self) -> None:
+        """What was kept for nodes that this plan has no more; their numbers are never used again."""
+        for key in self.state.keys(""):
+            number = key.split(".", 1)[0]
+            if number.isdigit() and int(number) not in self.plan.nodes:
+                self.state.replace(key, [])
 
     def _receive(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[Terms]:
         """Rows by node and input, controls once each, times of flagged streams, terms."""

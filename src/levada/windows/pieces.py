@@ -8,7 +8,7 @@ an epoch does not touch costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -116,6 +116,20 @@ class State:
         live = {p.name for pieces in self._pieces.values() for p in pieces if not p.file}
         frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
         return parts(frames, msgspec.to_builtins(Head(self._pieces, self._serial)))
+
+
+def due_together(pieces: Sequence[Piece]) -> int:
+    """Which of the pieces, oldest first, are to become one: those from here on (their number: none are).
+
+    Four or more, of which the oldest has no more rows than all others. So there are about log2 n pieces, and a row is rewritten
+    about as often, however much is kept.
+    """
+    first, younger = len(pieces), 0
+    for i in range(len(pieces) - 1, -1, -1):
+        if len(pieces) - i >= 4 and pieces[i].rows <= younger:
+            first = i
+        younger += pieces[i].rows
+    return first
 
 
 def read_head(meta: Any) -> Head:

@@ -7,7 +7,10 @@ read them.
 
 A frame of times has ``ts``; a counted one also ``n`` (occurrences) and the identity ``k, h`` of a triple, which is 0 for tuples
 and for what has come up already: those are sums. What is dropped gives its ``n`` to the row behind it, so sums from the front
-stay numbers in the stream's order. Cost: by an epoch's distinct times (counted: triples) and by what is retained.
+stay numbers in the stream's order.
+
+Cost: by an epoch's distinct times (counted: triples) and by what is retained: of windows that report on close a few times a step,
+of those that report on change all times that they hold.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy.typing as npt
 from levada.kernels.interval import Params, enter, leave
 from levada.kernels.keyed import combine
 from levada.model.frame import Frame, concat
-from levada.model.time import MAX, Times, Window, WindowKind
+from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.topology import Schedule
 
 Words = npt.NDArray[np.uint64]
@@ -163,7 +166,8 @@ def session_ends(ts: Times, gap: int) -> Times:
 
 
 def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, every: bool) -> npt.NDArray[np.bool_]:
-    """Which times still matter after ``horizon``: those of elements that leave later, of endless windows the first.
+    """Which times still matter after ``horizon``: those of elements that leave later (where these report on close one for all that
+    come and go at the same closes), of endless windows the first.
 
     Of sessions and windows that count what comes after the horizon, and the last before it; of sessions the last two, since
     other windows keep some of the times before and not all: what follows from their distance then ends before the horizon. Of all
@@ -185,9 +189,15 @@ def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, ev
             keep[np.flatnonzero(~counting)[-1:]] = True
             continue
         params, row = Params.of([w]), np.zeros(len(ts), np.int32)
-        last = np.maximum(leave(*params, row, ts), enter(*params, row, ts))
+        entry, exit_ = enter(*params, row, ts), leave(*params, row, ts)
+        last = np.maximum(entry, exit_)
         endless = last >= MAX
-        keep |= counting & ~endless & (last >= horizon)
+        matters = counting & ~endless & (last >= horizon)
+        if (
+            w.kind.on_close
+        ):  # the last of those that come and go together stands for them: a few a step, however many elements
+            matters &= (np.diff(entry, append=MIN) != 0) | (np.diff(exit_, append=MIN) != 0)
+        keep |= matters
         first = np.flatnonzero(counting & endless)
         keep[first[:1]] = True
         keep |= counting & endless & (ts >= horizon)

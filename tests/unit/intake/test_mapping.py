@@ -157,6 +157,15 @@ def test_rows_that_cannot_be_are_dead_with_their_records(tmp_path, mapping):
     assert reasons[0].startswith("v is not an integer: x") and "never" in reasons[1] and "2 fields" in reasons[2]
 
 
+def test_a_value_that_is_an_iri_writes_no_triple_of_its_own(tmp_path):
+    (tmp_path / "m.yaml").write_text("triples:\n  - <{link}> <http://e/p> <http://e/o>\n")
+    evil = "http://e/x> <http://e/p> <http://e/mine> .\n<http://e/y"
+    pl.DataFrame({"link": ["http://e/a", evil, "http://e/b"], "ts": [1, 2, 3]}).write_csv(tmp_path / "s.csv")
+    found, record, letters = triples_of(tmp_path, tmp_path / "s.csv", mapping=tmp_path / "m.yaml")
+    assert found == dataset("<http://e/a> <http://e/p> <http://e/o> . <http://e/b> <http://e/p> <http://e/o> .")
+    assert (record.triples, len(letters)) == (2, 1)
+
+
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
 @pytest.mark.parametrize("epoch_rows", [1, 3, 1000])
 def test_the_number_of_a_record_is_its_place_in_its_file(tmp_path, files, epoch_rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from fractions import Fraction
 from itertools import pairwise
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from nodes import Bench, calendar, short, state
 
 from levada.model.frame import Frame
+from levada.model.term import XSD
 from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.operators.groups import panes, rgroup
 from levada.operators.values import column
@@ -92,6 +94,26 @@ def test_an_error_makes_a_sum_unbound_and_a_count_smaller() -> None:
     sums = {key: column(out, 1, bench.pool).texts()[i] for i, (key,) in enumerate(bench.terms(out))}
     assert (sums[":a"], short(sums[":b"])) == (None, "4")
     assert {key: text(bench, out, 2, i) for i, (key,) in enumerate(bench.terms(out))} == {":a": "2", ":b": "1"}
+
+
+def test_sums_of_floats_are_rounded_and_those_of_doubles_are_not() -> None:
+    bench = Bench("SELECT ?s (SUM(?o) AS ?t)", "?s :p ?o", "GROUP BY ?s")
+    node = bench.node(s.Panes)
+    double, single = (f'"{{}}"^^<{XSD}{name}>'.format for name in ("double", "float"))
+    values = [
+        (":a", double("1.0E300")),
+        (":b", single("0.1")),
+        (":b", single("0.2")),
+        (":c", single("3.0E38")),
+        (":c", single("3.0E38")),
+    ]
+    frame = bench.frame(node, values, lo0=[0] * 5, prev0=[MIN] * 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = panes(node, state(), frame, [], calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool))
+    assert out is not None
+    sums = dict(zip((key for (key,) in bench.terms(out)), column(out, 1, bench.pool).values()[1].tolist(), strict=True))
+    assert sums == {":a": 1e300, ":b": float(np.float32(0.3)), ":c": np.inf}
 
 
 def test_without_keys_there_is_a_row_wherever_the_window_holds_something() -> None:

@@ -68,7 +68,7 @@ def test_waiting_rows_are_dropped_by_pieces_when_all_have_left() -> None:
     assert not live.recall(kept, "x")
 
 
-def test_many_small_pieces_become_one_without_the_dead() -> None:
+def test_pieces_are_put_together_without_the_dead() -> None:
     kept = state()
     for at in range(40):
         live.remember(kept, "x", waiting((at, at + 15)))
@@ -76,7 +76,18 @@ def test_many_small_pieces_become_one_without_the_dead() -> None:
         ends = sorted(e for f in live.recall(kept, "x") for e in f["#e"].tolist())
         assert set(range(max(at + 1, 15), at + 16)) <= set(ends)
         assert len(ends) == len(set(ends))
-        assert len(kept.pieces("x")) <= live.MOST_PIECES
+        assert len(kept.pieces("x")) <= 8
+
+
+def test_what_is_put_together_does_not_grow_with_what_is_kept() -> None:
+    kept, low, written = state(), np.array([0]), 0
+    for at in range(1, 1001):
+        before = {p.name for p in kept.pieces("x")}
+        live.remember(kept, "x", waiting((at, 10_000)))
+        live.forget(kept, "x", low)
+        written += sum(p.rows for p in kept.pieces("x") if p.name not in before)
+        assert len(kept.pieces("x")) <= 3 + np.log2(at)
+    assert written < 1000 * np.log2(1000)
 
 
 def test_rows_that_count_at_no_later_report_are_not_kept() -> None:

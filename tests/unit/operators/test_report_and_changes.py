@@ -116,3 +116,19 @@ def test_the_calendar_has_each_report_once_where_windows_close_together() -> Non
     query = (Window(WindowKind.CLOSE_OPEN, 2000, 2000), Window(WindowKind.CLOSE_OPEN, 3000, 3000))
     found = instants(Schedule(query, (0, 0), MIN), {0: Seen.of([0, 6500])}, MIN, MAX)
     assert found.times[found.full].tolist() == [2000, 3000, 4000, 8000, 9000, 10000]
+
+
+@pytest.mark.parametrize("kind", [s.Report, s.Changes])
+def test_between_closes_nothing_that_waits_is_opened_or_written_again(kind: type) -> None:
+    bench = Bench("SELECT ?s", "?s :p ?o", output="RSTREAM" if kind is s.Report else "DSTREAM")
+    node, kept = bench.node(kind), state()
+    for old in range(100, 1900, 100):
+        before = {p.name for pieces in kept._pieces.values() for p in pieces}
+        frame = bench.frame(node, [(":a", None)], lo0=[old], prev0=[MIN])
+        due = calendar(node, old, old + 100)
+        assert not due.any_due
+        out = report(node, kept, frame, due) if kind is s.Report else changes(node, kept, frame, due, bench.pool)
+        assert out is None
+        new = [p for pieces in kept._pieces.values() for p in pieces if p.name not in before]
+        assert sum(p.rows for p in new) <= 16
+    assert calendar(node, 1900, 2000).any_due

@@ -11,10 +11,12 @@ from levada.engine import Engine
 from levada.errors import CheckpointError, EngineError
 from levada.runtime.checkpoint import FORMAT, Checkpoint
 from levada.runtime.context import load_plan
+from levada.runtime.files import mapped
 from levada.runtime.manifest import write_once
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
+from levada.windows.pieces import read_head
 
 W = {"w": (S, step(2000, 1000))}
 SUM = asked("sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a")
@@ -78,7 +80,9 @@ def test_keep_open_goes_on_where_it_was(stream, ck):
 def test_keep_open_ends_although_a_stream_may_not_be_read_further(stream, ck, tmp_path):
     other = write_lines(tmp_path / "t.nt", ELEMENTS[:2])
     sources = {S: {"path": stream, "ahead": 3}, T: {"path": other}}
-    _, engine = run(ck, sources, [SUM], keep_open=True, epoch_rows=2)
+    on = {"w": (S, Clause("range", 1500)), "v": (T, Clause("range", 1500))}
+    beside = asked("beside", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m }", on)
+    _, engine = run(ck, sources, [beside], keep_open=True, epoch_rows=2)
     assert engine.records()[S].elements < len(ELEMENTS)
 
 
@@ -276,3 +280,27 @@ def test_a_temporary_checkpoint_goes_with_its_engine(stream, monkeypatch, tmp_pa
         assert engine.root.exists()
     Engine(False).close()
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_nothing_stays_of_queries_that_are_gone(stream, ck):
+    """Neither their nodes' rows nor the plans in which they were."""
+    write_lines(stream, ELEMENTS[:6])
+    last = asked("last", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("count", count=4))})
+    opened, at = [], 6
+    for queries in ([SUM, last], [SUM, ALL], [SUM]):
+        with Engine(False, checkpoint=ck, partitions=1, seed=7, keep_results=False) as engine:
+            engine.stream(S, stream)
+            for query in queries:
+                engine.register(query.text, name=query.name)
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+            checkpoint = engine.open()
+            manifest, facts = checkpoint.last, checkpoint.facts
+            kept = read_head(mapped(str(ck), manifest.state["1.0"])[1]).pieces
+            opened.append({int(key.split(".")[0]) for key in kept if key[0].isdigit()})
+            assert opened[-1] <= set(checkpoint.load_plan(manifest.plan).nodes)
+        plans = {p.name for p in (ck / "plans").glob("[0-9]*")}
+        assert plans == {f"{manifest.plan}-{facts.id}.{end}" for end in ("plan", "catalog")}
+        append(stream, ELEMENTS[at : at + 3])
+        at += 3
+    assert opened[0] - opened[1] and opened[1] - opened[2], "something was there to be forgotten"

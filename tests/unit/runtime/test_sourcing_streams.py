@@ -8,9 +8,11 @@ from asking import Collected, S, T, asked, element, expected, judge, register, r
 
 from levada.engine import Engine
 from levada.errors import SourceError
+from levada.runtime.files import mapped
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import ManualClock, lines, write_directory, write_lines
+from levada.windows.pieces import read_head
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}") for i in range(20)]
 STEPS = asked("steps", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))})
@@ -312,6 +314,34 @@ def test_a_fast_stream_waits_for_the_slow_one(tmp_path):
     judge([BOTH], {S: ELEMENTS, T: [element(2000 * i, f"a{i % 3} q {i}") for i in range(5)]}, got)
 
 
+def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path):
+    sources = {S: {"path": write_lines(tmp_path / "s.nt", ELEMENTS), "ahead": 4}, T: {"path": tmp_path / "t.nt"}}
+    write_lines(tmp_path / "t.nt", [element(0, "a0 p 7")])
+    alone = asked("alone", "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", {"v": (T, step(2000, 1000))})
+    _, engine = run(tmp_path / "ck", sources, [STEPS, alone], epoch_rows=2, keep_open=True)
+    assert engine.records()[S].elements == len(ELEMENTS)
+
+
 def test_a_missing_file_is_told_before_anything_starts(tmp_path):
     with pytest.raises(SourceError, match=r"The stream http://e/s is not there: no file or directory .*/gone\.nt"):
         run(tmp_path / "ck", {S: {"path": tmp_path / "gone.nt"}}, QUERIES)
+
+
+def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node_goes_on(tmp_path):
+    other = asked("other", "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", {"v": (T, Clause("range", 800))}, output="ISTREAM")
+    written = []
+    with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=6, partitions=1, seed=7) as engine:
+        engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS))
+        engine.stream(T, write_lines(tmp_path / "t.nt", ELEMENTS[:3]), lateness="1h")
+        register(engine, [RANGE, other])
+
+        def tell(manifest):
+            pieces = read_head(mapped(str(engine.root), manifest.state["1.0"])[1]).pieces
+            written.append([p.file for key, some in pieces.items() if key.startswith("pending.") for p in some])
+
+        engine.on_epoch(tell)
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+    assert len(written) > 3
+    first = written[1][0]
+    assert first and all(first in files for files in written[1:]), written

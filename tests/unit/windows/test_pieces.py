@@ -93,3 +93,19 @@ def test_terms_live_as_long_as_the_last_rows_that_came_with_them() -> None:
         texts = known(term_runs.tables(state))
         assert {f"<{n:04}>" for n in range(max(at - 19, 0), at + 1)} <= texts
         assert len(state.pieces(term_runs.KEY)) <= 8
+
+
+def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(monkeypatch) -> None:
+    monkeypatch.setattr(term_runs, "FEW", 3)
+    files = Files()
+    state, names = State(None, "", files.open), [f"<{i:03}>" for i in range(100)]
+    for epoch, name in enumerate(names):
+        there = terms(name, *names[max(epoch - 1, 0) : epoch])
+        identity = {"x0": there.x, "y0": there.y}
+        state.replace("5.last", [state.put({"": Frame(identity)}, 2, (2**62, 0, 0))])
+        state.replace("6.live", [state.put({"": Frame({"a0.x": there.x[:1], "a0.y": there.y[:1]})}, 1, (2**62, 0, 0))])
+        term_runs.insert(state, terms(name), 2**62, 0)
+        state = files.close(state, str(epoch))
+        found = known(term_runs.tables(state))
+        assert {name, *names[max(epoch - 1, 0) : epoch]} <= found
+        assert len(found) <= 8

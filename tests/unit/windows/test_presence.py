@@ -81,3 +81,23 @@ def test_sessions_end_a_gap_after_their_last_time() -> None:
 def test_of_a_session_the_last_two_times_before_the_horizon_are_kept() -> None:
     seen = Seen.of([0, 4, 8, 12])
     assert seen.ts[retained(seen, [Window(K.SESSION, 5)], MIN, 10, every=False)].tolist() == [4, 8, 12]
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=40).map(lambda t: sorted(set(t))),
+    st.integers(0, 60),
+    st.integers(0, 20),
+)
+def test_of_windows_on_close_a_few_times_a_step_are_kept(ts: list[int], horizon: int, start: int) -> None:
+    for window in (
+        Window(K.CLOSE_OPEN, 10, 4),
+        Window(K.CLOSE_CLOSED, 8, 8, to=3),
+        Window(K.CLOSE_OPEN, 10, 4, 5, True),
+    ):
+        seen = Seen.of(ts)
+        keep = retained(seen, [window], start, horizon, every=False)
+        kept = Seen.of(seen.ts[keep])
+        rows = [list(zip(*span(window, known, start), strict=True)) for known in (seen, kept)]
+        wanted, found = ({(s, e) for s, e in some if max(s, e) >= horizon} for some in rows)
+        assert wanted == found
+        assert len(kept.ts) <= len({(window.enter(t), window.leave(t)) for t in ts}) + 1

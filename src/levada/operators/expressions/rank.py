@@ -192,8 +192,9 @@ def _dense(keys: _Keys) -> I64:
 
 
 def _text_rank(n: int, parts: list[tuple[I64, pl.Series]]) -> npt.NDArray[Any]:
-    """The rank by code points of texts at some rows; 0 where there is none."""
+    """The rank by code points of texts at some rows; 0 where there is none, or an empty one (numbers as terms have those)."""
     rows = np.concatenate([rows for rows, _ in parts])
+    texts = pl.concat([texts for _, texts in parts])
     out = np.zeros(n, np.uint32)
-    out[rows] = pl.concat([texts for _, texts in parts]).rank("dense").to_numpy()
+    out[rows] = np.where((texts == "").to_numpy(), 0, texts.rank("dense").to_numpy())
     return out

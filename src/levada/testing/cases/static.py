@@ -5,6 +5,9 @@ Such a query is answered once.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 from levada.testing.cases.case import CaseQuery
@@ -55,6 +58,17 @@ _DATASETS: tuple[tuple[tuple[str, ...] | None, tuple[str, ...]], ...] = (
 """The graphs of FROM (None: no clauses) and of FROM NAMED."""
 
 
+def judged_in(body: str, named: Sequence[str]) -> str:
+    """A body as the reference reads it in a dataset of these named graphs; it has others, which GRAPH does not reach.
+
+    >>> judged_in("GRAPH :g { ?s :rank ?j }", ("h",))
+    'GRAPH :none { ?s :rank ?j }'
+    """
+    return re.sub(
+        r"GRAPH :(\w+)", lambda found: found[0] if found[1] in named else "GRAPH :none", reference_text(body, named)
+    )
+
+
 @st.composite
 def static_queries(draw: st.DrawFn, name: str) -> CaseQuery:
     """A query over static data alone."""
@@ -64,7 +78,7 @@ def static_queries(draw: st.DrawFn, name: str) -> CaseQuery:
     asked = draw(asked_of(draw(st.sampled_from(FORMS)), scope))
     default, named = draw(st.sampled_from(_DATASETS))
     clauses = [f"FROM :{g}" for g in default or ()] + [f"FROM NAMED :{g}" for g in named]
-    judged = reference_text(body) if default is None else reference_text(body, named)
+    judged = reference_text(body) if default is None else judged_in(body, named)
     reference = ReferenceQuery(
         f"{PREFIX}{asked.select or asked.head} WHERE {{ {judged} }}{asked.tail}",
         {},

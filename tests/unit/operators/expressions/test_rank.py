@@ -74,6 +74,21 @@ def test_equal_values_tie():
     assert len(set(compare_rank(column(*same_instant)).tolist())) == 1
 
 
+def test_equal_values_tie_in_any_company():
+    """An integer of 16 digits has its whole block read term by term."""
+    for company in (
+        ["9007199254740993"],
+        ['"a"', "<http://a>"],
+        ['"x"^^xsd:integer'],
+        ["1e300", "123456789012345678901", '""'],
+    ):
+        rank = compare_rank(column("1", "1e0", "1.0", *company))
+        assert len(set(rank[:3].tolist())) == 1
+    second = '"2020-01-01T00:00:00Z"^^xsd:dateTime', '"2020-01-01T00:00:00.000Z"^^xsd:dateTime'
+    rank = compare_rank(column(*second, '"2020-01-01T00:00:00.0000001Z"^^xsd:dateTime', '"b"'))
+    assert rank[0] == rank[1]
+
+
 def test_plain_numbers_are_their_own_rank():
     assert compare_rank(column("3", "1", "2")).tolist() == [3, 1, 2]
     assert compare_rank(column("3e0", "-1e0")).tolist() == [3.0, -1.0]

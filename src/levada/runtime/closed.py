@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def subjects_of(reference: Reference, triples: Triples, found: Elements, subjects: Ints32, pool: Pool) -> Frame:
-    """The subjects of the elements that count: slot 0; their time; where they stand: the path (``x1``) and the byte (``m0``)."""
+    """The subjects of the elements that count: slot 0; their time; where they stand: the path (``file``) and the byte (``m0``)."""
     kept = np.flatnonzero(found.keep)
     first = kept[_first(subjects[kept])]
     path = pl.Series([reference.path])
@@ -46,7 +46,7 @@ def subjects_of(reference: Reference, triples: Triples, found: Elements, subject
             "y0": triples.s.y[first],
             "lo0": found.ts[first],
             "m0": reference.start + triples.line[first].astype(np.int64),
-            "x1": np.repeat(x, len(first)),
+            "file": np.repeat(x, len(first)),
         },
         len(first),
     )
@@ -75,7 +75,7 @@ def check(run: StageRun) -> int:
         rows = concat(frames)
         within = reach(run.context.plan, run.plan.streams[stream])
         ends = np.minimum(rows["lo0"] + within, MAX)
-        places = Frame({name: rows[name] for name in ("m0", "x1")}, rows.n)
+        places = Frame({name: rows[name] for name in ("m0", "file")}, rows.n)
         new = runs.arranged(runs.keyed(places, (rows["x0"], rows["y0"]), rows["lo0"], ends, None))
         key = f"closed.{stream}"
         now, after = (max(int(w[stream]) - 1, MIN) for w in (run.progress.old, run.progress.new))
@@ -100,7 +100,7 @@ def _met(new: runs.Run, old: list[runs.Run]) -> Iterator[tuple[Frame, Frame]]:
 
 
 def _broken(run: StageRun, stream: str, a: Frame, b: Frame) -> PromiseError:
-    places = [(int(f["#s"][0]), int(f["m0"][0]), run.pool.texts(f["x1"], f["x1"])[0]) for f in (a, b)]
+    places = [(int(f["#s"][0]), int(f["m0"][0]), run.pool.texts(f["file"], f["file"])[0]) for f in (a, b)]
     (_, at, one), (_, behind, other) = sorted(places)
     return PromiseError(
         f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is at byte {at} of {one} and again at "

@@ -139,7 +139,8 @@ class Outbox:
         for name, frame in frames.items():
             kind, number, *at = name.split(".")
             if kind == "closed":
-                files = frame["x1"][np.append(True, frame["x1"][1:] != frame["x1"][:-1])[: frame.n]]
+                every = frame["file"]
+                files = every[np.append(True, every[1:] != every[:-1])[: frame.n]]
                 xs.append(files)
                 ys.append(files)
                 continue

@@ -89,7 +89,9 @@ def _identities(state: State) -> Iterator[tuple[Words, Words]]:
         for piece in state.pieces(key) if key != KEY else ():
             rows = state.frame(piece)
             for name in rows.columns:
-                if found := _IDENTITY.fullmatch(name):
+                if name == "file":  # of a closed element
+                    yield rows[name], rows[name]
+                elif found := _IDENTITY.fullmatch(name):
                     yield rows[name], rows[f"{found[1] or ''}y{found[2]}"]
 
 

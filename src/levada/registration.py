@@ -124,7 +124,7 @@ def _check_reads(said: str, stream: str, spoken: str, around: Around) -> None:
 def _check_maker(said: str, maker: str, around: Around) -> None:
     query = around.query(maker)
     if query.form is not a.Form.CONSTRUCT:
-        message = f"The query {maker}, which is to make the stream {said}, is a {query.form} and makes no triples."
+        message = f"The {query.form} query {maker} makes no triples, and so not the stream {said}."
         raise UsageError(message, hint="Use CONSTRUCT.")
     if not query.windows:
         message = f"The query {maker}, which is to make the stream {said}, has no windows: its one answer has no time."

@@ -16,7 +16,7 @@ Cost: vectorised over the triples, about 10 ns each for ``element=line``; Python
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -120,8 +120,9 @@ def _groups(triples: Triples, config: StreamConfig, reference: Reference) -> _Gr
         return _Groups(np.zeros(n, np.int32), np.array([0, n] if n else [0], np.int64))
     text = triples.buffer[: reference.stop - reference.start]
     term = triples.s if config.element == "subject" else triples.g
+    raw: npt.NDArray[np.integer[Any]]
     if config.element == "report":
-        differs = triples.time[1:] != triples.time[:-1]
+        raw = triples.time
     elif config.element == "blankline":
         raw = number_blocks(text, np.ascontiguousarray(triples.line, np.int64))
     elif term is None or triples.bad or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all():

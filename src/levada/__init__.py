@@ -9,8 +9,9 @@ from levada.errors import LevadaError, QueryError
 if TYPE_CHECKING:
     from levada.engine import Engine
     from levada.query import Query, Report
+    from levada.registration import Asked
 
-__all__ = ["Engine", "LevadaError", "Query", "QueryError", "Report", "__version__"]
+__all__ = ["Asked", "Engine", "LevadaError", "Query", "QueryError", "Report", "__version__"]
 __version__ = "0.1.0"
 
 
@@ -24,4 +25,8 @@ def __getattr__(name: str) -> Any:
         import levada.query
 
         return getattr(levada.query, name)
+    if name == "Asked":
+        from levada.registration import Asked
+
+        return Asked
     raise AttributeError(f"module 'levada' has no attribute {name!r}")

@@ -16,6 +16,8 @@ import psutil
 from levada.app import STDOUT, App
 from levada.emission.formats import Format
 from levada.engine import Engine
+from levada.naming import shown
+from levada.registration import Asked
 from levada.runtime.manifest import Manifest
 from levada.sinks import Sink
 from levada.sinks.files import FileSink, Roll, claim
@@ -54,10 +56,10 @@ def run_app(
             engine.stream(config.name, config)
         for static in app.static:
             engine.static(static.path, static.graph, static.format)
-        for query in app.queries:
-            with _noted(query.name):
-                options = app.query_options(query)
-                engine.register(query.text, name=query.name, dialect=query.dialect, options=options).check_fits(form)
+        asked = [Asked(query.text, query.name, query.dialect, app.query_options(query)) for query in app.queries]
+        for registered in engine.register_all(asked):
+            with _noted(registered.name):
+                registered.check_fits(form)
         if on_manifest is not None:
             engine.on_epoch(lambda manifest: on_manifest(engine, manifest))
         checkpoint = engine.open()
@@ -125,22 +127,23 @@ def cpu_seconds() -> float:
 
 def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) -> Summary:
     """What this run did: the counts of the checkpoint less those it began with."""
-    old = before or Manifest(0, 0)
+    old = {shown(n): record for n, record in before.streams.items()} if before else {}
     streams = {}
     for name, record in engine.records().items():
-        was = old.streams.get(name)
+        was = old.get(name)
         streams[name] = StreamCounts(
             record.elements - (was.elements if was else 0), record.triples - (was.triples if was else 0),
             record.late - (was.late if was else 0), record.dead - (was.dead if was else 0), record.watermark,
         )  # fmt: skip
+    given = [streams[config] for config in engine.streams() if config in streams]
     publication = engine.publication
     progress = engine.progress()
     return Summary(
-        elements=sum(s.elements for s in streams.values()),
-        triples=sum(s.triples for s in streams.values()),
+        elements=sum(s.elements for s in given),
+        triples=sum(s.triples for s in given),
         results=sum(publication.results.values()),
         reports=sum(publication.reports.values()),
-        epochs=max(progress.epochs - old.epoch, 0),
+        epochs=max(progress.epochs - (before.epoch if before else 0), 0),
         late=sum(s.late for s in streams.values()),
         dead=sum(s.dead for s in streams.values()),
         queries={name: publication.results.get(name, 0) for name in engine.queries()},

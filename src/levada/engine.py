@@ -18,23 +18,22 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from levada.algebra import nodes
 from levada.algebra.options import QueryOptions
 from levada.algebra.show import show
 from levada.config import StreamConfig, parse_duration
 from levada.errors import CheckpointError, EngineError, LevadaError, UsageError, near
 from levada.model.time import MAX
-from levada.naming import check_query_name, check_stream_name
+from levada.naming import check_stream_name, is_made
 from levada.query import Query
-from levada.registration import query_options, translated
-from levada.runtime.catalog import Catalog, Registered
+from levada.registration import Asked, query_options
+from levada.registry import Registry
+from levada.runtime.catalog import Catalog
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.epoch import Epochs
 from levada.runtime.local import Executor, LocalExecutor, cores
@@ -45,10 +44,9 @@ from levada.runtime.sourcing import Sourcing
 from levada.runtime.spooling import Spools
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
-from levada.sources.static import StaticFile, placed, static_source
-from levada.status import Status, status_of
+from levada.sources.static import placed, static_source
+from levada.status import Status, living, status_of
 from levada.summary import Progress
-from levada.syntax.dialects.recognise import dialect_of
 
 GROUPS = 64
 
@@ -85,13 +83,8 @@ class Engine:
         self._partitions = partitions
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._seed = seed
-        self._streams: dict[str, StreamConfig] = {}
-        self._static: list[StaticFile] = []
+        self._known = Registry()
         self._spools = Spools()
-        self._queries: dict[str, Registered] = {}
-        self._named: dict[str, str] = {}
-        self._registered = 0  # queries so far, also those that have been taken out
-        self._dropped: set[str] = set()  # unregistered since the last plan
         self._changed = threading.RLock()
         self._new_plan = True
         self._once = False
@@ -112,11 +105,8 @@ class Engine:
         """A stream: its IRI or a plain word, and a path (options of ``StreamConfig.of``) or a streaming DataFrame of Spark."""
         if self._loop is not None:
             raise UsageError("Streams are named before the engine starts.")
-        bare = check_stream_name(name)
-        if bare in self._streams:
-            raise UsageError(f"There are two streams {bare}.")
-        config = self._spools.config_of(bare, source, self.root, options)
-        self._streams[bare] = with_schema(config)
+        config = self._spools.config_of(check_stream_name(name), source, self.root, options)
+        self._known.add_stream(with_schema(config))
 
     def static(
         self, source: str | os.PathLike[str] | Iterable[str], graph: str | None = None, format: str | None = None
@@ -124,9 +114,7 @@ class Engine:
         """Static RDF: a file in any RDF format (by its ending, or ``format``), or N-Triples lines; ``graph``: all into that one."""
         if self._loop is not None:
             raise UsageError("Static data are named before the engine starts.")
-        self._static.append(static_source(source, graph, format))
-        for word, known in self._queries.items():  # what GRAPH and FROM name follows from the graphs that are there
-            self._queries[word] = replace(known, query=self._translated(known.text, known.dialect, known.options))
+        self._known.add_static(static_source(source, graph, format))
 
     def register(
         self,
@@ -143,36 +131,28 @@ class Engine:
         (ISO or ms), report, empty_reports. A query that comes while the engine runs gives the results of a fresh run over the
         elements after the largest event time that its streams had seen.
         """
-        with self._changed:
-            word = check_query_name(name or f"q{self._registered + 1}")
-            if word in self._queries:
-                raise UsageError(f"There is a query {word} already.", hint="Unregister it first, or say another name.")
-            chosen = options or query_options(given)
-            query = self._translated(text, dialect, chosen)
-            self._queries[word] = Registered(word, text, dialect_of(text, dialect).name, chosen, query)
-            self._registered += 1
-            self._plan_changed()
-            return Query(word, query, self)
+        chosen = options or query_options(given)
+        return self.register_all([Asked(text, name or self._known.free_name(), dialect, chosen)])[0]
 
-    def _translated(self, text: str, dialect: str | None, options: QueryOptions) -> nodes.Query:
-        return translated(
-            text, dialect, options, self._streams, self._named, {g for file in self._static for g in file.graphs}
-        )
+    def register_all(self, batch: Sequence[Asked]) -> list[Query]:
+        """Queries that come together, all of them or none: each may read what another makes, in whatever order they are given."""
+        with self._changed:
+            found = self._known.add(batch)
+            self._plan_changed()
+            return [Query(r.name, r.query, self) for r in found]
 
     def unregister(self, name: str) -> None:
-        """Takes a query out; it reports no more from the next epoch on."""
+        """Takes a query out; it reports no more from the next epoch on. Raises ``UsageError`` if others read what it makes."""
         with self._changed:
-            if name not in self._queries:
-                raise UsageError(f"There is no query {name}.", hint=near(name, self._queries))
-            del self._queries[name]
-            self._dropped.add(name)
+            self._known.remove(name)
             self._plan_changed()
 
     def explain(self, name: str) -> str:
         """A query's algebra, as text."""
-        if name not in self._queries:
-            raise UsageError(f"There is no query {name}.", hint=near(name, self._queries))
-        return show(self._queries[name].query)
+        queries = self._known.queries
+        if name not in queries:
+            raise UsageError(f"There is no query {name}.", hint=near(name, queries))
+        return show(queries[name].query)
 
     # -- running --
 
@@ -187,7 +167,7 @@ class Engine:
         """Starts the epochs. ``once``: reads what is there and ends the streams (not with ``keep_open``)."""
         if self._loop is not None:
             raise UsageError("The engine has been started already.")
-        if not self._streams and not self._queries:
+        if not self._known.streams and not self._known.queries:
             hint = "Name a stream with engine.stream(name, path), or register a query without windows."
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
@@ -206,7 +186,7 @@ class Engine:
         self._publication = Publication(checkpoint, self._sink, self._letters or self.root, self._keep)
         self._catalog = Catalog(checkpoint, configs)
         self._epochs = Epochs(
-            checkpoint, configs, placed(self._static, self.root / "static", replace_file), sourcing, self._executor(),
+            checkpoint, configs, placed(self._known.static, self.root / "static", replace_file), sourcing, self._executor(),
             self._publish, epoch_rows=self._epoch_rows, wall=_wall, due=self._publication.due,
         )  # fmt: skip
         self._loop = Loop(self.root / "intentions", self._next, self._run, last_intention=self._epochs.flush)
@@ -215,11 +195,12 @@ class Engine:
 
     def _ordered(self, checkpoint: Checkpoint) -> list[StreamConfig]:
         """The streams in the order of the checkpoint's plans, in which they have their numbers; new ones behind."""
-        known = checkpoint.streams()
-        missing = [n for n in known if n not in self._streams]
+        streams = self._known.streams
+        known = [n for n in checkpoint.streams() if not is_made(n)]
+        missing = [n for n in known if n not in streams]
         if missing:
             raise CheckpointError(f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now.")
-        return [self._streams[n] for n in known] + [c for n, c in self._streams.items() if n not in known]
+        return [streams[n] for n in known] + [c for n, c in streams.items() if n not in known]
 
     def _executor(self) -> Executor:
         if self._spark is False:
@@ -272,9 +253,9 @@ class Engine:
         """The plan for the queries as they are now. At the first time the open intention, if any, has been run."""
         assert self._catalog is not None, "started"
         with self._changed:
-            plan = self._catalog.follow(self._queries, self._dropped, epochs.checkpoint.last)
+            plan = self._catalog.follow(self._known.queries, self._known.dropped, epochs.checkpoint.last)
             self._new_plan = False
-            self._dropped.clear()
+            self._known.dropped.clear()
         if plan is not None:
             epochs.use(plan)
         elif epochs.plan is None:
@@ -355,10 +336,11 @@ class Engine:
     def progress(self) -> Progress:
         """Where the engine is: epochs, elements, results, watermarks, and which stream holds queries back."""
         last = self._epochs.last if self._epochs is not None else Manifest(0, 0)
-        w = {n: s.watermark for n, s in last.streams.items()}
+        given = {n: s for n, s in last.streams.items() if not is_made(n)}  # what queries make waits for these
+        w = {n: s.watermark for n, s in given.items()}
         open_ = {n: v for n, v in w.items() if v < MAX}
         holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None
-        elements = sum(s.elements for s in last.streams.values())
+        elements = sum(s.elements for s in given.values())
         results = sum(n for n, _ in last.totals.values())
         return Progress(last.epoch, elements, results, time.monotonic() - self._started, w, holder)
 
@@ -373,13 +355,19 @@ class Engine:
         """Calls ``tell`` with the manifest of every epoch, after its publication."""
         self._on_epoch.append(tell)
 
+    def streams(self) -> list[str]:
+        """The names of the streams from outside."""
+        return list(self._known.streams)
+
     def queries(self) -> list[str]:
         """The names of the registered queries."""
-        return list(self._queries)
+        return list(self._known.queries)
 
     def records(self) -> dict[str, StreamRecord]:
-        """Counts per stream since the beginning of the checkpoint."""
-        return dict(self._epochs.last.streams) if self._epochs is not None else {}
+        """Counts per stream since the beginning of the checkpoint; of a stream that a query makes by the query's name."""
+        if self._epochs is None or self._epochs.plan is None:
+            return {}
+        return living(self._epochs.last, self._epochs.plan)
 
     @property
     def publication(self) -> Publication:

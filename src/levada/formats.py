@@ -21,6 +21,7 @@ NAMES = {
     "nt": "N-Triples", "nq": "N-Quads", "ttl": "Turtle", "trig": "TriG", "rdf": "RDF/XML", "jsonld": "JSON-LD",
     "jelly": "Jelly", "csv": "CSV", "ndjson": "NDJSON", "parquet": "Parquet",
 }  # fmt: skip
+MADE = "made"  # no format of files: the results of a query, as the engine keeps them
 ALIASES = {
     "ntriples": "nt", "n-triples": "nt", "nquads": "nq", "n-quads": "nq", "turtle": "ttl", "rdfxml": "rdf", "xml": "rdf",
     "json-ld": "jsonld", "jsonl": "ndjson",

@@ -2,12 +2,15 @@
 
 A query's name is letters, digits and ``_.-``, and not the name of a folder that holds something else. A stream's name is
 its IRI, or a plain word: the word names the stream in CQL and, in SPARQL, every IRI that ends in ``/word`` or ``#word``.
+
+A stream that a query makes is asked for by what the query's REGISTER says, or by the query's own name. Within the engine it is
+``query#``, with a number behind that once it has begun (``query#3``), which no stream's or query's name can be.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from levada.errors import UnknownNameError, UsageError, near
 
@@ -52,27 +55,67 @@ def check_stream_name(name: str) -> str:
     return bare
 
 
-def match_streams(used: Iterable[str], names: Iterable[str]) -> dict[str, str]:
-    """Which registered stream each stream of the queries is: an equal name, else the word that ends the IRI.
+def made_by(query: str) -> str:
+    """The name within the engine of the stream that a query makes.
 
-    ``used`` are the streams that the queries read, ``names`` those that are registered. Raises ``UnknownNameError`` for one
-    that is not registered, ``UsageError`` if a word would stand for two IRIs.
+    >>> made_by("hot"), shown("hot#3"), shown("http://e/s#hot"), is_made("hot#3"), is_made("http://e/s#hot")
+    ('hot#', 'hot', 'http://e/s#hot', True, False)
+    """
+    return f"{query}#"
 
-    >>> match_streams(["http://e/temp", "A"], ["temp", "A"])
-    {'http://e/temp': 'temp', 'A': 'A'}
+
+def is_made(stream: str) -> bool:
+    """Whether a name within the engine is that of a stream made by a query."""
+    return "#" in stream and ":" not in stream
+
+
+def shown(stream: str) -> str:
+    """The name of a stream for people: of one that a query makes the query's."""
+    return stream.partition("#")[0] if is_made(stream) else stream
+
+
+Makers = Mapping[str, Sequence[str]]
+"""The queries that make a stream, by each name that it can be asked for by."""
+
+
+def match_streams(used: Iterable[str], names: Iterable[str], makers: Makers | None = None) -> dict[str, str]:
+    """Which stream each stream of the queries is: an equal name, else the word that ends the IRI; a given one before a made one.
+
+    ``used`` are the streams that the queries read, ``names`` those that are given, ``makers`` have those that queries make. Raises
+    ``UnknownNameError`` for one that is not there, ``UsageError`` if a word would stand for two IRIs, or two queries make it.
+
+    >>> match_streams(["http://e/temp", "A", "http://e/hot"], ["temp", "A"], {"http://e/hot": ["q1"]})
+    {'http://e/temp': 'temp', 'A': 'A', 'http://e/hot': 'q1#'}
     """
     known = list(names)
     matched: dict[str, str] = {}
     for stream in dict.fromkeys(used):
-        name = stream if stream in known else _last_word(stream)
-        if name not in known:
-            raise UnknownNameError(f"There is no stream {stream}.", hint=_known(stream, known))
-        other = next((iri for iri, word in matched.items() if word == name and name not in (iri, stream)), None)
+        name = _match(stream, known, makers or {})
+        other = next((iri for iri, word in matched.items() if word == name and _is_taken(iri, stream, name)), None)
         if other is not None:
             hint = "Give the stream by its IRI."
-            raise UsageError(f"The word {name} could be <{other}> or <{stream}>.", hint=hint)
+            raise UsageError(f"The word {_last_word(stream)} could be <{other}> or <{stream}>.", hint=hint)
         matched[stream] = name
     return matched
+
+
+def _match(stream: str, known: list[str], makers: Makers) -> str:
+    for name in (stream, _last_word(stream)):
+        if name in known:
+            return name
+        if queries := makers.get(name):
+            if len(queries) > 1:
+                hint = "Ask for one of them by a name that the other has not."
+                raise UsageError(f"The stream {stream} is made by the queries {' and '.join(queries)}.", hint=hint)
+            return made_by(queries[0])
+    raise UnknownNameError(f"There is no stream {stream}.", hint=_known(stream, [*known, *makers]))
+
+
+def _is_taken(before: str, stream: str, name: str) -> bool:
+    """Whether both are IRIs of which only the last word says that they are this stream."""
+    if is_made(name):
+        return _last_word(before) == _last_word(stream) and is_iri(before) and is_iri(stream)
+    return name not in (before, stream)
 
 
 def _last_word(iri: str) -> str:

@@ -6,8 +6,10 @@ fetched. All errors are the user's: ``QueryError`` with a place in the text, ``U
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from levada.algebra import nodes as a
@@ -15,8 +17,8 @@ from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions, options_of
 from levada.algebra.translate import translate
 from levada.config import StreamConfig, parse_time
-from levada.errors import UsageError, near
-from levada.naming import match_streams
+from levada.errors import LevadaError, UnknownNameError, UsageError, near
+from levada.naming import Makers, is_made, match_streams, shown
 from levada.optimizer.pipeline import optimize
 from levada.optimizer.rewrite import bottom_up
 from levada.syntax import parse
@@ -40,35 +42,120 @@ def query_options(given: Mapping[str, Any]) -> QueryOptions:
     return options_of(values)
 
 
-def translated(
-    text: str,
-    dialect: str | None,
-    options: QueryOptions,
-    streams: Mapping[str, StreamConfig],
-    named: dict[str, str],
-    graphs: set[str | None],
-) -> a.Query:
-    """The algebra with the streams by their registered names; ``dialect`` None is the one that the text is recognised as.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query that is to be registered: its text and name, and what ``Engine.register`` takes beside them."""
 
-    ``named`` maps the names by which queries have called streams so far to registered ones; what is new is added, so that a
-    word cannot come to stand for two IRIs.
+    text: str
+    name: str
+    dialect: str | None = None
+    options: QueryOptions = field(default_factory=QueryOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a query's names can be: the streams, the static graphs (None: the default one), what queries make and these.
+
+    ``others`` are the queries that make no stream, by the names that it would have.
     """
-    spoken = dialect_of(text, dialect).name
+
+    streams: Mapping[str, StreamConfig]
+    graphs: Collection[str | None]
+    makers: Makers
+    others: Makers
+    query: Callable[[str], a.Query]
+
+
+def understood(asked: Asked, around: Around) -> a.Query:
+    """The algebra of a query whose streams still have the names of its text."""
+    spoken = dialect_of(asked.text, asked.dialect).name
     if spoken == "cql":
-        schemas = {n: c.columns for n, c in streams.items() if c.tabular}
-        query = translate_cql(text, schemas, options, [n for n, c in streams.items() if c.sign])
-    else:
-        names = {g for g in graphs if g is not None}
-        query = translate(parse(text, dialect), options, text=text, graphs=names)
-    matched = match_streams([*named, *(w.stream for w in query.windows)], streams)
+        schemas = {n: c.columns for n, c in around.streams.items() if c.tabular}
+        signed = [n for n, c in around.streams.items() if c.sign]
+        return translate_cql(asked.text, schemas, asked.options, signed)
+    names = {g for g in around.graphs if g is not None}
+    return translate(parse(asked.text, asked.dialect), asked.options, text=asked.text, graphs=names)
+
+
+def resolved(asked: Asked, query: a.Query, around: Around, named: dict[str, str]) -> a.Query:
+    """The query with the names that its streams and graphs have in the engine, optimized.
+
+    ``named`` maps the names by which queries have called streams so far to those; what is new is added, so that a word cannot
+    come to stand for two IRIs.
+    """
+    spoken = dialect_of(asked.text, asked.dialect).name
+    matched = _matched(query, around, named)
+    for said, stream in named.items():
+        if matched[said] != stream:
+            message = f"The stream {said} is read already, and would be another one with the query {asked.name}."
+            raise UsageError(message, hint="Register the query under another name.")
     for w in query.windows:
-        if streams[matched[w.stream]].tabular != (spoken == "cql"):
-            kind = "tuples" if spoken != "cql" else "RDF"
-            raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {spoken} does not read.")
+        _check_reads(w.stream, matched[w.stream], spoken, around)
     named.update(matched)
     windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
-    pattern = query.pattern if None in graphs or query.graphs is not None else bottom_up(query.pattern, _no_default)
+    default = None in around.graphs or query.graphs is not None
+    pattern = query.pattern if default else bottom_up(query.pattern, _no_default)
     return optimize(replace(query, windows=windows, pattern=pattern))
+
+
+def _matched(query: a.Query, around: Around, named: Mapping[str, str]) -> dict[str, str]:
+    """The names in the engine of all streams that have been named so far, and of the query's."""
+    try:
+        return match_streams([*named, *(w.stream for w in query.windows)], around.streams, around.makers)
+    except UnknownNameError:
+        for w in query.windows:
+            with suppress(UnknownNameError):
+                other = shown(match_streams([w.stream], around.streams, around.others)[w.stream])
+                if other not in around.streams:
+                    _check_maker(w.stream, other, around)
+        raise
+
+
+def _check_reads(said: str, stream: str, spoken: str, around: Around) -> None:
+    """Whether a query in this language can read a stream, and a query that is to make it makes one."""
+    if is_made(stream):
+        _check_maker(said, shown(stream), around)
+    tabular = not is_made(stream) and around.streams[stream].tabular
+    if tabular != (spoken == "cql"):
+        kind = "tuples" if spoken != "cql" else "RDF"
+        raise UsageError(f"The stream {said} holds {kind}, which a query in {spoken} does not read.")
+
+
+def _check_maker(said: str, maker: str, around: Around) -> None:
+    query = around.query(maker)
+    if query.form is not a.Form.CONSTRUCT:
+        message = f"The {query.form} query {maker} makes no triples, and so not the stream {said}."
+        raise UsageError(message, hint="Use CONSTRUCT.")
+    if not query.windows:
+        message = f"The query {maker}, which is to make the stream {said}, has no windows: its one answer has no time."
+        raise UsageError(message, hint="Give the query a window, or its result as static data.")
+    if maker in around.streams:
+        message = f"There is a stream {maker} beside the query {maker}, which is to make the stream {said}."
+        raise UsageError(message, hint="Give the query another name.")
+
+
+def in_order(queries: Mapping[str, a.Query], around: Around) -> list[str]:
+    """The names of queries that come together, each behind those whose streams it reads. Raises ``UsageError`` for a cycle."""
+    reads = {}
+    for name, query in queries.items():
+        matched = _known_streams(query, around)
+        reads[name] = {shown(s) for s in matched if is_made(s)} & queries.keys()
+    try:
+        return list(TopologicalSorter(reads).static_order())
+    except CycleError as error:
+        cycle = list(reversed(error.args[1]))
+        told = ", which reads that of ".join(cycle[1:])
+        message = (
+            f"The query {cycle[0]} reads the stream of {told}: queries cannot read each other's streams in a circle."
+        )
+        raise UsageError(message) from None
+
+
+def _known_streams(query: a.Query, around: Around) -> Iterator[str]:
+    """The streams of a query; for those that cannot be matched there is an error when it is resolved."""
+    for w in query.windows:
+        with suppress(LevadaError):
+            yield from match_streams([w.stream], around.streams, around.makers).values()
 
 
 def _no_default(node: a.Node) -> a.Node:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from levada.errors import CheckpointError
 from levada.model.time import MAX, MIN, WindowKind
+from levada.naming import is_made, shown
 from levada.plan import shapes as s
 from levada.plan.patterns import pattern_text
 from levada.plan.topology import Plan, QueryPlan
@@ -74,14 +75,20 @@ def read_status(root: Path) -> Status:
 def status_of(manifest: Manifest, plan: Plan) -> Status:
     """What a manifest and its plan say of all queries."""
     queries = tuple(_query(query, manifest, plan) for query in plan.queries.values())
-    return Status(manifest.epoch, manifest.ended, manifest.streams, queries)
+    return Status(manifest.epoch, manifest.ended, living(manifest, plan), queries)
+
+
+def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
+    """The streams by their names for people: those from outside, and those that queries make and read."""
+    streams = manifest.streams.items()
+    return {shown(n): record for n, record in streams if not is_made(n) or (n in plan.made and n in plan.read)}
 
 
 def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
     results = manifest.totals.get(query.name, [0, 0])[0]
     w = {name: manifest.streams.get(name, StreamRecord()).watermark for name in query.streams}
     least = min(w.values(), default=MAX)
-    holder = min(w, key=lambda n: w[n]) if len(w) > 1 and least < MAX else None
+    holder = shown(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None
     patterns = tuple(_patterns(query, manifest, plan))
     due = _next_report(query, least)
     why = "" if results else _why(query, manifest, patterns, due, least, holder)
@@ -97,7 +104,7 @@ def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[Patt
         if not text:
             yield PatternStatus(stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements)
         else:
-            yield PatternStatus(stream, text, manifest.hits.get(stream, {}).get(text))
+            yield PatternStatus(shown(stream), text, manifest.hits.get(stream, {}).get(text))
 
 
 def _texts(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
@@ -138,7 +145,7 @@ def _why(
     """A sentence for a query without results."""
     for name in query.streams:
         if not manifest.streams.get(name, StreamRecord()).elements:
-            return f"No element of {name} has been read."
+            return f"No element of {shown(name)} has been read."
     for p in patterns:
         if p.matched == 0:
             return f"No triple of {p.stream} has matched the pattern {p.text}."

@@ -320,7 +320,8 @@ class Query:
     """A whole query, dialect-free.
 
     ``variables`` are the columns of the result in order (CONSTRUCT: the template's variables; ASK: none).
-    ``template`` is CONSTRUCT's. ``graphs`` are the static graphs of FROM (None: the engine's default graph).
+    ``template`` is CONSTRUCT's. ``graphs`` are the static graphs of FROM (None: the engine's default graph). ``registered`` is the
+    name that REGISTER gives it, an IRI or a word ("": none).
     """
 
     form: Form
@@ -332,3 +333,4 @@ class Query:
     graphs: tuple[str, ...] | None = None
     text: str = ""
     reports: Reporting = Reporting()
+    registered: str = ""

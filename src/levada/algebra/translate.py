@@ -78,6 +78,7 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collec
         graphs=_default_graphs(unit.datasets),
         text=text,
         reports=reporting(options) if declared else Reporting(),  # one report, whatever the policy of others
+        registered="" if unit.register is None else iri(unit.register.name),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from levada.app import App
 from levada.cli.errors import report
-from levada.cli.queries import Catalog, plan_query, translate_query
+from levada.cli.queries import Catalog, makers_of, plan_query, translate_query
 from levada.errors import QueryError, UsageError
 from levada.optimizer.pipeline import optimize
 
@@ -14,11 +14,12 @@ def check(app: App, *, debug: bool) -> int:
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
     catalog = Catalog.of(app)
+    makers = makers_of(app, catalog) if len(app.queries) > 1 else {}
     worst = 0
     for source in app.queries:
         try:
             query = translate_query(app, source, catalog)
-            plan_query(optimize(query), source.name, catalog)
+            plan_query(optimize(query), source.name, catalog, makers)
         except QueryError as error:
             worst = max(worst, report(error, debug=debug))
             continue

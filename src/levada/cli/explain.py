@@ -17,7 +17,7 @@ from typing import Any, get_args
 from levada.algebra import expression as expressions
 from levada.algebra import show as algebra_text
 from levada.app import App, QuerySource
-from levada.cli.queries import Catalog, naming, plan_query, translate_query
+from levada.cli.queries import Catalog, makers_of, naming, plan_query, translate_query
 from levada.errors import UsageError, near
 from levada.model.term import Term
 from levada.optimizer.pipeline import optimize
@@ -59,7 +59,7 @@ def _later(app: App, source: QuerySource, stage: str) -> tuple[Any, str]:
     query = optimize(query)
     if stage == "optimized":
         return query, algebra_text.show(query)
-    root = plan_query(query, source.name, catalog).root
+    root = plan_query(query, source.name, catalog, makers_of(app, catalog)).root
     return root, "\n".join(operator_lines(root))
 
 

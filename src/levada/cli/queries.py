@@ -6,15 +6,15 @@ Errors leave with the query's name as a note (PEP 678), which ``errors.message_o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from levada.algebra import nodes
 from levada.algebra.cql import translate_cql
 from levada.algebra.translate import translate
 from levada.app import App, QuerySource
-from levada.errors import LevadaError
-from levada.naming import match_streams
+from levada.errors import LevadaError, QueryError
+from levada.naming import Makers, is_made, match_streams
 from levada.plan.lower import Lowered, StreamFacts, lower
 from levada.sources.parquet import with_schema
 from levada.sources.static import static_source
@@ -56,12 +56,27 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
         return translate(parse(source.text, source.dialect), options, text=source.text, graphs=graphs)
 
 
-def plan_query(query: nodes.Query, name: str, catalog: Catalog) -> Lowered:
+def makers_of(app: App, catalog: Catalog) -> Makers:
+    """The queries of an application that make streams, by the names of these; texts with an error make none."""
+    found: dict[str, list[str]] = {}
+    for source in app.queries:
+        if source.spoken == "cql":
+            continue
+        with suppress(QueryError):
+            query = translate_query(app, source, catalog)
+            if query.form is nodes.Form.CONSTRUCT:
+                for word in dict.fromkeys([source.name, query.registered] if query.registered else [source.name]):
+                    found.setdefault(word, []).append(source.name)
+    return found
+
+
+def plan_query(query: nodes.Query, name: str, catalog: Catalog, makers: Makers) -> Lowered:
     """The physical operators of a query; without any stream in the catalog its streams are taken as RDF streams."""
     used = [window.stream for window in query.windows]
     with naming(name):
         facts = catalog.facts or dict.fromkeys(used, StreamFacts())
-        matched = match_streams(used, facts)
+        matched = match_streams(used, facts, makers)
+        facts = {**facts, **{stream: StreamFacts() for stream in matched.values() if is_made(stream)}}
         windows = tuple(replace(window, stream=matched[window.stream]) for window in query.windows)
         return lower(replace(query, windows=windows), facts)
 

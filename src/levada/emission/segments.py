@@ -18,7 +18,7 @@ import polars as pl
 from levada.algebra.expression import Var
 from levada.algebra.nodes import Form, Output, TriplePattern
 from levada.emission.blank_nodes import blank_nodes
-from levada.emission.serialize import Batch
+from levada.emission.serialize import Batch, joined
 from levada.model.frame import Frame, concat
 from levada.model.term import Blank, Term
 from levada.model.terms import Terms
@@ -43,6 +43,29 @@ def batches(
                 frames.setdefault(int(name[2:]), []).append(frame)
     for number, found in frames.items():
         yield from _of_node(plan, plan.nodes[number], concat(found), pool, only)
+
+
+def timed_statements(plan: Plan, query: QueryPlan, segments: Iterable[str], opener: Opener) -> bytes:
+    """What a CONSTRUCT made in these segments of one epoch, as N-Triples with the report's time behind each statement.
+
+    All rows of a report must be here. The work follows from the query's rows (and the segments' tables of terms).
+    """
+    node = plan.nodes[query.node]
+    found: list[Frame] = []
+    pool = Pool(0)
+    for segment in segments:
+        parts, _ = opener(segment)
+        frame = parts.get(f"r.{query.node}")
+        rows = np.empty(0, np.int64) if frame is None else np.flatnonzero(frame["op"] == query.member)
+        if frame is not None and len(rows):
+            found.append(frame.take(rows))
+            pool.add(Terms.from_frames(parts, "terms"))
+    if not found:
+        return b""
+    rows_ = concat(found)
+    texts = [column(rows_, i, pool).texts() for i in range(len(node.layout.slots))]
+    made = triples(rows_["r"], query.template, _parts(query, rows_["r"], texts))
+    return joined(made.select(pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))).to_series())
 
 
 def _of_node(
@@ -70,8 +93,7 @@ def batch(query: QueryPlan, node: PlanNode, rows: Frame, pool: Pool) -> Batch:
         case Form.ASK:
             return Batch(rows["r"], Form.ASK, booleans=texts[0].str.starts_with('"true"').to_numpy())
         case Form.CONSTRUCT:
-            named = dict(zip(query.variables, texts, strict=True))
-            return _graphs(rows["r"], query.template, {**named, **_nodes(query, rows["r"], named)})
+            return _graphs(rows["r"], query.template, _parts(query, rows["r"], texts))
         case _:
             return Batch(rows["r"], columns=dict(zip(query.variables, texts, strict=True)), change=sign)
 
@@ -87,6 +109,12 @@ def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
     assert batch.booleans is not None, "an ASK batch has booleans"
     order = np.argsort(report, kind="stable")
     return Batch(report[order], Form.ASK, booleans=np.concatenate([batch.booleans, np.zeros(len(empty), bool)])[order])
+
+
+def _parts(query: QueryPlan, report: npt.NDArray[np.int64], texts: Sequence[pl.Series]) -> dict[str, pl.Series]:
+    """What stands in a template's places: its variables by name, its blank nodes by text."""
+    named = dict(zip(query.variables, texts, strict=True))
+    return {**named, **_nodes(query, report, named)}
 
 
 def _nodes(
@@ -115,11 +143,18 @@ def _graphs(
     report: npt.NDArray[np.int64], template: Sequence[TriplePattern], columns: Mapping[str, pl.Series]
 ) -> Batch:
     """One graph per report."""
-    parts = [_triples(report, triple, columns) for triple in template]
-    every = pl.concat(parts) if parts else pl.DataFrame({"r": [], "t": []}, schema={"r": pl.Int64, "t": pl.String})
-    every = every.unique(maintain_order=True).sort("r", maintain_order=True)
+    every = triples(report, template, columns).select("r", t=pl.col("t") + " .\n")
     graphs = every.group_by("r", maintain_order=True).agg(pl.col("t").str.join(""))
     return Batch(graphs["r"].to_numpy(), Form.CONSTRUCT, graphs=graphs["t"])
+
+
+def triples(
+    report: npt.NDArray[np.int64], template: Sequence[TriplePattern], columns: Mapping[str, pl.Series]
+) -> pl.DataFrame:
+    """The triples that a template makes of solutions (report ``r``, N-Triples text ``t``), by report, each once a report."""
+    parts = [_triples(report, triple, columns) for triple in template]
+    every = pl.concat(parts) if parts else pl.DataFrame({"r": [], "t": []}, schema={"r": pl.Int64, "t": pl.String})
+    return every.unique(maintain_order=True).sort("r", maintain_order=True)
 
 
 def _triples(report: npt.NDArray[np.int64], triple: TriplePattern, columns: Mapping[str, pl.Series]) -> pl.DataFrame:
@@ -131,7 +166,7 @@ def _triples(report: npt.NDArray[np.int64], triple: TriplePattern, columns: Mapp
         }
     )
     sound = pl.col("o").is_not_null() & pl.col("p").str.starts_with("<") & ~pl.col("s").str.starts_with('"')
-    line = pl.concat_str("s", pl.lit(" "), "p", pl.lit(" "), "o", pl.lit(" .\n"))
+    line = pl.concat_str("s", pl.lit(" "), "p", pl.lit(" "), "o")
     return frame.filter(sound).select("r", t=line)
 
 

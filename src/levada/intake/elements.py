@@ -1,7 +1,8 @@
 """Each triple's element and event time.
 
 An element is a line, consecutive lines of one subject or graph as written, lines without a blank one between
-(``kernels.lines`` decides, as for the driver's cuts), or a whole document. Its time comes from the lines, the graph's IRI, a
+(``kernels.lines`` decides, as for the driver's cuts), or a whole document; of a stream that a query makes, what one report
+says. Its time comes from the lines, the graph's IRI, a
 predicate of its own, or the file's name. An element with no time, two different ones, or one that cannot be read goes to the
 dead letters whole. A line that does not parse goes there alone: the rest of its element lives on (and is dead only if its time
 stood in that line). A document that does not parse is dead as a whole (``documents``); its places are those of its N-Quads.
@@ -15,7 +16,7 @@ Cost: vectorised over the triples, about 10 ns each for ``element=line``; Python
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -119,7 +120,10 @@ def _groups(triples: Triples, config: StreamConfig, reference: Reference) -> _Gr
         return _Groups(np.zeros(n, np.int32), np.array([0, n] if n else [0], np.int64))
     text = triples.buffer[: reference.stop - reference.start]
     term = triples.s if config.element == "subject" else triples.g
-    if config.element == "blankline":
+    raw: npt.NDArray[np.integer[Any]]
+    if config.element == "report":
+        raw = triples.time
+    elif config.element == "blankline":
         raw = number_blocks(text, np.ascontiguousarray(triples.line, np.int64))
     elif term is None or triples.bad or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all():
         by = SUBJECT if config.element == "subject" else GRAPH

@@ -15,6 +15,7 @@ import pyoxigraph as ox
 import xxhash
 
 from levada.intake.facets import Facets, event_time, facets_of
+from levada.kernels.ntriples_text import BLANK_SIZE, ENGINE
 from levada.model.term import Kind
 from levada.model.time import MIN
 
@@ -148,5 +149,9 @@ def blank_text(label: str, document: int) -> str:
 
     >>> blank_text("a", 1) == blank_text("a", 2)
     False
+    >>> blank_text("g" + "0" * 32, int(ENGINE))
+    '_:g00000000000000000000000000000000'
     """
+    if document == ENGINE and len(label) == BLANK_SIZE - 2:
+        return f"_:{label}"
     return f"_:b{xxhash.xxh3_128_intdigest(document.to_bytes(8, 'little') + label.encode()):032x}"

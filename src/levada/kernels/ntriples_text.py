@@ -18,6 +18,7 @@ from levada.kernels.ntriples_scan import REFUSED
 from levada.kernels.xxh3 import hash128
 
 BLANK_SIZE = 35  # "_:b" and 32 hex digits
+ENGINE = W(0xFFFF_FFFF_FFFF_FFFF)  # the document of texts that come from the engine: their nodes keep their names
 
 
 @routine
@@ -130,8 +131,15 @@ def _put_hex(side: View, at: int, value: np.uint64) -> None:
 def put_blank(view: View, i: int, stop: int, document: np.uint64, plain: View, at: int) -> None:
     """Writes the global text (BLANK_SIZE bytes) of the node with label bytes i to stop at ``at``.
 
+    In the document ``ENGINE`` labels of that size are global already: they are taken as they are.
     ``plain`` is the hash schedule of seed 0. The area from ``at`` also serves as scratch, 8 bytes and the label.
     """
+    if document == ENGINE and stop - i == BLANK_SIZE - 2:
+        put(view, at, 95)
+        put(view, at + 1, 58)
+        for k in range(BLANK_SIZE - 2):
+            put(view, at + 2 + k, byte(view, i + k))
+        return
     for k in range(8):
         put(view, at + k, as_int((document >> W(8 * k)) & W(0xFF)))
     for k in range(stop - i):

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from levada.algebra.nodes import Form, Output, Query, TriplePattern, WindowOn
 from levada.model.time import Window
+from levada.naming import made_by
 from levada.plan import shapes as s
 from levada.plan.install import Installer
 from levada.plan.layout import Layout
@@ -44,6 +45,7 @@ class QueryPlan:
     empty_reports: bool
     windows: tuple[WindowOn, ...] = ()
     clock: Window | None = None
+    since: int = 0  # the first plan version that has it
 
 
 @dataclass
@@ -181,6 +183,12 @@ class Plan:
     streams: tuple[str, ...]
     queries: Mapping[str, QueryPlan]
     stages: int  # the greatest stage
+    made: Mapping[str, str] = field(default_factory=dict)  # the streams that queries make, and which one
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The streams that queries read."""
+        return frozenset(stream for query in self.queries.values() for stream in query.streams)
 
 
 def home_number(node: int, op: I64) -> I64:
@@ -198,6 +206,7 @@ class Topology:
         self.nodes: list[_Node] = []
         self.index: dict[s.Shape, int] = {}
         self.queries: dict[str, QueryPlan] = {}
+        self.made: dict[str, str] = {}  # the streams that queries make, and which one
         self.version = 0
         self._seen: dict[int, int] = {}
         self._fresh: dict[int, int] = {}
@@ -214,13 +223,26 @@ class Topology:
         self.queries[name] = QueryPlan(
             name, query.form, query.output, query.variables, query.template,
             tuple(dict.fromkeys(w.stream for w in query.windows)), node, root.member, start, empty_reports,
-            query.windows, query.reports.clock,
+            query.windows, query.reports.clock, self.version + 1,
         )  # fmt: skip
 
     def remove(self, name: str) -> None:
-        """Takes a query out; members that no other query uses die with it."""
+        """Takes a query out; members that no other query uses die with it. The stream that it made keeps its number."""
         query = self.queries.pop(name)
         self._count(query.node, query.member, -1)
+        self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
+
+    def stream_of(self, maker: str) -> str:
+        """The stream that a query makes, which begins when it is first asked for.
+
+        A query that goes and comes again makes another one, so that nothing of the old one is taken for its own.
+        """
+        stream = f"{made_by(maker)}{self.queries[maker].since}"
+        if stream not in self.made:
+            self.made[stream] = maker
+            self.facts[stream] = StreamFacts()
+            self.streams = (*self.streams, stream)
+        return stream
 
     def _intern(self, shape: s.Shape, member: s.Member) -> tuple[s.Shape, int]:
         number = self.index.get(shape)
@@ -257,7 +279,7 @@ class Topology:
         nodes = {n: self._sealed(n, tuple(consumers[n])) for n, node in enumerate(self.nodes) if any(node.uses)}
         order = tuple(sorted(nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
         stages = max((nodes[n].stage for n in order), default=1)
-        return Plan(self.version, nodes, order, self.streams, dict(self.queries), max(stages, 1))
+        return Plan(self.version, nodes, order, self.streams, dict(self.queries), max(stages, 1), dict(self.made))
 
     def _depth(self, number: int) -> int:
         if number not in self._seen:

@@ -10,14 +10,15 @@ written anew. A query that comes to a checkpoint with data starts behind the lar
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
 from levada.config import StreamConfig
 from levada.model.time import MIN
+from levada.naming import is_made, made_by, shown
 from levada.plan.lower import StreamFacts
-from levada.plan.topology import Plan, Topology
+from levada.plan.topology import Plan, QueryPlan, Topology
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.manifest import Manifest, StreamRecord
 
@@ -46,6 +47,7 @@ class Catalog:
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
         self._identities: dict[str, str] = {}
+        self._new_streams = False  # there are some that the last plan does not know
 
     def follow(self, queries: Mapping[str, Registered], dropped: Collection[str], last: Manifest | None) -> Plan | None:
         """The plan of the next epochs, if it is another than that of ``last``; None: it stays.
@@ -56,17 +58,34 @@ class Catalog:
             self._load(last)
         topology = self._topology
         assert topology is not None, "the catalog is loaded"
-        gone = [n for n in topology.queries if n in dropped or not self._same(n, queries)]
+        gone = self._gone(topology, queries, dropped)
         for name in gone:
             topology.remove(name)
-        new = [r for n, r in queries.items() if n not in topology.queries]
+        new = [r for n, r in queries.items() if n not in topology.queries]  # makers stand before readers
         for registered in new:
-            start = _start(registered.query, last.streams if last else {})
-            topology.add(registered.name, registered.query, start, empty_reports=registered.options.empty_reports)
-        return self._sealed(topology, queries) if gone or new or not topology.version else None
+            query = _placed(registered.query, topology)
+            start = _start(query, last, topology)
+            topology.add(registered.name, query, start, empty_reports=registered.options.empty_reports)
+        changed = gone or new or not topology.version or self._new_streams
+        return self._sealed(topology, queries) if changed else None
 
-    def _same(self, name: str, queries: Mapping[str, Registered]) -> bool:
-        return name in queries and queries[name].identity == self._identities.get(name)
+    def _gone(self, topology: Topology, queries: Mapping[str, Registered], dropped: Collection[str]) -> list[str]:
+        """The queries of the plan that are no more, or are others, or read what such a one made."""
+        gone: dict[str, None] = {}
+        for name, query in topology.queries.items():
+            if (
+                name in dropped
+                or not self._same(query, queries)
+                or any(topology.made.get(s) in gone for s in query.streams)
+            ):
+                gone[name] = None
+        return list(gone)
+
+    def _same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
+        known = queries.get(query.name)
+        if known is None or known.identity != self._identities.get(query.name):
+            return False
+        return {w.stream for w in known.query.windows} == {_made_by(s) for s in query.streams}
 
     def _load(self, last: Manifest | None) -> None:
         if last is None:
@@ -74,12 +93,15 @@ class Catalog:
             return
         topology, self._identities = self._checkpoint.load_topology(last.plan)
         topology.facts |= self._facts
-        topology.streams = (*topology.streams, *(n for n in self._facts if n not in topology.streams))
-        assert topology.streams == tuple(self._facts), "streams keep their numbers, new ones come behind"
-        self._topology = topology
+        new = [n for n in self._facts if n not in topology.streams]
+        topology.streams = (*topology.streams, *new)
+        given = tuple(n for n in topology.streams if not is_made(n))
+        assert given == tuple(self._facts), "streams keep their numbers, new ones come behind"
+        self._topology, self._new_streams = topology, bool(new)
 
     def _sealed(self, topology: Topology, queries: Mapping[str, Registered]) -> Plan:
         plan = topology.seal()
+        self._new_streams = False
         self._identities = {n: r.identity for n, r in queries.items()}
         self._checkpoint.save_plan(plan, topology, self._identities)
         return plan
@@ -89,7 +111,32 @@ class Catalog:
         return self._checkpoint.load_plan(version)
 
 
-def _start(query: a.Query, records: Mapping[str, StreamRecord]) -> int:
-    """The first event time that counts for a query that comes now."""
-    latest = max((records[w.stream].max_ts for w in query.windows if w.stream in records), default=MIN)
+def _placed(query: a.Query, topology: Topology) -> a.Query:
+    """The query on the streams of the topology."""
+    windows = tuple(
+        replace(w, stream=topology.stream_of(shown(w.stream))) if is_made(w.stream) else w for w in query.windows
+    )
+    return replace(query, windows=windows)
+
+
+def _made_by(stream: str) -> str:
+    """The name of a stream as a registered query has it."""
+    return made_by(shown(stream)) if is_made(stream) else stream
+
+
+def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
+    """The first event time that counts for a query that comes now: after all that its streams have said."""
+    if last is None:
+        return MIN
+    seen = (_seen(w.stream, last, topology) for w in query.windows)
+    latest = max(seen, default=MIN)
     return latest + 1 if latest > MIN else MIN
+
+
+def _seen(stream: str, last: Manifest, topology: Topology) -> int:
+    """The largest event time that a stream has had: of a made one, the last report with a result of its maker."""
+    maker = topology.made.get(stream)
+    if maker is None:
+        return last.streams.get(stream, StreamRecord()).max_ts
+    began = topology.queries[maker].since <= last.plan
+    return last.latest.get(maker, MIN) if began else MIN

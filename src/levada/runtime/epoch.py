@@ -19,6 +19,7 @@ import msgspec
 from levada.config import StreamConfig
 from levada.model.time import MAX, MIN
 from levada.plan.topology import Plan
+from levada.runtime import made
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.context import Context, Control, Done, Setup, StreamState, advance, encode, old_watermarks
 from levada.runtime.intake import Payload
@@ -74,6 +75,7 @@ class Epochs:
             self.sourcing.discover()
         rows = 0 if flush else self.epoch_rows
         references, after = self.sourcing.take(last.positions, last.streams, rows)
+        references += made.references(plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan))
         ended = self.sourcing.ended(after)
         newly_ended = any(
             over and not last.streams.get(c.name, StreamRecord()).ended
@@ -82,10 +84,12 @@ class Epochs:
         wall = self.wall()
         silence = self.sourcing.silence(references, last.streams, wall)
         due = bool(references or newly_ended or self.plan_is_new or flush or is_due(last.held, self.due, wall))
-        if not (due or silence):
+        if not (due or silence or plan.made):
             return None
-        states, finished = self.sourcing.states(references, after, last.streams, ended, silence)
-        if not (due or _moves(states, _shared(plan))):
+        given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
+        states = [given[name] if name in given else made.state(name, plan, last) for name in plan.streams]
+        unread = made.unread(plan)
+        if not (due or _moves(states, _shared(plan), unread)):
             return None
         return Intention(
             last.epoch + 1,
@@ -96,7 +100,7 @@ class Epochs:
             states,
             finished,
             self.plan_is_new,
-            self.sourcing.ends and all(ended),
+            self.sourcing.ends and all(s.ended for i, s in enumerate(states) if i not in unread),
             flush,
         )
 
@@ -150,7 +154,7 @@ class Epochs:
 
     def _manifest(self, intention: Intention, context: Context, outcomes: Sequence[bytes]) -> Manifest:
         """What the outcomes add up to."""
-        last = self.last
+        last, plan = self.last, self._plan(intention.plan)
         decoded = [msgspec.json.decode(o) for o in outcomes]
         controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
@@ -165,42 +169,42 @@ class Epochs:
             total = totals.setdefault(query, [0, 0])
             total[0], total[1] = total[0] + n, total[1] + reports
         manifest = Manifest(
-            intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls), state,
+            intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls, plan), state,
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
-            intention.ended, sum(d.rows_in for d in done), self._hits(controls),
+            intention.ended, sum(d.rows_in for d in done), self._hits(controls, plan.streams),
+            latest=made.latest(plan, last, counts),
         )  # fmt: skip
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
 
-    def _hits(self, controls: Sequence[Control]) -> dict[str, dict[str, int]]:
+    def _hits(self, controls: Sequence[Control], streams: Sequence[str]) -> dict[str, dict[str, int]]:
         """The triples that have matched each pattern, with this epoch's."""
         total = {stream: Counter(hits) for stream, hits in self.last.hits.items()}
         for c in controls:
             if c.hits:
-                total.setdefault(self.configs[c.stream].name, Counter()).update(c.hits)
+                total.setdefault(streams[c.stream], Counter()).update(c.hits)
         return {stream: dict(hits) for stream, hits in total.items()}
 
     def _records(
-        self, intention: Intention, context: Context, controls: Sequence[Control]
+        self, intention: Intention, context: Context, controls: Sequence[Control], plan: Plan
     ) -> dict[str, StreamRecord]:  # fmt: skip
         new = advance(context.streams, controls, context.shared)
         records: dict[str, StreamRecord] = {}
-        for i, (config, state) in enumerate(
-            zip(self.configs, intention.streams, strict=False)
-        ):  # a stream may be newer
-            before = self.last.streams.get(config.name, StreamRecord())
+        for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
+            before = self.last.streams.get(name, StreamRecord())
             own = [c for c in controls if c.stream == i]
-            record = _added(before, own, intention.finished.get(config.name, []))
+            record = _added(before, own, intention.finished.get(name, []))
             record.watermark = int(new[i])
             record.ended = state.ended
             read = sum(c.elements for c in own)
             slowest = min((int(new[j]) for j in context.shared[i]), default=MAX) if i < len(context.shared) else MAX
             record.ahead = 0 if record.watermark <= slowest else before.ahead + read
-            records[config.name] = record
+            records[name] = record
+        late = {c.name for c in self.configs if c.counted_late}
         for c in controls:
-            position = intention.positions.get(self.configs[c.stream].name)
-            if position is not None and self.configs[c.stream].counted_late:
+            position = intention.positions.get(plan.streams[c.stream])
+            if position is not None and plan.streams[c.stream] in late:
                 position["passed"] = position.get("passed", 0) + c.passed
         return records
 
@@ -247,17 +251,19 @@ def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]
     )  # fmt: skip
 
 
-def _moves(states: Sequence[StreamState], shared: Sequence[Sequence[int]]) -> bool:
-    """Whether an epoch without data would raise a watermark, because somebody is silent."""
-    return bool((advance(states, [], shared) > old_watermarks(states)).any())
+def _moves(states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]) -> bool:
+    """Whether an epoch without data would raise a watermark: because somebody is silent, or a query has made what it would."""
+    raised = advance(states, [], shared) > old_watermarks(states)
+    raised[list(unread)] = False
+    return bool(raised.any())
 
 
 def _shared(plan: Plan) -> list[list[int]]:
-    """For each stream the streams that it shares a query with."""
+    """For each stream from outside those that it shares a query with, itself or by what is made of it."""
     numbers = {name: i for i, name in enumerate(plan.streams)}
     shared: list[set[int]] = [set() for _ in plan.streams]
     for query in plan.queries.values():
-        ids = [numbers[s] for s in query.streams]
+        ids = [numbers[base] for s in query.streams for base in made.bases(plan, s)]
         for i in ids:
             shared[i].update(j for j in ids if j != i)
     return [sorted(s) for s in shared]

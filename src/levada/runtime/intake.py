@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from levada.config import StreamConfig
+from levada.formats import MADE
 from levada.intake.admission import dead_records, late_records
 from levada.intake.documents import parse_document
 from levada.intake.elements import Elements, elements_of
@@ -25,6 +26,7 @@ from levada.intake.rows import Patterns, constants, matched, once, patterns_of, 
 from levada.intake.star import subject_numbers
 from levada.intake.tuples import Tuples, tuples_of
 from levada.model.frame import Frame, concat
+from levada.model.time import MAX
 from levada.operators.pool import Pool
 from levada.plan import shapes as s
 from levada.plan.topology import Plan, PlanNode
@@ -32,6 +34,7 @@ from levada.runtime import files
 from levada.runtime.closed import subjects_of
 from levada.runtime.compute_local import local
 from levada.runtime.context import Context, Control, load_plan, load_setup
+from levada.runtime.made_rows import made_config, made_triples
 from levada.runtime.ship import Outbox
 from levada.sources.read import read_bytes, read_tuples
 from levada.sources.reference import Reference
@@ -75,10 +78,12 @@ class IntakeRun:
         return self.outbox.blobs(self.controls, [], 0, self.times)
 
     def _reference(self, reference: Reference) -> None:
-        config = next(c for c in self.setup.streams if c.name == reference.stream)
         stream = self.plan.streams.index(reference.stream)
         w = self.context.streams[stream].watermark
         bounds = {"late_below": w, "future_above": self.context.wall + DAY}
+        config = next((c for c in self.setup.streams if c.name == reference.stream), None)
+        if config is None:
+            config, bounds["future_above"] = made_config(reference), MAX  # windows may close far in the future
         if config.tabular:
             control = self._tuples(config, reference, stream, bounds)
         else:
@@ -112,6 +117,8 @@ class IntakeRun:
 
     def _parsed(self, config: StreamConfig, reference: Reference) -> tuple[Triples, Reference]:
         """The statements of a reference, and the reference to the lines in which they stand."""
+        if reference.format == MADE:
+            return made_triples(reference, self.context)
         data = read_bytes(reference)
         if config.documents:
             return parse_document(data, reference, self.context.seed)

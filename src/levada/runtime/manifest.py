@@ -79,6 +79,7 @@ class Manifest(msgspec.Struct):
     hits: dict[str, dict[str, int]] = {}  # stream -> pattern -> the triples that matched it since the beginning
     rolled: list[Held] = []  # what this epoch publishes
     held: list[Held] = []  # what a later one will
+    latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
 
 
 def write_once(path: Path, data: bytes) -> bool:

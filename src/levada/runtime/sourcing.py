@@ -90,9 +90,9 @@ class Sourcing:
     def states(
         self, references: Sequence[Reference], after: Positions, records: Mapping[str, StreamRecord], ended: Sequence[bool],
         silence: Silence,
-    ) -> tuple[list[StreamState], dict[str, list[str]]]:  # fmt: skip
+    ) -> tuple[dict[str, StreamState], dict[str, list[str]]]:  # fmt: skip
         """Each stream as the epoch begins, and the partitions that this epoch finishes."""
-        states = []
+        states = {}
         finished: dict[str, list[str]] = {}
         for config, over in zip(self.configs, ended, strict=True):
             record = records.get(config.name, StreamRecord())
@@ -101,7 +101,7 @@ class Sourcing:
             state, done = self._state(config, record, now, after, silent)
             state.ended = over
             state.idle = "" in silent
-            states.append(state)
+            states[config.name] = state
             finished[config.name] = done
         return states, finished
 

@@ -19,6 +19,8 @@ class Reference(msgspec.Struct, frozen=True):
     ``document`` scopes blank nodes. ``elements`` is how many elements the driver counted, well-formed or not.
     ``base``: the IRI of an RDF document. ``row``: the
     number of its first record in the file, for a table with a mapping.
+    ``segments``: of a stream that a query makes, the files of the checkpoint with its results; then ``name`` is the query's and
+    ``path`` the file of the plan that it was in.
     ``limit_left``: the task keeps at most so many elements within from and to (None: no limit for the task to apply).
     """
 
@@ -35,6 +37,7 @@ class Reference(msgspec.Struct, frozen=True):
     limit_left: int | None = None
     base: str = ""
     row: int = 0
+    segments: tuple[str, ...] = ()
 
 
 def document_id(stream: str, name: str) -> int:

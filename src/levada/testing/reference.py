@@ -15,6 +15,7 @@ a window that never empties beside one that reports on close costs a report per 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -323,6 +324,23 @@ def _report(query: Question, time: int, change: str | None, bag: Bag) -> Report:
     if query.limit is not None:
         size = max(min(bag.total() - query.offset, query.limit), 0)
     return Report(time, bag, change=change, size=size)
+
+
+def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> tuple[Element, ...]:
+    """What a CONSTRUCT has reported, as the stream that it makes; a graph without a triple is no element.
+
+    A node of the template is another in each report; other blank nodes are what they were.
+    """
+    labels = "|".join({re.escape(t[2:]) for triple in query.template for t in triple if t.startswith("_:")})
+    found = []
+    for report in reports:
+        tail = f"in{name}at{report.time}".replace("-", "m")
+        own = re.compile(rf"(?<!\S)(_:(?:{labels})s\d+)(?!\S)")
+        graph = sorted(report.graph or ())
+        triples = tuple(own.sub(rf"\g<1>{tail}", t) for t in graph) if labels else tuple(graph)
+        if triples:
+            found.append(Element(report.time, triples))
+    return tuple(found)
 
 
 def construct(template: Sequence[TripleTemplate], bag: Bag) -> frozenset[str]:

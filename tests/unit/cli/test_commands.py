@@ -45,6 +45,21 @@ def test_check_accepts_and_says_what_it_saw(folder, capsys):
     assert capsys.readouterr().out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
 
 
+def test_check_and_explain_know_streams_that_queries_make(folder, capsys):
+    window = "FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }"
+    Path("make.rq").write_text(f"PREFIX : <http://e/>\nREGISTER RSTREAM :made AS CONSTRUCT {{ ?s :v ?v }} {window}")
+    Path("read.rq").write_text(HOT.replace("temp", "made"))
+    assert main(["check", "read.rq", "make.rq", "--stream", "temp=t.nt"]) == 0
+    assert capsys.readouterr().out.startswith("read: ok, SELECT RSTREAM over http://e/made")
+    Path("both.yaml").write_text(
+        "queries: {make: {file: make.rq}, read: {file: read.rq}}\nstreams: {temp: {path: t.nt}}\n"
+    )
+    Path("t.nt").touch()
+    assert main(["explain", "read", "--app", "both.yaml", "--stage", "topology"]) == 0
+    assert "match" in capsys.readouterr().out
+    assert main(["check", "read.rq", "--stream", "temp=t.nt"]) == 2
+
+
 def test_check_goes_on_after_an_error_and_fails_at_the_end(folder, capsys):
     assert main(["check", "bad.cql", "w1.cql", *STREAMS]) == 2
     out, err = capsys.readouterr()

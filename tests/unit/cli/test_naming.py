@@ -49,6 +49,21 @@ def test_two_iris_of_one_word():
     }
 
 
+def test_a_stream_that_a_query_makes():
+    makers = {"http://e/hot": ["q1"], "q1": ["q1"], "temp": ["q2"], "two": ["q1", "q2"]}
+    assert match_streams(["http://e/hot", "http://x/q1"], ["temp"], makers) == {
+        "http://e/hot": "q1#",
+        "http://x/q1": "q1#",
+    }
+    assert match_streams(["http://e/temp", "temp"], ["temp"], makers) == {"http://e/temp": "temp", "temp": "temp"}
+    with pytest.raises(UsageError, match="The stream two is made by the queries q1 and q2"):
+        match_streams(["two"], [], makers)
+    with pytest.raises(UsageError, match=r"The word q1 could be <http://a/q1> or <http://b/q1>\."):
+        match_streams(["http://a/q1", "http://b/q1"], [], makers)
+    with pytest.raises(UnknownNameError, match="Did you mean http://e/hot"):
+        match_streams(["http://e/hott"], [], makers)
+
+
 def test_an_unknown_stream_says_what_is_known():
     with pytest.raises(UnknownNameError) as caught:
         match_streams(["http://e/tmp"], ["temp", "hum"])

@@ -4,11 +4,11 @@ A process that is killed has done some of its writes and none of the later ones.
 that makes, names, syncs or deletes a file, for every k there is, and nothing after that call reaches the disk.
 """
 
-import os
 from pathlib import Path
 
 import pytest
 from asking import S, T, asked, element, judge, register, step
+from fate import Fate, Killed
 
 from levada.emission.serialize import Format
 from levada.engine import Engine
@@ -18,7 +18,6 @@ from levada.testing.cases import Clause
 from levada.testing.compare import read_ndjson
 from levada.testing.streams import lines, write_lines
 
-CALLS = ("link", "replace", "fsync", "fdatasync", "unlink")
 LEFT = [element(250 * i, f"a{i % 3} p {i % 4}", f"a{i % 3} q b{i % 2}") for i in range(14)]
 RIGHT = [element(400 * i, f"b{i % 2} r {i}") for i in range(9)]
 STREAMS = {S: LEFT, T: RIGHT}
@@ -29,30 +28,6 @@ QUERIES = [
     asked("sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": JOIN["w"]}, tail=" GROUP BY ?a"),
     asked("maybe", "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } OPTIONAL { WINDOW :v { ?b :r ?n } }", JOIN),
 ]
-
-
-class Killed(BaseException):
-    """What the doomed process sees in place of its end."""
-
-
-class Fate:
-    """Counts the calls that change the disk; from the k-th on nothing is done any more."""
-
-    def __init__(self, monkeypatch):
-        self.left, self.calls = None, 0
-        for name in CALLS:
-            monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
-
-    def _doomed(self, call):
-        def step(*args, **kwargs):
-            self.calls += 1
-            if self.left is not None:
-                if self.left <= 0:
-                    raise Killed
-                self.left -= 1
-            return call(*args, **kwargs)
-
-        return step
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from levada.testing.cases.windows import allows_gap
-from levada.testing.question import Element, Question, Report, Row
-from levada.testing.reference import evaluate
+from levada.testing.question import Element, Question, ReferenceQuery, Report, Row
+from levada.testing.reference import elements_of, evaluate
 from levada.testing.streams import time_term
 
 
@@ -51,12 +51,16 @@ class Case:
     def expected(self, after: Mapping[str, int] | None = None) -> dict[str, list[Report]]:
         """The reports of each query, by its name, as the reference sees them.
 
-        ``after`` has the time T (ms) of each query that is registered in mid-stream: it sees the elements after T.
+        ``after`` has the time T (ms) of each query that is registered in mid-stream: it sees the elements after T. A query may
+        read what one before it makes.
         """
         found = {}
+        streams = dict(self.streams)
         for query in self.queries:
             asked = replace(query.reference, after=(after or {}).get(query.name, query.reference.after))
-            found[query.name] = evaluate(asked, self.streams, self.static)
+            found[query.name] = evaluate(asked, streams, self.static)
+            if isinstance(asked, ReferenceQuery) and asked.template:
+                streams[f"http://e/{query.name}"] = elements_of(query.name, asked, found[query.name])
         return found
 
     def describe(self) -> str:

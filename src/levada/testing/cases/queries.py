@@ -23,13 +23,15 @@ HAVINGS = ("COUNT(*) > 1", "COUNT(*) >= 1", "COUNT(*) != 2")
 
 
 @st.composite
-def queries(draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clause, ...] = ()) -> CaseQuery:
-    """A query over one or two windows on these streams (IRIs), with the given clauses or random ones."""
+def queries(
+    draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clause, ...] = (), form: str = ""
+) -> CaseQuery:  # fmt: skip
+    """A query over one or two windows on these streams (IRIs), with the given clauses and form or random ones."""
     used = used or draw(st.lists(clauses, min_size=1, max_size=2).map(tuple))
     windows = {f"w{i}": (draw(st.sampled_from(streams)), clause) for i, clause in enumerate(used)}
     chosen = draw(options(used))
     body, scope = draw(bodies([f":{w}" for w in windows]))
-    form = draw(st.sampled_from(FORMS))
+    form = form or draw(st.sampled_from(FORMS))
     asked = draw(asked_of(form, scope))
     output = "RSTREAM" if form == "sample" else draw(st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")))
     told = reporting(chosen)
@@ -60,6 +62,8 @@ def asked_of(draw: st.DrawFn, form: str, scope: Scope) -> Asked:
             return Asked(f"SELECT {shown} (SAMPLE(?{draw(st.sampled_from(names))}) AS ?any)", f" GROUP BY {shown}")
         case "ask":
             return Asked("ASK")
+        case "made":
+            return _made(draw, scope)
         case _:
             return _construct(draw, scope)
 
@@ -89,6 +93,25 @@ def _grouped(draw: st.DrawFn, scope: Scope, keys: Sequence[str]) -> Asked:
     if draw(st.integers(0, 3)) == 3:
         tail += f" HAVING({draw(st.sampled_from(HAVINGS))})"
     return Asked(f"SELECT {' '.join(columns)}", tail)
+
+
+_READ = {"v": "p", "u": "p", "x": "q", "y": "q", "s": "q", "t": "r"}
+"""Variables that hold what streams do, and a predicate for it there."""
+
+
+def _made(draw: st.DrawFn, scope: Scope) -> Asked:
+    """A CONSTRUCT of triples of the vocabulary, so that other queries find something in them; one comes of every solution."""
+    nodes = [f"?{name}" for name in ("s", "x", "y") if scope.get(name) == "node"] or [iri("a")]
+    bound = [n for n in _READ if scope.get(n, "maybe") != "maybe"]
+    sure = [(iri(_READ[n]), f"?{n}") for n in bound] or [(iri("q"), iri("b"))]
+    every = [*sure, *((iri(p), f"?{n}") for n, p in _READ.items() if scope.get(n) == "maybe")]
+    first = draw(st.sampled_from(nodes)), draw(st.sampled_from(sure))
+    more = draw(st.lists(st.tuples(st.sampled_from(nodes), st.sampled_from(every)), max_size=2))
+    template = tuple((s, p, o) for s, (p, o) in dict.fromkeys([first, *more]))
+    shown = dict.fromkeys(t for triple in template for t in triple if t[0] == "?")
+    text = " . ".join(" ".join(triple) for triple in template)
+    select = f"SELECT {' '.join(shown)}" if shown else "SELECT (1 AS ?one)"
+    return Asked(f"CONSTRUCT {{ {text} }}", select=select, template=template)
 
 
 _NODES: tuple[tuple[TripleTemplate, ...], ...] = (

@@ -1,0 +1,154 @@
+"""The registry: streams, static data and queries of an engine, by name, as they are now.
+
+A query may read the stream that another makes: it comes with or after its maker, and goes with or before it. Queries that come
+together may be given in any order. What cannot be registered leaves the registry as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from levada.algebra import nodes as a
+from levada.config import StreamConfig
+from levada.errors import UsageError, near
+from levada.naming import check_query_name, is_made, made_by, shown
+from levada.registration import Around, Asked, in_order, resolved, understood
+from levada.runtime.catalog import Registered
+from levada.sources.static import StaticFile
+from levada.syntax.dialects.recognise import dialect_of
+
+
+class Registry:
+    """What an engine has been told. ``dropped``: queries that were taken out since somebody last emptied it."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, StreamConfig] = {}
+        self.static: list[StaticFile] = []
+        self.queries: dict[str, Registered] = {}
+        self.dropped: set[str] = set()
+        self._registered = 0  # queries so far, also those that have been taken out
+        self._named: dict[str, str] = {}  # how queries have called streams
+        self._makers: dict[str, list[str]] = {}  # CONSTRUCT queries by the names of the streams that they may make
+        self._others: dict[str, list[str]] = {}  # the other queries in the same way: for what is said of them
+
+    def free_name(self) -> str:
+        """A name for a query that came without one: that of no other, also when some have been taken out."""
+        return f"q{self._registered + 1}"
+
+    def add_stream(self, config: StreamConfig) -> None:
+        """A stream. Raises ``UsageError`` if its name is taken."""
+        if config.name in self.streams:
+            raise UsageError(f"There are two streams {config.name}.")
+        if reader := next(self._readers(config.name), None):
+            message = (
+                f"The query {reader} reads the stream of the query {config.name}, and there is a stream {config.name}."
+            )
+            raise UsageError(message, hint="Give one of them another name.")
+        self.streams[config.name] = config
+
+    def add_static(self, file: StaticFile) -> None:
+        """Static data. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
+        self.static.append(file)
+        for known in list(self.queries.values()):
+            asked = Asked(known.text, known.name, known.dialect, known.options)
+            around = self._around({})
+            query = resolved(asked, understood(asked, around), around, self._named)
+            self.queries[known.name] = replace(known, query=query)
+
+    def add(self, batch: Sequence[Asked]) -> list[Registered]:
+        """Queries that come together, all or none; in the order given, whichever reads which."""
+        names: set[str] = set()
+        for asked in batch:
+            with noted(asked):
+                if check_query_name(asked.name) in names or asked.name in self.queries:
+                    hint = "Unregister it first, or choose another name."
+                    raise UsageError(f"There is a query {asked.name} already.", hint=hint)
+                names.add(asked.name)
+        queries: dict[str, a.Query] = {}
+        around = self._around(queries)
+        for asked in batch:
+            with noted(asked):
+                queries[asked.name] = understood(asked, around)
+        for name, query in queries.items():
+            self._add_maker(name, query)
+        try:
+            found = self._resolved(batch, queries, around)
+        except BaseException:
+            for name, query in queries.items():
+                self._remove_maker(name, query)
+            raise
+        self.queries |= found
+        self._registered += len(found)
+        return [found[asked.name] for asked in batch]
+
+    def _resolved(self, batch: Sequence[Asked], queries: dict[str, a.Query], around: Around) -> dict[str, Registered]:
+        """The queries of a batch, makers before readers."""
+        by_name = {asked.name: asked for asked in batch}
+        named = dict(self._named) if len(batch) > 1 else self._named
+        found = {}
+        for name in in_order(queries, around):
+            asked = by_name[name]
+            with noted(asked):
+                query = resolved(asked, queries[name], around, named)
+                spoken = dialect_of(asked.text, asked.dialect).name
+                found[name] = Registered(name, asked.text, spoken, asked.options, query)
+        self._named = named
+        return found
+
+    def remove(self, name: str) -> None:
+        """Takes a query out. Raises ``UsageError`` if others read what it makes."""
+        if name not in self.queries:
+            raise UsageError(f"There is no query {name}.", hint=near(name, self.queries))
+        if readers := list(self._readers(name)):
+            told = " and ".join([", ".join(readers[:-1]), readers[-1]] if len(readers) > 1 else readers)
+            message = f"The stream that the query {name} makes is read by {told}."
+            raise UsageError(message, hint="Unregister what reads it first.")
+        self._remove_maker(name, self.queries.pop(name).query)
+        self.dropped.add(name)
+        self._named = {
+            said: stream
+            for said, stream in self._named.items()
+            if not is_made(stream) or any(self._readers(shown(stream)))
+        }
+
+    def _readers(self, maker: str) -> Iterator[str]:
+        """The queries that read what a query makes."""
+        if made_by(maker) in self._named.values():
+            stream = made_by(maker)
+            yield from (n for n, r in self.queries.items() if any(w.stream == stream for w in r.query.windows))
+
+    def _around(self, new: dict[str, a.Query]) -> Around:
+        """What names can be; ``new``: the queries that come now."""
+        graphs = {g for file in self.static for g in file.graphs}
+        return Around(
+            self.streams, graphs, self._makers, self._others, lambda n: new[n] if n in new else self.queries[n].query
+        )
+
+    def _add_maker(self, name: str, query: a.Query) -> None:
+        table = self._makers if query.form is a.Form.CONSTRUCT else self._others
+        for word in _words(name, query):
+            table.setdefault(word, []).append(name)
+
+    def _remove_maker(self, name: str, query: a.Query) -> None:
+        table = self._makers if query.form is a.Form.CONSTRUCT else self._others
+        for word in _words(name, query):
+            table[word].remove(name)
+            if not table[word]:
+                del table[word]
+
+
+def _words(name: str, query: a.Query) -> list[str]:
+    """The names of the stream that a query makes."""
+    return list(dict.fromkeys([name, query.registered] if query.registered else [name]))
+
+
+@contextmanager
+def noted(asked: Asked) -> Iterator[None]:
+    """Notes on an error which query it is about."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(asked.name)
+        raise

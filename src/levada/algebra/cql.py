@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping
 
 from levada.algebra import nodes
 from levada.algebra.cql_levels import Levels
+from levada.algebra.depth import check_depth
 from levada.algebra.incremental import derived
 from levada.algebra.options import QueryOptions
 from levada.algebra.translate_windows import reporting
-from levada.errors import QuerySyntaxError, Span, UnsupportedError
+from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
 from levada.syntax.cql import parse_script
 from levada.syntax.cql_ast import Asked, Script
 
@@ -37,6 +38,13 @@ def translate_cql(
     >>> query.output.value, query.variables, query.windows[0].window.range
     ('ISTREAM', ('k',), 5000)
     """
+    try:
+        return _translated(text, streams, options, relations)
+    except RecursionError:
+        raise QueryError("The query is nested too deeply.", text=text) from None
+
+
+def _translated(text: str, streams: Streams, options: QueryOptions, relations: Collection[str]) -> nodes.Query:
     script = parse_script(text)
     if len(script.queries) != 1:
         found = "no query" if not script.queries else f"{len(script.queries)} queries"
@@ -52,6 +60,7 @@ def translate_asked(
     levels = Levels(text, streams, relations, script, options)
     top = levels.statement(asked.query, asked.views)
     levels.check_report()
+    check_depth(top.node, text)
     if derived(top.node) and (options.empty_reports or reporting(options) != nodes.Reporting()):
         what = "Empty" if options.empty_reports else "Periodic or non-empty"
         message = f"{what} reports of a query over a view are not there yet in CQL."

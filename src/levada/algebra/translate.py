@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from levada.algebra.depth import check_depth
 from levada.algebra.expression import Var
 from levada.algebra.nodes import Form, InGraph, InMerge, InWindow, Output, Query, Reporting, Source, TriplePattern
 from levada.algebra.options import QueryOptions
@@ -46,9 +47,11 @@ def translate(
     '[RANGE 4000 STEP 2000 close [)]'
     """
     try:
-        return _query(unit, options, text, graphs)
+        query = _query(unit, options, text, graphs)
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
+    check_depth(query.pattern, text)
+    return query
 
 
 def _query(unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collection[str] | None) -> Query:

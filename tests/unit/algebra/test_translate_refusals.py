@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions
 from levada.algebra.translate import translate
 from levada.errors import LevadaError, QueryError, Span, UnknownNameError, UnsupportedError
@@ -146,6 +147,31 @@ def test_deep_nesting_is_an_error_and_no_crash() -> None:
         group = ast.Group((group,), group.span)
     with pytest.raises(QueryError, match="nested too deeply"):
         translate(replace(unit, where=group))
+
+
+@pytest.mark.parametrize(
+    ("group", "hint"),
+    [
+        (" ".join(f"BIND({i} AS ?b{i})" for i in range(300)), "Say it with fewer than 250 "),
+        (f"BIND({'+'.join(['1'] * 200)} AS ?b)", "An expression has at most 120 "),
+    ],
+)
+def test_what_could_be_parsed_but_not_planned_is_refused(group: str, hint: str) -> None:
+    error = refusal(f"SELECT * {WINDOW} {{ WINDOW <w> {{ ?s ?p ?o }} {group} }}")
+    assert error.message == "The query is nested too deeply." and error.hint.startswith(hint)
+
+
+def test_long_conditions_are_not_deep() -> None:
+    text = f"ASK {WINDOW} {{ WINDOW <w> {{ ?s ?p ?o }} FILTER({' || '.join(f'?o = {i}' for i in range(2000))}) }}"
+    translate(parse(text), text=text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Select k From A Where " + " Or ".join(["k = 1"] * 2000), f"Select {'+'.join(['k'] * 200)} As x From A"]
+)
+def test_deep_cql_is_an_error_and_no_crash(text: str) -> None:
+    with pytest.raises(QueryError, match="nested too deeply"):
+        translate_cql(text, {"A": {"k": "integer"}})
 
 
 def test_every_refusal_is_a_usage_error() -> None:

@@ -7,7 +7,7 @@ whose terms are all one, and a triple that comes again.
 from __future__ import annotations
 
 import pytest
-from judged import at, check, check_everywhere, query
+from judged import Clause, at, check, check_everywhere, query
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q :b . :b :p 2.5 ; :q :b"),
@@ -291,3 +291,44 @@ def test_sample_is_a_member() -> None:
     check_everywhere(
         "SELECT ?s (SAMPLE(?o) AS ?x)", "WINDOW :w { ?s :p ?o }", "GROUP BY ?s", outputs=("RSTREAM",), s=ELEMENTS
     )
+
+
+HIDDEN = "{ SELECT ?s { { SELECT ?s (COUNT(*) AS ?x) { WINDOW :w { ?s :p ?o } } GROUP BY ?s } } }"
+"""A count by a name that is hidden: outside, the name is another variable."""
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        f"{HIDDEN} WINDOW :w {{ ?s :q ?x }}",
+        f"{HIDDEN} OPTIONAL {{ WINDOW :w {{ ?s :q ?x }} }}",
+        f"{HIDDEN} UNION {{ WINDOW :w {{ ?s :q ?x }} }}",
+        f'{HIDDEN} VALUES ?x {{ :k "z" }}',
+        f"{HIDDEN} BIND(STR(?s) AS ?x)",
+        "{ SELECT ?s { WINDOW :w { ?s :p ?o } BIND(EXISTS { WINDOW :w { ?s :q ?z } } AS ?x) } } WINDOW :w { ?s :q ?x }",
+    ],
+)
+def test_a_hidden_number_is_not_a_variable_of_its_name(group: str) -> None:
+    check_everywhere("SELECT ?s ?x", group, s=ELEMENTS)
+
+
+COUNTED = "{ SELECT ?s (COUNT(*) AS ?x) { WINDOW :w { ?s :p ?o } } GROUP BY ?s }"
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        f"WINDOW :w {{ ?s :p ?o }} OPTIONAL {{ WINDOW :w {{ ?s :q ?x }} }} OPTIONAL {COUNTED}",
+        f"{COUNTED} OPTIONAL {{ WINDOW :w {{ ?s :q ?x }} }}",
+        f"WINDOW :w {{ ?s :p ?o OPTIONAL {{ ?s :q ?x }} }} {COUNTED}",
+        f"{{ {COUNTED} UNION {{ WINDOW :w {{ ?s :q ?x }} }} }} OPTIONAL {{ WINDOW :w {{ ?s :p ?x }} }}",
+    ],
+)
+def test_a_variable_that_is_a_count_in_some_rows(group: str) -> None:
+    elements = (
+        at(1000, ':a :p 1 ; :q :b ; :r "x"'),
+        at(1500, ':b :p 2, 3 ; :r "y"'),
+        at(5000, ":a :q 1.5 ; :p 2 . :c :p 5"),
+    )
+    windows = (Clause("count", count=5), Clause("step", 4000, 2000))
+    check(*(query("SELECT ?s ?x", group, windows={"w": w}, name=w.kind) for w in windows), s=elements)

@@ -131,10 +131,9 @@ def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -
         op = occur(op)
     placed = op.placed if op.placed == HOME or set(op.placed) <= set(wanted) else LOST
     maybe = (op.maybe & set(wanted)) | (set(wanted) - set(op.variables))
+    typed = op.typed & set(wanted)
     spec = p.Rename(wanted if sources is None else tuple(sources))
-    return Op(
-        spec, (op,), wanted, op.windows, op.stage, (None,), placed, frozenset(maybe), op.raw, op.weighted, op.typed
-    )
+    return Op(spec, (op,), wanted, op.windows, op.stage, (None,), placed, frozenset(maybe), op.raw, op.weighted, typed)
 
 
 def require(op: Op, names: Sequence[str]) -> Op:

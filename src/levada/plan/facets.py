@@ -24,7 +24,7 @@ from levada.algebra.nodes import Output
 from levada.model.term import XSD, Literal
 from levada.plan import physical as p
 from levada.plan.layout import NOTHING, Facet
-from levada.plan.origin import column_type, mixed
+from levada.plan.origin import column_type
 from levada.plan.physical import Op
 
 Needs = dict[str, Facet]
@@ -112,7 +112,7 @@ def _trim(needs: Needs, op: Op) -> Needs:
             facets = (facets & ~Facet.NUM) | _VALUE.get(column_type(op, name), Facet.NUM)
         elif Facet.NUM in facets:
             facets |= Facet.ID  # by which the text of a number is found that the value facets cannot hold
-        if Facet.TEXT in facets and mixed(op, name):
+        if Facet.TEXT in facets and name in op.mixed:
             facets |= Facet.NUM | Facet.ID
         if facets:
             out[name] = facets

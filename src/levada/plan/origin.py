@@ -18,26 +18,6 @@ def column_type(op: Op, name: str) -> str:
     return ""
 
 
-def mixed(op: Op, name: str) -> bool:
-    """Whether a variable that is no typed column is one in some rows: below, rows of both sorts were put together.
-
-    Then its texts are with its rows for some, and follow from the values for others.
-    """
-    spec = op.spec
-    if name in op.typed or (isinstance(spec, p.Extend) and name == op.variables[-1]):
-        return False
-    if isinstance(spec, p.Rename):
-        name = dict(zip(op.variables, spec.sources, strict=True))[name]
-        return name in op.inputs[0].variables and mixed(op.inputs[0], name)
-    if isinstance(spec, (p.Panes, p.RGroup, p.Running)) and name not in spec.keys:
-        arg = spec.aggregates[op.variables.index(name) - len(spec.keys)].arg
-        return arg in op.inputs[0].variables and mixed(op.inputs[0], arg)
-    several = [i for i in op.inputs if name in i.variables]
-    if isinstance(spec, (p.Union, p.Tally, p.RExcept, p.Join, p.RJoin)) and any(name in i.typed for i in several):
-        return True
-    return any(mixed(i, name) for i in several)
-
-
 def time_variables(op: Op) -> dict[int, str]:
     """For each window of tuple scans below: the result variable that shows its event time, if one does."""
     found: dict[int, str] = {}

@@ -339,6 +339,8 @@ class Op:
     ``maybe``: variables that can be unbound. ``raw``: rows of a window that are not yet made a set.
     ``placed``: the variables by whose identities the rows are partitioned; () at the source, HOME by operator.
     ``typed``: variables whose values are typed columns, so that their text follows from the value facets.
+    ``mixed``: other variables that are typed columns in some rows, since rows of both sorts were put together below: texts are with
+    the rows for some, and follow from the values for others. It follows from the other fields.
     """
 
     spec: Spec
@@ -352,3 +354,25 @@ class Op:
     raw: bool = False
     weighted: bool = False
     typed: frozenset[str] = field(default_factory=frozenset)
+    mixed: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        assert self.typed <= set(self.variables), "what is hidden here may be another variable above"
+        if any(i.typed or i.mixed for i in self.inputs):
+            mixed = frozenset(v for i, v in enumerate(self.variables) if v not in self.typed and self._mixed(i, v))
+            object.__setattr__(self, "mixed", mixed)
+
+    def _mixed(self, at: int, name: str) -> bool:
+        match self.spec:
+            case Extend() if at == len(self.variables) - 1:
+                return False
+            case Rename(sources):
+                return sources[at] in self.inputs[0].mixed
+            case Panes(keys, aggregates) | RGroup(keys, aggregates) | Running(keys, aggregates) if name not in keys:
+                return aggregates[at - len(keys)].arg in self.inputs[0].mixed
+            case Union() | Tally() | RExcept() | Join() | RJoin() | RLeft() if any(
+                name in i.typed for i in self.inputs
+            ):
+                return True
+            case _:
+                return any(name in i.mixed for i in self.inputs)

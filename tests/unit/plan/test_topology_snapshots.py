@@ -14,6 +14,7 @@ from levada.algebra.options import QueryOptions
 from levada.algebra.translate import translate
 from levada.model.time import MIN
 from levada.plan.lower import StreamFacts
+from levada.plan.shapes import Join
 from levada.plan.topology import Topology
 from levada.syntax import parse
 
@@ -208,3 +209,10 @@ def test_tuple_columns_travel_as_values() -> None:
     lines = show(found).splitlines()
     assert lines[0] == "0 Scan [ID+INT DBL] lo"
     assert lines[1] == "1 Panes [INT NUM] r <- Scan by 0"
+
+
+def test_a_merge_of_many_windows_is_planned_at_once() -> None:
+    """The operators of a merge are a graph and no tree: walked as a tree, 40 windows would take for ever."""
+    clauses = " ".join(f"FROM STREAM <{STREAM}> [RANGE {i + 2}s STEP 2s]" for i in range(40))
+    found = topology(f"{PREFIX}SELECT ?s ?o {clauses} {{ ?s :p ?o }}")
+    assert sum(isinstance(node.step, Join) for node in found.seal().nodes.values()) == 40

@@ -90,6 +90,7 @@ class Engine:
         self._spools = Spools()
         self._queries: dict[str, Registered] = {}
         self._named: dict[str, str] = {}
+        self._registered = 0  # queries so far, also those that have been taken out
         self._dropped: set[str] = set()  # unregistered since the last plan
         self._changed = threading.RLock()
         self._new_plan = True
@@ -143,14 +144,13 @@ class Engine:
         elements after the largest event time that its streams had seen.
         """
         with self._changed:
-            word = check_query_name(name or f"q{len(self._queries) + 1}")
+            word = check_query_name(name or f"q{self._registered + 1}")
             if word in self._queries:
-                raise UsageError(
-                    f"There is a query {word} already.", hint="Unregister it first, or choose another name."
-                )
+                raise UsageError(f"There is a query {word} already.", hint="Unregister it first, or say another name.")
             chosen = options or query_options(given)
             query = self._translated(text, dialect, chosen)
             self._queries[word] = Registered(word, text, dialect_of(text, dialect).name, chosen, query)
+            self._registered += 1
             self._plan_changed()
             return Query(word, query, self)
 

@@ -239,6 +239,13 @@ def test_explain_and_names(engine):
         query.explain()
 
 
+def test_a_name_that_the_engine_gives_was_no_other_querys(engine):
+    first, second = engine.register(ALL.text), engine.register(ALL.text)
+    first.unregister()
+    second.unregister()
+    assert engine.register(ALL.text).name == "q3"
+
+
 def test_wrong_calls_are_told(engine, path):
     with pytest.raises(QuerySyntaxError, match="line 1"):
         engine.register("SELECT ?x WERE {}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from levada.errors import CheckpointError
-from levada.model.time import MAX, MIN, Window, WindowKind
+from levada.model.time import MAX, MIN, WindowKind
 from levada.plan import shapes as s
 from levada.plan.patterns import MOST_COUNTED, pattern_text
 from levada.plan.topology import Plan, QueryPlan
@@ -83,14 +83,14 @@ def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
     least = min(w.values(), default=MAX)
     holder = min(w, key=lambda n: w[n]) if len(w) > 1 and least < MAX else None
     patterns = tuple(_patterns(query, manifest, plan))
-    due = _next_report(query.windows, least)
+    due = _next_report(query, least)
     why = "" if results else _why(query, manifest, patterns, due, least, holder)
     return QueryStatus(query.name, results, least, holder, patterns, due, why)
 
 
 def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[PatternStatus]:
     seen = set()
-    for stream, text in _texts(plan, query.node, query.member):
+    for stream, text, counted in _texts(plan, query.node, query.member):
         if (stream, text) in seen:
             continue
         seen.add((stream, text))
@@ -98,28 +98,35 @@ def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[Patt
             yield PatternStatus(stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements)
         else:
             hits = manifest.hits.get(stream)
-            yield PatternStatus(stream, text, None if hits is None else hits.get(text, 0))
+            yield PatternStatus(stream, text, None if hits is None else hits.get(text, 0 if counted else None))
 
 
-def _texts(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
-    """(stream, pattern) of everything that a query reads of streams; "" for the rows of a tuple stream."""
+def _texts(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str, bool]]:
+    """(stream, pattern, whether its matches are counted) of all that a query reads of streams; "" for rows of a tuple stream.
+
+    A pattern over a count window sees its stream through the window, of which all triples are a part: they are what is counted.
+    """
     node = plan.nodes[number]
     own = node.members[member]
     match node.step:
         case s.Match(positions, _, False):
-            yield own.streams[0], pattern_text(own.constants, positions)
+            yield own.streams[0], pattern_text(own.constants, positions), True
         case s.Star(legs, _):
             for leg, positions in enumerate(legs):
-                yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions)
+                yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions), True
         case s.Scan():
-            yield own.streams[0], ""
+            yield own.streams[0], "", True
+        case s.Select(positions, _):
+            for stream, _, _ in _texts(plan, node.inputs[0], own.inputs[0]):
+                yield stream, pattern_text(own.constants, positions), False
         case _:
             for below, at in zip(node.inputs, own.inputs, strict=True):
                 yield from _texts(plan, below, at)
 
 
-def _next_report(windows: tuple[Window, ...], least: int) -> int | None:
-    """The first time at which a window closes that has not been reported; None if there is none that closes."""
+def _next_report(query: QueryPlan, least: int) -> int | None:
+    """The first time at which a window closes that has not been reported, or of the clock; None if nothing closes."""
+    windows = [on.window for on in query.windows] if query.clock is None else [query.clock]
     closing = [w for w in windows if w.kind.on_close]
     if not closing or not MIN < least < MAX:
         return None
@@ -136,12 +143,13 @@ def _why(
     for p in patterns:
         if p.matched == 0:
             return f"No triple of {p.stream} has matched the pattern {p.text}."
+    matched = "All patterns have matched, but nothing" if all(p.matched for p in patterns) else "Nothing"
     if least >= MAX:
-        return "All patterns have matched, but nothing came through the query's joins, filters and windows."
+        return f"{matched} came through the query's joins, filters and windows."
     if due is not None:
         late = f" {holder} holds it back." if holder is not None else ""
         return f"The next report can be made when the watermark, at {least}, reaches {due}.{late}"
-    return "All patterns have matched, but nothing has come through the query's joins, filters and windows yet."
+    return f"{matched} has come through the query's joins, filters and windows yet."
 
 
 __all__ = ["MOST_COUNTED", "PatternStatus", "QueryStatus", "Status", "read_status", "status_of"]

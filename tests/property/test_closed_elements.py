@@ -129,3 +129,17 @@ def test_a_subject_that_comes_again_within_a_window_stops_the_engine(tmp_path: P
 @pytest.mark.parametrize("rows", [1, 2, 100])
 def test_a_subject_that_comes_again_later_is_another_element(tmp_path: Path, rows: int) -> None:
     run(tmp_path, '<a:s> <a:p> "1" 0 .\n<a:t> <a:p> "1" 10 .\n<a:s> <a:q> "2" 3000 .\n', rows)
+
+
+def test_windows_of_other_streams_do_not_hold_its_elements_together(tmp_path: Path) -> None:
+    """A promise is of the windows that read the stream: beside one that never empties, it is as it was."""
+    text = '<a:s> <a:p> "1" 0 .\n<a:t> <a:p> "1" 10 .\n<a:s> <a:q> "2" 3000 .\n'
+    (tmp_path / "t.nt").write_text("<a:b> <a:r> <a:c> 5 .\n")
+    beside = QUERY.replace(" {", " FROM NAMED WINDOW <z> ON <http://e/t> [ALL] { WINDOW <z> { ?z <a:r> ?n }", 1)
+    (tmp_path / "s.nt").write_text(text)
+    with Engine(False, epoch_rows=1, partitions=2) as engine:
+        engine.stream(S, tmp_path / "s.nt", element="subject", closed="element")
+        engine.stream("http://e/t", tmp_path / "t.nt")
+        engine.register(beside)
+        engine.start(once=True)
+        assert engine.await_end()

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.algebra.nodes import Form, Output, Query, TriplePattern
+from levada.algebra.nodes import Form, Output, Query, TriplePattern, WindowOn
 from levada.model.time import Window
 from levada.plan import shapes as s
 from levada.plan.install import Installer
@@ -30,7 +30,7 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What emission and sinks must know of a query."""
+    """What emission, sinks and status must know of a query; ``clock``: what says in place of its windows when it reports."""
 
     name: str
     form: Form
@@ -42,7 +42,8 @@ class QueryPlan:
     member: int
     start: int
     empty_reports: bool
-    windows: tuple[Window, ...] = ()
+    windows: tuple[WindowOn, ...] = ()
+    clock: Window | None = None
 
 
 @dataclass
@@ -213,7 +214,7 @@ class Topology:
         self.queries[name] = QueryPlan(
             name, query.form, query.output, query.variables, query.template,
             tuple(dict.fromkeys(w.stream for w in query.windows)), node, root.member, start, empty_reports,
-            tuple(w.window for w in query.windows),
+            query.windows, query.reports.clock,
         )  # fmt: skip
 
     def remove(self, name: str) -> None:

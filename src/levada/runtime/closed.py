@@ -22,7 +22,7 @@ from levada.intake.star import Ints, Ints32
 from levada.kernels.groups import group
 from levada.kernels.probe import join_pairs
 from levada.model.frame import Frame, concat
-from levada.model.time import MAX, MIN
+from levada.model.time import MAX, MIN, WindowKind
 from levada.runtime.context import load_plan
 from levada.windows import runs
 
@@ -62,9 +62,10 @@ def _first(numbers: Ints32) -> Ints:
 
 @lru_cache(maxsize=64)
 def reach(plan: str, stream: str) -> int:
-    """How far apart two elements of a stream can be and yet be in one window, ms (exclusive)."""
+    """How far apart two elements of a stream can be and yet be in one window that is read by stars, ms (exclusive)."""
     queries = load_plan(plan).queries.values()
-    return max((w.reach for q in queries if stream in q.streams for w in q.windows), default=0)
+    windows = (on.window for q in queries for on in q.windows if on.stream == stream)
+    return max((w.reach for w in windows if w.kind is not WindowKind.COUNT and not w.kind.by_session), default=0)
 
 
 def check(run: StageRun) -> int:

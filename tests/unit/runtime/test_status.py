@@ -52,6 +52,20 @@ def test_the_stream_that_holds_a_query_back_and_the_next_report(root):
     )
 
 
+def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path):
+    last = asked("last", "SELECT ?a ?n", "WINDOW :w { ?a :typo ?n }", {"w": (S, Clause("count", count=2))})
+    with Engine(False, partitions=2) as engine:
+        engine.stream(S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)]))
+        engine.register(HOT.text, name="clocked", report="periodic:1500ms")
+        engine.register(last.text, name="last")
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+        clocked, last = engine.status().queries
+    assert (clocked.watermark, clocked.next_report) == (5000, 6000 - 6000 % 1500)
+    assert [(p.text, p.matched) for p in last.patterns] == [("?a <http://e/typo> ?b", None)]
+    assert last.why == "Nothing has come through the query's joins, filters and windows yet."
+
+
 def test_the_command_tells_it_as_text_and_as_json(root, capsys):
     assert main(["status", str(root)]) == 0
     assert "has matched the pattern ?a <http://e/typo> ?b" in " ".join(capsys.readouterr().out.split())

@@ -16,7 +16,7 @@ from pathlib import Path
 from levada.errors import CheckpointError
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan import shapes as s
-from levada.plan.patterns import MOST_COUNTED, pattern_text
+from levada.plan.patterns import pattern_text
 from levada.plan.topology import Plan, QueryPlan
 from levada.runtime.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.manifest import Manifest, StreamRecord
@@ -90,35 +90,34 @@ def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
 
 def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[PatternStatus]:
     seen = set()
-    for stream, text, counted in _texts(plan, query.node, query.member):
+    for stream, text in _texts(plan, query.node, query.member):
         if (stream, text) in seen:
             continue
         seen.add((stream, text))
         if not text:
             yield PatternStatus(stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements)
         else:
-            hits = manifest.hits.get(stream)
-            yield PatternStatus(stream, text, None if hits is None else hits.get(text, 0 if counted else None))
+            yield PatternStatus(stream, text, manifest.hits.get(stream, {}).get(text))
 
 
-def _texts(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str, bool]]:
-    """(stream, pattern, whether its matches are counted) of all that a query reads of streams; "" for rows of a tuple stream.
+def _texts(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
+    """(stream, pattern) of everything that a query reads of streams; "" for the rows of a tuple stream.
 
-    A pattern over a count window sees its stream through the window, of which all triples are a part: they are what is counted.
+    A pattern over a count window sees its stream through the window, of which all triples are a part.
     """
     node = plan.nodes[number]
     own = node.members[member]
     match node.step:
         case s.Match(positions, _, False):
-            yield own.streams[0], pattern_text(own.constants, positions), True
+            yield own.streams[0], pattern_text(own.constants, positions)
         case s.Star(legs, _):
             for leg, positions in enumerate(legs):
-                yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions), True
+                yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions)
         case s.Scan():
-            yield own.streams[0], "", True
+            yield own.streams[0], ""
         case s.Select(positions, _):
-            for stream, _, _ in _texts(plan, node.inputs[0], own.inputs[0]):
-                yield stream, pattern_text(own.constants, positions), False
+            for stream, _ in _texts(plan, node.inputs[0], own.inputs[0]):
+                yield stream, pattern_text(own.constants, positions)
         case _:
             for below, at in zip(node.inputs, own.inputs, strict=True):
                 yield from _texts(plan, below, at)
@@ -150,6 +149,3 @@ def _why(
         late = f" {holder} holds it back." if holder is not None else ""
         return f"The next report can be made when the watermark, at {least}, reaches {due}.{late}"
     return f"{matched} has come through the query's joins, filters and windows yet."
-
-
-__all__ = ["MOST_COUNTED", "PatternStatus", "QueryStatus", "Status", "read_status", "status_of"]

@@ -66,6 +66,22 @@ def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path):
     assert last.why == "Nothing has come through the query's joins, filters and windows yet."
 
 
+def test_patterns_that_are_too_many_are_not_counted(root, tmp_path):
+    """256 patterns of a stream are counted; of those that make them more it is not said that nothing has matched them."""
+    with (tmp_path / "s.nt").open("a") as file:
+        file.write('<http://e/a> <http://e/p9> <http://e/b> 6000 .\n<http://e/a> <http://e/p> "1" 9000 .\n')
+    with Engine(False, checkpoint=root, partitions=2) as engine:
+        engine.stream(S, tmp_path / "s.nt")
+        engine.stream(T, tmp_path / "t.nt")
+        for i in range(260):
+            text = asked(f"many{i}", "SELECT ?a", f"WINDOW :w {{ ?a :p{i} ?n }}", ONE).text
+            engine.register(text, name=f"many{i}")
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+        many = next(q for q in engine.status().queries if q.name == "many9")
+    assert many.results > 0 and [(p.text, p.matched) for p in many.patterns] == [("?a <http://e/p9> ?b", None)]
+
+
 def test_the_command_tells_it_as_text_and_as_json(root, capsys):
     assert main(["status", str(root)]) == 0
     assert "has matched the pattern ?a <http://e/typo> ?b" in " ".join(capsys.readouterr().out.split())

@@ -1,1 +1,1 @@
-"""Algebra -> algebra: rules that keep the meaning, run one after the other by ``pipeline``. It has no rule yet."""
+"""Algebra -> algebra: rules that keep the meaning, run one after the other by ``pipeline``."""

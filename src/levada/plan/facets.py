@@ -18,7 +18,6 @@ from levada.algebra.expression import (
     Param,
     Var,
     random,
-    variables,
 )
 from levada.algebra.nodes import Output
 from levada.model.term import XSD, Literal
@@ -235,8 +234,3 @@ def lift(expression: Expression, constants: list[Const]) -> Expression:
             return Call(function, tuple(lift(arg, constants) for arg in args))
         case _:
             return expression
-
-
-def unique_variables(expression: Expression) -> tuple[str, ...]:
-    """The variables of an expression, each once, in order of appearance."""
-    return tuple(dict.fromkeys(variables(expression)))

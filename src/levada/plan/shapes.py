@@ -19,7 +19,7 @@ from levada.plan.physical import Semi, Shown
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Slot of each position s, p, o (-1: a constant of the member); ``used`` slots are kept, in order."""
+    """Slot of each position s, p, o (-1: a constant of the member); ``kept`` are those that are read, in order."""
 
     positions: tuple[int, int, int]
     kept: tuple[int, ...]
@@ -28,7 +28,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """Patterns of one subject inside an element: slots of each leg's positions as in ``Match``; ``used`` slots are kept."""
+    """Patterns of one subject inside an element: slots of each leg's positions, and ``kept``, as in ``Match``."""
 
     legs: tuple[tuple[int, int, int], ...]
     kept: tuple[int, ...]

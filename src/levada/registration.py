@@ -6,7 +6,7 @@ fetched. All errors are the user's: ``QueryError`` with a place in the text, ``U
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -61,14 +61,25 @@ def translated(
         names = {g for g in graphs if g is not None}
         query = translate(parse(text, dialect), options, text=text, graphs=names)
     matched = match_streams([*named, *(w.stream for w in query.windows)], streams)
-    for w in query.windows:
-        if streams[matched[w.stream]].tabular != (spoken == "cql"):
-            kind = "tuples" if spoken != "cql" else "RDF"
-            raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {spoken} does not read.")
+    check_kinds(query, spoken, {w.stream for w in query.windows if streams[matched[w.stream]].tabular})
     named.update(matched)
     windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
-    pattern = query.pattern if None in graphs or query.graphs is not None else bottom_up(query.pattern, _no_default)
-    return optimize(replace(query, windows=windows, pattern=pattern))
+    return optimize(over_static(replace(query, windows=windows), graphs))
+
+
+def check_kinds(query: a.Query, spoken: str, tabular: Collection[str]) -> None:
+    """Raises ``UsageError`` for a stream of rows in SPARQL, or of RDF in CQL; ``tabular`` are the windows' streams of rows."""
+    for w in query.windows:
+        if (w.stream in tabular) != (spoken == "cql"):
+            kind = "tuples" if spoken != "cql" else "RDF"
+            raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {spoken} does not read.")
+
+
+def over_static(query: a.Query, graphs: Collection[str | None]) -> a.Query:
+    """The query over these static graphs: without a default graph, a merge is that of the windows alone."""
+    if None in graphs or query.graphs is not None:
+        return query
+    return replace(query, pattern=bottom_up(query.pattern, _no_default))
 
 
 def _no_default(node: a.Node) -> a.Node:

@@ -89,13 +89,29 @@ def resolved(asked: Asked, query: a.Query, around: Around, named: dict[str, str]
         if matched[said] != stream:
             message = f"The stream {said} is read already, and would be another one with the query {asked.name}."
             raise UsageError(message, hint="Register the query under another name.")
-    for w in query.windows:
-        _check_reads(w.stream, matched[w.stream], spoken, around)
+    made = {w.stream for w in query.windows if is_made(matched[w.stream])}
+    for said in made:
+        _check_maker(said, shown(matched[said]), around)
+    read = {w.stream for w in query.windows} - made
+    check_kinds(query, spoken, {said for said in read if around.streams[matched[said]].tabular})
     named.update(matched)
     windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
-    default = None in around.graphs or query.graphs is not None
-    pattern = query.pattern if default else bottom_up(query.pattern, _no_default)
-    return optimize(replace(query, windows=windows, pattern=pattern))
+    return optimize(over_static(replace(query, windows=windows), around.graphs))
+
+
+def check_kinds(query: a.Query, spoken: str, tabular: Collection[str]) -> None:
+    """Raises ``UsageError`` for a stream of rows in SPARQL, or of RDF in CQL; ``tabular`` are the windows' streams of rows."""
+    for w in query.windows:
+        if (w.stream in tabular) != (spoken == "cql"):
+            kind = "tuples" if spoken != "cql" else "RDF"
+            raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {spoken} does not read.")
+
+
+def over_static(query: a.Query, graphs: Collection[str | None]) -> a.Query:
+    """The query over these static graphs: without a default graph, a merge is that of the windows alone."""
+    if None in graphs or query.graphs is not None:
+        return query
+    return replace(query, pattern=bottom_up(query.pattern, _no_default))
 
 
 def _matched(query: a.Query, around: Around, named: Mapping[str, str]) -> dict[str, str]:
@@ -109,16 +125,6 @@ def _matched(query: a.Query, around: Around, named: Mapping[str, str]) -> dict[s
                 if other not in around.streams:
                     _check_maker(w.stream, other, around)
         raise
-
-
-def _check_reads(said: str, stream: str, spoken: str, around: Around) -> None:
-    """Whether a query in this language can read a stream, and a query that is to make it makes one."""
-    if is_made(stream):
-        _check_maker(said, shown(stream), around)
-    tabular = not is_made(stream) and around.streams[stream].tabular
-    if tabular != (spoken == "cql"):
-        kind = "tuples" if spoken != "cql" else "RDF"
-        raise UsageError(f"The stream {said} holds {kind}, which a query in {spoken} does not read.")
 
 
 def _check_maker(said: str, maker: str, around: Around) -> None:

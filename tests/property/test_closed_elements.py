@@ -17,9 +17,10 @@ from test_random_cases import EXAMPLES
 from levada.engine import Engine
 from levada.errors import PromiseError
 from levada.kernels.star import meet, meet_by_search
-from levada.testing.cases import Case, cases
+from levada.model.time import Window, WindowKind
+from levada.testing.cases import Case, CaseQuery, cases
 from levada.testing.compare import read_ndjson, same_queries
-from levada.testing.question import Element
+from levada.testing.question import Element, ReferenceQuery
 from levada.testing.streams import time_term, write_graph
 
 rdf = cases(most=4)
@@ -126,9 +127,41 @@ def test_a_subject_that_comes_again_within_a_window_stops_the_engine(tmp_path: P
         run(tmp_path, text, rows)
 
 
+def test_a_broken_promise_is_found_within_one_epoch(tmp_path: Path) -> None:
+    (tmp_path / "s.nq").write_text("<a:s> <a:p> <a:x> <a:g> 0 .\n<a:s> <a:q> <a:y> <a:h> 20 .\n")
+    with Engine(False, partitions=2) as engine:
+        engine.stream(S, tmp_path / "s.nq", element="graph", closed="element")
+        engine.register(QUERY)
+        engine.start(once=True)
+        with pytest.raises(PromiseError, match=r"the subject <a:s> is at byte 0 of .*s.nq and again at byte 28 of"):
+            engine.await_end()
+
+
 @pytest.mark.parametrize("rows", [1, 2, 100])
 def test_a_subject_that_comes_again_later_is_another_element(tmp_path: Path, rows: int) -> None:
     run(tmp_path, '<a:s> <a:p> "1" 0 .\n<a:t> <a:p> "1" 10 .\n<a:s> <a:q> "2" 3000 .\n', rows)
+
+
+AGAIN = (
+    Element(1000, ("<a:s> <a:p> <a:x>", "<a:s> <a:q> <a:y>")),
+    Element(1500, ("<a:t> <a:p> <a:x>",)),
+    Element(9000, ("<a:s> <a:p> <a:x>", "<a:s> <a:p> <a:z>", "<a:s> <a:q> <a:w>")),
+    Element(9500, ("<a:u> <a:p> <a:x>",)),
+    Element(30000, ("<a:s> <a:p> <a:v>",)),
+)
+"""A subject that comes again when it has left every window of two seconds, also with a triple that it has had before."""
+
+
+@pytest.mark.parametrize("how", ["subject", "graph"])
+@pytest.mark.parametrize("rows", [1, 1000])
+def test_elements_of_a_subject_that_no_window_holds_together_are_never_one_star(rows: int, how: str) -> None:
+    window = Window(WindowKind.CLOSE_OPEN, range=2000, step=1000)
+    body = "WINDOW <w> { ?s <a:p> ?v ; <a:q> ?w }"
+    sparql = f"SELECT ?s ?v ?w {{ {body.replace('WINDOW <w>', 'GRAPH <w:>')} }}"
+    asked = ReferenceQuery(sparql, {"w:": (S, window)})
+    text = QUERY.replace("SELECT ?s ?v", "SELECT ?s ?v ?w")
+    case = Case({S: AGAIN}, (CaseQuery("q", text, "rspql", {}, asked),))
+    assert same_queries(case.expected(), run_closed(case, how, rows, 2)) is None
 
 
 def test_windows_of_other_streams_do_not_hold_its_elements_together(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ def check(app: App, *, debug: bool) -> int:
     for source in app.queries:
         try:
             query = translate_query(app, source, catalog)
-            plan_query(optimize(query), source.name, catalog, makers)
-        except QueryError as error:
+            plan_query(optimize(query), source, catalog, makers)
+        except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))
             continue
         windows = ", ".join(f"{window.stream} {window.window.describe()}" for window in query.windows)

@@ -59,7 +59,7 @@ def _later(app: App, source: QuerySource, stage: str) -> tuple[Any, str]:
     query = optimize(query)
     if stage == "optimized":
         return query, algebra_text.show(query)
-    root = plan_query(query, source.name, catalog, makers_of(app, catalog)).root
+    root = plan_query(query, source, catalog, makers_of(app, catalog)).root
     return root, "\n".join(operator_lines(root))
 
 

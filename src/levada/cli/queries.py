@@ -16,6 +16,7 @@ from levada.app import App, QuerySource
 from levada.errors import LevadaError, QueryError
 from levada.naming import Makers, is_made, match_streams
 from levada.plan.lower import Lowered, StreamFacts, lower
+from levada.registration import check_kinds, over_static
 from levada.sources.parquet import with_schema
 from levada.sources.static import static_source
 from levada.syntax import parse
@@ -51,9 +52,11 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
         if source.spoken == "cql":
             return translate_cql(source.text, catalog.schemas, options, catalog.relations)
         files = [static_source(static.path, static.graph, static.format) for static in app.static]
-        known = {graph for file in files for graph in file.graphs if graph is not None}
-        graphs = known if files else None  # None: any can be there
-        return translate(parse(source.text, source.dialect), options, text=source.text, graphs=graphs)
+        graphs = {graph for file in files for graph in file.graphs}
+        given = bool(files or app.streams)  # else any graph can be there
+        known = {graph for graph in graphs if graph is not None} if given else None
+        query = translate(parse(source.text, source.dialect), options, text=source.text, graphs=known)
+        return over_static(query, graphs) if given else query
 
 
 def makers_of(app: App, catalog: Catalog) -> Makers:
@@ -70,13 +73,15 @@ def makers_of(app: App, catalog: Catalog) -> Makers:
     return found
 
 
-def plan_query(query: nodes.Query, name: str, catalog: Catalog, makers: Makers) -> Lowered:
+def plan_query(query: nodes.Query, source: QuerySource, catalog: Catalog, makers: Makers) -> Lowered:
     """The physical operators of a query; without any stream in the catalog its streams are taken as RDF streams."""
     used = [window.stream for window in query.windows]
-    with naming(name):
+    with naming(source.name):
         facts = catalog.facts or dict.fromkeys(used, StreamFacts())
         matched = match_streams(used, facts, makers)
         facts = {**facts, **{stream: StreamFacts() for stream in matched.values() if is_made(stream)}}
+        if catalog.facts:
+            check_kinds(query, source.spoken, {name for name in used if facts[matched[name]].schema is not None})
         windows = tuple(replace(window, stream=matched[window.stream]) for window in query.windows)
         return lower(replace(query, windows=windows), facts)
 

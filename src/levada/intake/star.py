@@ -1,7 +1,8 @@
 """Star patterns inside one element, before any exchange (design, section 2, "Fragments before exchange"; KATTS).
 
-Of a stream that is ``closed=element`` no subject spans two elements, so all triples of a subject are in one reference and have
-one time: the patterns that share a subject are joined where the triples are read. What leaves are rows of the whole star.
+Of a stream that is ``closed=element`` no subject spans two elements of a window, so all its triples that could meet are in one
+element and have one time: the patterns that share a subject are joined where the triples are read. What leaves are rows of the
+whole star.
 
     matched rows by pattern  --numbers of subjects-->  legs  --member by member-->  rows of triples, one per leg
 
@@ -73,8 +74,13 @@ def _repeated(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
 
 
 def subject_numbers(triples: Triples, element: Ints32, kind: str) -> Ints32:
-    """A number for the subject of each triple: that of its element where that is all lines of one subject."""
-    return element if kind == "subject" else group(triples.s.x, triples.s.y)[0]
+    """A number for the subject of each triple within its element: that of the element where that is all lines of one subject.
+
+    A subject may come again in an element that no window holds together with this one; their triples are never one star.
+    """
+    if kind == "subject":
+        return element
+    return group(*combine(triples.s.x, triples.s.y, element.astype(np.uint64), np.zeros(len(element), np.uint64)))[0]
 
 
 def stars(step: s.Star, patterns: Ints, legs: Legs, triples: Triples) -> tuple[Ints32, list[Ints]]:

@@ -83,6 +83,23 @@ def test_check_knows_the_streams_that_are_given(folder, capsys):
     assert capsys.readouterr().err == "levada: hot: There is no stream http://e/temp.\nDid you mean tmp?\n"
 
 
+def test_check_and_explain_say_what_a_run_over_these_streams_would(folder, capsys):
+    Path("t.nt").write_text("")
+    Path("graphs.rq").write_text("PREFIX : <http://e/>\nSELECT ?s FROM :nowhere { ?s ?p ?o }")
+    Path("merge.csparql").write_text("SELECT ?s FROM STREAM <http://e/temp> [RANGE 4s STEP 4s] { ?s ?p ?o }")
+    assert main(["check", "hot.rq", "merge.csparql", "--stream", "temp=t.csv,schema=k:integer"]) == 2
+    err = capsys.readouterr().err
+    for name in ("hot", "merge"):
+        assert f"{name}: The stream http://e/temp holds tuples, which a query in" in err
+    assert main(["check", "graphs.rq"]) == 0
+    assert main(["check", "graphs.rq", "--stream", "temp=t.nt"]) == 2
+    assert "There is no static graph <http://e/nowhere>" in capsys.readouterr().err
+    assert main(["explain", "merge.csparql", "--stage", "topology"]) == 0
+    assert "union" in capsys.readouterr().out
+    assert main(["explain", "merge.csparql", "--stage", "topology", "--stream", "temp=t.nt"]) == 0
+    assert "union" not in capsys.readouterr().out  # without static data the merge is the window
+
+
 def test_the_dialect_option_beats_the_ending(folder, capsys):
     assert main(["check", "w1.cql", "--dialect", "rspql"]) == 2
     assert capsys.readouterr().err.startswith("levada: w1: line 1, column 1: ")

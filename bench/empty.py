@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from levada import Engine
+from levada.runtime import made
 from levada.runtime.manifest import Intention, Manifest, StreamRecord
 
 
@@ -36,7 +37,8 @@ def _force(engine: Engine, times: float) -> None:
         last, plan = epochs.last, epochs.plan
         assert plan is not None, "a started engine has a plan"
         open_ = [last.streams.get(c.name, StreamRecord()).ended for c in epochs.configs]
-        states, finished = epochs.sourcing.states([], last.positions, last.streams, open_, frozenset())
+        given, finished = epochs.sourcing.states([], last.positions, last.streams, open_, frozenset())
+        states = [given[name] if name in given else made.state(name, plan, last) for name in plan.streams]
         fresh = epochs.plan_is_new
         return Intention(last.epoch + 1, plan.version, epochs.wall(), [], last.positions, states, finished, fresh)
 

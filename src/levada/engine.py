@@ -85,7 +85,6 @@ class Engine:
         self._seed = seed
         self._known = Registry()
         self._spools = Spools()
-        self._registered = 0  # queries so far, also those that have been taken out
         self._changed = threading.RLock()
         self._new_plan = True
         self._once = False
@@ -133,7 +132,7 @@ class Engine:
         elements after the largest event time that its streams had seen.
         """
         chosen = options or query_options(given)
-        return self.register_all([Asked(text, name or f"q{self._registered + 1}", dialect, chosen)])[0]
+        return self.register_all([Asked(text, name or self._known.free_name(), dialect, chosen)])[0]
 
     def register_all(self, batch: Sequence[Asked]) -> list[Query]:
         """Queries that come together, all of them or none: each may read what another makes, in whatever order they are given."""

@@ -54,6 +54,11 @@ class Calendar:
         opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # whose ``enter`` it is
         return enter(opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x)
 
+    @cached_property
+    def made(self) -> Times:
+        """Of each member the last report that is made by now; of those that are gone every one: their rows matter no more."""
+        return np.where(self.node.alive, self.high, MAX)
+
     @property
     def timeless(self) -> bool:
         """Whether the node's queries have no windows."""

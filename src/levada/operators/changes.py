@@ -79,7 +79,7 @@ def _timed(
     state.replace(ahead, [p for p in pieces if p.low > greatest])
     if later := [f for f in waiting if f.n]:
         live.remember(state, ahead, concat(later))
-        live.forget(state, ahead, high)
+        live.forget(state, ahead, calendar.made)
     for f in begun:
         yield _at(f, f["#s"], 1, low, high)
     if not certain:
@@ -101,7 +101,7 @@ def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> I
     later = [
         f.where((f["#e"] > high[f["op"]]) & (f["#e"] < MAX)) for f in begun if f.n
     ]  # what never ends by time says no more
-    _remember_by_end(state, key, [f for f in later if f.n], high)
+    _remember_by_end(state, key, [f for f in later if f.n], calendar.made)
 
 
 def _remember_by_end(state: State, key: str, rows: list[Frame], high: Times) -> None:

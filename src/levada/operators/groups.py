@@ -57,7 +57,7 @@ def panes(
         parts.append(whole)
         live.remember(state, key, live.later(whole, calendar.high))
     out = _at_reports(node, step, parts, calendar, pool, home) if calendar.any_due else None
-    live.forget(state, key, calendar.high)
+    live.forget(state, key, calendar.made)
     return out
 
 

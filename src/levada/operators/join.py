@@ -66,7 +66,7 @@ def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: run
     for i, side in enumerate((left, right)):
         if side.new.rows.n and node.layout.windows:  # static rows all come in one epoch: none is met again
             longest = quarter(node.windows.pick(range(len(step.windows))))
-            runs.insert(state, f"{node.id}.{i}", side.new, longest, horizons.next, side.ends)
+            runs.insert(state, f"{node.id}.{i}", side.new, longest, horizons.next, side.ends, node.alive)
     return joined
 
 

@@ -39,7 +39,7 @@ def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None
     rows = _numbered(stored, fresh)
     sizes = _Sizes(*(np.array([getattr(m.windows[0], f) for m in node.members], np.int64) for f in ("count", "step")))
     out = _changes(node, rows, sizes, step.bag)
-    live = rows.where(rows["#q"] > sizes.since(rows["op"], _last_number(rows)))
+    live = rows.where(node.alive[rows["op"]] & (rows["#q"] > sizes.since(rows["op"], _last_number(rows))))
     plain = Frame({n: c for n, c in live.columns.items() if n != "#new"}, live.n)
     state.replace(key, [state.put({"": plain}, plain.n, (2**62, 0, 0))] if plain.n else [])
     return out if out.n else None

@@ -44,7 +44,7 @@ def last_by(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | N
             weighted_row(rows, np.flatnonzero(leaves), rows["lo0"][at[leaves]], -1),
         ]
     )
-    live = rows.where(pushed >= rows.n)
+    live = rows.where(node.alive[rows["op"]] & (pushed >= rows.n))
     plain = Frame({n: c for n, c in live.columns.items() if n != "#new"}, live.n)
     state.replace(key, [state.put({"": plain}, plain.n, (2**62, 0, 0))] if plain.n else [])
     return out if out.n else None

@@ -52,5 +52,5 @@ def occur(node: PlanNode, state: State, frame: Frame, horizons: runs.Horizons) -
     stored = Frame({"op": rows["op"]}, rows.n)
     key = picked(key, kept)
     new = runs.keyed(stored, key, s, e, key[1])
-    runs.insert(state, side, runs.arranged(new), quarter(node.windows), horizons.next)
+    runs.insert(state, side, runs.arranged(new), quarter(node.windows), horizons.next, alive=node.alive)
     return rows

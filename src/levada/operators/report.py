@@ -37,7 +37,7 @@ def report(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar
         rows.append(new)
         live.remember(state, key, live.later(new, calendar.high))
     out = [r for r in (_at_reports(f, step, calendar) for f in rows) if r.n] if calendar.any_due else []
-    live.forget(state, key, calendar.high)
+    live.forget(state, key, calendar.made)
     if not out:
         return None
     found = concat(out)

@@ -48,7 +48,7 @@ def session(
     if not step.bag:
         rows, ends = _as_set(node, rows, ends)
     over = ends <= progress.new[node.windows.stream[0]][rows["op"]]
-    _remember(state, key, rows, over)
+    _remember(state, key, rows, over | ~node.alive[rows["op"]])
     out = _closing(rows, ends, over) if step.ended else _changing(rows, ends, over)
     return out if out.n else None
 

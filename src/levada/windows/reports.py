@@ -4,7 +4,7 @@ Each window contributes its closes, or the instants at which an element enters o
 report r is made in the epoch in which W_q >= r (all windows on close with bounds [)) or W_q > r becomes true: ``due`` gives the
 range (low, high] of an epoch. Under a periodic policy there is a clock among the windows, and only its closes are reports.
 Where the reports follow from rows alone no list is made; where they follow from all elements (``listed``),
-``Schedule.instants`` makes the list from their event times.
+``instants`` makes the list from their event times.
 
 Between closes nothing costs: closes are counted only inside the instants at which some window holds something.
 """

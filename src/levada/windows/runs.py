@@ -24,6 +24,7 @@ from levada.model.time import MAX, Times
 from levada.windows.cancel import uncancelled
 from levada.windows.pieces import Piece, State, span_of
 
+Mask = npt.NDArray[np.bool_]
 OPEN_EPOCHS = 8
 MERGE = 4
 MOST_RUNS = 12
@@ -92,21 +93,24 @@ def live(state: State, key: str, horizon: int) -> list[Run]:
     return [opened(state, p) for p in state.drop_dead(key, horizon)]
 
 
-def insert(state: State, key: str, run: Run, quarter: int, horizon: int, ends: Sequence[str] = ()) -> None:
+def insert(
+    state: State, key: str, run: Run, quarter: int, horizon: int, ends: Sequence[str] = (), alive: Mask | None = None
+) -> None:  # fmt: skip
     """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by then are left out.
 
-    ``ends``: columns in which a row differs from the row of weight -1 that takes it back.
+    ``ends``: columns in which a row differs from the row of weight -1 that takes it back. ``alive``: the members that are not gone.
     """
     run = _living(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
     tail = pieces[-1] if pieces else None
     if tail is not None and _stays_open(tail, run.rows, quarter):
-        rows = _left(concat([_alive(_rows(state, tail), horizon), _alive(run.rows, horizon)]), horizon, ends)
+        both = concat([_alive(rows, horizon, alive) for rows in (_rows(state, tail), run.rows)])
+        rows = _left(both, horizon, ends)
         pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
     else:
         if tail is not None and tail.level == 0:
             pieces[-1] = _sealed(tail)
-        pieces = _merged(state, pieces, quarter, horizon, ends)
+        pieces = _merged(state, pieces, quarter, horizon, ends, alive)
         pieces += _put(state, run, 0, 1) if run.rows.n else []
     state.replace(key, pieces)
 
@@ -139,8 +143,11 @@ def _sealed(piece: Piece) -> Piece:
     )
 
 
-def _alive(rows: Frame, horizon: int) -> Frame:
-    return rows.where(rows["#e"] > horizon) if rows.n else rows
+def _alive(rows: Frame, horizon: int, members: Mask | None) -> Frame:
+    if not rows.n:
+        return rows
+    later = rows["#e"] > horizon
+    return rows.where(later if members is None else later & members[rows["op"]])
 
 
 def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
@@ -161,7 +168,9 @@ def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
     return [state.put(frames, rows.n, span, level=level, epochs=epochs, bits=b.bits, longest=min(b.longest, MAX))]
 
 
-def _merged(state: State, pieces: list[Piece], quarter: int, horizon: int, ends: Sequence[str]) -> list[Piece]:
+def _merged(
+    state: State, pieces: list[Piece], quarter: int, horizon: int, ends: Sequence[str], alive: Mask | None
+) -> list[Piece]:  # fmt: skip
     """Merges the last four runs of one level as long as that is due; never beyond a quarter of the window."""
     while len(pieces) >= MERGE:
         last = pieces[-MERGE:]
@@ -169,7 +178,7 @@ def _merged(state: State, pieces: list[Piece], quarter: int, horizon: int, ends:
         same = len({p.level for p in last}) == 1
         if not ((same and span <= quarter) or len(pieces) > MOST_RUNS):
             break
-        rows = _left(concat([_alive(_rows(state, p), horizon) for p in last]), horizon, ends)
+        rows = _left(concat([_alive(_rows(state, p), horizon, alive) for p in last]), horizon, ends)
         level = max(p.level for p in last) + 1
         pieces = [*pieces[:-MERGE], *(_put(state, arranged(rows), level, 0) if rows.n else [])]
     return pieces

@@ -10,6 +10,7 @@ from nodes import state
 
 from levada.model.frame import Frame
 from levada.model.terms import Terms
+from levada.model.time import MAX
 from levada.operators import live
 from levada.operators.pool import Pool
 
@@ -116,3 +117,15 @@ def test_rows_that_were_taken_back_do_not_pile_up() -> None:
         for i, w in zip(f["x0"].tolist(), f["w"].tolist(), strict=True):
             total[i] += w
     assert {i for i, n in total.items() if n} == {199}
+
+
+def test_rows_of_members_that_are_gone_are_dropped_whenever_they_would_leave() -> None:
+    """``Calendar.made`` says MAX of them."""
+    kept, made = state(), np.array([0, MAX], np.int64)
+    for at in range(120):
+        rows = waiting((at, MAX), (at, MAX))
+        live.remember(kept, "x", rows.with_(op=np.array([0, 1], np.int32)))
+        live.forget(kept, "x", np.array([0, 0]) if at < 20 else made)
+    members = np.concatenate([f["op"] for f in live.recall(kept, "x")])
+    assert (members == 0).sum() == 120
+    assert (members == 1).sum() < 10

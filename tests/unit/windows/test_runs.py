@@ -119,3 +119,12 @@ def test_rows_that_were_taken_back_do_not_pile_up() -> None:
             net[i] = net.get(i, 0) + w
     assert {i for i, n in net.items() if n} == {0, 399}  # nobody said 0, so its -1 stands alone
     assert sum(f.n for f in left) < 60
+
+
+def test_rows_of_members_that_are_gone_go_when_runs_are_put_together() -> None:
+    state = fresh()
+    for at in range(12):
+        run = epoch([at, 100 + at], at, 10**6)
+        both = runs.arranged(run.rows.with_(op=(run.rows["id"] >= 100).astype(np.int32)))
+        runs.insert(state, "x", both, 10**6, at, alive=np.array([True, at < 4]))
+    assert held(state, 12) == list(range(12))

@@ -48,6 +48,7 @@ class Catalog:
         self._topology: Topology | None = None
         self._identities: dict[str, str] = {}
         self._new_streams = False  # there are some that the last plan does not know
+        self._altered: set[str] = set()  # streams of which the last plan knows other facts
 
     def follow(self, queries: Mapping[str, Registered], dropped: Collection[str], last: Manifest | None) -> Plan | None:
         """The plan of the next epochs, if it is another than that of ``last``; None: it stays.
@@ -83,7 +84,7 @@ class Catalog:
 
     def _same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
         known = queries.get(query.name)
-        if known is None or known.identity != self._identities.get(query.name):
+        if known is None or known.identity != self._identities.get(query.name) or self._altered & set(query.streams):
             return False
         return {w.stream for w in known.query.windows} == {_made_by(s) for s in query.streams}
 
@@ -92,6 +93,7 @@ class Catalog:
             self._topology = Topology(self._facts)
             return
         topology, self._identities = self._checkpoint.load_topology(last.plan)
+        self._altered = {n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts}
         topology.facts |= self._facts
         new = [n for n in self._facts if n not in topology.streams]
         topology.streams = (*topology.streams, *new)
@@ -101,7 +103,7 @@ class Catalog:
 
     def _sealed(self, topology: Topology, queries: Mapping[str, Registered]) -> Plan:
         plan = topology.seal()
-        self._new_streams = False
+        self._new_streams, self._altered = False, set()
         self._identities = {n: r.identity for n, r in queries.items()}
         self._checkpoint.save_plan(plan, topology, self._identities)
         return plan

@@ -304,3 +304,34 @@ def test_nothing_stays_of_queries_that_are_gone(stream, ck):
         append(stream, ELEMENTS[at : at + 3])
         at += 3
     assert opened[0] - opened[1] and opened[1] - opened[2], "something was there to be forgotten"
+
+
+def test_a_query_whose_streams_are_declared_otherwise_starts_anew(tmp_path):
+    """Rows that were kept under another promise, or as another type, are not what a fresh run would have."""
+    triples, found = tmp_path / "s.nt", []
+    count = f"SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <http://e/w> ON <{S}> [RANGE PT4S STEP PT4S] {{ WINDOW <http://e/w> {{ ?s ?p ?o }} }}"
+    for unique, times in ((True, (1000,)), (False, (1000, 5000, 6000))):
+        triples.write_text("".join(f"<http://e/a> <http://e/p> <http://e/b> {t} .\n" for t in times))
+        with Engine(False, partitions=1, checkpoint=tmp_path / "ck") as engine:
+            engine.stream(S, triples, unique=unique)
+            query = engine.register(count, name="q")
+            engine.start(once=True, keep_open=unique)
+            engine.await_end(60)
+            found += [(report.time, report.rows.rows()) for report in query.results()]
+    assert found == [(8000, [('"1"^^<http://www.w3.org/2001/XMLSchema#integer>',)])]
+
+
+def test_a_column_of_another_type_is_read_as_such(tmp_path):
+    rows, found = tmp_path / "a.csv", []
+    for schema, text in (
+        ("k:integer;v:integer", "k,v,ts\n1,2,1000\n"),
+        ("k:integer;v:double", "k,v,ts\n1,2,1000\n1,2.5,5000\n1,3.5,6000\n"),
+    ):
+        rows.write_text(text)
+        with Engine(False, partitions=1, checkpoint=tmp_path / "ck") as engine:
+            engine.stream("A", rows, schema=schema)
+            query = engine.register("Rstream(Select k, Sum(v) As t From A [Range 4 s Slide 4 s] Group By k)", name="q")
+            engine.start(once=True, keep_open="integer;v:i" in schema)
+            engine.await_end(60)
+            found += [(report.time, report.rows.get_column("t")[0]) for report in query.results()]
+    assert found == [(8000, '"6"^^<http://www.w3.org/2001/XMLSchema#double>')]

@@ -25,8 +25,12 @@ def merging(
     named: str | None = None,
     output: str = "",
     name: str = "q",
+    reference: str = "",
 ) -> CaseQuery:
-    """A query in C-SPARQL, with an ``output`` in SPARQLstream; ``named`` is the stream of a window that GRAPH reads."""
+    """A query in C-SPARQL, with an ``output`` in SPARQLstream; ``named`` is the stream of a window that GRAPH reads.
+
+    ``reference`` is the group that the reference is asked where it is another.
+    """
     word = "NAMED STREAM" if output else "STREAM"
     clauses = [f"FROM {word} <{on}> {compact(clause)}" for on, clause in windows.values()]
     clauses += [f"FROM <{g}>" for g in graphs or ()]
@@ -39,7 +43,11 @@ def merging(
     shown = head.replace("SELECT", f"SELECT {output}")
     text = "\n".join([f"{PREFIX}{register}", shown, *clauses, f"WHERE {{ {group} }} {tail}"])
     asked = ReferenceQuery(
-        f"{PREFIX}{head} WHERE {{ {group} }} {tail}", over, output or "RSTREAM", graphs=graphs, merged=merged
+        f"{PREFIX}{head} WHERE {{ {reference or group} }} {tail}",
+        over,
+        output or "RSTREAM",
+        graphs=graphs,
+        merged=merged,
     )
     return CaseQuery(name, text, "sparqlstream" if output else "csparql", {}, asked)
 
@@ -104,3 +112,12 @@ def test_windows_of_one_stream_overlap() -> None:
     windows = {"w": (S, TUMBLING), "v": (S, SLIDING), "u": (S, Clause("step", 10000, 1000))}
     elements = sorted(ELEMENTS["s"] + ELEMENTS["t"][-2:], key=lambda e: e.ts)
     check(merging("SELECT ?s ?t", "?s :p ?v . ?t :p ?v", windows=windows), s=elements)
+
+
+def test_graph_with_a_variable_goes_over_static_graphs_and_windows_that_are_graphs() -> None:
+    static = {"http://e/g": ":a :p 7 . :e :p 8"}
+    group = "?s :p ?v GRAPH ?g { ?s :p ?x }"
+    each = " UNION ".join(f"{{ GRAPH :{g} {{ ?s :p ?x }} VALUES ?g {{ :{g} }} }}" for g in "gt")
+    query = merging("SELECT ?s ?g ?x", group, windows={"w": (S, TUMBLING)}, named=T, reference=f"?s :p ?v {each}")
+    found = check(query, static=static, **ELEMENTS)
+    assert {g for report in values(found["q"], "g") for g in report} == {"<http://e/g>", "<http://e/t>"}

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[1] / "property"))
 
 from stepped import run_case
 
-from levada.testing.cases import cases, cql_cases
+from levada.testing.cases import cases, cql_cases, made_cases
 from levada.testing.compare import same_queries
 
 EXAMPLES = int(os.environ.get("LEVADA_SPARK_CASES", "3"))
@@ -44,6 +44,12 @@ def test_rsp_ql(case, rows, spark):
 @FEW
 @given(case=cql_cases(most=5), rows=st.sampled_from((5, 1000)))
 def test_cql(case, rows, spark):
+    check(case, rows, spark)
+
+
+@FEW
+@given(case=made_cases(most=2), rows=st.sampled_from((5, 1000)))
+def test_streams_that_queries_make(case, rows, spark):
     check(case, rows, spark)
 
 

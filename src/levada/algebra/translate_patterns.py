@@ -112,8 +112,10 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
             return _optional(node, _parts(group, source, context), context)
         case ast.Union(branches):
             return join(node, _union([pattern(branch, source, context) for branch in branches]))
-        case ast.Graph(name, group, span):
-            return join(node, _graph(name, group, span, context))
+        case ast.Graph(ast.Var(name), group, span, windows):
+            return join(node, _graphs(name, group, span, windows, context))
+        case ast.Graph(name, group):
+            return join(node, _graph(name, group, context))
         case ast.Window(ast.Var(name), group, _):
             return join(node, _windows(name, group, context))
         case ast.Window(name, group):
@@ -160,20 +162,28 @@ def _union(branches: Sequence[Node]) -> Node:
     return Union(_union(branches[:middle]), _union(branches[middle:]))
 
 
-def _graph(name: ast.Name, group: ast.Group, span: Span, context: Context) -> Node:
-    """GRAPH (18.6): the group over one static graph; with a variable, over each in turn, which it is bound to.
+def _graphs(name: str, group: ast.Group, span: Span, windows: Sequence[str], context: Context) -> Node:
+    """``GRAPH ?g`` (18.6): the group over each static graph in turn, which ?g is bound to, and over the windows that are graphs.
+
+    A window hides a static graph of its name, as it does where GRAPH names it.
+    """
+    if context.graphs is None and not windows:
+        message = f"GRAPH ?{name} goes over the static graphs, and no static data are given."
+        raise QueryError(message, span=span, text=context.text, hint="Say --static FILE,graph=IRI.")
+    sources: dict[str, Source] = {graph: InGraph(graph) for graph in context.graphs or ()}
+    sources |= {window: InWindow(context.windows[window]) for window in windows}
+    found = [
+        join(pattern(group, source, context), Values((name,), ((Iri(graph),),))) for graph, source in sources.items()
+    ]
+    return _union(found) if found else NOTHING
+
+
+def _graph(name: ast.Name, group: ast.Group, context: Context) -> Node:
+    """GRAPH (18.6): the group over one static graph.
 
     A graph that is not in the dataset has no solutions, not even that of the empty group.
     """
-    if isinstance(name, ast.Var):
-        if context.graphs is None:
-            message = f"GRAPH ?{name.name} goes over the static graphs, and no static data are given."
-            raise QueryError(message, span=span, text=context.text, hint="Say --static FILE,graph=IRI.")
-        found = [
-            join(pattern(group, InGraph(graph), context), Values((name.name,), ((Iri(graph),),)))
-            for graph in context.graphs
-        ]
-        return _union(found) if found else NOTHING
+    assert isinstance(name, ast.Constant), "a variable ranges over all graphs"
     graph = iri(name)
     if graph in context.windows:
         hint = f"Write WINDOW <{graph}>."

@@ -6,7 +6,7 @@ All of an epoch's results of a query are read by one task: triples are one a rep
 solutions of a report that look alike. Blank nodes keep their names: a node of the input that comes through is still itself, and
 one of the template is another in every solution.
 
-Cost: per triple what writing and reading a line costs (about 0.5 us), per segment a look at the rows of queries of the shape.
+Cost: per triple what writing and reading a line costs (about 1 us), per segment a look at the rows of queries of the shape.
 """
 
 from __future__ import annotations

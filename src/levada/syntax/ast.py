@@ -191,11 +191,12 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """``GRAPH name {}``."""
+    """``GRAPH name {}``; with a variable it goes over these ``windows``, too, which FROM NAMED STREAM makes graphs."""
 
     name: Name
     group: Group
     span: Span = field(compare=False, repr=False)
+    windows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

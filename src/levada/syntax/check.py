@@ -111,7 +111,7 @@ class _Checker:
                     self._group(branch)
             case ast.Optional(group) | ast.Minus(group):
                 self._group(group)
-            case ast.Graph(_, group) | ast.Window(_, group) | ast.Service(_, _, group):
+            case ast.Graph(group=group) | ast.Window(_, group) | ast.Service(_, _, group):
                 self._group(group)
             case ast.Filter(condition):
                 self._no_aggregate([condition], "FILTER")

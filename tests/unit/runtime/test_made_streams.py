@@ -246,6 +246,22 @@ def test_makers_and_readers_come_while_the_engine_runs(engine, tmp_path):
     assert min(r.time for r in reader.results()) >= 24_000
 
 
+def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_path):
+    write_lines(tmp_path / "s.nt", ELEMENTS[:5])
+    write_lines(tmp_path / "t.nt", ELEMENTS)
+    with Engine(False, checkpoint=tmp_path / "ck", partitions=2) as engine:
+        engine.stream(S, tmp_path / "s.nt", idle="50ms")
+        engine.stream(T, tmp_path / "t.nt")
+        both = f"FROM NAMED WINDOW :v ON <{T}> [RANGE PT6S STEP PT3S] WHERE {{ WINDOW :v {{ ?a :q ?b }}"
+        engine.register_all([Asked(READ.replace("WHERE {", both), "r"), Asked(MOST, "m")])
+        engine.start()
+        wait_for(lambda: engine.progress().watermarks.get(S) == 23_000 and engine.records()["m"].watermark == 23_001)
+        epochs = engine.progress().epochs
+        time.sleep(0.2)
+        assert engine.progress().epochs == epochs, "nothing creeps on by itself"
+        assert engine.progress().holds_back in (S, T)
+
+
 def wait_for(condition):
     for _ in range(2000):
         if condition():

@@ -39,7 +39,7 @@ class Windows(Patterns):
         self._dialect = dialect
         self._windows: list[ast.WindowClause] = []
         self._seen: set[str] = set()  # the windows without a name of their own
-        self._graphs: set[str] = set()  # the streams that GRAPH reads
+        self._graphs: dict[str, None] = {}  # the streams that GRAPH reads, in order
         self._named = False  # some pattern names its window
         self._output: str = dialect.output
         self._reporting = ast.Reporting(policy=dialect.report)
@@ -81,7 +81,7 @@ class Windows(Patterns):
         """``FROM NAMED STREAM s [...]``: a graph of that name; in SPARQLstream the same as FROM STREAM."""
         if self._dialect.name == "sparqlstream":
             return self.from_stream(token, stream, spec)
-        self._graphs.add(_name(stream))
+        self._graphs[_name(stream)] = None
         return ast.WindowClause(stream, stream, spec, self._span(token))
 
     def stream(self, token: Token, stream: ast.Name, *rest: Any) -> ast.Window:
@@ -104,10 +104,8 @@ class Windows(Patterns):
 
     def graph(self, token: Token, name: ast.Name, group: ast.Group) -> ast.Graph | ast.Window:
         """GRAPH, also of a window that FROM NAMED STREAM makes a graph."""
-        if isinstance(name, ast.Var) and self._graphs:
-            raise self._unsupported(
-                f"GRAPH ?{name.name} beside FROM NAMED STREAM", self._span(token), "Name the graph."
-            )
+        if isinstance(name, ast.Var):
+            return ast.Graph(name, group, self._span(token), tuple(self._graphs))
         if isinstance(name, ast.Constant) and _name(name) in self._graphs:
             return ast.Window(name, group, self._span(token))
         return super().graph(token, name, group)

@@ -42,6 +42,8 @@ _STATIC: tuple[tuple[str, Scope], ...] = (
     ("GRAPH ?g { SELECT ?s (COUNT(*) AS ?l) { ?s :rank ?j } GROUP BY ?s }", {"g": "node", "s": "node", "l": "number"}),
     ("GRAPH ?g { SELECT (SUM(?j) AS ?l) { ?x :rank ?j } }", {"g": "node", "l": "number"}),
     ("GRAPH ?g { }", {"g": "node"}),
+    ("GRAPH ?g { ?s :p ?u }", {"g": "node", "s": "node", "u": "number"}),
+    ("GRAPH ?g { ?s :q ?x . ?x :p ?u }", {"g": "node", "s": "node", "x": "node", "u": "number"}),
     *STATIC_PATHS,
 )
 

@@ -2,7 +2,7 @@
 
 Bodies say ``WINDOW :w0 {..}``. RSP-QL takes them as they are; in CQELS-QL each is ``STREAM <s> [..] {..}``; in C-SPARQL and
 SPARQLstream a plain group, since patterns read the merge of all windows and of static data, which holds triples that streams
-have, too. C-SPARQL may name one window by its stream (``FROM NAMED STREAM``), which GRAPH then reads.
+have, too. C-SPARQL may name one window by its stream (``FROM NAMED STREAM``), which GRAPH then reads, also with a variable.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
     graphs = draw(st.sampled_from((None, None, (OVERLAP,), ("http://e/g", OVERLAP))))
     dataset = [] if graphs is None else [*(f"FROM <{g}>" for g in graphs), "FROM NAMED <http://e/g>"]
     word = "STREAM" if dialect == "csparql" else "NAMED STREAM"
-    named = dialect == "csparql" and "GRAPH ?" not in drawn.body and draw(st.integers(0, 3)) == 3
+    named = dialect == "csparql" and draw(st.integers(0, 3)) == 3
     called = {w: f"http://e/{w}" for w in drawn.windows}
     body, clauses = drawn.body, []
     for i, (w, (on, clause)) in enumerate(drawn.windows.items()):
@@ -152,7 +152,9 @@ def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
         form, _, rest = head.partition(" ")
         head = f"{form} {drawn.output} {rest}"
     text = _text(register, head, [*clauses, *dataset], body, drawn.asked.tail)
-    judged = reference_text(spelled(body), ("g", "h", "both") if graphs is None else ("g",))
+    over = ["g", "h", "both"] if graphs is None else ["g"]
+    over += [name.removeprefix("http://e/") for name in list(called.values())[:named]]
+    judged = reference_text(spelled(body), over)
     question = drawn.question(judged, drawn.options, windows=windows, merged=merged, graphs=graphs)
     return CaseQuery(drawn.name, text, dialect, given, question)
 

@@ -89,15 +89,23 @@ class _Head(msgspec.Struct):
 def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     """Frames and JSON-able ``meta`` as the consecutive buffers of a blob; columns are not copied.
 
-    A column whose values are all equal is one value (its offset is stored as -offset - 1).
+    A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns of times that are the same,
+    as an event's time and the column that it was read from, are stored once.
     """
     offset = 0
     entries: list[tuple[str, int, list[tuple[str, str, int]]]] = []
     buffers: list[Column] = []
     for name, frame in frames.items():
-        described = []
+        described: list[tuple[str, str, int]] = []
+        times: list[tuple[Column, int]] = []  # those of this frame, with their offsets
         for column, values in frame.columns.items():
             constant = _is_constant(values)
+            if values.dtype == np.int64 and not constant:
+                same = next((at for other, at in times if _is_same(values, other)), None)
+                if same is not None:
+                    described.append((column, values.dtype.str, same))
+                    continue
+                times.append((values, offset))
             kept = np.ascontiguousarray(values[:1] if constant else values)
             described.append((column, values.dtype.str, -offset - 1 if constant else offset))
             buffers.append(kept)
@@ -125,6 +133,12 @@ def _is_constant(values: Column) -> bool:
         return False
     bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values  # 0.0 == -0.0, but they differ
     return bool((bits == bits[0]).all())
+
+
+def _is_same(values: Column, other: Column) -> bool:
+    """Whether two columns of at least 64 rows are equal; most others are told by two of their values."""
+    n = len(values)
+    return n >= _ALIGN and values[0] == other[0] and values[n // 2] == other[n // 2] and np.array_equal(values, other)
 
 
 def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from levada.kernels.keyed import bits_for, bucket_order
 from levada.kernels.probe import Buckets, arrange
 from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, Times
@@ -104,6 +105,11 @@ def insert(
     pieces = list(state.drop_dead(key, horizon))
     tail = pieces[-1] if pieces else None
     if tail is not None and _stays_open(tail, run.rows, quarter):
+        longer = _appended(state, tail, run, horizon) if alive is None or alive.all() else None
+        if longer is not None:
+            pieces[-1:] = _put(state, longer, 0, tail.epochs + 1)
+            state.replace(key, pieces)
+            return
         both = concat([_alive(rows, horizon, alive) for rows in (_rows(state, tail), run.rows)])
         rows = _left(both, horizon, ends)
         pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
@@ -113,6 +119,28 @@ def insert(
         pieces = _merged(state, pieces, quarter, horizon, ends, alive)
         pieces += _put(state, run, 0, 1) if run.rows.n else []
     state.replace(key, pieces)
+
+
+def _appended(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
+    """The open run with an epoch's rows behind its own; None unless all of them live, are later, and count equally long.
+
+    Both are in bucket order already, so what is arranged anew moves from front to back, and no row of before is looked at.
+    """
+    old, new = opened(state, piece), run.buckets
+    alike = not len(old.buckets.e) and not len(new.e) and piece.longest == new.longest
+    if not alike or "w" in run.rows or not run.rows.n or piece.low + piece.longest <= horizon:
+        return None
+    if int(new.s.min()) < piece.high:
+        return None
+    k = np.concatenate([old.buckets.k, new.k])
+    bits = bits_for(len(k))
+    order, directory = bucket_order(k, bits)
+    at = order.astype(np.intp)
+    h, s = np.concatenate([old.buckets.h, new.h]).take(at), np.concatenate([old.buckets.s, new.s]).take(at)
+    rows = concat([old.rows, run.rows.select(old.rows.columns)])
+    places = np.concatenate([old.order, run.order + np.int32(old.rows.n)]).take(at)
+    full = None if old.full is None or run.full is None else np.concatenate([old.full, run.full]).take(at)
+    return Run(rows, Buckets(k.take(at), h, s, new.e, directory, bits, new.longest), places, full)
 
 
 def _living(run: Run, horizon: int) -> Run:

@@ -128,3 +128,40 @@ def test_rows_of_members_that_are_gone_go_when_runs_are_put_together() -> None:
         both = runs.arranged(run.rows.with_(op=(run.rows["id"] >= 100).astype(np.int32)))
         runs.insert(state, "x", both, 10**6, at, alive=np.array([True, at < 4]))
     assert held(state, 12) == list(range(12))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-1, 3), st.lists(st.integers(0, 6), min_size=1, max_size=8)), min_size=2, max_size=12
+    )
+)
+def test_what_is_appended_is_found_by_key_and_instants(epochs: list[tuple[int, list[int]]]) -> None:
+    """Keys come again, some epochs come late: whichever way the open run grows, a probe finds the rows that count with it."""
+    state, now, lasts, rows = fresh(), 100, 40, []
+    for gap, keys in epochs:
+        now += gap
+        runs.insert(state, "x", epoch(keys, now, lasts), 10**6, 0)
+        rows += [(key, now) for key in keys]
+    for key in range(7):
+        for at in (90, now - 20, now, now + 39):
+            probe = epoch([key], at, 1).rows
+            found = []
+            for run in runs.live(state, "x", 0):
+                _, places = join_pairs(probe["#k"], probe["#h"], probe["#s"], probe["#e"], run.buckets)
+                assert run.rows["id"][run.at(places)].tolist() == [key] * len(places)
+                found += run.buckets.s[places].tolist()
+            assert sorted(found) == sorted(t for other, t in rows if other == key and t <= at < t + lasts)
+
+
+def test_later_rows_go_behind_those_of_the_open_run() -> None:
+    state, behind = fresh(), epoch([3, 1], 110, 40)
+    runs.insert(state, "x", epoch([1, 2, 1], 100, 40), 10**6, 0)
+    (piece,) = state.pieces("x")
+    longer = runs._appended(state, piece, behind, 0)
+    assert longer is not None and longer.rows["id"].tolist() == [1, 2, 1, 3, 1]
+    assert longer.rows["id"][longer.order].tolist() == [
+        int(k * pow(0x9E3779B97F4A7C15, -1, 2**64) % 2**64) for k in longer.buckets.k.tolist()
+    ]
+    assert runs._appended(state, piece, epoch([3], 99, 40), 0) is None, "it is earlier"
+    assert runs._appended(state, piece, epoch([3], 110, 41), 0) is None, "it counts longer"
+    assert runs._appended(state, piece, behind, 145) is None, "some rows are dead"

@@ -41,10 +41,9 @@ class Registry:
         """A stream. Raises ``UsageError`` if its name is taken."""
         if config.name in self.streams:
             raise UsageError(f"There are two streams {config.name}.")
-        if reader := next(self._readers(config.name), None):
-            message = (
-                f"The query {reader} reads the stream of the query {config.name}, and there is a stream {config.name}."
-            )
+        maker = shown(self._named.get(config.name, made_by(config.name)))
+        if reader := next(self._readers(maker), None):
+            message = f"The query {reader} reads the stream {config.name}, which the query {maker} makes."
             raise UsageError(message, hint="Give one of them another name.")
         self.streams[config.name] = config
 

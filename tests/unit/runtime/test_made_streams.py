@@ -173,6 +173,13 @@ def test_a_maker_that_is_read_stays(engine):
     assert engine.queries() == []
 
 
+def test_a_stream_from_outside_with_the_name_of_one_that_is_read(engine, tmp_path):
+    engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
+    for name in ("m", "http://e/most"):
+        with pytest.raises(UsageError, match=f"The query r reads the stream {name}, which the query m makes"):
+            engine.stream(name, tmp_path / "s.nt")
+
+
 def test_a_query_that_would_take_a_stream_away_from_its_reader(engine):
     engine.register(MOST, name="m")
     engine.register(READ.replace(":most [", "<http://x/m> ["), name="r")

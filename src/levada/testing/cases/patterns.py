@@ -36,7 +36,7 @@ _STATIC: tuple[tuple[str, Scope], ...] = (
     ("?x :kind :K .", {"x": "node"}),
     ("?s :kind ?c . ?c :name ?n .", {"s": "node", "c": "node", "n": "string"}),
     ("GRAPH :g { ?s :rank ?j }", {"s": "node", "j": "number"}),
-    ("OPTIONAL { ?s :kind ?c }", {"s": "node", "c": "maybe"}),
+    ("OPTIONAL { ?s :kind ?c }", {"s": "maybe", "c": "maybe"}),
     ("GRAPH ?g { ?s :rank ?j }", {"g": "node", "s": "node", "j": "number"}),
     ("GRAPH ?g { ?s :rank ?j } GRAPH ?g { ?x :rank ?l FILTER(?l > 1) }", {"g": "node", "s": "node", "x": "node"}),
     ("GRAPH ?g { SELECT ?s (COUNT(*) AS ?l) { ?s :rank ?j } GROUP BY ?s }", {"g": "node", "s": "node", "l": "number"}),

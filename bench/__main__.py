@@ -25,6 +25,7 @@ class Name(StrEnum):
     QUERIES = "queries"
     KERNELS = "kernels"
     GROWTH = "growth"
+    OPERATORS = "operators"
 
 
 def main(

@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,6 @@ class _Clock:
     size: Size
     begin: tuple[float, int] = (0.0, 0)
     end: tuple[float, int] = (0.0, 0)
-    count: int = 0
 
     def see(self, manifest: Manifest) -> None:
         read = sum(stream.elements for stream in manifest.streams.values())
@@ -42,30 +42,37 @@ class _Clock:
             self.begin = now
         if read <= self.size.until:
             self.end = now
-        self.count = sum(solutions for solutions, _ in manifest.totals.values())
 
 
-def cost(name: str, size: dict[str, int]) -> dict[str, Any]:
-    """One case at one size, in this process: results and CPU seconds."""
-    shape = Size(**size)
-    clock = _Clock(shape)
+def go(name: str, size: Size, see: Callable[[Manifest], None]) -> int:
+    """Runs a case in this process, ``see`` told of each epoch; its number of results, which is the right one."""
+    counts = {"q": [0, 0]}
     with tempfile.TemporaryDirectory(prefix="levada-operators-") as folder:
-        asked = CASES[name](Path(folder), shape)
+        asked = CASES[name](Path(folder), size)
         with Engine(
-            False, checkpoint=Path(folder) / "c", epoch_rows=shape.epoch, partitions=1, keep_results=False, seed=7
+            False, checkpoint=Path(folder) / "c", epoch_rows=size.epoch, partitions=1, keep_results=False, seed=7
         ) as engine:
             for stream, options in asked.streams.items():
                 engine.stream(stream, **options)
             if asked.static:
                 engine.static(asked.static)
             engine.register(asked.text, name="q", dialect=asked.dialect, **asked.options)
-            engine.on_epoch(clock.see)
+            engine.on_epoch(see)
+            engine.on_epoch(lambda manifest: counts.update(manifest.totals))
             engine.start(once=True)
             engine.await_end()
-    check_count(name, clock.count, asked.expected)
+    check_count(name, counts["q"][0], asked.expected)
+    return asked.expected
+
+
+def cost(name: str, size: dict[str, int]) -> dict[str, Any]:
+    """One case at one size, in this process: results and CPU seconds."""
+    shape = Size(**size)
+    clock = _Clock(shape)
+    count = go(name, shape, clock.see)
     (before, first), (after, last) = clock.begin, clock.end
     seconds, rows = after - before, last - first
-    return {"count": clock.count, "rows": rows, "cpu_s": round(seconds, 3), "rows_per_cpu_s": round(rows / seconds)}
+    return {"count": count, "rows": rows, "cpu_s": round(seconds, 3), "rows_per_cpu_s": round(rows / seconds)}
 
 
 def sizes(scale: float) -> dict[str, Size]:

@@ -27,7 +27,7 @@ from levada.operators.values import column
 from levada.plan import shapes as s
 from levada.plan.topology import PlanNode
 from levada.windows import tallies
-from levada.windows.numbered import came, count, numbered
+from levada.windows.numbered import came, count
 from levada.windows.pieces import State
 
 Longs = npt.NDArray[np.int64]
@@ -85,7 +85,7 @@ class _Sizes:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """An epoch's rows in order: each one's number ``q`` and time ``lo``; by member the first row ``heads`` and its place ``starts``.
+    """An epoch's rows in order: the number ``q`` and time ``lo`` of each; the first row of each member, ``heads``, at ``starts``.
 
     ``base`` and ``top``: the last number of each member of ``heads`` before these rows, and with them.
     """
@@ -156,9 +156,10 @@ def _triple(node: PlanNode, rows: Frame) -> tuple[npt.NDArray[np.uint64], npt.ND
     return key_of(rows, range(len(node.input_layouts[0].slots)))
 
 
-def _row(rows: Frame, q: Longs) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """The key of number q of each row's member."""
-    return numbered(*key_of(rows, ()), q)
+def _row(op: Members, q: Longs) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The key of number q of a member; the keys of rows that follow one another do so, too."""
+    k = _one(op, q).view(np.uint64)
+    return k, np.zeros(len(k), np.uint64)
 
 
 def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame | None:
@@ -175,18 +176,18 @@ def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame
     if not len(of):
         return None
     q = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(1, len(of) + 1)
-    found = tallies.found(state, f"{key}.rows", *_row(Frame({"op": of}, len(of)), q))
+    found = tallies.found(state, f"{key}.rows", *_row(of, q))
     return None if found is None else found[1].select(like.columns)
 
 
 def _remember(state: State, key: str, rows: Frame, before: Longs, sizes: _Sizes) -> None:
     """What can still be there or come in, and which numbers are continued."""
     left = _living_of(state, key, sizes)
-    k, h = _row(rows, rows["#q"])
+    k, h = _row(rows["op"], rows["#q"])
     tallies.insert(state, f"{key}.rows", left(rows.with_(**{"#k": k, "#h": h})), left)
     on = np.flatnonzero(before)
     some = Frame({"op": rows["op"][on], "#q": before[on]}, len(on))
-    k, h = _row(some, before[on])
+    k, h = _row(rows["op"][on], before[on])
     tallies.insert(state, f"{key}.on", some.with_(**{"#k": k, "#h": h}), left)
 
 
@@ -195,9 +196,12 @@ def _remember_latest(node: PlanNode, state: State, key: str, rows: Frame, sizes:
     left = _living_of(state, key, sizes)
 
     def newest(many: Frame) -> Frame:
-        codes, _ = group(many["#k"], many["#h"])
-        order = np.lexsort((many["#q"], codes))
-        return left(many.take(order[np.append(_firsts(codes[order])[1:], True)[: len(order)]]))
+        """Of each triple the last row: pieces are put together from the oldest on."""
+        many = left(many)
+        codes, first = group(many["#k"], many["#h"])
+        at = np.empty(len(first), np.int64)
+        at[codes] = np.arange(many.n)
+        return many.take(at)
 
     k, h = _triple(node, rows)
     plain = Frame({"op": rows["op"], "#q": rows["#q"], "#k": k, "#h": h}, rows.n)
@@ -229,7 +233,7 @@ def _changes(state: State, key: str, rows: Frame, before: Longs, new: _New, size
     on = np.flatnonzero(before)
     goes &= ~np.isin(_one(op, q), _one(op[rows.n - len(before) :][on], before[on]))
     leaving = np.flatnonzero(goes)
-    found = tallies.found(state, f"{key}.on", *_row(Frame({"op": op[leaving]}, len(leaving)), q[leaving]))
+    found = tallies.found(state, f"{key}.on", *_row(op[leaving], q[leaving]))
     if found is not None:
         leaving = np.delete(leaving, found[0])
     plus, minus = weighted_row(rows, entering, begin[entering], 1), weighted_row(rows, leaving, end[leaving], -1)

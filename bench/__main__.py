@@ -26,6 +26,7 @@ class Name(StrEnum):
     KERNELS = "kernels"
     GROWTH = "growth"
     OPERATORS = "operators"
+    YABENCH = "yabench"
 
 
 def main(

@@ -14,7 +14,17 @@ from bench.operators import go
 EPOCH = 50
 LOOKS_THROUGH = {"Session", "Session, on change", "Running, Max"}
 """What looks through the rows of open sessions, and the values of the groups that change (docs/benchmarks.md)."""
-ALIKE = {"Filter, REGEX", "Extend, text", "RGroup, GROUP_CONCAT", "Last"}
+ALIKE = {
+    "Filter",
+    "Filter, REGEX",
+    "Extend",
+    "Extend, text",
+    "RGroup, GROUP_CONCAT",
+    "RDistinct",
+    "RSemi, EXISTS",
+    "Last",
+    "Lift",
+}
 """What touches the rows that another case does."""
 
 

@@ -362,4 +362,4 @@ def report_changes(folder: Path, size: Size) -> Workload:
     text = _asked(size, "SELECT DISTINCT ?s", "WINDOW :w { ?s :p ?v }", output="ISTREAM")
     slices = np.unique(s.k * (1 << 32) + s.ts // size.window)
     again = np.count_nonzero(np.isin(slices - 1, slices))
-    return Workload(_triples(folder, s), text, len(slices) - again)
+    return Workload(_triples(folder, s), text, len(slices) - int(again))

@@ -80,8 +80,9 @@ def sizes(scale: float) -> dict[str, Size]:
     base = Size()
     base = Size(*(max(int(n * scale) // 1000 * 1000, 1000) for n in (base.epoch, base.window)), base.groups,
                 max(int(base.measured * scale), 1000))  # fmt: skip
+    wide = TIMES * base.window
     return {
-        "base": base, "window": replace(base, window=TIMES * base.window),
+        "base": base, "window": replace(base, window=wide, measured=max(base.measured, wide)),  # with a close of it
         "epoch": replace(base, epoch=TIMES * base.epoch), "groups": replace(base, groups=TIMES * base.groups),
     }  # fmt: skip
 

@@ -10,6 +10,8 @@ VENV    := .venv
 PY      := $(VENV)/bin/python
 WORKERS ?= 2
 KILLS   ?= 20
+CASES   ?= 10000
+SEED    ?= $(shell date +%Y%m%d)
 PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 sum      = $(shell cat $(1) | cksum | tr -d ' ')
@@ -18,7 +20,7 @@ FIND_JAVA := from levada.runtime.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint chaos conformance conformance-page clean
+.PHONY: help setup java demo test check lint chaos nightly conformance conformance-page clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,10 +44,14 @@ lint: $(PACKAGES)
 chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 5)
 	@LEVADA_KILLS=$(KILLS) $(PY) -m pytest -m chaos --timeout 3600
 
-conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench
+nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED
+	@echo "SEED=$(SEED) CASES=$(CASES)"
+	@LEVADA_CASES=$(CASES) $(PYTEST) tests/property/test_random_cases.py --hypothesis-seed=$(SEED)
+
+conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench
 	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
 
-conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass
+conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass, and the suites over generated data
 	@$(PY) tests/conformance/w3c_page.py docs/conformance.md
 
 clean:  ## removes what was made here, the virtual environment too

@@ -25,6 +25,8 @@ class Name(StrEnum):
     QUERIES = "queries"
     KERNELS = "kernels"
     GROWTH = "growth"
+    OPERATORS = "operators"
+    YABENCH = "yabench"
 
 
 def main(

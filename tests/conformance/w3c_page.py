@@ -1,4 +1,5 @@
-"""Writes ``docs/conformance.md``: which of W3C's evaluation tests pass, by folder, and what is refused in the engine's own words.
+"""Writes ``docs/conformance.md``: which of W3C's evaluation tests pass, by folder, what is refused in the engine's
+own words, and the suites over generated data.
 
 python tests/conformance/w3c_page.py docs/conformance.md
 """
@@ -10,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import suites_page
 from w3c_results import difference, expected
 from w3c_runs import RUNS, form_of
 from w3c_suite import SKIPPED, W3cTest, suite
@@ -76,4 +78,4 @@ def _listed(word: str, verdicts: dict[str, dict[str, Verdict]]) -> Iterator[str]
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text("\n".join(page(suite())) + "\n")
+    Path(sys.argv[1]).write_text("\n".join([*page(suite()), *suites_page.lines()]) + "\n")

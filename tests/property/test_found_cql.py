@@ -108,3 +108,17 @@ def test_a_join_of_a_column_with_a_computed_one() -> None:
     on = {"V": ("V", ALL), "A": ("A", ALL)}
     types = {"j": "integer", "v": "double"}
     check(text, sql("Select j, v From A, V Where A.k = V.j And j > 0", on, types, views={"V": view}), A=A)
+
+
+def test_a_window_of_a_view_that_gives_nothing_is_no_content_of_its_reader() -> None:
+    """The view was written into the count's own From: there was a row 0 as soon as one of the view's windows held something."""
+    view = sql("Select a.k As c0 From a Where a.v > 2", {"a": ("A", RANGE)}, {"c0": "integer"})
+    reference = sql(
+        "Select Count(*) As c0 From t", {"t": ("V", ALL)}, {"c0": "integer"}, views={"V": view}
+    )  # fmt: skip
+    text = (
+        "Register Relation V (c0 Integer) As Select a.k As c0 From A [Range 2 s] As a Where a.v > 2;"
+        "Select Count(*) As c0 From V As t"
+    )
+    expected = check(text, reference, A=A)
+    assert min(report.time for report in expected) == 5000

@@ -5,6 +5,7 @@ Every query is a *level* with windows of its own. What a query in brackets or a 
     a plain relation of nothing but selections and joins   becomes part of the level that reads it, windows included
     any other, and every stream                            is ``Derived``: a level of its own under a window of the reader
 
+What has one group without keys reads all of them in the second way: its row is there while one of its own tables holds something.
 A view is written out where it is used, so it sees its streams from the reader's start on. A view that is registered as a stream
 and is a plain relation is its Istream, as in STREAM. Union and Except take their columns by position, with the names of the left
 side. A relation has no window and no event time. Cost: linear in the text with its views written out.
@@ -19,7 +20,7 @@ from functools import partial
 from levada.algebra import nodes
 from levada.algebra.cql_expression import cast
 from levada.algebra.cql_scope import Columns
-from levada.algebra.cql_select import Leaf, Named, SelectBlock
+from levada.algebra.cql_select import Leaf, Named, SelectBlock, one_group
 from levada.algebra.expression import Expression, Var
 from levada.algebra.incremental import derived, momentary, monotone, not_by_changes
 from levada.algebra.options import QueryOptions
@@ -98,7 +99,8 @@ class Levels:
 
     def _select(self, select: Select, visible: int) -> tuple[nodes.Node, Typed, set[int]]:
         own: set[int] = set()
-        block = SelectBlock(select, [self._leaf(table, visible, own) for table in select.tables], self.text)
+        apart = one_group(select)
+        block = SelectBlock(select, [self._leaf(table, visible, own, apart) for table in select.tables], self.text)
         node = block.pattern()
         return node, tuple(zip(block.outputs, block.types, strict=True)), own
 
@@ -127,13 +129,13 @@ class Levels:
 
     # -- tables --
 
-    def _leaf(self, table: Table, visible: int, own: set[int]) -> Leaf:
-        """A table of From; its windows are added to ``own``."""
+    def _leaf(self, table: Table, visible: int, own: set[int], apart: bool = False) -> Leaf:
+        """A table of From; its windows are added to ``own``. ``apart``: it is a level of its own, if it is a query."""
         if table.query is not None:
-            return self._derived(table, self.statement(table.query, visible), own)
+            return self._derived(table, self.statement(table.query, visible), own, apart)
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
         if view is not None:
-            return self._derived(table, self._view(view), own)
+            return self._derived(table, self._view(view), own, apart)
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
             message = f"There is no tuple stream {table.stream}."
@@ -178,11 +180,11 @@ class Levels:
                 raise QueryError(message, span=schema.span, text=self.text)
         return renamed(level.node, [n for n, _ in level.columns], [n for n, _ in schema.columns], casts)
 
-    def _derived(self, table: Table, level: Level, own: set[int]) -> Leaf:
+    def _derived(self, table: Table, level: Level, own: set[int], apart: bool = False) -> Leaf:
         """What a query in brackets or a view gives, as a table."""
         columns = Columns(table.alias, dict(level.columns), False, table.span)
         spec = self._spec(table, level.relation)
-        if level.relation and monotone(level.node):
+        if level.relation and monotone(level.node) and not apart:
             own.update(level.own)
             return Leaf(columns, partial(_inlined, level))
         partition = self._partition(spec, columns)

@@ -36,7 +36,7 @@ from levada.algebra.cql_scope import (
 )
 from levada.algebra.expression import Aggregate, Expression, Var
 from levada.errors import QueryError, Span
-from levada.syntax.cql_ast import Column, Every, Select
+from levada.syntax.cql_ast import Call, Column, Every, Item, Operation, Select
 from levada.syntax.cql_ast import Expression as Syntax
 
 Named = tuple[tuple[str, str], ...]
@@ -164,3 +164,17 @@ class SelectBlock:
             )
             message = f"The column {column} is neither in Group By nor inside an aggregate."
             raise QueryError(message, span=span, text=self.text) from None
+
+
+def one_group(select: Select) -> bool:
+    """Whether a query aggregates without Group By."""
+    items = (item.expression for item in select.items if isinstance(item, Item))
+    return not select.group and (select.having is not None or any(map(_aggregates, items)))
+
+
+def _aggregates(expression: Syntax) -> bool:
+    match expression:
+        case Operation(_, operands):
+            return any(map(_aggregates, operands))
+        case _:
+            return isinstance(expression, Call)

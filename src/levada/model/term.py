@@ -9,6 +9,7 @@ text is what pyoxigraph prints: language tags in lower case, no ``^^xsd:string``
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -17,6 +18,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
 
+_SPECIAL = re.compile('["\\\\\x00-\x1f\x7f]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
@@ -79,7 +81,9 @@ class Literal:
     language: str = ""
 
     def __str__(self) -> str:
-        quoted = '"' + "".join(_escape(c) for c in self.lexical) + '"'
+        lexical = self.lexical
+        body = "".join(_escape(c) for c in lexical) if _SPECIAL.search(lexical) else lexical
+        quoted = f'"{body}"'
         if self.language:
             return f"{quoted}@{self.language.lower()}"
         return quoted if self.datatype == STRING else f"{quoted}^^<{self.datatype}>"

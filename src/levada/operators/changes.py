@@ -17,7 +17,7 @@ from levada.kernels import sums
 from levada.kernels.groups import group
 from levada.model.frame import Frame, concat
 from levada.model.terms import Terms
-from levada.model.time import MAX, MIN, Times
+from levada.model.time import MAX, Times
 from levada.operators import live
 from levada.operators.calendar import Calendar
 from levada.operators.pool import Pool
@@ -68,57 +68,63 @@ def _timed(
 ) -> Iterator[Frame]:  # fmt: skip
     """Rows with event times: what has not begun waits by its start; what has begun waits in pieces sorted by its end."""
     low, high = calendar.low, calendar.high
-    ahead, greatest = f"{node.id}.ahead", int(high.max(initial=MIN))
-    pieces = state.pieces(ahead)
-    rows = [state.frame(p) for p in pieces if p.low <= greatest]
-    if frame is not None:
+    ahead = f"{node.id}.ahead"
+    begun = _due(state, ahead, "#s", calendar)
+    waiting = []
+    if frame is not None and frame.n:
         s, e = exact(frame, node.input_layouts[0], node.windows, windows)
-        rows.append(live.timed(frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e)))
-    waiting = [f.where(f["#s"] > high[f["op"]]) for f in rows if f.n]
-    begun = [f.where(f["#s"] <= high[f["op"]]) for f in rows if f.n]
-    state.replace(ahead, [p for p in pieces if p.low > greatest])
-    if later := [f for f in waiting if f.n]:
-        live.remember(state, ahead, concat(later))
-        live.forget(state, ahead, calendar.made)
+        new = live.timed(frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e))
+        begun.append(new.where(new["#s"] <= high[new["op"]]))
+        waiting.append(new.where(new["#s"] > high[new["op"]]))
+    begun = [f for f in begun if f.n]
+    _remember_by(state, ahead, "#s", waiting, calendar.made)
     for f in begun:
         yield _at(f, f["#s"], 1, low, high)
     if not certain:
         yield from _ending(state, f"{node.id}.live", begun, calendar)
 
 
-def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> Iterator[Frame]:
-    """The ends that are due; only pieces in which some are, and only their rows up to there, are looked at."""
+def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:
+    """The rows of before whose instant in this column is due; only pieces with such rows, and only these rows, are looked at."""
     low, high = calendar.low, calendar.high
     least, greatest = int(low.min()), int(high.max())
+    found = []
     for piece in state.pieces(key):
         if piece.low <= greatest:
             rows = state.frame(piece)
-            first, last = np.searchsorted(rows["#e"], [least, greatest], side="right")
-            due = rows.slice(int(first), int(last))
-            yield _at(due, due["#e"], -1, low, high)
-    for f in begun:
+            first, last = np.searchsorted(rows[column], [least, greatest], side="right")
+            some = rows.slice(int(first), int(last))
+            state.touched += some.n
+            found.append(some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]])))
+    return found
+
+
+def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> Iterator[Frame]:
+    """The ends that are due, of rows of before and of those that have begun now."""
+    low, high = calendar.low, calendar.high
+    for f in (*_due(state, key, "#e", calendar), *begun):
         yield _at(f, f["#e"], -1, low, high)
-    later = [
-        f.where((f["#e"] > high[f["op"]]) & (f["#e"] < MAX)) for f in begun if f.n
-    ]  # what never ends by time says no more
-    _remember_by_end(state, key, [f for f in later if f.n], calendar.made)
+    later = [f.where((f["#e"] > high[f["op"]]) & (f["#e"] < MAX)) for f in begun]  # without an end they say no more
+    _remember_by(state, key, "#e", later, calendar.made)
 
 
-def _remember_by_end(state: State, key: str, rows: list[Frame], high: Times) -> None:
-    """Appends rows as a piece sorted by #e; drops pieces that have ended, and puts younger ones together (``due_together``)."""
+def _remember_by(state: State, key: str, column: str, rows: list[Frame], high: Times) -> None:
+    """Appends rows as a piece sorted by this column; drops pieces that are past, puts younger ones together (``due_together``)."""
     pieces = [p for p in state.pieces(key) if p.dead > int(high.min())]
-    if rows:
-        pieces.append(_by_end(state, concat(rows)))
+    some = [f for f in rows if f.n]
+    if some:
+        pieces.append(_sorted(state, column, concat(some)))
     if (start := due_together(pieces)) < len(pieces):
-        every = concat([state.frame(p) for p in pieces[start:]])
-        left = every.where(every["#e"] > high[every["op"]])
-        pieces = [*pieces[:start], *([_by_end(state, left)] if left.n else [])]
+        every = concat([state.whole(p) for p in pieces[start:]])
+        left = every.where(every[column] > high[every["op"]])
+        pieces = [*pieces[:start], *([_sorted(state, column, left)] if left.n else [])]
     state.replace(key, pieces)
 
 
-def _by_end(state: State, rows: Frame) -> Piece:
-    ordered = rows.take(np.argsort(rows["#e"], kind="stable"))
-    return state.put({"": ordered}, ordered.n, (int(ordered["#e"][-1]), int(ordered["#e"][0]), int(ordered["#e"][-1])))
+def _sorted(state: State, column: str, rows: Frame) -> Piece:
+    ordered = rows.take(np.argsort(rows[column], kind="stable"))
+    at = ordered[column]
+    return state.put({"": ordered}, ordered.n, (int(at[-1]), int(at[0]), int(at[-1])))
 
 
 def _reported(

@@ -2,13 +2,17 @@
 
 Rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is the step, mostly 1): with
 number b*m it becomes the numbers above b*m - n. So number q enters with the first multiple of m that is not less than q, and
-leaves with the first that is not less than q + n; if these are one, it never was there. Over triples the content is a set: a
-triple enters (+1) if none of its earlier occurrences is still there, and leaves (-1) with its last one; over tuples every row
-does. A row has ``lo`` of its triple and ``hi`` of the instant of its change. The state is what can still be there, or come in.
+leaves with the first that is not less than q + n; if these are one, it never was there. Over triples the content is a set: an
+occurrence *continues* an earlier one of its triple if that is still there when it enters; then neither does it enter nor does the
+earlier one leave. Over tuples every row does both. A row has ``lo`` of its triple and ``hi`` of the instant of its change.
+
+The state is what can still be there or come in, by number (``windows/numbered``); over triples the latest number of each, and the
+numbers that are continued. Cost: the rows that are new and those that they push out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +26,13 @@ from levada.operators.rows import gather, key_of
 from levada.operators.values import column
 from levada.plan import shapes as s
 from levada.plan.topology import PlanNode
+from levada.windows import tallies
+from levada.windows.numbered import came, count
 from levada.windows.pieces import State
 
 Longs = npt.NDArray[np.int64]
 Members = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
 
 
 def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None:
@@ -33,15 +40,20 @@ def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None
     step = node.step
     assert isinstance(step, s.Last), "a count window"
     key = f"{node.id}.last"
-    kept = [state.frame(p) for p in state.pieces(key)]
-    fresh = ordered(node, _occurrences(node, frame, step.bag), pool)
-    stored = concat(kept) if kept else None
-    rows = _numbered(stored, fresh)
     sizes = _Sizes(*(np.array([getattr(m.windows[0], f) for m in node.members], np.int64) for f in ("count", "step")))
-    out = _changes(node, rows, sizes, step.bag)
-    live = rows.where(node.alive[rows["op"]] & (rows["#q"] > sizes.since(rows["op"], _last_number(rows))))
-    plain = Frame({n: c for n, c in live.columns.items() if n != "#new"}, live.n)
-    state.replace(key, [state.put({"": plain}, plain.n, (2**62, 0, 0))] if plain.n else [])
+    fresh = ordered(node, _occurrences(node, frame, step.bag), pool)
+    new = _New.of(state, key, fresh)
+    rows = fresh.with_(**{"#q": new.q})
+    there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
+    rows = rows.where(there)
+    before = np.zeros(rows.n, np.int64) if step.bag else _continued(node, state, key, rows, sizes)
+    rows = rows.with_(**{"#on": (before > 0).astype(np.int8)})
+    stored = _due(state, key, rows, new, sizes)
+    out = _changes(state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes)
+    count(state, f"{key}.count", *key_of(new.heads, ()), new.top - new.base)
+    _remember(state, key, rows, before, sizes)
+    if not step.bag:
+        _remember_latest(node, state, key, rows, sizes)
     return out if out.n else None
 
 
@@ -71,6 +83,39 @@ class _Sizes:
         return up
 
 
+@dataclass(frozen=True, slots=True)
+class _New:
+    """An epoch's rows in order: the number ``q`` and time ``lo`` of each; the first row of each member, ``heads``, at ``starts``.
+
+    ``base`` and ``top``: the last number of each member of ``heads`` before these rows, and with them.
+    """
+
+    q: Longs
+    lo: Longs
+    heads: Frame
+    starts: Longs
+    base: Longs
+    top: Longs
+
+    @staticmethod
+    def of(state: State, key: str, fresh: Frame) -> _New:
+        """Rows that are in order are numbered on from those of before."""
+        first = _firsts(fresh["op"])
+        starts = np.flatnonzero(first)
+        heads = Frame({"op": fresh["op"][starts]}, len(starts))
+        base = came(state, f"{key}.count", *key_of(heads, ()))
+        size = np.diff(np.append(starts, fresh.n))
+        q = np.repeat(base - starts, size) + np.arange(1, fresh.n + 1)
+        return _New(q, fresh["lo0"], heads, starts, base, base + size)
+
+    def instants(self, op: Members, number: Longs) -> tuple[Longs, Bools]:
+        """The time of occurrence ``number`` of each member, and whether it is one of these rows."""
+        at = np.searchsorted(self.heads["op"], op)
+        new = (number > self.base[at]) & (number <= self.top[at])
+        place = np.where(new, self.starts[at] + number - self.base[at] - 1, 0)
+        return self.lo[place], new
+
+
 def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
     """Equal triples of one ts are one occurrence; rows of tuples all stay."""
     if bag:
@@ -87,67 +132,118 @@ def ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
     return frame.take(np.lexsort((*ranks, frame["lo0"], frame["op"])))
 
 
-def _numbered(stored: Frame | None, fresh: Frame) -> Frame:
-    """Stored and new rows by member, each with its number #q (from 1) in the stream's order; a member's are without gaps."""
-    fresh = fresh.with_(**{"#new": np.ones(fresh.n, bool), "#q": np.zeros(fresh.n, np.int64)})
-    if stored is None:
-        rows = fresh
-    else:
-        rows = concat([stored.with_(**{"#new": np.zeros(stored.n, bool)}).select(fresh.columns), fresh])
-        rows = rows.take(np.argsort(rows["op"], kind="stable"))
-    first = _firsts(rows["op"])
-    starts = np.maximum.accumulate(np.where(first, np.arange(rows.n), 0))
-    base = np.where(rows["#new"][starts], 1, rows["#q"][starts])
-    return rows.with_(**{"#q": base + np.arange(rows.n) - starts})
-
-
-def _firsts(values: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def _firsts(values: npt.NDArray[np.int32]) -> Bools:
     return np.concatenate([[True], values[1:] != values[:-1]]) if len(values) else np.empty(0, bool)
 
 
-def _last_number(rows: Frame) -> Longs:
-    """For each row the greatest number of its member."""
-    greatest = np.zeros(int(rows["op"].max(initial=0)) + 1, np.int64)
-    np.maximum.at(greatest, rows["op"], rows["#q"])
-    return greatest[rows["op"]]
+def _continued(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
+    """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are all of it that are ever there."""
+    codes, first = group(*_triple(node, rows))
+    latest = np.zeros(len(first), np.int64)
+    found = tallies.found(state, f"{key}.latest", *_triple(node, rows.take(first)))
+    if found is not None:
+        np.maximum.at(latest, found[0], found[1]["#q"])
+    order = np.argsort(codes, kind="stable")
+    previous = np.empty(rows.n, np.int64)
+    previous[order[1:]] = rows["#q"][order[:-1]]
+    new = order[_firsts(codes[order])]
+    previous[new] = latest[codes[new]]
+    still = sizes.leaves(rows["op"], previous) > sizes.enters(rows["op"], rows["#q"])
+    return np.where((previous > 0) & still, previous, 0)
 
 
-def _changes(node: PlanNode, rows: Frame, sizes: _Sizes, bag: bool) -> Frame:
-    """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new."""
-    q, op = rows["#q"], rows["op"]
-    entry, exit_ = sizes.enters(op, q), sizes.leaves(op, q)
-    there = entry < exit_
-    previous, following = _neighbours(node, rows, there, bag)
-    at_entry, comes = _changing(rows, entry)
-    at_exit, goes = _changing(rows, exit_)
-    enters = there & comes & ((previous < 0) | (exit_[previous] <= entry))
-    leaves = there & goes & ((following < 0) | (entry[following] >= exit_))
-    plus = weighted_row(rows, np.flatnonzero(enters), rows["lo0"][at_entry[enters]], 1)
-    minus = weighted_row(rows, np.flatnonzero(leaves), rows["lo0"][at_exit[leaves]], -1)
+def _triple(node: PlanNode, rows: Frame) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    return key_of(rows, range(len(node.input_layouts[0].slots)))
+
+
+def _row(op: Members, q: Longs) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The key of number q of a member; the keys of rows that follow one another do so, too."""
+    k = _one(op, q).view(np.uint64)
+    return k, np.zeros(len(k), np.uint64)
+
+
+def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame | None:
+    """The rows of before that enter or leave with new ones, looked up by their numbers."""
+    op = new.heads["op"]
+    m = sizes.step[op]
+    low, high = new.base // m * m, new.top // m * m
+    gone = np.maximum(low - sizes.count[op], 0)  # what has left by number ``low``
+    going = np.clip(high - sizes.count[op], gone, new.base)
+    waiting = np.where(high > low, np.clip(low, going, new.base), new.base)
+    begins, ends = np.concatenate([gone, waiting]), np.concatenate([going, new.base])
+    counts = ends - begins
+    of = np.repeat(np.tile(op, 2), counts)
+    if not len(of):
+        return None
+    q = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(1, len(of) + 1)
+    found = tallies.found(state, f"{key}.rows", *_row(of, q))
+    return None if found is None else found[1].select(like.columns)
+
+
+def _remember(state: State, key: str, rows: Frame, before: Longs, sizes: _Sizes) -> None:
+    """What can still be there or come in, and which numbers are continued."""
+    left = _living_of(state, key, sizes)
+    k, h = _row(rows["op"], rows["#q"])
+    tallies.insert(state, f"{key}.rows", left(rows.with_(**{"#k": k, "#h": h})), left)
+    on = np.flatnonzero(before)
+    some = Frame({"op": rows["op"][on], "#q": before[on]}, len(on))
+    k, h = _row(rows["op"][on], before[on])
+    tallies.insert(state, f"{key}.on", some.with_(**{"#k": k, "#h": h}), left)
+
+
+def _remember_latest(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> None:
+    """The latest number of each triple."""
+    left = _living_of(state, key, sizes)
+
+    def newest(many: Frame) -> Frame:
+        """Of each triple the last row: pieces are put together from the oldest on."""
+        many = left(many)
+        codes, first = group(many["#k"], many["#h"])
+        at = np.empty(len(first), np.int64)
+        at[codes] = np.arange(many.n)
+        return many.take(at)
+
+    k, h = _triple(node, rows)
+    plain = Frame({"op": rows["op"], "#q": rows["#q"], "#k": k, "#h": h}, rows.n)
+    tallies.insert(state, f"{key}.latest", newest(plain), newest)
+
+
+def _living_of(state: State, key: str, sizes: _Sizes) -> Callable[[Frame], Frame]:
+    """Of rows with ``op`` and ``#q`` those that have not left by their members' last numbers."""
+
+    def living(rows: Frame) -> Frame:
+        if not rows.n:
+            return rows
+        op, at = np.unique(rows["op"], return_inverse=True)
+        number = came(state, f"{key}.count", *key_of(Frame({"op": op}, len(op)), ()))
+        return rows.where(rows["#q"] > sizes.since(op, number)[at])
+
+    return living
+
+
+def _changes(state: State, key: str, rows: Frame, before: Longs, new: _New, sizes: _Sizes) -> Frame:
+    """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new.
+
+    ``before``: what the last of these rows, the new ones, continue.
+    """
+    op, q = rows["op"], rows["#q"]
+    begin, comes = new.instants(op, sizes.enters(op, q))
+    end, goes = new.instants(op, sizes.leaves(op, q))
+    entering = np.flatnonzero(comes & (rows["#on"] == 0))
+    on = np.flatnonzero(before)
+    goes &= ~np.isin(_one(op, q), _one(op[rows.n - len(before) :][on], before[on]))
+    leaving = np.flatnonzero(goes)
+    found = tallies.found(state, f"{key}.on", *_row(op[leaving], q[leaving]))
+    if found is not None:
+        leaving = np.delete(leaving, found[0])
+    plus, minus = weighted_row(rows, entering, begin[entering], 1), weighted_row(rows, leaving, end[leaving], -1)
     return concat([plus, minus])
 
 
-def _changing(rows: Frame, number: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
-    """The place of each row's member's occurrence with this number, and whether it is there and new."""
-    at = np.arange(rows.n) + number - rows["#q"]
-    inside = at < rows.n
-    at = np.minimum(at, max(rows.n - 1, 0))
-    return at, inside & (rows["op"][at] == rows["op"]) & rows["#new"][at]
-
-
-def _neighbours(node: PlanNode, rows: Frame, there: npt.NDArray[np.bool_], bag: bool) -> tuple[Longs, Longs]:
-    """For each row the places of the occurrence of the same triple before and after it that is ever ``there``, -1 if none."""
-    none = np.full(rows.n, -1, np.int64)
-    if bag or not rows.n:
-        return none, none.copy()
-    codes, _ = group(*key_of(rows, range(len(node.input_layouts[0].slots))))
-    order = np.argsort(codes, kind="stable")
-    order = order[there[order]]
-    same = ~_firsts(codes[order])
-    previous, following = none, none.copy()
-    previous[order[1:][same[1:]]] = order[:-1][same[1:]]
-    following[order[:-1][same[1:]]] = order[1:][same[1:]]
-    return previous, following
+def _one(op: Members, q: Longs) -> Longs:
+    """Member and number as one integer."""
+    both: Longs = (op.astype(np.int64) << 40) | q
+    return both
 
 
 def weighted_row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:

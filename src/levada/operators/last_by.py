@@ -1,11 +1,13 @@
 """Count windows of each key: the last n rows of every value of some columns, as changes (CQL's Partition By .. Rows n).
 
 As ``operators/last`` over tuples, with a count for each key: row number q of a key is there from its own instant to that of row
-q + n of the same key, in the order of times and whole rows. The state is the last n rows of each key. Cost: the rows that are new
-and those that are kept.
+q + n of the same key, in the order of times and whole rows. The state is the last n rows of each key, by number, and how many
+rows each has had. Cost: the rows that are new and those that they push out.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +19,12 @@ from levada.operators.pool import Pool
 from levada.operators.rows import key_of
 from levada.plan import shapes as s
 from levada.plan.topology import PlanNode
+from levada.windows import tallies
+from levada.windows.numbered import came, count, numbered
 from levada.windows.pieces import State
 
 Longs = npt.NDArray[np.int64]
+_NETTED = partial(tallies.added, by=(), sums=("#n",))
 
 
 def last_by(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None:
@@ -27,34 +32,36 @@ def last_by(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | N
     step = node.step
     assert isinstance(step, s.LastBy), "a count window of each key"
     key = f"{node.id}.last"
-    fresh = ordered(node, frame, pool).with_(**{"#new": np.ones(frame.n, bool)})
-    kept = [state.frame(p) for p in state.pieces(key)]
-    old = [f.with_(**{"#new": np.zeros(f.n, bool)}).select(fresh.columns) for f in kept]
-    rows = concat([*old, fresh])
-    codes, _ = group(*key_of(rows, step.keys))
+    rows = ordered(node, frame, pool)
+    codes, first = group(*key_of(rows, step.keys))
     by_key = np.argsort(codes, kind="stable")
-    rows, codes = rows.take(by_key), codes[by_key]
-    counts = np.array([m.windows[0].count for m in node.members], np.int64)[rows["op"]]
-    pushed = _following(codes, counts)
-    at = np.minimum(pushed, rows.n - 1)
-    leaves = (pushed < rows.n) & rows["#new"][at]
-    out = concat(
-        [
-            weighted_row(rows, np.flatnonzero(rows["#new"]), rows["lo0"][rows["#new"]], 1),
-            weighted_row(rows, np.flatnonzero(leaves), rows["lo0"][at[leaves]], -1),
-        ]
-    )
-    live = rows.where(node.alive[rows["op"]] & (pushed >= rows.n))
-    plain = Frame({n: c for n, c in live.columns.items() if n != "#new"}, live.n)
-    state.replace(key, [state.put({"": plain}, plain.n, (2**62, 0, 0))] if plain.n else [])
-    return out if out.n else None
+    codes = codes[by_key]
+    k, h = key_of(rows.take(first), step.keys)
+    base = came(state, f"{key}.count", k, h)
+    starts = np.searchsorted(codes, np.arange(len(first)))
+    q = base[codes] + np.arange(1, rows.n + 1) - starts[codes]
+    rows = rows.take(by_key)
+    pushed = q - np.array([m.windows[0].count for m in node.members], np.int64)[rows["op"]]
+    inside = np.flatnonzero(pushed > base[codes])  # what new rows push out of new ones
+    gone = inside - (q - pushed)[inside]
+    older = np.flatnonzero((pushed > 0) & (pushed <= base[codes]))
+    found = tallies.found(state, f"{key}.rows", *numbered(k[codes[older]], h[codes[older]], pushed[older]))
+    out = [
+        weighted_row(rows, np.arange(rows.n), rows["lo0"], 1),
+        weighted_row(rows, gone, rows["lo0"][inside], -1),
+    ]
+    if found is not None:
+        out.append(weighted_row(found[1], np.arange(found[1].n), rows["lo0"][older][found[0]], -1))
+    left = np.delete(np.arange(rows.n), gone)
+    keys = numbered(k[codes[left]], h[codes[left]], q[left])
+    _remember(state, key, rows.take(left).with_(**{"#k": keys[0], "#h": keys[1]}), None if found is None else found[1])
+    count(state, f"{key}.count", k, h, np.bincount(codes, minlength=len(first)))
+    return concat(out)
 
 
-def _following(codes: npt.NDArray[np.int32], counts: Longs) -> Longs:
-    """For each row, sorted by key and in order, the row of the same key that pushes it out; the number of rows if none does."""
-    n = len(codes)
-    at = np.arange(n) + counts
-    inside = at < n
-    same = np.zeros(n, bool)
-    same[inside] = codes[at[inside]] == codes[inside]
-    return np.where(same, at, n)
+def _remember(state: State, key: str, rows: Frame, gone: Frame | None) -> None:
+    """Adds the new rows that stay, and takes out those of before that have gone."""
+    changes = [rows.with_(**{"#n": np.ones(rows.n, np.int64)})]
+    if gone is not None:
+        changes.append(gone.with_(**{"#n": np.full(gone.n, -1, np.int64)}).select(changes[0].columns))
+    tallies.insert(state, f"{key}.rows", concat(changes), _NETTED)

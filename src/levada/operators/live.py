@@ -36,7 +36,7 @@ def own_terms(state: State) -> Iterator[Terms]:
 
 def recall(state: State, key: str) -> list[Frame]:
     """All rows that are remembered."""
-    return [state.frame(p) for p in state.pieces(key)]
+    return [state.whole(p) for p in state.pieces(key)]
 
 
 def forget(state: State, key: str, low: Times) -> None:
@@ -50,7 +50,7 @@ def forget(state: State, key: str, low: Times) -> None:
 
 def _together(state: State, pieces: list[Piece], start: int, low: Times) -> list[Piece]:
     """Puts the pieces from ``start`` on into one without the dead rows."""
-    frames = [state.frame(p) for p in pieces[start:]]
+    frames = [state.whole(p) for p in pieces[start:]]
     rows = concat([f.where(f["#e"] > low[f["op"]]) if f.n else f for f in frames])
     rows = uncancelled(rows, rows["#s"] <= low[rows["op"]])
     if not rows.n:

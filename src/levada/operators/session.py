@@ -41,7 +41,7 @@ def session(
     pieces = state.pieces(key)
     if frame is None and not pieces:
         return None
-    kept = [state.frame(p).with_(**{"#new": np.zeros(p.rows, bool)}) for p in pieces]
+    kept = [state.whole(p).with_(**{"#new": np.zeros(p.rows, bool)}) for p in pieces]
     fresh = [] if frame is None else [frame.with_(**{"#new": np.ones(frame.n, bool)})]
     rows = concat([*kept, *fresh])
     ends = _ends(node, rows, presence, progress.old)

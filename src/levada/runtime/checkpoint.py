@@ -28,7 +28,7 @@ from levada.plan.topology import Plan, Topology
 from levada.runtime.context import load_plan
 from levada.runtime.manifest import Manifest, read_manifest, replace_file, write_once
 
-FORMAT = 4
+FORMAT = 5
 FOLDERS = ("plans", "manifests", "state", "results", "side")
 
 

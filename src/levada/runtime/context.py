@@ -75,7 +75,8 @@ class Done(msgspec.Struct):
     files: list[str] = []
     segment: str | None = None
     counts: dict[str, list[int]] = {}  # query -> [solutions, least report, greatest report, reports]
-    rows_in: int = 0
+    rows_in: int = 0  # rows that operators were given
+    rows_state: int = 0  # rows of state that were read, looked up or written
     every: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
 
 

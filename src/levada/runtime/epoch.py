@@ -174,6 +174,7 @@ class Epochs:
             [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
             intention.ended, sum(d.rows_in for d in done), self._hits(controls, plan.streams),
             latest=made.latest(plan, last, counts),
+            rows_state=sum(d.rows_state for d in done),
         )  # fmt: skip
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest

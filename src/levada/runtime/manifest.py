@@ -80,6 +80,7 @@ class Manifest(msgspec.Struct):
     rolled: list[Held] = []  # what this epoch publishes
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
+    rows_state: int = 0
 
 
 def write_once(path: Path, data: bytes) -> bool:

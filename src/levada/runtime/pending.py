@@ -54,6 +54,7 @@ def _release_input(run: StageRun, node: PlanNode, at: int, frames: list[Frame], 
         if piece.low >= greatest or not _any_up(rows := run.state.frame(piece), w):
             kept.append(piece)
         else:
+            run.state.touched += piece.rows
             _split(rows, w, start, up, rest)
     for frame in frames:
         _split(frame, w, start, up, rest)

@@ -209,7 +209,7 @@ class StageRun:
         for i in sorted({i for d in schedules for i in d.streams if i >= 0}):
             key, w = f"times.{i}", int(self.progress.new[i])
             fresh = self.times.get(i, [])
-            kept = [self.state.frame(p) for p in self.state.pieces(key)]
+            kept = [self.state.whole(p) for p in self.state.pieces(key)]
             known[i], waiting = presence.came_up(kept, fresh, w, i in counted)
             if fresh or self.progress.moved:
                 self._keep_times(key, i, known[i], waiting, schedules)
@@ -273,7 +273,7 @@ class StageRun:
         return Horizons(max(old - 1, MIN), max(new - 1, MIN))
 
     def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:
-        done = Done(self.stage, self.partition, rows_in=self.touched, every=self.every)
+        done = Done(self.stage, self.partition, rows_in=self.touched, rows_state=self.state.touched, every=self.every)
         done.files = self.state.files()
         done.state = self.context.state.get(f"{self.stage}.{self.partition}")
         if self.state.changed:

@@ -55,6 +55,7 @@ class State:
         self._new: dict[str, Frame] = {}
         self._serial = head.serial if head else 0
         self.changed = False
+        self.touched = 0  # rows that were read one by one, looked up or written
 
     def pieces(self, key: str) -> list[Piece]:
         """The pieces of one operator input (or of the terms, times, ...), oldest first."""
@@ -77,8 +78,13 @@ class State:
         return self._open[piece.file]
 
     def frame(self, piece: Piece, suffix: str = "") -> Frame:
-        """A frame of the piece."""
+        """A frame of the piece, to look rows up in; who does adds what is found to ``touched``."""
         return self.frames(piece)[piece.name + suffix]
+
+    def whole(self, piece: Piece) -> Frame:
+        """All rows of a piece, each of which counts as touched."""
+        self.touched += piece.rows
+        return self.frame(piece)
 
     def put(self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int) -> Piece:
         """A new piece of these frames (by suffix; "" is the main one); ``span`` is (dead, low, high)."""
@@ -87,6 +93,7 @@ class State:
         for suffix, frame in frames.items():
             self._new[name + suffix] = frame
         self.changed = True
+        self.touched += rows
         return Piece("", name, rows, *span, **facts)
 
     def replace(self, key: str, pieces: Iterable[Piece]) -> None:

@@ -86,7 +86,7 @@ def _rows(state: State, piece: Piece) -> Frame:
             columns[name] = np.empty_like(column)
             columns[name][keys["#o"]] = column
     columns.setdefault("#e", columns["#s"] + piece.longest)
-    return state.frame(piece).with_(**columns)
+    return state.whole(piece).with_(**columns)
 
 
 def live(state: State, key: str, horizon: int) -> list[Run]:

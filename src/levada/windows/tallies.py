@@ -27,16 +27,19 @@ def found(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | N
     """The rows that are kept for these distinct keys, each with the place of its key among them; None if there are none."""
     places: list[Longs] = []
     rows: list[Frame] = []
+    order = np.argsort(k)  # looked up in order, neighbours in memory come one after the other
+    wanted = k[order]
     for piece in state.pieces(key):
         kept = state.frame(piece)
-        first = np.searchsorted(kept["#k"], k, "left")
-        counts = np.searchsorted(kept["#k"], k, "right") - first
-        of = np.repeat(np.arange(len(k)), counts)
+        first = np.searchsorted(kept["#k"], wanted, "left")
+        counts = np.searchsorted(kept["#k"], wanted, "right") - first
+        of = np.repeat(order, counts)
         at = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(of))
         same = kept["#h"][at] == h[of]
         if same.any():
             places.append(of[same])
             rows.append(kept.take(at[same]))
+        state.touched += len(at)
     return (np.concatenate(places), concat(rows)) if rows else None
 
 
@@ -46,7 +49,7 @@ def insert(state: State, key: str, rows: Frame, merge: Merge) -> None:
         return
     pieces = list(state.pieces(key))
     while pieces and pieces[-1].rows <= 2 * rows.n:
-        rows = merge(concat([state.frame(pieces.pop()).select(rows.columns), rows]))
+        rows = merge(concat([state.whole(pieces.pop()).select(rows.columns), rows]))
     if rows.n:
         ordered = rows.take(np.argsort(rows["#k"], kind="stable"))
         pieces.append(state.put({"": ordered}, rows.n, (MAX, 0, 0)))

@@ -17,6 +17,7 @@ from levada.operators.expressions import arithmetic, logic, seeded
 from levada.operators.expressions.compare import OPERATORS, compare, negated, same_term
 from levada.operators.expressions.rows import TRUE, strict
 from levada.operators.expressions.scalar.table import SCALAR
+from levada.operators.expressions.strings import STRINGS, string_function
 from levada.operators.expressions.values import I64, U8, U64, Bools, Column, Identify, broadcast, constant
 
 
@@ -91,6 +92,8 @@ class _Evaluation:
             return logic.column_of(_CONDITIONS[function](self, function, args))
         if function in _VALUES:
             return _VALUES[function](self, function, args)
+        if function in STRINGS:
+            return string_function(function, self.columns(args))
         return strict(SCALAR[function], self.columns(args))
 
     def seeds(self) -> tuple[U64, int]:

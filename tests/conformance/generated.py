@@ -1,0 +1,74 @@
+"""Suites whose data are generated: queries that are written once, for the engine in RSP-QL and for the reference in SPARQL.
+
+A body says WINDOW <name>; the reference's says GRAPH. What a CONSTRUCT's template is, the reference is told. ``said`` runs all queries of a
+case in one stepped engine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from levada.emission.serialize import Format, ndjson
+from levada.engine import Engine
+from levada.testing.cases import Case, CaseQuery, Clause
+from levada.testing.compare import read_ndjson
+from levada.testing.question import Element, ReferenceQuery, Report, TripleTemplate
+from levada.testing.streams import write_graph, write_lines
+
+Windows = Mapping[str, tuple[str, Clause]]
+"""The windows of a query by their IRIs, each with its stream."""
+
+
+def asked(
+    name: str, prefixes: str, head: str, windows: Windows, body: str, tail: str = "", *, output: str = "RSTREAM",
+    template: tuple[TripleTemplate, ...] = (),
+) -> CaseQuery:  # fmt: skip
+    """A query; with a ``template`` its head is CONSTRUCT, and the reference selects the template's variables."""
+    clauses = "\n".join(f"FROM NAMED WINDOW <{w}> ON <{on}> {clause.rspql}" for w, (on, clause) in windows.items())
+    text = f"{prefixes}REGISTER {output} <urn:{name}> AS {head}\n{clauses}\nWHERE {{ {body} }} {tail}"
+    shown = sorted({t for triple in template for t in triple if t.startswith("?")})
+    select = f"SELECT {' '.join(shown)}" if template else head
+    sparql = f"{prefixes}{select} WHERE {{ {body.replace('WINDOW', 'GRAPH')} }} {tail}"
+    over = {w: (on, clause.window({})) for w, (on, clause) in windows.items()}
+    return CaseQuery(name, text, "rspql", {}, ReferenceQuery(sparql, over, output, template=template))
+
+
+class Collected:
+    """A sink that keeps the NDJSON lines that it is given."""
+
+    format = Format.NDJSON
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def publish(self, query: str, variables: object, epoch: int, batch: object) -> list[str]:
+        self.lines += ndjson(query, variables, batch).splitlines()  # type: ignore[arg-type]
+        return []
+
+
+def said(case: Case, *, epoch_rows: int, partitions: int) -> dict[str, list[Report]]:
+    """The engine's reports of every query of a case over triples."""
+    sink = Collected()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        with Engine(
+            False, checkpoint=root / "c", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+        ) as engine:
+            for i, (name, elements) in enumerate(case.streams.items()):
+                triples = [e for e in elements if isinstance(e, Element)]
+                engine.stream(name, write_lines(root / f"{i}.nt", triples), lateness=case.lateness)
+            for i, (graph, static) in enumerate(case.static.items()):
+                engine.static(write_graph(root / f"g{i}.nt", static), graph)
+            for query in case.queries:
+                engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
+            engine.start(once=True)
+            engine.await_end()
+    found = read_ndjson(sink.lines)
+    return {query.name: found.get(query.name, []) for query in case.queries}
+
+
+def speaks(reports: list[Report]) -> bool:
+    """Whether any report says something."""
+    return any(r.solutions or r.boolean or r.graph for r in reports)

@@ -1,0 +1,50 @@
+"""How many rows the operators touch in an epoch, given, read from state, looked up and written: they follow the epoch, not the window.
+
+Each operator by its query of ``bench operators``, with windows of 4 and of 20 epochs,
+from when they are full; the results are counted, too.
+"""
+
+from __future__ import annotations
+
+import pytest
+from bench.operator_cases import CASES
+from bench.operator_data import Size
+from bench.operators import go
+
+EPOCH = 50
+LOOKS_THROUGH = {"Session", "Session, on change", "Running, Max"}
+"""What looks through the rows of open sessions, and the values of the groups that change (docs/benchmarks.md)."""
+ALIKE = {
+    "Filter",
+    "Filter, REGEX",
+    "Extend",
+    "Extend, text",
+    "RGroup, GROUP_CONCAT",
+    "RDistinct",
+    "RSemi, EXISTS",
+    "Last",
+    "Lift",
+}
+"""What touches the rows that another case does."""
+
+
+def touched(name: str, window: int) -> int:
+    """Rows touched by the epochs that follow one another with full windows."""
+    size = Size(EPOCH, window * EPOCH, 20, 20 * EPOCH)
+    rows = 0
+
+    def see(manifest) -> None:  # type: ignore[no-untyped-def]
+        nonlocal rows
+        read = sum(stream.elements for stream in manifest.streams.values())
+        if size.warm < read <= size.until:
+            rows += manifest.rows_in + manifest.rows_state
+
+    go(name, size, see)
+    return rows
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ALIKE | LOOKS_THROUGH])
+def test_the_rows_that_an_epoch_touches_do_not_grow_with_the_window(name: str) -> None:
+    short, long = touched(name, 4), touched(name, 20)
+    assert short > 0
+    assert long < 2.5 * short, (short, long)

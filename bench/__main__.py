@@ -25,6 +25,7 @@ class Name(StrEnum):
     QUERIES = "queries"
     KERNELS = "kernels"
     GROWTH = "growth"
+    ENTAILMENT = "entailment"
 
 
 def main(

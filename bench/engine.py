@@ -27,13 +27,15 @@ EMPTY = 200  # epochs of warm-up without data: the JVM compiles what every epoch
 
 
 def run_engine(
-    streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool, by: str = "elements"
-) -> dict[str, Any]:
+    streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool, by: str = "elements",
+    given: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do not count.
 
     ``epoch_rows`` are the most elements in an epoch; ``by``: whether a row is one of the "elements" or of the "triples".
 
-    ``streams`` maps names to ``{"source": path, ..}``, ``queries`` to ``{"text": .., "dialect": ..}``.
+    ``streams`` maps names to ``{"source": path, ..}``, ``queries`` to ``{"text": .., "dialect": ..}``; ``given`` are further
+    arguments of the engine.
     """
     assert warm > epoch_rows, "the first epoch is warm-up, and the empty ones behind it"
     meter = Meter(warm)
@@ -43,7 +45,7 @@ def run_engine(
         results["count"] = sum(solutions for solutions, _ in manifest.totals.values())
         meter.see(sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.ended)
 
-    with _engine(streams, queries, epoch_rows=epoch_rows, stepped=stepped) as engine:
+    with _engine(streams, queries, epoch_rows=epoch_rows, stepped=stepped, **(given or {})) as engine:
         engine.on_epoch(see)
         empty_after_first(engine, EMPTY)
         engine.start(once=True)
@@ -74,11 +76,15 @@ def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool)
 
 
 @contextmanager
-def _engine(streams: Streams, queries: Queries, *, epoch_rows: int, stepped: bool) -> Iterator[Engine]:
+def _engine(
+    streams: Streams, queries: Queries, *, epoch_rows: int, stepped: bool, **given: Any
+) -> Iterator[Engine]:  # fmt: skip
     """An engine on a checkpoint of its own, with its streams and queries, not started."""
     with tempfile.TemporaryDirectory(prefix="levada-bench-") as folder:
         spark = False if stepped else None
-        engine = Engine(spark, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, keep_results=False, seed=7)
+        engine = Engine(
+            spark, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, keep_results=False, seed=7, **given
+        )
         with engine:
             for name, stream in streams.items():
                 engine.stream(name, **stream)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from levada.algebra.options import QueryOptions, options_of, report_policy
+from levada.algebra.schema import Regime
 from levada.config import OPTIONS, StreamConfig, parse_duration, parse_time
 from levada.emission.formats import Format, check_stdout
 from levada.errors import UsageError, near
@@ -33,6 +34,7 @@ from levada.yamlfile import read_yaml
 
 FORMATS = tuple(map(str, Format))
 STDOUT = "-"
+_QUERY_OPTIONS = ("bounds", "t0", "report", "empty_reports", "entailment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class QuerySource:
     t0: int | None = None
     report: str | None = None
     empty_reports: bool | None = None
+    entailment: str | None = None
 
     @property
     def spoken(self) -> str:
@@ -68,7 +71,7 @@ class Options:
 
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``: the most elements in one.
     ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for fuller files, ms. ``t0`` in ms.
-    None: not set.
+    ``ontology``: its files; none are the static data. None: not set.
     """
 
     out: str = STDOUT
@@ -83,6 +86,8 @@ class Options:
     report: str | None = None
     empty_reports: bool = False
     summary: str | None = None
+    entailment: str | None = None
+    ontology: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class App:
         >>> App(options=Options(t0=5)).query_options(QuerySource("q", "", t0=7)).t0
         7
         """
-        own = {name: getattr(query, name) for name in ("bounds", "t0", "report", "empty_reports")}
+        own = {name: getattr(query, name) for name in _QUERY_OPTIONS}
         chosen = {name: getattr(self.options, name) if value is None else value for name, value in own.items()}
         return options_of(chosen)
 
@@ -249,6 +254,10 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
 def _options(base: Path, value: Any) -> Options:
     known = tuple(option.name for option in fields(Options))
     given = _values(_mapping(value, "options", known), "options", _OPTION_VALUES)
+    if "ontology" in given:
+        given["ontology"] = tuple(
+            _path(base, f"options.ontology[{i}]", file) for i, file in enumerate(given["ontology"])
+        )
     for name in ("out", "checkpoint", "summary"):
         if name in given and given[name] != STDOUT:
             given[name] = _path(base, _at("options", name), given[name])
@@ -278,6 +287,11 @@ def _text(value: Any, place: str) -> str:
     if not isinstance(value, str) or not value:
         raise _wrong(place, "a text", value)
     return value
+
+
+def _texts(value: Any, place: str) -> list[str]:
+    """A text, or a list of texts."""
+    return [_text(item, place) for item in (value if isinstance(value, list) else [value])]
 
 
 def _flag(value: Any, place: str) -> bool:
@@ -327,6 +341,7 @@ _QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "t0": _time,
     "report": _policy,
     "empty_reports": _flag,
+    "entailment": _one_of(tuple(map(str, Regime))),
 }
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "out": _text,
@@ -337,5 +352,6 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "epoch": _duration,
     "epoch_rows": _count,
     "summary": _text,
+    "ontology": _texts,
     **{key: reader for key, reader in _QUERY_VALUES.items() if key != "dialect"},
 }

@@ -49,6 +49,7 @@ def run_app(
     engine = Engine(
         spark, checkpoint=app.options.checkpoint, epoch=app.options.epoch, epoch_rows=app.options.epoch_rows,
         master=master or "local[*]", sink=sink, letters=_letters(app), keep_results=False,
+        ontology=app.options.ontology,
     )  # fmt: skip
     began, cpu = time.monotonic(), cpu_seconds()
     with engine, _signals() as stopped:

@@ -25,11 +25,13 @@ from typing import Any
 import msgspec
 
 from levada.algebra.options import QueryOptions
+from levada.algebra.schema import regime_of
 from levada.algebra.show import show
 from levada.config import StreamConfig, parse_duration
 from levada.errors import CheckpointError, EngineError, LevadaError, UsageError, near
 from levada.model.time import MAX
 from levada.naming import check_stream_name, is_made
+from levada.ontology import Paths, ontology_files
 from levada.query import Query
 from levada.registration import Asked, query_options
 from levada.registry import Registry
@@ -57,6 +59,7 @@ class Engine:
     ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in this process without Spark.
     ``checkpoint``: a folder that survives; None for a temporary one. ``epoch``: the least time between the starts of two epochs
     (ms, or "1s"). ``epoch_rows``: the most elements in one. ``sink``: where results are published beside the Python readers.
+    ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the schema triples of static data.
     """
 
     def __init__(
@@ -72,7 +75,10 @@ class Engine:
         letters: Path | None = None,
         keep_results: bool = True,
         seed: int | None = None,
+        entailment: str = "none",
+        ontology: Paths = (),
     ) -> None:
+        regime, schema = regime_of(entailment), ontology_files(ontology)
         self._spark = spark
         self._own_session = False
         self._master = master
@@ -83,7 +89,7 @@ class Engine:
         self._partitions = partitions
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._seed = seed
-        self._known = Registry()
+        self._known = Registry(schema, self.root / "static", regime)
         self._spools = Spools()
         self._changed = threading.RLock()
         self._new_plan = True
@@ -128,8 +134,8 @@ class Engine:
         """A query, before or while the engine runs; raises ``QueryError`` if it cannot be.
 
         ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql; None is the one that the text shows. ``given``: bounds, t0
-        (ISO or ms), report, empty_reports. A query that comes while the engine runs gives the results of a fresh run over the
-        elements after the largest event time that its streams had seen.
+        (ISO or ms), report, empty_reports, entailment. A query that comes while the engine runs gives the results of a fresh run
+        over the elements after the largest event time that its streams had seen.
         """
         chosen = options or query_options(given)
         return self.register_all([Asked(text, name or self._known.free_name(), dialect, chosen)])[0]

@@ -15,16 +15,19 @@ from typing import Any
 from levada.algebra import nodes as a
 from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions, options_of
+from levada.algebra.schema import Regime
 from levada.algebra.translate import translate
 from levada.config import StreamConfig, parse_time
 from levada.errors import LevadaError, UnknownNameError, UsageError, near
 from levada.naming import Makers, is_made, match_streams, shown
+from levada.ontology import Ontology
+from levada.optimizer.entail import entail
 from levada.optimizer.pipeline import optimize
 from levada.optimizer.rewrite import bottom_up
 from levada.syntax import parse
 from levada.syntax.dialects.recognise import dialect_of
 
-OPTIONS = ("bounds", "t0", "report", "empty_reports")
+OPTIONS = ("bounds", "t0", "report", "empty_reports", "entailment")
 
 
 def query_options(given: Mapping[str, Any]) -> QueryOptions:
@@ -56,7 +59,7 @@ class Asked:
 class Around:
     """What a query's names can be: the streams, the static graphs (None: the default one), what queries make and these.
 
-    ``others`` are the queries that make no stream, by the names that it would have.
+    ``others`` are the queries that make no stream, by the names that it would have. ``ontology``: what entailment goes by.
     """
 
     streams: Mapping[str, StreamConfig]
@@ -64,6 +67,7 @@ class Around:
     makers: Makers
     others: Makers
     query: Callable[[str], a.Query]
+    ontology: Ontology
 
 
 def understood(asked: Asked, around: Around) -> a.Query:
@@ -96,7 +100,14 @@ def resolved(asked: Asked, query: a.Query, around: Around, named: dict[str, str]
     check_kinds(query, spoken, {said for said in read if around.streams[matched[said]].tabular})
     named.update(matched)
     windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
-    return optimize(over_static(replace(query, windows=windows), around.graphs))
+    whole = over_static(replace(query, windows=windows), around.graphs)
+    return optimize(whole if spoken == "cql" else entailed(whole, asked.options, around.ontology))
+
+
+def entailed(query: a.Query, options: QueryOptions, ontology: Ontology) -> a.Query:
+    """The query over what its graphs entail, if its options say so. Raises ``UsageError`` without an ontology."""
+    regime = options.entailment or Regime.NONE
+    return query if regime is Regime.NONE else entail(query, ontology.schema(regime))
 
 
 def check_kinds(query: a.Query, spoken: str, tabular: Collection[str]) -> None:

@@ -9,21 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from levada.algebra import nodes as a
+from levada.algebra.options import QueryOptions
+from levada.algebra.schema import Regime
 from levada.config import StreamConfig
 from levada.errors import UsageError, near
 from levada.naming import check_query_name, is_made, made_by, shown
+from levada.ontology import Ontology
 from levada.registration import Around, Asked, in_order, resolved, understood
 from levada.runtime.catalog import Registered
 from levada.sources.static import StaticFile
+from levada.sources.static import named as placed_as
 from levada.syntax.dialects.recognise import dialect_of
 
 
 class Registry:
-    """What an engine has been told. ``dropped``: queries that were taken out since somebody last emptied it."""
+    """What an engine has been told. ``dropped``: queries that were taken out since somebody last emptied it.
 
-    def __init__(self) -> None:
+    ``ontology``: the files of the engine's ontology; none are the static data, of which lines are to be files in ``folder``.
+    ``regime``: the entailment of queries that do not say.
+    """
+
+    def __init__(
+        self, ontology: Sequence[StaticFile] = (), folder: Path = Path(), regime: Regime = Regime.NONE
+    ) -> None:
+        self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
+        self._ontology: Ontology | None = None  # read when a query asks for entailment
         self.streams: dict[str, StreamConfig] = {}
         self.static: list[StaticFile] = []
         self.queries: dict[str, Registered] = {}
@@ -50,6 +63,7 @@ class Registry:
     def add_static(self, file: StaticFile) -> None:
         """Static data. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
         self.static.append(file)
+        self._ontology = None
         for known in list(self.queries.values()):
             asked = Asked(known.text, known.name, known.dialect, known.options)
             around = self._around({})
@@ -58,6 +72,7 @@ class Registry:
 
     def add(self, batch: Sequence[Asked]) -> list[Registered]:
         """Queries that come together, all or none; in the order given, whichever reads which."""
+        batch = [replace(asked, options=self._under(asked.options)) for asked in batch]
         names: set[str] = set()
         for asked in batch:
             with noted(asked):
@@ -81,6 +96,10 @@ class Registry:
         self.queries |= found
         self._registered += len(found)
         return [found[asked.name] for asked in batch]
+
+    def _under(self, options: QueryOptions) -> QueryOptions:
+        """The options of a query, its entailment that of the engine if they do not say."""
+        return replace(options, entailment=options.entailment or self._regime)
 
     def _resolved(self, batch: Sequence[Asked], queries: dict[str, a.Query], around: Around) -> dict[str, Registered]:
         """The queries of a batch, makers before readers."""
@@ -121,8 +140,15 @@ class Registry:
     def _around(self, new: dict[str, a.Query]) -> Around:
         """What names can be; ``new``: the queries that come now."""
         graphs = {g for file in self.static for g in file.graphs}
+        if self._ontology is None:
+            self._ontology = Ontology(self._ontology_files or placed_as(self.static, self._folder))
         return Around(
-            self.streams, graphs, self._makers, self._others, lambda n: new[n] if n in new else self.queries[n].query
+            self.streams,
+            graphs,
+            self._makers,
+            self._others,
+            lambda n: new[n] if n in new else self.queries[n].query,
+            self._ontology,
         )
 
     def _add_maker(self, name: str, query: a.Query) -> None:

@@ -17,7 +17,7 @@ from levada.errors import CheckpointError
 from levada.model.time import MAX, MIN, WindowKind
 from levada.naming import is_made, shown
 from levada.plan import shapes as s
-from levada.plan.patterns import pattern_text
+from levada.plan.patterns import entailed_text, pattern_text
 from levada.plan.topology import Plan, QueryPlan
 from levada.runtime.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.manifest import Manifest, StreamRecord
@@ -117,6 +117,8 @@ def _texts(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
     match node.step:
         case s.Match(positions, _, False):
             yield own.streams[0], pattern_text(own.constants, positions)
+        case s.Entailed(positions=positions, static=False):
+            yield own.streams[0], entailed_text(own.constants, positions)
         case s.Star(legs, _):
             for leg, positions in enumerate(legs):
                 yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions)

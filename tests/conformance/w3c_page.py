@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import suites_page
+from w3c_entailment import SCHEMA, entailment_tests
 from w3c_results import difference, expected
 from w3c_runs import RUNS, form_of
 from w3c_suite import SKIPPED, W3cTest, suite
@@ -19,10 +20,16 @@ from w3c_suite import SKIPPED, W3cTest, suite
 from levada.errors import UnsupportedError
 from levada.syntax import parse
 
+ENTAILMENT = """
+## Entailment
+
+W3C's tests of the entailment regimes, those of RDF, RDFS and D under `rdfs`, others with OWL's RDF-based semantics under `owl`; the data are
+the ontology, too. A stream has no schema, so tests that ask for schema triples are asked over static data only.
+"""
 HEAD = """# Conformance
 
-W3C's evaluation tests of SPARQL 1.0 and 1.1 (`w3c/rdf-tests`, as listed by their manifests), without those of SERVICE, protocol, update
-and entailment. Each is asked twice: as a *static* query over static data, and as a *stream*, its default graph as the elements of one
+W3C's evaluation tests of SPARQL 1.0 and 1.1 (`w3c/rdf-tests`, as listed by their manifests), without those of SERVICE, protocol and
+update; those of entailment are below. Each is asked twice: as a *static* query over static data, and as a *stream*, its default graph as the elements of one
 window, in random epochs on four partitions. `make conformance` runs them; this page is written by `make conformance-page`.
 
 Solutions are compared as bags, those of ORDER BY as sequences, up to the names of blank nodes; numbers by datatype and value.
@@ -62,6 +69,38 @@ def page(tests: Iterable[W3cTest]) -> Iterator[str]:
         yield f"| {folder or '**all**'} | {sum(counts['static'].values())} | {' | '.join(cells)} |"
     for word in ("refused", "skipped", "failed"):
         yield from _listed(word, verdicts)
+    yield from entailment()
+
+
+def entailment() -> Iterator[str]:
+    """The lines on entailment: how many tests pass, by regime, and why others are not asked."""
+    yield ENTAILMENT
+    yield "| regime | tests | static: passed | failed | stream: passed | failed |"
+    yield "|---|---|---|---|---|---|"
+    tests = entailment_tests()
+    for regime in ("rdfs", "owl"):
+        asked = [test for test, own, why in tests if own == regime and not why]
+        cells = []
+        for run in RUNS:
+            fit = [t for t in asked if run == "static" or not any(word in t.text for word in SCHEMA)]
+            found = Counter(_entails(test, regime, run) for test in fit)
+            cells += [str(found[True]), str(found[False])]
+        yield f"| {regime} | {len(asked)} | {' | '.join(cells)} |"
+    yield "\nNot asked:\n"
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for test, _, why in tests:
+        if why:
+            reasons[why].append(f"`{test.name.rpartition('/')[2]}`")
+    yield from (f"- {why}: {', '.join(names)}" for why, names in reasons.items())
+
+
+def _entails(test: W3cTest, regime: str, run: str) -> bool:
+    """Whether an entailment test passes."""
+    want = expected(test.result, form_of(parse(test.text)))
+    try:
+        return difference(want, RUNS[run](test, regime), ordered=False, lax=test.lax) is None
+    except Exception:
+        return False
 
 
 def _listed(word: str, verdicts: dict[str, dict[str, Verdict]]) -> Iterator[str]:

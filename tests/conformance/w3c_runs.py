@@ -45,12 +45,12 @@ def form_of(unit: ast.QueryUnit) -> str:
     return type(unit.form).__name__.upper()
 
 
-def as_static(test: W3cTest) -> Expected:
-    """The answer to a test's query over static data."""
+def as_static(test: W3cTest, entailment: str = "none") -> Expected:
+    """The answer to a test's query over static data, which are also the ontology if there is to be any entailment."""
     unit = parse(test.text)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Engine(False, checkpoint=Path(folder) / "c", partitions=2, seed=7) as engine,
+        Engine(False, checkpoint=Path(folder) / "c", partitions=2, seed=7, entailment=entailment) as engine,
     ):
         if unit.datasets:
             for path in {Path(_name(clause).removeprefix("file://")) for clause in unit.datasets}:
@@ -66,8 +66,8 @@ def as_static(test: W3cTest) -> Expected:
         return _answer(query, list(query.results()))
 
 
-def as_stream(test: W3cTest) -> Expected:
-    """The answer to a test's query over one window that holds its default graph."""
+def as_stream(test: W3cTest, entailment: str = "none") -> Expected:
+    """The answer to a test's query over one window that holds its default graph; the ontology, if any, is that file."""
     unit = parse(test.text)
     data = _dataset(test, unit)
     draw = random.Random(test.name)
@@ -76,7 +76,16 @@ def as_stream(test: W3cTest) -> Expected:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         rows = draw.choice((1, 2, 3, 7, 1000))
-        with Engine(False, checkpoint=root / "c", partitions=4, epoch_rows=rows, seed=7) as engine:
+        ontology = test.data if entailment != "none" else ()
+        with Engine(
+            False,
+            checkpoint=root / "c",
+            partitions=4,
+            epoch_rows=rows,
+            seed=7,
+            entailment=entailment,
+            ontology=ontology,
+        ) as engine:
             engine.stream("urn:s", write_lines(root / "s.nt", elements))
             engine.stream("urn:tick", write_lines(root / "tick.nt", [Element(0, ("<a:a> <a:b> <a:c>",))]))
             for name, lines in data.named:
@@ -169,5 +178,5 @@ def _closing(text: str, start: int) -> int:
     raise AssertionError("braces of a query that parses are balanced")
 
 
-RUNS: dict[str, Callable[[W3cTest], Expected]] = {"static": as_static, "stream": as_stream}
+RUNS: dict[str, Callable[..., Expected]] = {"static": as_static, "stream": as_stream}
 """How a test can be run, by name."""

@@ -54,11 +54,12 @@ def iri(path: Path) -> str:
 def suite() -> tuple[W3cTest, ...]:
     """All tests in scope, by name; none where the suite is absent."""
     manifests = sorted(SUITE.glob("sparql1[01]/*/manifest.ttl"))
-    found = [test for m in manifests if m.parent.name not in OUT_OF_SCOPE for test in _tests(m)]
+    found = [test for m in manifests if m.parent.name not in OUT_OF_SCOPE for test in tests_of(m)]
     return tuple(sorted(found, key=lambda test: test.name))
 
 
-def _tests(manifest: Path) -> Iterator[W3cTest]:
+def tests_of(manifest: Path) -> Iterator[W3cTest]:
+    """The evaluation tests of a manifest."""
     store = ox.Store()
     store.load(path=str(manifest), format=ox.RdfFormat.TURTLE, base_iri=iri(manifest))
     heads = [quad.object for quad in store.quads_for_pattern(None, ox.NamedNode(MF + "entries"), None)]

@@ -36,7 +36,13 @@ def run_case(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
-            spark, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+            spark,
+            checkpoint=root / "checkpoint",
+            epoch_rows=epoch_rows,
+            partitions=partitions,
+            sink=sink,
+            seed=7,
+            ontology=_ontology(case, root),
         ) as engine:
             _name_sources(engine, case, root)
             _register(engine, case.queries)
@@ -57,13 +63,23 @@ def run_in_two(
         root = Path(folder)
         for part, keep_open in ((first, True), (case, False)):
             with Engine(
-                False, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+                False,
+                checkpoint=root / "checkpoint",
+                epoch_rows=epoch_rows,
+                partitions=partitions,
+                sink=sink,
+                seed=7,
+                ontology=_ontology(case, root),
             ) as engine:
                 _name_sources(engine, part, root)
                 _register(engine, [q for q in case.queries if not keep_open or q.name not in late])
                 engine.start(once=True, keep_open=keep_open)
                 engine.await_end()
     return _reports(case, sink)
+
+
+def _ontology(case: Case, root: Path) -> list[Path]:
+    return [] if case.ontology is None else [write_graph(root / "ontology.nt", case.ontology)]
 
 
 def _register(engine: Engine, queries: Sequence[CaseQuery]) -> None:

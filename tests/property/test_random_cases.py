@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stepped import run_case, run_in_two
 
-from levada.testing.cases import Case, cases, cql_cases, cql_view_cases
+from levada.testing.cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries
 from levada.testing.question import Question
@@ -24,7 +24,8 @@ from levada.testing.question import Question
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
 rdf, tuples, views = cases(most=4), cql_cases(most=4), cql_view_cases(most=2)
-both = rdf | tuples | views
+entailment = entailment_cases(most=3)
+both = rdf | tuples | views | entailment
 epochs = st.sampled_from((1, 2, 3, 7, 1000))
 partitions = st.sampled_from((1, 2, 3))
 
@@ -54,6 +55,12 @@ def test_cql_queries_equal_the_reference(case: Case, rows: int, parts: int) -> N
 @examples(8)
 @given(views, epochs, partitions)
 def test_cql_views_equal_the_reference(case: Case, rows: int, parts: int) -> None:
+    assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
+
+
+@examples(6)
+@given(entailment, epochs, partitions)
+def test_entailed_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:
     assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
 
 

@@ -67,6 +67,33 @@ class Bgp:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """A triple pattern each of whose matches entails a match of another, with the values of that one's variables.
+
+    ``binds``: the variables that stand in the other pattern and not in this one, each a term or a variable of this one.
+    ``resource``: the object is no literal, since it becomes a subject.
+    """
+
+    pattern: TriplePattern
+    binds: tuple[tuple[str, Var | Term], ...] = ()
+    resource: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entailed:
+    """A triple pattern over the triples that a source entails: the set union of its alternatives over what is there.
+
+    ``alike`` are classes of terms that owl:sameAs connects: a value of a variable that is a subject or an object in one of them
+    stands for each of its members. No variable stands twice in the pattern where there are any.
+    """
+
+    source: Source
+    pattern: TriplePattern
+    alternatives: tuple[Alternative, ...]
+    alike: tuple[tuple[Term, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Closure:
     """What paths of any length connect (18.4, ALP): distinct pairs of terms, as the variables ``start`` and ``end``.
 
@@ -253,6 +280,7 @@ class Slice:
 Node = (
     Unit
     | Bgp
+    | Entailed
     | Closure
     | Scan
     | Derived

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from levada.algebra.schema import Regime, regime_of
 from levada.config import parse_duration
 from levada.errors import UsageError, near
 
@@ -25,7 +26,7 @@ class QueryOptions:
     is before it is in no window; None aligns windows to 1970. ``report``: when a query is evaluated; None is on close where
     a window has a STEP and on content change elsewhere. ``period`` (ms): in place of that at t0 and each so many ms from it.
     ``nonempty``: a report at which all windows are empty does not exist. ``empty_reports``: also evaluate where all windows
-    are empty.
+    are empty. ``entailment``: which triples a graph entails beside its own; None is as the engine has it.
 
     >>> QueryOptions(report="change").bounds
     '[)'
@@ -37,6 +38,7 @@ class QueryOptions:
     empty_reports: bool = False
     period: int | None = None
     nonempty: bool = False
+    entailment: Regime | None = None
 
     def __post_init__(self) -> None:
         assert self.bounds in get_args(Bounds), "bounds are '[)' or '(]'"
@@ -71,7 +73,7 @@ def report_policy(text: str) -> dict[str, Any]:
 
 
 def options_of(words: Mapping[str, Any]) -> QueryOptions:
-    """The options that these words name (``t0`` in ms, ``report`` as ``report_policy`` reads it); None is not said.
+    """The options that these words name (``t0`` in ms, ``report`` as ``report_policy`` reads it); None is not said. ``UsageError``.
 
     >>> options_of({"report": "nonempty", "t0": None}).nonempty
     True
@@ -80,6 +82,8 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
     if "report" in values:
         policy = report_policy(values.pop("report"))
         values.update(policy)
+    if "entailment" in values:
+        values["entailment"] = regime_of(values["entailment"])
     if values.get("nonempty") and values.get("empty_reports"):
         raise UsageError("Reports without content are left out (nonempty) or shown (empty_reports), not both.")
     return QueryOptions(**values)

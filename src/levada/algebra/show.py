@@ -16,10 +16,12 @@ from collections.abc import Iterator, Sequence
 from levada.algebra import expression as expressions
 from levada.algebra.expression import Var
 from levada.algebra.nodes import (
+    Alternative,
     Bgp,
     Closure,
     Derived,
     Distinct,
+    Entailed,
     Except,
     Exists,
     Extend,
@@ -47,6 +49,8 @@ from levada.algebra.nodes import (
 )
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
+
+SHOWN = 24  # alternatives of a pattern, and classes of terms that are alike, that are shown; there may be thousands
 
 
 def show(query: Query) -> str:
@@ -93,7 +97,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return (child,)
         case Closure(child, zero):
             return (child,) if zero is None else (child, zero)
-        case Unit() | Bgp() | Scan() | Values():
+        case Unit() | Bgp() | Entailed() | Scan() | Values():
             return ()
 
 
@@ -103,6 +107,8 @@ def _head(node: Node) -> str:
             return type(node).__name__.lower()
         case Bgp(source, _):
             return f"bgp {_source(source)}"
+        case Entailed(source, pattern, _, _):
+            return f"entailed {_source(source)} {_triple(pattern)}"
         case Closure():
             return _closure(node)
         case Scan(source, columns, partition, relation):
@@ -150,6 +156,13 @@ def _inner(node: Node) -> Iterator[str]:
     match node:
         case Bgp(_, patterns):
             yield from map(_triple, patterns)
+        case Entailed(_, _, alternatives, alike):
+            yield from map(_alternative, alternatives[:SHOWN])
+            if len(alternatives) > SHOWN:
+                yield f"and {len(alternatives) - SHOWN} more"
+            yield from (f"alike {' '.join(map(str, terms))}" for terms in alike[:SHOWN])
+            if len(alike) > SHOWN:
+                yield f"alike: {len(alike) - SHOWN} classes more"
         case Values(_, rows):
             for row in rows:
                 yield "(" + " ".join("UNDEF" if term is None else str(term) for term in row) + ")"
@@ -180,6 +193,12 @@ def _source(source: Source) -> str:
 
 def _triple(triple: TriplePattern) -> str:
     return "(" + " ".join(_position(position) for position in triple.positions) + ")"
+
+
+def _alternative(alternative: Alternative) -> str:
+    """An explicit pattern, what it binds beside its own variables, and what its object may not be."""
+    binds = "".join(f" ?{name} = {_position(value)}" for name, value in alternative.binds)
+    return _triple(alternative.pattern) + binds + " no literal" * alternative.resource
 
 
 def _position(position: Var | Term) -> str:

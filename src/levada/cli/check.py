@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from levada.app import App
 from levada.cli.errors import report
-from levada.cli.queries import Catalog, makers_of, plan_query, translate_query
+from levada.cli.queries import Catalog, makers_of, optimized, plan_query, translate_query
 from levada.errors import QueryError, UsageError
-from levada.optimizer.pipeline import optimize
 
 
 def check(app: App, *, debug: bool) -> int:
@@ -19,7 +18,7 @@ def check(app: App, *, debug: bool) -> int:
     for source in app.queries:
         try:
             query = translate_query(app, source, catalog)
-            plan_query(optimize(query), source, catalog, makers)
+            plan_query(optimized(app, source, catalog, query), source, catalog, makers)
         except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))
             continue

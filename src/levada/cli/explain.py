@@ -1,8 +1,8 @@
 """``levada explain``: a query at one of its stages, as the stage's stable text or as JSON.
 
-ast        the syntax tree                           syntax.show, cql_ast.show
-algebra    the translation, before any rule          algebra.show
-optimized  after the optimizer's rules               algebra.show
+ast        the syntax tree                             syntax.show, cql_ast.show
+algebra    the translation, before any rule            algebra.show
+optimized  after entailment and the optimizer's rules  algebra.show
 topology   the operators, their stages and exchanges, an operator a line with its inputs below it
 """
 
@@ -17,10 +17,9 @@ from typing import Any, get_args
 from levada.algebra import expression as expressions
 from levada.algebra import show as algebra_text
 from levada.app import App, QuerySource
-from levada.cli.queries import Catalog, makers_of, naming, plan_query, translate_query
+from levada.cli.queries import Catalog, makers_of, naming, optimized, plan_query, translate_query
 from levada.errors import UsageError, near
 from levada.model.term import Term
-from levada.optimizer.pipeline import optimize
 from levada.plan.physical import Op
 from levada.syntax import parse
 from levada.syntax import show as show_tree
@@ -56,7 +55,7 @@ def _later(app: App, source: QuerySource, stage: str) -> tuple[Any, str]:
     query = translate_query(app, source, catalog)
     if stage == "algebra":
         return query, algebra_text.show(query)
-    query = optimize(query)
+    query = optimized(app, source, catalog, query)
     if stage == "optimized":
         return query, algebra_text.show(query)
     root = plan_query(query, source, catalog, makers_of(app, catalog)).root
@@ -65,7 +64,7 @@ def _later(app: App, source: QuerySource, stage: str) -> tuple[Any, str]:
 
 def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
     """An operator and its inputs, indented; an exchange stands before the input that it moves."""
-    details = [_word(getattr(op.spec, part.name)) for part in fields(op.spec)]
+    details = [_detail(part.name, getattr(op.spec, part.name)) for part in fields(op.spec)]
     head = " ".join([type(op.spec).__name__.lower(), *(detail for detail in details if detail)])
     yield f"{'  ' * depth}({head}) -> {_word(tuple(expressions.Var(name) for name in op.variables))} stage {op.stage}"
     for i, child in enumerate(op.inputs):
@@ -74,6 +73,14 @@ def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
             keys = " ".join(f"?{name}" for name in by if name) or "operator"
             yield f"{'  ' * (depth + 1)}exchange by {keys}"
         yield from operator_lines(child, depth + 1)
+
+
+_MANY = ("alternatives", "alike")
+
+
+def _detail(name: str, value: Any) -> str:
+    """A field of an operator; of what there may be thousands, how many: the stage ``optimized`` shows them."""
+    return (f"{len(value)} {name}" if value else "") if name in _MANY else _word(value)
 
 
 def _word(value: Any) -> str:

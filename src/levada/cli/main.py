@@ -5,6 +5,7 @@ Each command turns its arguments into ``Given`` and ``Mode`` and calls the modul
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version as installed_version
@@ -59,6 +60,8 @@ def _run(
     t0: o.T0 = None,
     report: o.Report = None,
     empty_reports: o.EmptyReports = False,
+    entailment: o.Entailment = None,
+    ontology: o.OntologyFiles = None,
     debug: o.Debug = False,
 ) -> None:
     """Run queries over streams, until Ctrl-C or, with --once, to the end of what is there.
@@ -80,6 +83,8 @@ def _run(
         "report": report,
         "empty_reports": empty_reports,
         "summary": summary,
+        "entailment": entailment,
+        "ontology": _files(ontology),
     }
     given = _given(queries, app_file, stream, static, dialect, options)
     run(assemble(given), Mode(once=once, keep_open=keep_open, overwrite=overwrite, progress=progress))
@@ -96,12 +101,21 @@ def _check(
     t0: o.T0 = None,
     report: o.Report = None,
     empty_reports: o.EmptyReports = False,
+    entailment: o.Entailment = None,
+    ontology: o.OntologyFiles = None,
     debug: o.Debug = False,
 ) -> None:
     """Parse and plan queries, without running them; CQL needs its streams' schemas."""
     from levada.cli.check import check
 
-    options = {"bounds": bounds, "t0": t0, "report": report, "empty_reports": empty_reports}
+    options = {
+        "bounds": bounds,
+        "t0": t0,
+        "report": report,
+        "empty_reports": empty_reports,
+        "entailment": entailment,
+        "ontology": _files(ontology),
+    }
     raise typer.Exit(check(assemble(_given(queries, app_file, stream, static, dialect, options)), debug=debug))
 
 
@@ -118,12 +132,21 @@ def _explain(
     t0: o.T0 = None,
     report: o.Report = None,
     empty_reports: o.EmptyReports = False,
+    entailment: o.Entailment = None,
+    ontology: o.OntologyFiles = None,
     debug: o.Debug = False,
 ) -> None:
     """Show what becomes of a query: its syntax tree, its algebra, or its operators."""
     from levada.cli.explain import explain
 
-    options = {"bounds": bounds, "t0": t0, "report": report, "empty_reports": empty_reports}
+    options = {
+        "bounds": bounds,
+        "t0": t0,
+        "report": report,
+        "empty_reports": empty_reports,
+        "entailment": entailment,
+        "ontology": _files(ontology),
+    }
     named = app_file is not None and not Path(query).exists()
     whole = assemble(_given(None if named else [query], app_file, stream, static, dialect, options))
     names = [query if named else Path(query).stem]
@@ -165,6 +188,11 @@ def _given(
     options: Mapping[str, object],
 ) -> Given:
     return Given(tuple(queries or ()), app_file, tuple(stream or ()), tuple(static or ()), dialect, dict(options))
+
+
+def _files(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The files of a repeated option; None if there is none."""
+    return tuple(map(os.path.expanduser, given)) if given else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

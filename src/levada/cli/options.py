@@ -64,6 +64,21 @@ Report = Annotated[
 EmptyReports = Annotated[
     bool, typer.Option("--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING)
 ]
+Entailment = Annotated[
+    Literal["none", "rdfs", "owl"] | None,
+    typer.Option(
+        help="Which triples a window or graph entails beside its own (default none).", rich_help_panel=_MEANING
+    ),
+]
+OntologyFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ontology",
+        metavar="FILE",
+        help="What entailment goes by; else the schema triples of --static.",
+        rich_help_panel=_MEANING,
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 Out = Annotated[
     str | None, typer.Option(metavar="DIR|-", help="A folder for results, or - (default).", rich_help_panel=_RESULTS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from levada.algebra import nodes
 from levada.algebra.cql import translate_cql
@@ -15,18 +15,24 @@ from levada.algebra.translate import translate
 from levada.app import App, QuerySource
 from levada.errors import LevadaError, QueryError
 from levada.naming import Makers, is_made, match_streams
+from levada.ontology import Ontology, ontology_files
+from levada.optimizer.pipeline import optimize
 from levada.plan.lower import Lowered, StreamFacts, lower
-from levada.registration import check_kinds, over_static
+from levada.registration import check_kinds, entailed, over_static
 from levada.sources.parquet import with_schema
-from levada.sources.static import static_source
+from levada.sources.static import StaticFile, static_source
 from levada.syntax import parse
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What queries may refer to: the streams of an application, with the schemas of the tuple streams."""
+    """What queries may refer to: the streams of an application, with the schemas of the tuple streams.
+
+    ``ontology`` is there when the first query has asked for it.
+    """
 
     facts: Mapping[str, StreamFacts]
+    ontology: list[Ontology] = field(default_factory=list)
 
     @staticmethod
     def of(app: App) -> Catalog:
@@ -51,12 +57,26 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
     with naming(source.name):
         if source.spoken == "cql":
             return translate_cql(source.text, catalog.schemas, options, catalog.relations)
-        files = [static_source(static.path, static.graph, static.format) for static in app.static]
+        files = _static(app)
         graphs = {graph for file in files for graph in file.graphs}
         given = bool(files or app.streams)  # else any graph can be there
         known = {graph for graph in graphs if graph is not None} if given else None
         query = translate(parse(source.text, source.dialect), options, text=source.text, graphs=known)
         return over_static(query, graphs) if given else query
+
+
+def optimized(app: App, source: QuerySource, catalog: Catalog, query: nodes.Query) -> nodes.Query:
+    """A query's algebra after entailment, if it is asked for, and the optimizer's rules. Raises ``UsageError``, ``QueryError``."""
+    if source.spoken == "cql":
+        return optimize(query)
+    with naming(source.name):
+        if not catalog.ontology:
+            catalog.ontology.append(Ontology(ontology_files(app.options.ontology) or _static(app)))
+        return optimize(entailed(query, app.query_options(source), catalog.ontology[0]))
+
+
+def _static(app: App) -> list[StaticFile]:
+    return [static_source(static.path, static.graph, static.format) for static in app.static]
 
 
 def makers_of(app: App, catalog: Catalog) -> Makers:

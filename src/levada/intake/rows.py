@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from levada.intake.entailed import Ways, entailed, frame_of
 from levada.intake.identity import identify, identify_ints
 from levada.intake.match import PatternTable
-from levada.intake.parse import TermColumn, Triples
+from levada.intake.parse import Triples
+from levada.intake.slots import term_slot
 from levada.intake.star import Legs, stars, term_at
 from levada.intake.tuples import TupleColumn, Tuples
 from levada.kernels.groups import group
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind, Literal
-from levada.model.terms import Terms
 from levada.model.time import Times
 from levada.operators.expressions.values import from_texts
 from levada.operators.pool import Pool
@@ -36,6 +37,7 @@ from levada.plan.topology import PlanNode
 
 Members = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
+Index = dict[tuple[tuple[str | None, ...], int], int]  # constants and equal positions of a pattern: its number
 
 
 @dataclass(frozen=True)
@@ -43,23 +45,25 @@ class Patterns:
     """The distinct patterns of some members, as one table, and which of them each node reads.
 
     ``nodes``: Match nodes, each with its patterns and the member that each of these is. ``stars``: Star nodes, each with the
-    pattern of each (leg, member), -1 for members that are not chosen. ``texts``: the patterns for people; none if they are many.
+    pattern of each (leg, member), -1 for members that are not chosen. ``entailed``: the ways of Entailed nodes. ``texts``: the
+    patterns of Match and Star nodes, which come first in the table, for people; none if they are many.
     """
 
     table: PatternTable
     nodes: tuple[tuple[PlanNode, Ints, Members], ...]
     stars: tuple[tuple[PlanNode, Ints], ...]
+    entailed: tuple[Ways, ...]
     texts: tuple[str, ...]
 
 
 def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int) -> Patterns | None:
-    """The patterns of the chosen members of Match and Star nodes; None if there is none."""
-    index: dict[tuple[tuple[str | None, ...], int], int] = {}
+    """The patterns of the chosen members of Match, Star and Entailed nodes; None if there is none."""
+    index: Index = {}
     texts: dict[int, str] = {}
     matches: list[tuple[PlanNode, Ints, Members]] = []
     stars_: list[tuple[PlanNode, Ints]] = []
     for node, mask in zip(nodes, chosen, strict=True):
-        if not mask.any():
+        if not mask.any() or isinstance(node.step, s.Entailed):
             continue
         legs = node.step.legs if isinstance(node.step, s.Star) else (_positions(node.step),)
         of = np.full((len(legs), len(mask)), -1, np.int64)
@@ -75,11 +79,33 @@ def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_
         else:
             members = np.flatnonzero(mask)[np.argsort(of[0][mask])]
             matches.append((node, of[0][members], members.astype(np.int32)))
+    shown = tuple(texts.values()) if len(index) <= MOST_COUNTED else ()
+    ways = tuple(
+        _ways(node, mask, index, seed)
+        for node, mask in zip(nodes, chosen, strict=True)
+        if mask.any() and isinstance(node.step, s.Entailed)
+    )
     if not index:
         return None
     triples = [(c[0], c[1], c[2]) for c, _ in index]
     table = PatternTable.build(triples, [r for _, r in index], seed)
-    return Patterns(table, tuple(matches), tuple(stars_), tuple(texts.values()) if len(index) <= MOST_COUNTED else ())
+    return Patterns(table, tuple(matches), tuple(stars_), ways, shown)
+
+
+def _ways(node: PlanNode, mask: npt.NDArray[np.bool_], index: Index, seed: int) -> Ways:
+    """The ways of the chosen members of a node; their patterns get numbers."""
+    forms = entailed(node).forms
+    members = np.flatnonzero(mask).tolist()
+    numbers = [
+        [
+            index.setdefault(
+                (tuple(None if t is None else str(t) for t in way.pattern), forms[way.form].repeats), len(index)
+            )
+            for way in node.members[m].ways
+        ]
+        for m in members
+    ]
+    return Ways.of(node, members, numbers, seed)
 
 
 def _positions(step: s.Step) -> tuple[int, int, int]:
@@ -103,11 +129,15 @@ def matched(
     """
     rows, starts = patterns.table.match(triples, keep)
     if hits is not None and patterns.texts:
-        hits.update(dict(zip(patterns.texts, np.diff(starts).tolist(), strict=True)))
+        hits.update(dict(zip(patterns.texts, np.diff(starts).tolist(), strict=False)))
     for node, own, members in patterns.nodes:
         counts = starts[own + 1] - starts[own]
         if counts.any():
             yield node, _row_frame(node, np.repeat(members, counts), triples, _of(rows, starts, own), ts, pool)
+    for ways in patterns.entailed:
+        frame = frame_of(ways, triples, rows, starts, ts, pool, hits)
+        if frame is not None:
+            yield ways.node, frame
     if patterns.stars and len(rows):
         assert subjects is not None, "a stream of stars has closed elements"
         legs = Legs.of(rows, starts, subjects, triples)
@@ -137,7 +167,7 @@ def _row_frame(
     for i, at in enumerate(step.kept):
         position = step.positions.index(at)
         term = (triples.s, triples.p, triples.o)[position]
-        columns.update(_term_slot(term, rows, i, node.layout.slots[i], triples.buffer, pool))
+        columns.update(term_slot(term, rows, i, node.layout.slots[i], triples.buffer, pool))
     if node.layout.windows:
         columns["lo0"] = ts.take(rows)
     return Frame(columns, len(rows))
@@ -151,35 +181,10 @@ def _star_frame(node: PlanNode, op: Members, triples: Triples, rows: Sequence[In
     for i, at in enumerate(step.kept):
         place = places[at][0]
         columns.update(
-            _term_slot(term_at(place, triples), rows[place[0]], i, node.layout.slots[i], triples.buffer, pool)
+            term_slot(term_at(place, triples), rows[place[0]], i, node.layout.slots[i], triples.buffer, pool)
         )
     columns["lo0"] = ts.take(rows[0])
     return Frame(columns, len(op))
-
-
-def _term_slot(
-    term: TermColumn, rows: npt.NDArray[np.int64], i: int, facets: Facet, buffer: npt.NDArray[np.uint8], pool: Pool
-) -> dict[str, Column]:  # fmt: skip
-    out: dict[str, Column] = {}
-    x, y = term.x.take(rows), term.y.take(rows)
-    out[f"x{i}"], out[f"y{i}"] = x, y
-    if Facet.NUM in facets:
-        kind = term.kind.take(rows)
-        out[f"k{i}"] = kind
-        n = len(rows)
-        out[f"d{i}"] = term.dbl.take(rows) if term.dbl is not None else np.zeros(n)
-        out[f"m{i}"] = term.man.take(rows) if term.man is not None else np.zeros(n, np.int64)
-        out[f"c{i}"] = term.scale.take(rows) if term.scale is not None else np.zeros(n, np.uint8)
-        if Facet.TEXT not in facets:
-            hard = np.flatnonzero((kind == Kind.HARD_NUMBER) | (kind == Kind.HARD_TIME))
-            if len(hard):
-                at = rows[hard]
-                pool.add(Terms.of(term.x[at], term.y[at], term.off[at], term.len[at], buffer))
-    if Facet.TEXT in facets:
-        pool.add(Terms.of(x, y, term.off.take(rows), term.len.take(rows), buffer))
-    if not (Facet.ID in facets or Facet.TEXT in facets):
-        del out[f"x{i}"], out[f"y{i}"]
-    return out
 
 
 def scanned(node: PlanNode, member: int, tuples: Tuples, pool: Pool) -> Frame:

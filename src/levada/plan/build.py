@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Var, variables
-from levada.algebra.nodes import Output, TriplePattern, WindowOn
+from levada.algebra.nodes import Entailed, Output, TriplePattern, WindowOn
 from levada.model.term import XSD, Literal, Term
 from levada.plan import physical as p
 from levada.plan.origin import column_type
@@ -29,6 +29,15 @@ def match(
     names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
     windows = () if window is None else (window,)
     return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw)
+
+
+def entailed(
+    node: Entailed, stream: str | None, graphs: tuple[str | None, ...], window: int | None, *, raw: bool
+) -> Op:
+    """A triple pattern by its alternatives at the intake. Several triples may entail one match, so its rows are no set yet."""
+    names = tuple(dict.fromkeys(v.name for v in node.pattern.positions if isinstance(v, Var)))
+    windows = () if window is None else (window,)
+    return Op(p.Entailed(node.pattern, node.alternatives, node.alike, stream, graphs), (), names, windows, 0, raw=raw)
 
 
 def star(patterns: Sequence[TriplePattern], stream: str, window: int) -> Op:
@@ -239,8 +248,8 @@ def _join_cost(left: Op, right: Op) -> tuple[bool, bool, int, int]:
 
 def _center(op: Op) -> str | None:
     """The subject that all patterns of this part share, if it is one variable."""
-    if isinstance(op.spec, (p.Match, p.Star)):
-        subject = (op.spec.pattern if isinstance(op.spec, p.Match) else op.spec.patterns[0]).subject
+    if isinstance(op.spec, (p.Match, p.Entailed, p.Star)):
+        subject = (op.spec.patterns[0] if isinstance(op.spec, p.Star) else op.spec.pattern).subject
         return subject.name if isinstance(subject, Var) else None
     if isinstance(op.spec, (p.Filter, p.Extend, p.Join)):
         centers = {_center(i) for i in op.inputs}

@@ -17,6 +17,7 @@ from levada.model.time import Window, WindowKind
 from levada.plan import physical as p
 from levada.plan import shapes as s
 from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
+from levada.plan.install_leaves import is_static, leaf, positions
 from levada.plan.layout import NOTHING, Facet, Layout, Span
 from levada.plan.levels import top
 from levada.plan.physical import HOME, Op
@@ -111,7 +112,7 @@ class Installer:
         return installed
 
     def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
-        if isinstance(op.spec, p.Match) and op.spec.stream is None:
+        if is_static(op.spec):
             return op.variables  # a static graph is a set: whole rows are told apart where they are read
         if isinstance(op.spec, _PASSING):
             return ins[0]  # rows go through as they come
@@ -120,7 +121,7 @@ class Installer:
     def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[s.Edge]) -> Layout:
         facets = []
         for v in names:
-            whole = isinstance(op.spec, p.Match) and op.spec.stream is None
+            whole = is_static(op.spec)
             facets.append(needs.get(v, NOTHING) | (Facet.ID if whole or v not in needs else NOTHING))
         if isinstance(op.spec, _PASSING):
             facets = list(edges[0].layout.slots)
@@ -186,26 +187,8 @@ class Installer:
     def _step(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
         spec = op.spec
         match spec:
-            case p.Match(pattern, stream, graphs):
-                step, constants = _positions(pattern.positions, op.variables, names)
-                streams = () if stream is None else (stream,)
-                since = self.since if stream is None else 0
-                member = s.Member(streams=streams, constants=constants, graphs=graphs, since=since)
-                return s.Match(step, tuple(op.variables.index(v) for v in names), stream is None), member
-            case p.Star(patterns, stream):
-                legs = [_positions(t.positions, op.variables, names) for t in patterns]
-                terms = tuple(t for _, constants in legs for t in constants)
-                kept_ = tuple(op.variables.index(v) for v in names)
-                return s.Star(tuple(slots for slots, _ in legs), kept_), s.Member(streams=(stream,), constants=terms)
-            case p.Scan(stream, columns, types, sign):
-                kept = [op.variables.index(v) for v in names]
-                return s.Scan(tuple(columns[k] for k in kept), tuple(types[k] for k in kept), sign), s.Member(
-                    streams=(stream,)
-                )
-            case p.Constant(rows):
-                kept = [op.variables.index(v) for v in names]
-                chosen = tuple(tuple(r[k] for k in kept) for r in rows)
-                return s.Constant(len(kept)), s.Member(rows=chosen, since=self.since)
+            case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
+                return leaf(spec, op.variables, names, self.since)
             case p.Last(_, _, bag):
                 return s.Last(bag), self._windows(op)
             case p.Session(_, ended, bag):
@@ -215,8 +198,8 @@ class Installer:
             case p.Lift(_, _, weighted):
                 return s.Lift(weighted), self._windows(op)
             case p.Select(pattern):
-                positions, constants = _positions(pattern.positions, op.variables, names)
-                return s.Select(positions, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
+                places, constants = positions(pattern.positions, op.variables, names)
+                return s.Select(places, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
             case p.Filter(condition, draw):
                 lifted, terms = _lift(condition, ins[0])
                 member = s.Member(constants=terms, query=self._drawing(condition))
@@ -358,14 +341,6 @@ def _through(op: Op) -> tuple[Op, dict[str, str]]:
         source = {v: inner[n] for v, n in source.items() if inner.get(n) in child.variables}
         op = child
     return op, source
-
-
-def _positions(
-    positions: tuple[Var | Term, ...], variables: tuple[str, ...], names: tuple[str, ...]
-) -> tuple[tuple[int, int, int], tuple[Term | None, ...]]:  # fmt: skip
-    slots = tuple(variables.index(x.name) if isinstance(x, Var) else -1 for x in positions)
-    constants = tuple(None if isinstance(x, Var) else x for x in positions)
-    return (slots[0], slots[1], slots[2]), constants
 
 
 def _slots(expression: Expression, names: tuple[str, ...]) -> Expression:

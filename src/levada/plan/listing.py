@@ -42,7 +42,7 @@ def _reads_static(node: a.Node) -> bool:
     match node:
         case a.Unit() | a.Values():
             return True
-        case a.Bgp(source, _):
+        case a.Bgp(source, _) | a.Entailed(source=source):
             return reads_static(source)
         case _:
             return any(map(_reads_static, level_children(node)))
@@ -67,7 +67,7 @@ def _has_snapshot(node: a.Node) -> bool:
 
 def reads_window(node: a.Node) -> bool:
     """Whether some part reads a window."""
-    if isinstance(node, a.Bgp):
+    if isinstance(node, (a.Bgp, a.Entailed)):
         return not isinstance(node.source, a.InGraph)
     return isinstance(node, (a.Scan, a.Derived)) or any(map(reads_window, children(node)))
 
@@ -82,7 +82,7 @@ def free_parts(node: a.Node) -> bool:
     match node:
         case a.Unit() | a.Values():
             return True
-        case a.Bgp(source, _):
+        case a.Bgp(source, _) | a.Entailed(source=source):
             return reads_static(source)
         case a.Scan() | a.Derived():
             return False

@@ -17,36 +17,16 @@ from levada.algebra import nodes as a
 from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random
 from levada.algebra.incremental import level
 from levada.algebra.show import children
-from levada.config import StreamConfig
 from levada.model.time import WindowKind
 from levada.plan import build, build_deltas, pairing
 from levada.plan import physical as p
 from levada.plan.levels import Mode, mode_of, top
 from levada.plan.listing import free_parts, needs_list, per_report
-from levada.plan.merge import merge, parts_of
 from levada.plan.origin import time_variables
+from levada.plan.over import Leaves, in_sessions
+from levada.plan.over import StreamFacts as StreamFacts
 from levada.plan.physical import Op
 from levada.plan.single_rows import beside
-
-
-@dataclass(frozen=True, slots=True)
-class StreamFacts:
-    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the ``unique`` and ``closed`` promises.
-
-    ``time``: the schema's column that is the event time as it is, if any. ``sign``: the column of a relation's signs.
-    """
-
-    schema: Mapping[str, str] | None = None
-    unique: bool = False
-    time: str | None = None
-    closed: bool = False
-    sign: str = ""
-
-    @staticmethod
-    def of(config: StreamConfig) -> StreamFacts:
-        """What a stream's configuration tells the plan."""
-        columns = config.columns if config.tabular else None
-        return StreamFacts(columns, config.unique, config.time_column, config.closed, config.sign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +54,7 @@ class _Lowering:
         self.mode = mode_of(query, query.pattern, query.output, self.own, every=every)
         self.listed = self.mode is Mode.REPORTS and (every or not query.windows or needs_list(query))
         self.tuples = any(isinstance(part, (a.Scan, a.Derived)) for part in level(query.pattern))
+        self.leaves = Leaves(query, streams)
         self.fresh = 0
         self.draws = 0
 
@@ -153,7 +134,7 @@ class _Lowering:
                 return self._scan(source, columns, partition)
             case a.Derived():
                 return self._derived(node)
-            case a.Bgp() | a.Join():
+            case a.Bgp() | a.Entailed() | a.Join():
                 return self._conjunction(node, ())
             case a.LeftJoin(left, right, condition):
                 return build.left(self._r(self.node(left)), self._r(self.node(right)), condition)
@@ -235,7 +216,7 @@ class _Lowering:
             child = child.child
         early = [c for c in conjuncts if not per_report(c)]
         late = [c for c in conjuncts if per_report(c)]
-        if isinstance(child, (a.Bgp, a.Join)):
+        if isinstance(child, (a.Bgp, a.Entailed, a.Join)):
             op = self._conjunction(child, early)
         else:
             op = self.node(child)
@@ -274,7 +255,9 @@ class _Lowering:
             case a.Join(left, right):
                 return [*self._parts(left), *self._parts(right)]
             case a.Bgp(source, patterns):
-                return self._bgp(source, patterns)
+                return self.leaves.bgp(source, patterns)
+            case a.Entailed():
+                return [self.leaves.entailed(node, node.source)]
             case _:
                 return [self.node(node)]
 
@@ -315,46 +298,12 @@ class _Lowering:
         used = tuple((p.TIME if c in times else c, v) for c, v in columns)
         if on.window.kind is not WindowKind.COUNT:
             scanned = _scan_op(on.stream, source.index, used, types, sign=facts.sign)
-            return self._in_sessions(scanned, source.index, bag=True)
+            return in_sessions(scanned, source.index, on.window.kind, bag=True)
         variable = dict(used)
         whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
         rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
         last = self._last(rows, source.index, tuple(dict(whole)[c] for c in partition))
         return build.rename(last, [v for _, v in used])
-
-    def _bgp(self, source: a.Source, patterns: Sequence[a.TriplePattern]) -> list[Op]:
-        """The leaves of a basic graph pattern: a star for each subject where elements are closed, else a pattern each."""
-        if isinstance(source, a.InWindow):
-            on = self.q.windows[source.index]
-            by_time = on.window.kind is not WindowKind.COUNT and not on.window.kind.by_session
-            if self.streams[on.stream].closed and by_time:
-                stars: dict[object, list[a.TriplePattern]] = {}
-                for pattern in patterns:
-                    stars.setdefault(pattern.subject, []).append(pattern)
-                return [build.star(legs, on.stream, source.index) for legs in stars.values()]
-        return [self._leaf(source, pattern) for pattern in patterns]
-
-    def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
-        if isinstance(source, a.InMerge):
-            return merge([self._leaf(part, pattern) for part in parts_of(source)])
-        if isinstance(source, a.InGraph):
-            graphs = (
-                (source.name,) if source.name is not None else ((None,) if self.q.graphs is None else self.q.graphs)
-            )
-            return build.match(pattern, None, tuple(graphs), None, raw=False)
-        on = self.q.windows[source.index]
-        if on.window.kind is WindowKind.COUNT:
-            spo = a.TriplePattern(Var("s"), Var("p"), Var("o"))
-            rows = build.match(spo, on.stream, (), source.index, raw=False)
-            return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
-        unique = self.streams[on.stream].unique
-        sessions = on.window.kind.by_session
-        rows = build.match(pattern, on.stream, (), source.index, raw=not (unique or sessions))
-        return self._in_sessions(rows, source.index, bag=unique)
-
-    def _in_sessions(self, rows: Op, window: int, *, bag: bool) -> Op:
-        kind = self.q.windows[window].window.kind
-        return build.session(rows, window, ended=kind is WindowKind.ENDED, bag=bag) if kind.by_session else rows
 
 
 def _outputs(node: a.Node) -> tuple[str, ...]:

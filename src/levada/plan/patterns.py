@@ -20,3 +20,12 @@ def pattern_text(constants: Sequence[Term | str | None], positions: Sequence[int
     for constant, slot in zip(constants, positions, strict=True):
         words.append(str(constant) if constant is not None else letters.setdefault(slot, "?" + "abc"[len(letters)]))
     return " ".join(words)
+
+
+def entailed_text(constants: Sequence[Term | str | None], positions: Sequence[int]) -> str:
+    """The text of a pattern over entailed triples.
+
+    >>> entailed_text((None, "<a:p>", None), (0, -1, 1))
+    '?a <a:p> ?b, entailed'
+    """
+    return pattern_text(constants, positions) + ", entailed"

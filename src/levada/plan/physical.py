@@ -4,7 +4,7 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
 ``topology`` turns it into shared nodes with slots.
 
-    below the report     Match Star Scan Constant Last LastBy Session Select Lift -> Filter Extend Union Occur Join
+    below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
     above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct RExcept ROrder Closure Changes -> Emit
     above, by changes    Filter Extend Union Running Tally Net -> Emit, Lift
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from levada.algebra.expression import AggregateFunction, Expression
-from levada.algebra.nodes import Output, TriplePattern
+from levada.algebra.nodes import Alternative, Output, TriplePattern
 from levada.model.term import Term
 
 
@@ -27,6 +27,17 @@ class Match:
     """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is the default graph)."""
 
     pattern: TriplePattern
+    stream: str | None
+    graphs: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entailed:
+    """A triple pattern by its alternatives, over what ``Match`` is over; ``alike`` as in ``nodes.Entailed``."""
+
+    pattern: TriplePattern
+    alternatives: tuple[Alternative, ...]
+    alike: tuple[tuple[Term, ...], ...]
     stream: str | None
     graphs: tuple[str | None, ...] = ()
 
@@ -320,7 +331,7 @@ class Emit:
 
 
 Spec = (
-    Match | Star | Scan | Constant | Last | LastBy | Session | Select | Lift
+    Match | Entailed | Star | Scan | Constant | Last | LastBy | Session | Select | Lift
     | Filter | Extend | Rename | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Tally | Net | Emit

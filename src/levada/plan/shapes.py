@@ -14,57 +14,14 @@ from levada.algebra.nodes import Output
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
 from levada.plan.layout import Layout
+from levada.plan.leaves import Constant as Constant
+from levada.plan.leaves import Entailed as Entailed
+from levada.plan.leaves import Form as Form
+from levada.plan.leaves import Match as Match
+from levada.plan.leaves import Scan as Scan
+from levada.plan.leaves import Star as Star
+from levada.plan.leaves import Way as Way
 from levada.plan.physical import Semi, Shown
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """Slot of each position s, p, o (-1: a constant of the member); ``kept`` are those that are read, in order."""
-
-    positions: tuple[int, int, int]
-    kept: tuple[int, ...]
-    static: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Star:
-    """Patterns of one subject inside an element: slots of each leg's positions, and ``kept``, as in ``Match``."""
-
-    legs: tuple[tuple[int, int, int], ...]
-    kept: tuple[int, ...]
-
-    def places(self) -> dict[int, list[tuple[int, int]]]:
-        """Where each slot stands: (leg, position), a leg once."""
-        found: dict[int, list[tuple[int, int]]] = {}
-        for leg, positions in enumerate(self.legs):
-            for slot in dict.fromkeys(positions):
-                if slot >= 0:
-                    found.setdefault(slot, []).append((leg, positions.index(slot)))
-        return found
-
-    def shared(self) -> list[tuple[tuple[int, int], list[tuple[int, int]]]]:
-        """For each slot of several legs, but for the common subject: its first place, and the others."""
-        return [
-            (places[0], places[1:])
-            for places in self.places().values()
-            if len(places) > 1 and any(position for _, position in places)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """The column of each slot, and its type; ``sign``: the column of the weights, if rows have any."""
-
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    sign: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """Rows of the member's terms, ``width`` wide."""
-
-    width: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +282,8 @@ class Emit:
 
 
 Step = (
-    Match | Star | Scan | Constant | Last | LastBy | Session | Select | Lift | Filter | Extend | Union | Occur | Hold | Join
+    Match | Entailed | Star | Scan | Constant
+    | Last | LastBy | Session | Select | Lift | Filter | Extend | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Tally | Net | Emit
 )  # fmt: skip
@@ -368,6 +326,7 @@ class Member:
     ``start``: elements before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where
     variable). ``query``: of an Emit, and of what draws random values. ``since``: of static data and constants, the plan
     version that reads them: their rows came then and never again, so a query that comes later has members of its own.
+    ``ways``: the alternatives of an entailed pattern, in order of their forms.
     """
 
     inputs: tuple[int, ...] = ()
@@ -381,3 +340,4 @@ class Member:
     every: bool = False
     nonempty: bool = False
     since: int = 0
+    ways: tuple[Way, ...] = ()

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
+from levada.algebra.schema import Regime
 from levada.config import StreamConfig
 from levada.model.time import MIN
 from levada.naming import is_made, made_by, shown
@@ -36,7 +38,10 @@ class Registered:
     @property
     def identity(self) -> str:
         """What makes it the same query when it is registered again."""
-        return f"{self.dialect}\n{self.options}\n{self.text}"
+        said = f"{self.dialect}\n{self.options}\n{self.text}"
+        if self.options.entailment in (None, Regime.NONE):
+            return said
+        return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"  # what it means follows from the ontology
 
 
 class Catalog:

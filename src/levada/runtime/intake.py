@@ -216,14 +216,14 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
     """The table of all living patterns over a stream; cached per plan version."""
     sealed = load_plan(plan)
     name = sealed.streams[stream]
-    nodes = [sealed.nodes[n] for n in sealed.order if isinstance(sealed.nodes[n].step, (s.Match, s.Star))]
+    nodes = [sealed.nodes[n] for n in sealed.order if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))]
     chosen = [np.array([m.streams == (name,) for m in n.members], bool) & n.alive for n in nodes]
     return patterns_of(nodes, chosen, seed)
 
 
 def _static_patterns(plan: Plan, seed: int) -> Iterator[tuple[tuple[str | None, ...], Patterns]]:
     """The patterns over static graphs that are new in this plan, by the graphs that they read."""
-    nodes = [plan.nodes[n] for n in plan.order if isinstance(plan.nodes[n].step, s.Match)]
+    nodes = [plan.nodes[n] for n in plan.order if isinstance(plan.nodes[n].step, (s.Match, s.Entailed))]
     fresh = [(np.arange(len(n.members)) >= n.fresh) & n.alive for n in nodes]
     choices = {
         m.graphs

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,8 @@ _PLACE = re.compile(r"^Malformed (?:at|between) columns? (\d+)(?: and \d+)?: ")
 class StaticFile:
     """A file of static RDF: its format, and the graphs that it has triples for (None: the default graph).
 
-    ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``: N-Triples that are no file yet.
+    ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``: N-Triples that are no file yet, in
+    place of what is at the path.
     """
 
     path: str
@@ -62,13 +64,16 @@ def static_source(
 def placed(files: Sequence[StaticFile], folder: Path, write: Callable[[Path, bytes], None]) -> list[StaticFile]:
     """The files; lines that were given are written to files in the folder, named by their places."""
     found = []
-    for i, file in enumerate(files):
+    for file, known in zip(files, named(files, folder), strict=True):
         if not file.path:  # also where no line was given
-            path = folder / f"{i}.nt"
-            write(path, "".join(file.lines).encode())
-            file = replace(file, path=str(path), lines=())
-        found.append(file)
+            write(Path(known.path), "".join(file.lines).encode())
+        found.append(replace(known, lines=()))
     return found
+
+
+def named(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
+    """The files, each with the path that ``placed`` gives it, by which its blank nodes are known; lines stay lines."""
+    return [file if file.path else replace(file, path=str(folder / f"{i}.nt")) for i, file in enumerate(files)]
 
 
 def static_file(path: str, graph: str | None = None, form: str | None = None) -> StaticFile:
@@ -159,7 +164,7 @@ def _chunks(file: StaticFile, seed: int) -> Iterator[Triples]:
 def _lines(file: StaticFile, seed: int, document: int) -> Iterator[Triples]:
     """N-Triples or N-Quads, a piece of whole lines at a time."""
     before, rest = 0, b""
-    with opened(file.path) as source:
+    with BytesIO("".join(file.lines).encode()) if file.lines else opened(file.path) as source:
         while block := source.read(CHUNK):
             cut = block.rfind(b"\n") + 1
             if not cut:

@@ -21,7 +21,8 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from levada.testing.question import Answer, Bag, Graphs, Item, Question, ReferenceSql, literal
+from levada.testing.entailment import entailed
+from levada.testing.question import Answer, Bag, Graphs, Item, Question, ReferenceQuery, ReferenceSql, literal
 
 Contents = Mapping[str, Sequence[tuple[Item, int]]]
 
@@ -36,11 +37,16 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
     """The result of a query over windows' contents at an instant: a bag of solutions, or an ASK's boolean."""
     if isinstance(query, ReferenceSql):
         return _sql(query, contents)
-    store = _store(contents, static)
-    default = _merged(store, (None,) if query.graphs is None else query.graphs, query.merged)
+    texts = {name: {item for item, _ in items if isinstance(item, str)} for name, items in contents.items()}
+    default = (None,) if query.graphs is None else query.graphs
+    if query.entailment == "none":
+        store = _store(texts, static)
+        parts = _merged(store, default, query.merged)
+    else:
+        store, parts = _entailed(query, texts, static, default)
     sampled = rf"<{MEMBERS}>(COALESCE(\1, <{_UNBOUND}>))"
     text = _SAMPLE.sub(sampled, _NOW.sub(date_time(now), _CONCAT.sub(r"STR(\g<0>)", query.sparql)))
-    result = store.query(text, default_graph=default, custom_aggregate_functions={ox.NamedNode(MEMBERS): _Members})
+    result = store.query(text, default_graph=parts, custom_aggregate_functions={ox.NamedNode(MEMBERS): _Members})
     if isinstance(result, ox.QueryBoolean):
         return bool(result)
     assert isinstance(result, ox.QuerySolutions), "the reference selects a CONSTRUCT's variables"
@@ -60,13 +66,29 @@ def ordered(term: Any) -> str:
     return str(term)
 
 
-def _store(contents: Contents, static: Graphs) -> ox.Store:
+def _store(windows: Mapping[str, set[str]], static: Graphs) -> ox.Store:
     store = ox.Store()
-    for name, triples in static.items():
+    for name, triples in [*static.items(), *windows.items()]:
         _add(store, name, triples)
-    for name, items in contents.items():
-        _add(store, name, {item for item, _ in items if isinstance(item, str)})
     return store
+
+
+def _entailed(
+    query: ReferenceQuery, windows: Mapping[str, set[str]], static: Graphs, default: Sequence[str | None]
+) -> tuple[ox.Store, list[Any]]:
+    """The store of what each graph entails, and the default graph: that of a merge is what the merge entails."""
+
+    def all_of(triples: Iterable[str], static: bool) -> set[str]:
+        return entailed(triples, query.ontology, query.entailment, static=static)
+
+    graphs: dict[str | None, Sequence[str]] = {g: list(all_of(triples, True)) for g, triples in static.items()}
+    if len(default) + len(query.merged) > 1:
+        every = [t for g in default for t in static.get(g, ())] + [t for w in query.merged for t in windows[w]]
+        graphs[None] = list(all_of(every, any(g in static for g in default)))
+        parts: list[Any] = [ox.DefaultGraph()]
+    else:
+        parts = [ox.DefaultGraph() if g is None else ox.NamedNode(g) for g in (*default, *query.merged)]
+    return _store({w: all_of(triples, False) for w, triples in windows.items()}, graphs), parts
 
 
 def _merged(store: ox.Store, graphs: Sequence[str | None], windows: Sequence[str]) -> list[Any]:

@@ -61,7 +61,8 @@ class ReferenceQuery:
     CONSTRUCT, ``sparql`` selects the template's variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with
     ts <= ``after`` do not count (the time of registration). ``merged`` are windows that are part of the default graph, beside the
     static one. With a ``clock`` only its closes are reports, ``nonempty`` reports are only those at which some window holds
-    something. ``limit`` and ``offset`` are those of a LIMIT without a
+    something. Each graph stands for what it entails under ``entailment`` (none, rdfs, owl) with the triples of ``ontology`` as its
+    schema. ``limit`` and ``offset`` are those of a LIMIT without a
     total order, left out of ``sparql``.
     """
 
@@ -77,6 +78,8 @@ class ReferenceQuery:
     clock: Window | None = None
     nonempty: bool = False
     merged: tuple[str, ...] = ()
+    entailment: str = "none"
+    ontology: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.output in OUTPUTS, "an output is RSTREAM, ISTREAM, DSTREAM or RELATION"

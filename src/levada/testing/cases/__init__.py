@@ -13,6 +13,7 @@ from levada.testing.cases.case import Case, CaseQuery
 from levada.testing.cases.cql import cql_cases, cql_queries
 from levada.testing.cases.cql_views import cql_view_cases, cql_view_queries
 from levada.testing.cases.elements import elements, rows
+from levada.testing.cases.entailment import entailment_cases
 from levada.testing.cases.made import made_cases
 from levada.testing.cases.queries import queries
 from levada.testing.cases.rspql import cases
@@ -30,6 +31,7 @@ __all__ = [
     "cql_view_cases",
     "cql_view_queries",
     "elements",
+    "entailment_cases",
     "made_cases",
     "queries",
     "rows",

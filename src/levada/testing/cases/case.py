@@ -38,7 +38,7 @@ class Case:
 
     ``streams`` are by name: an IRI, or a word for tuple streams, whose columns are in ``schemas`` (name to type; the
     event time is a further column ``ts``; of ``relations`` the rows have signs). ``static`` maps graph IRIs, or None for the
-    default graph, to triples.
+    default graph, to triples. ``ontology``: the triples of an ontology that is no static data; None is the static data's.
     """
 
     streams: Mapping[str, tuple[Element | Row, ...]]
@@ -47,6 +47,7 @@ class Case:
     static: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
     schemas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     relations: frozenset[str] = frozenset()
+    ontology: tuple[str, ...] | None = None
 
     def expected(self, after: Mapping[str, int] | None = None) -> dict[str, list[Report]]:
         """The reports of each query, by its name, as the reference sees them.
@@ -73,6 +74,8 @@ class Case:
         for graph, triples in self.static.items():
             parts.append(f"static {graph or 'default graph'}")
             parts += [f"  {t} ." for t in triples]
+        if self.ontology is not None:
+            parts += ["ontology", *(f"  {t} ." for t in self.ontology)]
         for query in self.queries:
             parts.append(f"query {query.name} ({query.dialect}) options {dict(query.options)}")
             parts += [f"  {line}" for line in query.text.splitlines()]

@@ -15,7 +15,6 @@ from levada.testing.question import Element, Row, Value
 
 YEAR = 365 * 24 * 3600 * 1000
 _STEPS = (500, 0, 250, 1000, 0, 1, 250, 999, 0, 500, 2000)
-_GRAPHS = st.lists(st.sampled_from(TRIPLES), min_size=1, max_size=4)
 BASES = (0, 0, 0, 0, 999, -3000, 1_356_998_400_000)
 LATENESSES = (0, 0, 500, 1500)
 
@@ -36,12 +35,19 @@ def times(draw: st.DrawFn, *, size: int, base: int, gap: bool) -> list[int]:
 
 @st.composite
 def elements(
-    draw: st.DrawFn, *, lateness: int = 0, base: int = 0, gap: bool = False, least: int = 1
+    draw: st.DrawFn,
+    *,
+    lateness: int = 0,
+    base: int = 0,
+    gap: bool = False,
+    least: int = 1,
+    triples: Sequence[str] = TRIPLES,
 ) -> tuple[Element, ...]:
     """An RDF stream in order of arrival: ``least`` to 16 elements, more where they are repeated or split."""
-    graphs = draw(st.lists(_GRAPHS, min_size=draw(st.sampled_from((least, 6, 6))), max_size=16))
+    graph = st.lists(st.sampled_from(triples), min_size=1, max_size=4)
+    graphs = draw(st.lists(graph, min_size=draw(st.sampled_from((least, 6, 6))), max_size=16))
     moments = draw(times(size=len(graphs), base=base, gap=gap))
-    stream = [Element(ts, tuple(triples)) for ts, triples in zip(moments, graphs, strict=True)]
+    stream = [Element(ts, tuple(found)) for ts, found in zip(moments, graphs, strict=True)]
     form = draw(st.sampled_from(("plain", "repeated", "split")))
     if form == "repeated":
         stream += [Element(draw(st.sampled_from(stream)).ts, e.triples) for e in stream[::2]]

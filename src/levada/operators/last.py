@@ -51,7 +51,7 @@ def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None
     stored = _due(state, key, rows, new, sizes)
     out = _changes(state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes)
     count(state, f"{key}.count", *key_of(new.heads, ()), new.top - new.base)
-    _remember(state, key, rows, before, sizes)
+    _remember(node, state, key, rows, before, sizes)
     if not step.bag:
         _remember_latest(node, state, key, rows, sizes)
     return out if out.n else None
@@ -180,9 +180,9 @@ def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame
     return None if found is None else found[1].select(like.columns)
 
 
-def _remember(state: State, key: str, rows: Frame, before: Longs, sizes: _Sizes) -> None:
+def _remember(node: PlanNode, state: State, key: str, rows: Frame, before: Longs, sizes: _Sizes) -> None:
     """What can still be there or come in, and which numbers are continued."""
-    left = _living_of(state, key, sizes)
+    left = _living_of(node, state, key, sizes)
     k, h = _row(rows["op"], rows["#q"])
     tallies.insert(state, f"{key}.rows", left(rows.with_(**{"#k": k, "#h": h})), left)
     on = np.flatnonzero(before)
@@ -193,7 +193,7 @@ def _remember(state: State, key: str, rows: Frame, before: Longs, sizes: _Sizes)
 
 def _remember_latest(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> None:
     """The latest number of each triple."""
-    left = _living_of(state, key, sizes)
+    left = _living_of(node, state, key, sizes)
 
     def newest(many: Frame) -> Frame:
         """Of each triple the last row: pieces are put together from the oldest on."""
@@ -208,15 +208,15 @@ def _remember_latest(node: PlanNode, state: State, key: str, rows: Frame, sizes:
     tallies.insert(state, f"{key}.latest", newest(plain), newest)
 
 
-def _living_of(state: State, key: str, sizes: _Sizes) -> Callable[[Frame], Frame]:
-    """Of rows with ``op`` and ``#q`` those that have not left by their members' last numbers."""
+def _living_of(node: PlanNode, state: State, key: str, sizes: _Sizes) -> Callable[[Frame], Frame]:
+    """Of rows with ``op`` and ``#q`` those that have not left by their members' last numbers; of queries that are gone none."""
 
     def living(rows: Frame) -> Frame:
         if not rows.n:
             return rows
         op, at = np.unique(rows["op"], return_inverse=True)
         number = came(state, f"{key}.count", *key_of(Frame({"op": op}, len(op)), ()))
-        return rows.where(rows["#q"] > sizes.since(op, number)[at])
+        return rows.where(node.alive[rows["op"]] & (rows["#q"] > sizes.since(op, number)[at]))
 
     return living
 

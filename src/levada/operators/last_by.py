@@ -54,14 +54,20 @@ def last_by(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | N
         out.append(weighted_row(found[1], np.arange(found[1].n), rows["lo0"][older][found[0]], -1))
     left = np.delete(np.arange(rows.n), gone)
     keys = numbered(k[codes[left]], h[codes[left]], q[left])
-    _remember(state, key, rows.take(left).with_(**{"#k": keys[0], "#h": keys[1]}), None if found is None else found[1])
+    stay = rows.take(left).with_(**{"#k": keys[0], "#h": keys[1]})
+    _remember(node, state, key, stay, None if found is None else found[1])
     count(state, f"{key}.count", k, h, np.bincount(codes, minlength=len(first)))
     return concat(out)
 
 
-def _remember(state: State, key: str, rows: Frame, gone: Frame | None) -> None:
-    """Adds the new rows that stay, and takes out those of before that have gone."""
+def _remember(node: PlanNode, state: State, key: str, rows: Frame, gone: Frame | None) -> None:
+    """Adds the new rows that stay, and takes out those of before that have gone, and those of queries that are gone."""
     changes = [rows.with_(**{"#n": np.ones(rows.n, np.int64)})]
     if gone is not None:
         changes.append(gone.with_(**{"#n": np.full(gone.n, -1, np.int64)}).select(changes[0].columns))
-    tallies.insert(state, f"{key}.rows", concat(changes), _NETTED)
+    tallies.insert(state, f"{key}.rows", concat(changes), lambda many: _netted(node, many))
+
+
+def _netted(node: PlanNode, rows: Frame) -> Frame:
+    left = _NETTED(rows)
+    return left.where(node.alive[left["op"]]) if left.n else left

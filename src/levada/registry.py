@@ -16,7 +16,6 @@ from levada.errors import UsageError, near
 from levada.naming import check_query_name, is_made, made_by, shown
 from levada.registration import Around, Asked, in_order, resolved, understood
 from levada.runtime.catalog import Registered
-from levada.sources.static import StaticFile
 from levada.syntax.dialects.recognise import dialect_of
 
 
@@ -25,7 +24,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.streams: dict[str, StreamConfig] = {}
-        self.static: list[StaticFile] = []
+        self.graphs: set[str | None] = set()  # of static data
         self.queries: dict[str, Registered] = {}
         self.dropped: set[str] = set()
         self._registered = 0  # queries so far, also those that have been taken out
@@ -47,9 +46,9 @@ class Registry:
             raise UsageError(message, hint="Give one of them another name.")
         self.streams[config.name] = config
 
-    def add_static(self, file: StaticFile) -> None:
-        """Static data. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
-        self.static.append(file)
+    def name_graphs(self, graphs: set[str | None]) -> None:
+        """All static graphs. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
+        self.graphs = graphs
         for known in list(self.queries.values()):
             asked = Asked(known.text, known.name, known.dialect, known.options)
             around = self._around({})
@@ -120,9 +119,12 @@ class Registry:
 
     def _around(self, new: dict[str, a.Query]) -> Around:
         """What names can be; ``new``: the queries that come now."""
-        graphs = {g for file in self.static for g in file.graphs}
         return Around(
-            self.streams, graphs, self._makers, self._others, lambda n: new[n] if n in new else self.queries[n].query
+            self.streams,
+            self.graphs,
+            self._makers,
+            self._others,
+            lambda n: new[n] if n in new else self.queries[n].query,
         )
 
     def _add_maker(self, name: str, query: a.Query) -> None:

@@ -24,15 +24,20 @@ from levada.syntax import parse
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What queries may refer to: the streams of an application, with the schemas of the tuple streams."""
+    """What queries may refer to: the streams of an application, with the schemas of the tuple streams.
+
+    ``replaceable``: the static graphs that are read anew when their files change.
+    """
 
     facts: Mapping[str, StreamFacts]
+    replaceable: frozenset[str | None] = frozenset()
 
     @staticmethod
     def of(app: App) -> Catalog:
         """The catalog of an application; a Parquet stream without a schema is asked for its own."""
         configs = [with_schema(config) for config in app.streams]
-        return Catalog({c.name: StreamFacts.of(c) for c in configs})
+        replaceable = frozenset(static.graph for static in app.static if static.reload)
+        return Catalog({c.name: StreamFacts.of(c) for c in configs}, replaceable)
 
     @property
     def schemas(self) -> dict[str, Mapping[str, str]]:
@@ -83,7 +88,7 @@ def plan_query(query: nodes.Query, source: QuerySource, catalog: Catalog, makers
         if catalog.facts:
             check_kinds(query, source.spoken, {name for name in used if facts[matched[name]].schema is not None})
         windows = tuple(replace(window, stream=matched[window.stream]) for window in query.windows)
-        return lower(replace(query, windows=windows), facts)
+        return lower(replace(query, windows=windows), facts, replaceable=catalog.replaceable)
 
 
 @contextmanager

@@ -10,43 +10,23 @@ staged where they do not; a join without a key runs at the operator's home).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from levada.algebra import nodes as a
 from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random
 from levada.algebra.incremental import level
 from levada.algebra.show import children
-from levada.config import StreamConfig
 from levada.model.time import WindowKind
 from levada.plan import build, build_deltas, pairing
 from levada.plan import physical as p
+from levada.plan.leaves import Leaves, graphs_read
+from levada.plan.leaves import StreamFacts as StreamFacts
 from levada.plan.levels import Mode, mode_of, top
 from levada.plan.listing import free_parts, needs_list, per_report
-from levada.plan.merge import merge, parts_of
 from levada.plan.origin import time_variables
 from levada.plan.physical import Op
 from levada.plan.single_rows import beside
-
-
-@dataclass(frozen=True, slots=True)
-class StreamFacts:
-    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the ``unique`` and ``closed`` promises.
-
-    ``time``: the schema's column that is the event time as it is, if any. ``sign``: the column of a relation's signs.
-    """
-
-    schema: Mapping[str, str] | None = None
-    unique: bool = False
-    time: str | None = None
-    closed: bool = False
-    sign: str = ""
-
-    @staticmethod
-    def of(config: StreamConfig) -> StreamFacts:
-        """What a stream's configuration tells the plan."""
-        columns = config.columns if config.tabular else None
-        return StreamFacts(columns, config.unique, config.time_column, config.closed, config.sign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +37,28 @@ class Lowered:
     listed: bool
 
 
-def lower(query: a.Query, streams: Mapping[str, StreamFacts], *, every: bool = False) -> Lowered:
-    """The physical operators of a query whose names have been resolved against ``streams``; ``every``: empty reports, too."""
-    return _Lowering(query, streams, every).query()
+def lower(
+    query: a.Query, streams: Mapping[str, StreamFacts], *, every: bool = False, replaceable: Collection[str | None] = ()
+) -> Lowered:  # fmt: skip
+    """The physical operators of a query whose names have been resolved against ``streams``; ``every``: empty reports, too.
+
+    ``replaceable``: the static graphs that may be replaced while the engine runs.
+    """
+    return _Lowering(query, Leaves(query, streams, replaceable), every).query()
 
 
 class _Lowering:
     """The walk; holds the query's facts and counts fresh variables."""
 
-    def __init__(self, query: a.Query, streams: Mapping[str, StreamFacts], every: bool) -> None:
+    def __init__(self, query: a.Query, leaves: Leaves, every: bool) -> None:
         self.q = query
-        self.streams = streams
+        self.leaves = leaves
+        self.changing = bool(query.windows) and not leaves.replaceable.isdisjoint(graphs_read(query, query.pattern))
         self.every = every
         self.own = top(query)
         self.pattern = query.pattern
         self.mode = mode_of(query, query.pattern, query.output, self.own, every=every)
-        self.listed = self.mode is Mode.REPORTS and (every or not query.windows or needs_list(query))
+        self.listed = self.mode is Mode.REPORTS and (every or not query.windows or self.changing or needs_list(query))
         self.tuples = any(isinstance(part, (a.Scan, a.Derived)) for part in level(query.pattern))
         self.fresh = 0
         self.draws = 0
@@ -110,15 +96,8 @@ class _Lowering:
         self.own, self.pattern, self.mode, self.listed = outer
         lifted = build_deltas.lift(rows, node.source.index, node.level, weighted=node.output is a.Output.RELATION)
         if counted:
-            lifted = self._last(lifted, node.source.index, node.partition)
+            lifted = self.leaves.last(lifted, node.source.index, node.partition)
         return build_deltas.named(lifted, tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns))
-
-    def _last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
-        """The changes of a count window over these rows."""
-        count = self.q.windows[window].window.count
-        if partition:
-            return build_deltas.last_by(rows, window, count, partition)
-        return build.last(rows, window, count, bag=True)
 
     def _ask(self, body: Op) -> Op:
         """ASK is: are there any solutions; a boolean per report, also where nothing matches."""
@@ -148,9 +127,9 @@ class _Lowering:
             case a.Values(names, rows):
                 return build.constant(names, rows)
             case a.Scan(source, columns, _, True):
-                return build_deltas.held(self._scan(source, columns, ()))
+                return build_deltas.held(self.leaves.scan(source, columns, ()))
             case a.Scan(source, columns, partition):
-                return self._scan(source, columns, partition)
+                return self.leaves.scan(source, columns, partition)
             case a.Derived():
                 return self._derived(node)
             case a.Bgp() | a.Join():
@@ -274,7 +253,7 @@ class _Lowering:
             case a.Join(left, right):
                 return [*self._parts(left), *self._parts(right)]
             case a.Bgp(source, patterns):
-                return self._bgp(source, patterns)
+                return self.leaves.bgp(source, patterns)
             case _:
                 return [self.node(node)]
 
@@ -305,57 +284,6 @@ class _Lowering:
         self.fresh += 1
         return f".{stem}{self.fresh}"
 
-    def _scan(self, source: a.InWindow, columns: tuple[tuple[str, str], ...], partition: tuple[str, ...]) -> Op:
-        on = self.q.windows[source.index]
-        facts = self.streams[on.stream]
-        schema = facts.schema
-        assert schema is not None, "a scan reads a tuple stream"
-        types = {p.TIME: "integer", **schema}
-        times = {facts.time, *({"ts"} - schema.keys())}
-        used = tuple((p.TIME if c in times else c, v) for c, v in columns)
-        if on.window.kind is not WindowKind.COUNT:
-            scanned = _scan_op(on.stream, source.index, used, types, sign=facts.sign)
-            return self._in_sessions(scanned, source.index, bag=True)
-        variable = dict(used)
-        whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
-        rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
-        last = self._last(rows, source.index, tuple(dict(whole)[c] for c in partition))
-        return build.rename(last, [v for _, v in used])
-
-    def _bgp(self, source: a.Source, patterns: Sequence[a.TriplePattern]) -> list[Op]:
-        """The leaves of a basic graph pattern: a star for each subject where elements are closed, else a pattern each."""
-        if isinstance(source, a.InWindow):
-            on = self.q.windows[source.index]
-            by_time = on.window.kind is not WindowKind.COUNT and not on.window.kind.by_session
-            if self.streams[on.stream].closed and by_time:
-                stars: dict[object, list[a.TriplePattern]] = {}
-                for pattern in patterns:
-                    stars.setdefault(pattern.subject, []).append(pattern)
-                return [build.star(legs, on.stream, source.index) for legs in stars.values()]
-        return [self._leaf(source, pattern) for pattern in patterns]
-
-    def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
-        if isinstance(source, a.InMerge):
-            return merge([self._leaf(part, pattern) for part in parts_of(source)])
-        if isinstance(source, a.InGraph):
-            graphs = (
-                (source.name,) if source.name is not None else ((None,) if self.q.graphs is None else self.q.graphs)
-            )
-            return build.match(pattern, None, tuple(graphs), None, raw=False)
-        on = self.q.windows[source.index]
-        if on.window.kind is WindowKind.COUNT:
-            spo = a.TriplePattern(Var("s"), Var("p"), Var("o"))
-            rows = build.match(spo, on.stream, (), source.index, raw=False)
-            return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
-        unique = self.streams[on.stream].unique
-        sessions = on.window.kind.by_session
-        rows = build.match(pattern, on.stream, (), source.index, raw=not (unique or sessions))
-        return self._in_sessions(rows, source.index, bag=unique)
-
-    def _in_sessions(self, rows: Op, window: int, *, bag: bool) -> Op:
-        kind = self.q.windows[window].window.kind
-        return build.session(rows, window, ended=kind is WindowKind.ENDED, bag=bag) if kind.by_session else rows
-
 
 def _outputs(node: a.Node) -> tuple[str, ...]:
     """The columns of a query within the query, in order."""
@@ -366,17 +294,6 @@ def _outputs(node: a.Node) -> tuple[str, ...]:
             return tuple(v for _, v in columns)
         case _:
             return _outputs(children(node)[0])
-
-
-def _scan_op(
-    stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str], *, sign: str = ""
-) -> Op:
-    """These (column, variable) pairs of a tuple stream; only the event time is never null."""
-    spec = p.Scan(stream, tuple(c for c, _ in columns), tuple(types[c] for c, _ in columns), sign)
-    typed = frozenset(v for c, v in columns if types[c] != "string")
-    maybe = frozenset(v for c, v in columns if c != p.TIME)
-    variables = tuple(v for _, v in columns)
-    return Op(spec, (), variables, (window,), 0, typed=typed, maybe=maybe, weighted=bool(sign))
 
 
 def _in_order(node: a.Node) -> bool:

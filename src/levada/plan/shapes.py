@@ -368,6 +368,7 @@ class Member:
     ``start``: elements before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where
     variable). ``query``: of an Emit, and of what draws random values. ``since``: of static data and constants, the plan
     version that reads them: their rows came then and never again, so a query that comes later has members of its own.
+    ``again``: of a query without windows, the static graphs at whose replacement it is answered anew.
     """
 
     inputs: tuple[int, ...] = ()
@@ -381,3 +382,4 @@ class Member:
     every: bool = False
     nonempty: bool = False
     since: int = 0
+    again: tuple[str | None, ...] = ()

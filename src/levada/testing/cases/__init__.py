@@ -15,6 +15,7 @@ from levada.testing.cases.cql_views import cql_view_cases, cql_view_queries
 from levada.testing.cases.elements import elements, rows
 from levada.testing.cases.made import made_cases
 from levada.testing.cases.queries import queries
+from levada.testing.cases.replaced import replaced_cases
 from levada.testing.cases.rspql import cases
 from levada.testing.cases.static import static_queries
 from levada.testing.cases.windows import Clause, clauses
@@ -32,6 +33,7 @@ __all__ = [
     "elements",
     "made_cases",
     "queries",
+    "replaced_cases",
     "rows",
     "static_queries",
 ]

@@ -1,0 +1,139 @@
+"""The leaves of a query's plan: triple patterns, stars, scans, in the kinds of windows that they are read through.
+
+A pattern over static graphs of which one may be replaced while the engine runs has rows with times and weights, as those of a
+count window: they are in the query's window ``static``, which is none that the query names and decides no report (design,
+section 2, "Weights"). Rows of other static graphs have no times. Cost: linear in the patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from levada.algebra import nodes as a
+from levada.algebra.expression import Var
+from levada.algebra.show import children
+from levada.config import StreamConfig
+from levada.model.time import WindowKind
+from levada.plan import build, build_deltas
+from levada.plan import physical as p
+from levada.plan.merge import merge, parts_of
+from levada.plan.physical import Op
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """What the plan must know of a stream: ``schema`` of a tuple stream (None: triples), the ``unique`` and ``closed`` promises.
+
+    ``time``: the schema's column that is the event time as it is, if any. ``sign``: the column of a relation's signs.
+    """
+
+    schema: Mapping[str, str] | None = None
+    unique: bool = False
+    time: str | None = None
+    closed: bool = False
+    sign: str = ""
+
+    @staticmethod
+    def of(config: StreamConfig) -> StreamFacts:
+        """What a stream's configuration tells the plan."""
+        columns = config.columns if config.tabular else None
+        return StreamFacts(columns, config.unique, config.time_column, config.closed, config.sign)
+
+
+def graphs_of(query: a.Query, source: a.Source) -> tuple[str | None, ...]:
+    """The static graphs whose union a pattern over this source reads (None: the engine's default graph)."""
+    match source:
+        case a.InGraph(str(name)):
+            return (name,)
+        case a.InGraph(None) | a.InMerge(_, True):
+            return (None,) if query.graphs is None else tuple(query.graphs)
+        case _:
+            return ()
+
+
+def graphs_read(query: a.Query, node: a.Node) -> frozenset[str | None]:
+    """The static graphs that some pattern of this part of a query reads."""
+    own = graphs_of(query, node.source) if isinstance(node, a.Bgp) else ()
+    return frozenset(own).union(*(graphs_read(query, child) for child in children(node)))
+
+
+class Leaves:
+    """The leaves of one query; ``replaceable``: the static graphs that may be replaced."""
+
+    def __init__(
+        self, query: a.Query, streams: Mapping[str, StreamFacts], replaceable: Collection[str | None]
+    ) -> None:  # fmt: skip
+        self.q = query
+        self.streams = streams
+        self.replaceable = frozenset(replaceable)
+        self.static = len(query.windows)
+
+    def last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
+        """The changes of a count window over these rows."""
+        count = self.q.windows[window].window.count
+        if partition:
+            return build_deltas.last_by(rows, window, count, partition)
+        return build.last(rows, window, count, bag=True)
+
+    def scan(self, source: a.InWindow, columns: tuple[tuple[str, str], ...], partition: tuple[str, ...]) -> Op:
+        """The rows of a window over a tuple stream."""
+        on = self.q.windows[source.index]
+        facts = self.streams[on.stream]
+        schema = facts.schema
+        assert schema is not None, "a scan reads a tuple stream"
+        types = {p.TIME: "integer", **schema}
+        times = {facts.time, *({"ts"} - schema.keys())}
+        used = tuple((p.TIME if c in times else c, v) for c, v in columns)
+        if on.window.kind is not WindowKind.COUNT:
+            scanned = _scan_op(on.stream, source.index, used, types, sign=facts.sign)
+            return self._in_sessions(scanned, source.index, bag=True)
+        variable = dict(used)
+        whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
+        rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
+        last = self.last(rows, source.index, tuple(dict(whole)[c] for c in partition))
+        return build.rename(last, [v for _, v in used])
+
+    def bgp(self, source: a.Source, patterns: Sequence[a.TriplePattern]) -> list[Op]:
+        """The leaves of a basic graph pattern: a star for each subject where elements are closed, else a pattern each."""
+        if isinstance(source, a.InWindow):
+            on = self.q.windows[source.index]
+            by_time = on.window.kind is not WindowKind.COUNT and not on.window.kind.by_session
+            if self.streams[on.stream].closed and by_time:
+                stars: dict[object, list[a.TriplePattern]] = {}
+                for pattern in patterns:
+                    stars.setdefault(pattern.subject, []).append(pattern)
+                return [build.star(legs, on.stream, source.index) for legs in stars.values()]
+        return [self._leaf(source, pattern) for pattern in patterns]
+
+    def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
+        if isinstance(source, a.InMerge):
+            return merge([self._leaf(part, pattern) for part in parts_of(source)])
+        if isinstance(source, a.InGraph):
+            graphs = graphs_of(self.q, source)
+            lasting = bool(self.q.windows) and not self.replaceable.isdisjoint(graphs)
+            return build.match(pattern, None, tuple(graphs), self.static if lasting else None, raw=False)
+        on = self.q.windows[source.index]
+        if on.window.kind is WindowKind.COUNT:
+            spo = a.TriplePattern(Var("s"), Var("p"), Var("o"))
+            rows = build.match(spo, on.stream, (), source.index, raw=False)
+            return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
+        unique = self.streams[on.stream].unique
+        sessions = on.window.kind.by_session
+        rows = build.match(pattern, on.stream, (), source.index, raw=not (unique or sessions))
+        return self._in_sessions(rows, source.index, bag=unique)
+
+    def _in_sessions(self, rows: Op, window: int, *, bag: bool) -> Op:
+        kind = self.q.windows[window].window.kind
+        return build.session(rows, window, ended=kind is WindowKind.ENDED, bag=bag) if kind.by_session else rows
+
+
+def _scan_op(
+    stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str], *, sign: str = ""
+) -> Op:
+    """These (column, variable) pairs of a tuple stream; only the event time is never null."""
+    spec = p.Scan(stream, tuple(c for c, _ in columns), tuple(types[c] for c, _ in columns), sign)
+    typed = frozenset(v for c, v in columns if types[c] != "string")
+    maybe = frozenset(v for c, v in columns if c != p.TIME)
+    variables = tuple(v for _, v in columns)
+    return Op(spec, (), variables, (window,), 0, typed=typed, maybe=maybe, weighted=bool(sign))

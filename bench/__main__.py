@@ -27,6 +27,7 @@ class Name(StrEnum):
     GROWTH = "growth"
     OPERATORS = "operators"
     YABENCH = "yabench"
+    STATIC = "static"
 
 
 def main(

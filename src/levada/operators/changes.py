@@ -87,7 +87,7 @@ def _timed(
 
 
 def _at_next_report(rows: Frame, calendar: Calendar, waiting: list[Frame]) -> Frame:
-    """Due rows, of which some begin with the replacement of a graph and not at a report: with the next one, for which they may wait.
+    """Due rows, of which some begin with the replacement of a graph: that is at the next report, for which they may wait.
 
     A row that ends before it never counts.
     """

@@ -36,7 +36,7 @@ def wait(engine: Engine, until: Callable[[], bool]) -> None:
 
 def read(engine: Engine, n: int) -> None:
     """Waits until so many elements have been read."""
-    wait(engine, lambda: sum(r.elements for r in engine.records().values()) == n)
+    wait(engine, lambda: S in engine.records() and engine.records()[S].elements == n)
 
 
 @pytest.fixture
@@ -241,3 +241,29 @@ def test_a_file_that_changes_is_read_anew(stream: Path, tmp_path: Path) -> None:
         found = [sorted(r.rows["k"].to_list()) for r in query.results()]
     base = tmp_path.as_uri()
     assert found == [sorted((f"<{base}/{word}>", "<http://e/kept>")) for word in ("old", "new")]
+
+
+def test_what_reads_a_stream_that_a_query_makes_sees_the_new_data_after_the_same_instant(stream: Path) -> None:
+    maker = f"{PREFIX}CONSTRUCT {{ ?s :q ?o }} FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S] {{ WINDOW :w {{ ?s :p ?o }} }}"
+    reader = f"{PREFIX}SELECT ?k FROM NAMED WINDOW :w ON :made [RANGE PT1S STEP PT1S] {{ WINDOW :w {{ ?s :q ?o }} ?s :kind ?k }}"
+    with Engine(False, partitions=2) as engine:
+        engine.stream(S, stream)
+        engine.static([OLD], replaceable=True)
+        engine.register(maker, name="made")
+        query = engine.register(reader)
+        engine.start()
+        read(engine, 6)
+        wait(
+            engine, lambda: sum(1 for e in engine.publication.kept for _ in engine.publication.read(e, query.name)) == 1
+        )
+        epochs = engine.progress().epochs
+        engine.static([NEW])
+        wait(engine, lambda: engine.progress().epochs > epochs)
+        grow(stream, ELEMENTS[6:])
+        read(engine, 12)
+        wait(
+            engine, lambda: sum(1 for e in engine.publication.kept for _ in engine.publication.read(e, query.name)) >= 2
+        )
+        engine.stop()
+        found = kinds(query)
+        assert found[0] == (2000, ["old"]) and {k for _, (k,) in found[1:]} == {"new"}

@@ -28,6 +28,7 @@ class Name(StrEnum):
     OPERATORS = "operators"
     YABENCH = "yabench"
     ENTAILMENT = "entailment"
+    STATIC = "static"
 
 
 def main(

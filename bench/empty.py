@@ -40,6 +40,16 @@ def _force(engine: Engine, times: float) -> None:
         given, finished = epochs.sourcing.states([], last.positions, last.streams, open_, frozenset())
         states = [given[name] if name in given else made.state(name, plan, last) for name in plan.streams]
         fresh = epochs.plan_is_new
-        return Intention(last.epoch + 1, plan.version, epochs.wall(), [], last.positions, states, finished, fresh)
+        return Intention(
+            last.epoch + 1,
+            plan.version,
+            epochs.wall(),
+            [],
+            last.positions,
+            states,
+            finished,
+            fresh,
+            setup=epochs.setup(),
+        )
 
     epochs.intend = intend  # type: ignore[method-assign]

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.empty import empty_after_first
+from bench.measure import Tree, peak_memory
 from bench.meter import Meter
 from levada import Engine
 from levada.runtime.manifest import Manifest
@@ -26,9 +29,31 @@ Queries = Mapping[str, Mapping[str, str]]
 EMPTY = 200  # epochs of warm-up without data: the JVM compiles what every epoch needs
 
 
+@dataclass
+class Loading:
+    """A static file in the default graph; ``told`` gets the time, the CPU and the memory of the first epoch, which reads it."""
+
+    path: str
+    replaceable: bool = False
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def watch(self, engine: Engine, tree: Tree) -> None:
+        """Measures from now to the publication of the first epoch."""
+        began, before = time.perf_counter(), tree.cpu()
+
+        def see(manifest: Manifest) -> None:
+            if not self.told:
+                spent = tree.cpu() - before
+                self.told["load_s"] = round(time.perf_counter() - began, 2)
+                self.told["load_cpu_s"], self.told["loaded_memory_mb"] = round(spent.total, 2), peak_memory() // 10**6
+
+        engine.on_epoch(see)
+
+
 def run_engine(
     streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool, by: str = "elements",
     given: Mapping[str, Any] | None = None,
+    static: Loading | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do not count.
 
@@ -46,6 +71,9 @@ def run_engine(
         meter.see(sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.ended)
 
     with _engine(streams, queries, epoch_rows=epoch_rows, stepped=stepped, **(given or {})) as engine:
+        if static is not None:
+            engine.static(static.path, replaceable=static.replaceable)
+            static.watch(engine, meter.tree)
         engine.on_epoch(see)
         empty_after_first(engine, EMPTY)
         engine.start(once=True)

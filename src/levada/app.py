@@ -39,11 +39,15 @@ _QUERY_OPTIONS = ("bounds", "t0", "report", "empty_reports", "entailment")
 
 @dataclass(frozen=True, slots=True)
 class StaticSource:
-    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says. ``format`` None: by its ending."""
+    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says. ``format`` None: by its ending.
+
+    ``reload``: whenever the file changes on the disk, it is read anew.
+    """
 
     path: str
     graph: str | None = None
     format: str | None = None
+    reload: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +215,7 @@ def _static(base: Path, index: int, value: Any) -> StaticSource:
     place = f"static[{index}]"
     if isinstance(value, str):
         return StaticSource(_path(base, place, value))
-    options = _mapping(value, place, ("path", "graph", "format"))
+    options = _mapping(value, place, ("path", *_STATIC_VALUES))
     path = _path(base, place, _required(options, "path", place))
     return StaticSource(path, **_values(options, place, _STATIC_VALUES))
 
@@ -334,6 +338,7 @@ def _policy(value: Any, place: str) -> str:
 _STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "graph": lambda value, place: check_graph(_text(value, place)),
     "format": lambda value, place: _one_of(RDF)(word_of(_text(value, place)), place),
+    "reload": _flag,
 }
 _QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "dialect": _one_of(tuple(DIALECTS)),

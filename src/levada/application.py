@@ -40,7 +40,8 @@ def run_app(
 ) -> Summary:
     """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
 
-    An application without a stream has nothing to wait for: it ends when its queries, which have no windows, are answered.
+    An application without a stream, and without static data that it reads anew, has nothing to wait for: it ends when its queries,
+    which have no windows, are answered.
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second signal ends at once.
     """
     out = Path(app.options.out)
@@ -56,7 +57,7 @@ def run_app(
         for config in app.streams:
             engine.stream(config.name, config)
         for static in app.static:
-            engine.static(static.path, static.graph, static.format)
+            engine.static(static.path, static.graph, static.format, reload=static.reload)
         asked = [Asked(query.text, query.name, query.dialect, app.query_options(query)) for query in app.queries]
         for registered in engine.register_all(asked):
             with _noted(registered.name):
@@ -67,7 +68,8 @@ def run_app(
         before = checkpoint.last
         if on_results is None:
             claim(out, checkpoint.facts.id, overwrite=overwrite)
-        engine.start(once=once or not app.streams, keep_open=keep_open)
+        endless = app.streams or any(static.reload for static in app.static)
+        engine.start(once=once or not endless, keep_open=keep_open)
         while not engine.await_end(POLL):
             if progress is not None:
                 progress(engine.progress())

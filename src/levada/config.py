@@ -264,7 +264,8 @@ def _schema(value: Any) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def _flag(value: Any) -> bool:
+def parse_flag(value: Any) -> bool:
+    """true or false, also as yes or no. Raises ``UsageError``."""
     words = {"true": True, "yes": True, "false": False, "no": False}
     if str(value).lower() not in words:
         raise UsageError(f"{value} is neither true nor false.")
@@ -304,7 +305,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "element": _word(_ELEMENTS),
     "schema": _schema,
     "sign": str,
-    "unique": _flag,
+    "unique": parse_flag,
     "closed": _closed,
     "idle": _positive,
     "files": _word(("sequence", "parallel")),

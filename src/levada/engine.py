@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from levada.algebra.options import QueryOptions
 from levada.algebra.schema import regime_of
 from levada.algebra.show import show
 from levada.config import StreamConfig, parse_duration
-from levada.errors import CheckpointError, EngineError, LevadaError, UsageError, near
+from levada.errors import EngineError, LevadaError, UsageError, near
 from levada.model.time import MAX
 from levada.naming import check_stream_name, is_made
 from levada.ontology import Paths, ontology_files
@@ -40,13 +40,13 @@ from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.epoch import Epochs
 from levada.runtime.local import Executor, LocalExecutor, cores
 from levada.runtime.loop import Loop
-from levada.runtime.manifest import Intention, Manifest, StreamRecord, replace_file
+from levada.runtime.manifest import Intention, Manifest, StreamRecord
 from levada.runtime.publication import Publication
 from levada.runtime.sourcing import Sourcing
 from levada.runtime.spooling import Spools
+from levada.runtime.statics import Source, Statics
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
-from levada.sources.static import placed, static_source
 from levada.status import Status, living, status_of
 from levada.summary import Progress
 
@@ -90,6 +90,7 @@ class Engine:
         self._sink, self._letters, self._keep = sink, letters, keep_results
         self._seed = seed
         self._known = Registry(schema, self.root / "static", regime)
+        self._statics = Statics(self.root / "static")
         self._spools = Spools()
         self._changed = threading.RLock()
         self._new_plan = True
@@ -115,12 +116,22 @@ class Engine:
         self._known.add_stream(with_schema(config))
 
     def static(
-        self, source: str | os.PathLike[str] | Iterable[str], graph: str | None = None, format: str | None = None
-    ) -> None:
-        """Static RDF: a file in any RDF format (by its ending, or ``format``), or N-Triples lines; ``graph``: all into that one."""
-        if self._loop is not None:
-            raise UsageError("Static data are named before the engine starts.")
-        self._known.add_static(static_source(source, graph, format))
+        self, source: Source, graph: str | None = None, format: str | None = None, *,
+        replaceable: bool = False, reload: bool = False,
+    ) -> None:  # fmt: skip
+        """Static RDF: a file in any RDF format (by its ending, or ``format``), or N-Triples lines; ``graph``: all into that one.
+
+        While the engine runs: the content of a ``replaceable`` graph from now on, that is for reports after the largest event time
+        that the streams have said when the next epoch begins. ``reload``: the file is read anew whenever it changes on the disk.
+        """
+        if self._loop is None:
+            self._statics.add(source, graph, format, replaceable=replaceable, reload=reload)
+            self._known.name_static(self._statics.files)
+        elif not self.running:
+            raise UsageError("The engine has ended; no report would see other static data.")
+        else:
+            self._statics.replace(source, graph, format)
+            self._loop.wake()
 
     def register(
         self,
@@ -184,29 +195,21 @@ class Engine:
 
     def _start(self, checkpoint: Checkpoint, once: bool, keep_open: bool) -> None:
         self._started, self._once = time.monotonic(), once
-        configs = self._ordered(checkpoint)
+        configs = [self._known.streams[name] for name in checkpoint.ordered(self._known.streams)]
         self._spools.start(once=once)
         sourcing = Sourcing(configs, self.root / "scratch", once=once, keep_open=keep_open)
         if checkpoint.last is not None and checkpoint.last.ended:
             self._after_end(sourcing, checkpoint.last)
         self._publication = Publication(checkpoint, self._sink, self._letters or self.root, self._keep)
-        self._catalog = Catalog(checkpoint, configs)
+        self._catalog = Catalog(checkpoint, configs, self._statics.replaceable)
+        self._statics.place()
         self._epochs = Epochs(
-            checkpoint, configs, placed(self._known.static, self.root / "static", replace_file), sourcing, self._executor(),
-            self._publish, epoch_rows=self._epoch_rows, wall=_wall, due=self._publication.due,
+            checkpoint, configs, self._statics, sourcing, self._executor(), self._publish, epoch_rows=self._epoch_rows,
+            wall=_wall, due=self._publication.due,
         )  # fmt: skip
         self._loop = Loop(self.root / "intentions", self._next, self._run, last_intention=self._epochs.flush)
         self._loop.start()
         self._settled.set()
-
-    def _ordered(self, checkpoint: Checkpoint) -> list[StreamConfig]:
-        """The streams in the order of the checkpoint's plans, in which they have their numbers; new ones behind."""
-        streams = self._known.streams
-        known = [n for n in checkpoint.streams() if not is_made(n)]
-        missing = [n for n in known if n not in streams]
-        if missing:
-            raise CheckpointError(f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now.")
-        return [streams[n] for n in known] + [c for n, c in streams.items() if n not in known]
 
     def _executor(self) -> Executor:
         if self._spark is False:
@@ -238,6 +241,7 @@ class Engine:
         """
         assert self._epochs is not None, "started"
         self._spools.check()
+        self._statics.reload()
         if self._new_plan and not self._epochs.last.ended:
             self._replan(self._epochs)
         now = time.monotonic() * 1000
@@ -287,8 +291,7 @@ class Engine:
 
     def await_start(self) -> bool:
         """Waits until the engine has been started; False if it was closed without."""
-        self._settled.wait()
-        return self._loop is not None
+        return self._settled.wait() and self._loop is not None
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end (``once``, or ``stop`` from elsewhere); raises what made them fail."""
@@ -302,10 +305,8 @@ class Engine:
     def _raise(self, failure: BaseException) -> None:
         if isinstance(failure, LevadaError):
             raise failure
-        raise EngineError(f"The engine stopped in epoch {self._epoch() + 1}: {failure}") from failure
-
-    def _epoch(self) -> int:
-        return self._epochs.last.epoch if self._epochs is not None else 0
+        epoch = self._epochs.last.epoch if self._epochs is not None else 0
+        raise EngineError(f"The engine stopped in epoch {epoch + 1}: {failure}") from failure
 
     def stop(self, timeout: float | None = None) -> None:
         """Stops after the current epoch, and gives everything free. Results stay readable until ``close``."""

@@ -38,7 +38,8 @@ class Registry:
         self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
         self._ontology: Ontology | None = None  # read when a query asks for entailment
         self.streams: dict[str, StreamConfig] = {}
-        self.static: list[StaticFile] = []
+        self._static: list[StaticFile] = []
+        self.graphs: set[str | None] = set()  # of static data
         self.queries: dict[str, Registered] = {}
         self.dropped: set[str] = set()
         self._registered = 0  # queries so far, also those that have been taken out
@@ -60,9 +61,10 @@ class Registry:
             raise UsageError(message, hint="Give one of them another name.")
         self.streams[config.name] = config
 
-    def add_static(self, file: StaticFile) -> None:
-        """Static data. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
-        self.static.append(file)
+    def name_static(self, files: Sequence[StaticFile]) -> None:
+        """All static data. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
+        self._static = list(files)
+        self.graphs = {g for file in files for g in file.graphs}
         self._ontology = None
         for known in list(self.queries.values()):
             asked = Asked(known.text, known.name, known.dialect, known.options)
@@ -139,12 +141,11 @@ class Registry:
 
     def _around(self, new: dict[str, a.Query]) -> Around:
         """What names can be; ``new``: the queries that come now."""
-        graphs = {g for file in self.static for g in file.graphs}
         if self._ontology is None:
-            self._ontology = Ontology(self._ontology_files or placed_as(self.static, self._folder))
+            self._ontology = Ontology(self._ontology_files or placed_as(self._static, self._folder))
         return Around(
             self.streams,
-            graphs,
+            self.graphs,
             self._makers,
             self._others,
             lambda n: new[n] if n in new else self.queries[n].query,

@@ -11,8 +11,8 @@ from levada.emission.serialize import Format, ndjson
 from levada.engine import Engine
 from levada.testing.cases import Case, CaseQuery
 from levada.testing.compare import read_ndjson
-from levada.testing.question import Element, Report
-from levada.testing.streams import write_csv, write_graph, write_lines
+from levada.testing.question import Element, Graphs, Report
+from levada.testing.streams import lines, write_csv, write_graph, write_lines
 
 
 class Collected:
@@ -82,6 +82,67 @@ def _ontology(case: Case, root: Path) -> list[Path]:
     return [] if case.ontology is None else [write_graph(root / "ontology.nt", case.ontology)]
 
 
+def run_replaced(
+    case: Case, late: Mapping[str, int], *, live: bool, epoch_rows: int = 1000, partitions: int = 2
+) -> dict[str, list[Report]]:
+    """The reports of a case with replacements: ``live`` ones of one engine that goes on, or by a new start on the checkpoint for each.
+
+    ``late`` are queries that come with the n-th replacement.
+    """
+    sink = Collected()
+    ends = [read for read, _ in case.replaced]
+    graphs = [case.static, *(g for _, g in case.replaced)]
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+
+        def started(phase: int, **how: bool) -> Engine:
+            engine = Engine(
+                False, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+            )
+            read = ends[phase] if phase < len(ends) else {n: len(e) for n, e in case.streams.items()}
+            part = replace(case, streams={n: e[: read[n]] for n, e in case.streams.items()}, static=graphs[phase])
+            _name_sources(engine, part, root, replaceable=True)
+            _register(engine, [q for q in case.queries if late.get(q.name, 0) <= phase])
+            engine.start(**how)
+            return engine
+
+        if live:
+            _live(case, started(0), root, ends, graphs, late)
+        phases = [len(ends)] if live else range(len(ends) + 1)
+        for phase in phases:
+            with started(phase, once=True, keep_open=phase < len(ends)) as engine:
+                engine.await_end()
+    return _reports(case, sink)
+
+
+def _live(
+    case: Case, engine: Engine, root: Path, ends: Sequence[Mapping[str, int]], graphs: Sequence[Graphs], late: Mapping[str, int]
+) -> None:  # fmt: skip
+    """Everything up to the last replacement, of which the next start has its queries."""
+    with engine:
+        for phase, read in enumerate(ends):
+            for i, (name, elements) in enumerate(case.streams.items() if phase else ()):
+                new = [e for e in elements[ends[phase - 1][name] : read[name]] if isinstance(e, Element)]
+                with (root / f"{i}.nt").open("a") as file:
+                    file.writelines(f"{line}\n" for line in lines(new))
+            while sum(r.elements for r in engine.records().values()) < _read(case, read):
+                assert not engine.await_end(0.01)
+            if phase + 1 < len(ends):
+                _replace(engine, graphs[phase], graphs[phase + 1], root, phase)
+                _register(engine, [q for q in case.queries if late.get(q.name, 0) == phase + 1])
+
+
+def _read(case: Case, read: Mapping[str, int]) -> int:
+    """How many elements the engine says it has read: triples, each by itself."""
+    return sum(len(e.triples) for n, k in read.items() for e in case.streams[n][:k] if isinstance(e, Element))
+
+
+def _replace(engine: Engine, before: Graphs, now: Graphs, root: Path, phase: int) -> None:
+    for i, (graph, triples) in enumerate(now.items()):
+        if triples != before[graph]:
+            engine.static(triples if i % 2 else write_graph(root / f"r{phase}{i}.nt", triples), graph)
+
+
 def _register(engine: Engine, queries: Sequence[CaseQuery]) -> None:
     for query in queries:
         engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
@@ -92,7 +153,7 @@ def _reports(case: Case, sink: Collected) -> dict[str, list[Report]]:
     return {query.name: found.get(query.name, []) for query in case.queries}
 
 
-def _name_sources(engine: Engine, case: Case, root: Path) -> None:
+def _name_sources(engine: Engine, case: Case, root: Path, **how: bool) -> None:
     """Writes a case's streams and static graphs to files, and names them to the engine."""
     for i, (name, elements) in enumerate(case.streams.items()):
         if name in case.schemas:
@@ -104,4 +165,4 @@ def _name_sources(engine: Engine, case: Case, root: Path) -> None:
             path = write_lines(root / f"{i}.nt", [e for e in elements if isinstance(e, Element)])
             engine.stream(name, path, lateness=case.lateness)
     for i, (graph, triples) in enumerate(case.static.items()):
-        engine.static(write_graph(root / f"g{i}.nt", triples), graph)
+        engine.static(write_graph(root / f"g{i}.nt", triples), graph, **how)

@@ -1,4 +1,4 @@
-"""``--stream NAME=PATH[,key=value...]`` and ``--static PATH[,graph=IRI][,format=WORD]`` -> values.
+"""``--stream NAME=PATH[,key=value...]`` and ``--static PATH[,graph=IRI][,format=WORD][,reload=true]`` -> values.
 
 IRIs, paths and regular expressions may hold ``=`` and ``,``. The rules, in this order:
 
@@ -19,13 +19,13 @@ import re
 from collections.abc import Callable
 
 from levada.app import StaticSource, check_graph
-from levada.config import OPTIONS, StreamConfig
+from levada.config import OPTIONS, StreamConfig, parse_flag
 from levada.errors import UsageError, near
 from levada.formats import RDF, word_of
 from levada.naming import check_stream_name, is_iri, is_word
 
 _OPTION = re.compile(r",(?=[A-Za-z_]+=)")
-_STATIC = ("graph", "format")
+_STATIC = ("graph", "format", "reload")
 _ROOTED = ("/", "./", "../", "~")
 
 
@@ -59,7 +59,8 @@ def parse_static(text: str) -> StaticSource:
     form = word_of(options["format"]) if "format" in options else None
     if form is not None and form not in RDF:
         raise UsageError(f"{form} is no format of static RDF.", hint=near(form, RDF))
-    return StaticSource(os.path.expanduser(path), check_graph(options["graph"]) if "graph" in options else None, form)
+    graph = check_graph(options["graph"]) if "graph" in options else None
+    return StaticSource(os.path.expanduser(path), graph, form, parse_flag(options.get("reload", "false")))
 
 
 def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:

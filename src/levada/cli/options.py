@@ -32,9 +32,10 @@ Static = Annotated[
     list[str] | None,
     typer.Option(
         "--static",
-        metavar="PATH[,graph=IRI][,format=WORD]",
+        metavar="PATH[,graph=IRI][,format=WORD][,reload=true]",
         rich_help_panel=_SOURCES,
-        help="Static RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, Jelly, also .gz and .zst.",
+        help="Static RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, Jelly, also .gz and .zst. "
+        "With reload=true a file is read anew whenever it changes.",
     ),
 ]
 Dialect = Annotated[

@@ -28,17 +28,20 @@ from levada.syntax import parse
 class Catalog:
     """What queries may refer to: the streams of an application, with the schemas of the tuple streams.
 
-    ``ontology`` is there when the first query has asked for it.
+    ``ontology`` is there when the first query has asked for it. ``replaceable``: the static graphs that are read anew when their
+    files change.
     """
 
     facts: Mapping[str, StreamFacts]
     ontology: list[Ontology] = field(default_factory=list)
+    replaceable: frozenset[str | None] = frozenset()
 
     @staticmethod
     def of(app: App) -> Catalog:
         """The catalog of an application; a Parquet stream without a schema is asked for its own."""
         configs = [with_schema(config) for config in app.streams]
-        return Catalog({c.name: StreamFacts.of(c) for c in configs})
+        replaceable = frozenset(static.graph for static in app.static if static.reload)
+        return Catalog({c.name: StreamFacts.of(c) for c in configs}, replaceable=replaceable)
 
     @property
     def schemas(self) -> dict[str, Mapping[str, str]]:
@@ -103,7 +106,7 @@ def plan_query(query: nodes.Query, source: QuerySource, catalog: Catalog, makers
         if catalog.facts:
             check_kinds(query, source.spoken, {name for name in used if facts[matched[name]].schema is not None})
         windows = tuple(replace(window, stream=matched[window.stream]) for window in query.windows)
-        return lower(replace(query, windows=windows), facts)
+        return lower(replace(query, windows=windows), facts, replaceable=catalog.replaceable)
 
 
 @contextmanager

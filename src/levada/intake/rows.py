@@ -22,13 +22,11 @@ from levada.intake.parse import Triples
 from levada.intake.slots import term_slot
 from levada.intake.star import Legs, stars, term_at
 from levada.intake.tuples import TupleColumn, Tuples
-from levada.kernels.groups import group
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind, Literal
 from levada.model.time import Times
 from levada.operators.expressions.values import from_texts
 from levada.operators.pool import Pool
-from levada.operators.rows import key_of
 from levada.operators.values import slot
 from levada.plan import shapes as s
 from levada.plan.layout import Facet, slot_columns
@@ -243,12 +241,11 @@ def _number_identity(values: TupleColumn, seed: int) -> tuple[npt.NDArray[np.uin
     return x, y
 
 
-def constants(node: PlanNode, pool: Pool) -> Frame | None:
-    """The rows of VALUES of the members that are new in this plan."""
+def constants(node: PlanNode, chosen: npt.NDArray[np.bool_], pool: Pool) -> Frame | None:
+    """The rows of VALUES of the chosen members."""
     step = node.step
     assert isinstance(step, s.Constant), "constants"
-    fresh = [m for m in range(node.fresh, len(node.members)) if node.alive[m]]
-    rows = [(m, row) for m in fresh for row in node.members[m].rows]
+    rows = [(m, row) for m in np.flatnonzero(chosen).tolist() for row in node.members[m].rows]
     if not rows:
         return None
     columns: dict[str, Column] = {"op": np.array([m for m, _ in rows], np.int32)}
@@ -256,9 +253,3 @@ def constants(node: PlanNode, pool: Pool) -> Frame | None:
         texts = pl.Series([None if row[i] is None else str(row[i]) for _, row in rows], dtype=pl.String)
         columns.update(slot(from_texts(texts), i, facets, pool))
     return Frame(columns, len(rows))
-
-
-def once(frame: Frame, slots: int) -> Frame:
-    """A static graph is a set: equal rows of a member once."""
-    _, first = group(*key_of(frame, range(slots)))
-    return frame if len(first) == frame.n else frame.take(first)

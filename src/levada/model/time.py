@@ -19,7 +19,8 @@ With closes at ``c_k = t0 + range + k * step`` and ``next(x)`` the smallest clos
 ``to`` is 0 but for a window in the past (FROM NOW-range TO NOW-to), whose content at tau happened in [tau - range, tau - to).
 A COUNT window changes after each ``step``-th triple only: then ts is that of the triple after which the content changed. An ENDED
 window's rows carry the end of their session in place of ts. CLOCK is no window of a query but its periodic report policy: it
-holds nothing and closes at t0 + k * step.
+holds nothing and closes at t0 + k * step. STATIC is none, either: it stands for static graphs that may be replaced, whose rows come
+and go (by a row of weight -1) at the instants of replacements.
 
 ``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window (``start``).
 The functions take and return ints or int64 arrays alike. ``kernels.interval`` is their compiled twin.
@@ -56,6 +57,7 @@ class WindowKind(IntEnum):
     SESSION = 7
     ENDED = 8
     CLOCK = 9
+    STATIC = 10
 
     @property
     def on_close(self) -> bool:
@@ -111,8 +113,8 @@ class Window:
 
     @property
     def start(self) -> int:
-        """Elements before this time are in no window."""
-        return self.t0 if self.t0_given else MIN
+        """Elements before this time are in no window; static data are there whatever t0."""
+        return self.t0 if self.t0_given and self.kind is not WindowKind.STATIC else MIN
 
     @property
     def reach(self) -> int:
@@ -175,7 +177,7 @@ class Window:
             WindowKind.CHANGE: " change",
         }
         match self.kind:
-            case WindowKind.NOW | WindowKind.ALL:
+            case WindowKind.NOW | WindowKind.ALL | WindowKind.STATIC:
                 return f"[{self.kind.name}]"
             case WindowKind.COUNT:
                 return f"[ROWS {self.count}" + f" STEP {self.step}" * (self.step > 1) + "]"

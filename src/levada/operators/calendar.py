@@ -2,7 +2,8 @@
 
 ``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members' windows where the reports
 follow from the rows, by the lists of ``windows/reports`` where the node is ``listed``. Members of equal schedule share a list.
-Members without windows (``timeless``) have one report, in the epoch that reads the static data of what is new in its plan.
+Members without windows (``timeless``) have a report in each epoch that answers them: the one that reads the static data of what
+is new in its plan, and those that replace what they read.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ Ops = npt.NDArray[np.int32]
 
 
 class Calendar:
-    """When the members of one node report in this epoch."""
+    """When the members of one node report in this epoch; ``answered``: those without windows that do."""
 
     def __init__(
-        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence, first: bool = False
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence,
+        answered: npt.NDArray[np.bool_] | None = None,
     ) -> None:  # fmt: skip
         self.node = node
         self.kinds = tuple(kinds)
-        self.first = first
+        self.answered = np.zeros(len(node.alive), np.bool_) if answered is None else answered
         self.table = node.windows
         self.low, self.high = due(kinds, node.windows, progress)
         self.presence = presence
@@ -67,7 +69,7 @@ class Calendar:
     def of_member(self, member: int) -> Times:
         """The due reports of a member, also those at which nothing is there."""
         if self.timeless:
-            return np.full(int(self.first and member >= self.node.fresh), TIMELESS, np.int64)
+            return np.full(int(self.answered[member]), TIMELESS, np.int64)
         return self.reports(int(self.node.schedules.of_member[member])).times
 
     def reports(self, schedule: int) -> Reports:
@@ -151,10 +153,19 @@ class Calendar:
         )  # whose enter is the first close at or after
         return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
 
+    def first_report(self, op: Ops, times: Times) -> Times:
+        """The first due report of members ``op`` at or after these instants, of listed reports; MAX where none is due yet."""
+        out = np.full(len(times), MAX, np.int64)
+        of = self.node.schedules.of_member[op]
+        for schedule in np.unique(of):
+            at = of == schedule
+            out[at] = next_of(self.reports(int(schedule)).times, times[at] - 1)
+        return out
+
     def everywhere(self) -> tuple[Ops, Times]:
         """(member, report) for every due report of every living member at which some window holds something."""
         if self.timeless:
-            new = np.flatnonzero(self.node.alive & (np.arange(len(self.node.alive)) >= self.node.fresh) & self.first)
+            new = np.flatnonzero(self.answered)
             return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)
         members: list[Ops] = []
         times: list[Times] = []

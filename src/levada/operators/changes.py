@@ -17,7 +17,7 @@ from levada.kernels import sums
 from levada.kernels.groups import group
 from levada.model.frame import Frame, concat
 from levada.model.terms import Terms
-from levada.model.time import MAX, Times
+from levada.model.time import MAX, Times, WindowKind
 from levada.operators import live
 from levada.operators.calendar import Calendar
 from levada.operators.pool import Pool
@@ -77,11 +77,25 @@ def _timed(
         begun.append(new.where(new["#s"] <= high[new["op"]]))
         waiting.append(new.where(new["#s"] > high[new["op"]]))
     begun = [f for f in begun if f.n]
+    if (node.windows.kind == WindowKind.STATIC).any():
+        begun = [_at_next_report(f, calendar, waiting) for f in begun]
     _remember_by(state, ahead, "#s", waiting, calendar.made)
     for f in begun:
         yield _at(f, f["#s"], 1, low, high)
     if not certain:
         yield from _ending(state, f"{node.id}.live", begun, calendar)
+
+
+def _at_next_report(rows: Frame, calendar: Calendar, waiting: list[Frame]) -> Frame:
+    """Due rows, of which some begin with the replacement of a graph: that is at the next report, for which they may wait.
+
+    A row that ends before it never counts.
+    """
+    high = calendar.high[rows["op"]]
+    first = calendar.first_report(rows["op"], rows["#s"])
+    unknown = first >= MAX
+    waiting.append(rows.with_(**{"#s": high + 1}).where(unknown & (rows["#e"] > high)))
+    return rows.with_(**{"#s": first}).where(~unknown & (first < rows["#e"]))
 
 
 def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:

@@ -28,7 +28,8 @@ def match(
     """A triple pattern at the intake; its variables in order of first position."""
     names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
     windows = () if window is None else (window,)
-    return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw)
+    lasting = stream is None and window is not None  # static rows with times: what is replaced is taken back
+    return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw, weighted=lasting)
 
 
 def entailed(
@@ -37,7 +38,9 @@ def entailed(
     """A triple pattern by its alternatives at the intake. Several triples may entail one match, so its rows are no set yet."""
     names = tuple(dict.fromkeys(v.name for v in node.pattern.positions if isinstance(v, Var)))
     windows = () if window is None else (window,)
-    return Op(p.Entailed(node.pattern, node.alternatives, node.alike, stream, graphs), (), names, windows, 0, raw=raw)
+    lasting = stream is None and window is not None
+    spec = p.Entailed(node.pattern, node.alternatives, node.alike, stream, graphs)
+    return Op(spec, (), names, windows, 0, raw=raw, weighted=lasting)
 
 
 def star(patterns: Sequence[TriplePattern], stream: str, window: int) -> Op:
@@ -99,7 +102,7 @@ def hold(op: Op) -> Op:
         return op
     keys = tuple(v for v in op.variables if v not in op.maybe)[:1] or HOME
     stage, exchange = place((op,), keys)
-    return Op(p.Hold(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
+    return replace(op, spec=p.Hold(), inputs=(op,), stage=stage, exchange=exchange, placed=keys)
 
 
 def drawn(op: Op, place: int) -> p.Draw:

@@ -6,14 +6,14 @@ and ``Member``; ``Topology`` finds or makes the node and the member. Projections
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from levada.algebra.expression import Call, Const, Expression, Var, random
 from levada.algebra.incremental import level
 from levada.algebra.nodes import Derived, Output, Query, Scan
 from levada.model.term import Term
-from levada.model.time import Window, WindowKind
+from levada.model.time import WindowKind
 from levada.plan import physical as p
 from levada.plan import shapes as s
 from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
@@ -21,6 +21,7 @@ from levada.plan.install_leaves import is_static, leaf, positions
 from levada.plan.layout import NOTHING, Facet, Layout, Span
 from levada.plan.levels import top
 from levada.plan.physical import HOME, Op
+from levada.plan.timing import Timing
 
 _PASSING = (
     p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.RExcept, p.ROrder, p.Last, p.LastBy, p.Session, p.Lift, p.Deltas,
@@ -42,18 +43,21 @@ class Installed:
 class Installer:
     """Installs one query in plan version ``since``; ``intern`` makes of a (shape, member) pair what is missing.
 
+    ``again``: the static graphs at whose replacement the query, which has no windows, is answered anew.
+
     It gives the topology's own shape, so that two shapes over equal inputs are over the same ones, and compare at once; and the
     index of the member.
     """
 
     def __init__(
-        self, query: Query, name: str, start: int, intern: Intern, *, every: bool = False, since: int = 0
+        self, query: Query, name: str, start: int, intern: Intern, *, every: bool = False, since: int = 0,
+        again: Collection[str | None] = (),
     ) -> None:  # fmt: skip
         self.q = query
+        self.timing = Timing(query, start, every, tuple(sorted(again, key=str)))
         self.every = every
         self.since = since
         self.name = name
-        self.start = start
         self.intern = intern
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
         self.level = top(query)
@@ -62,12 +66,7 @@ class Installer:
     @property
     def kinds(self) -> tuple[WindowKind, ...]:
         """The kinds of the windows whose reports are those of the level that is being installed."""
-        return tuple(w.kind for w in (*(self.q.windows[w].window for w in self.level), *self._clock))
-
-    @property
-    def _clock(self) -> tuple[Window, ...]:
-        """What says in place of the windows when there are reports: behind them, without a stream."""
-        return () if self.q.reports.clock is None else (self.q.reports.clock,)
+        return self.timing.kinds(self.level)
 
     def root(self, op: Op) -> Installed:
         """Installs the whole query; the root is its Emit."""
@@ -164,21 +163,10 @@ class Installer:
         return s.Edge(slots, index, layout, by)
 
     def _windows(self, op: Op) -> s.Member:
-        return self._over(op.windows or (), every=False)
+        return self.timing.of_rows(op.windows or ())
 
-    def _schedule(self) -> s.Member:
-        own = self._over(self.level, every=self.every)
-        streams = own.streams + ("",) * len(self._clock)
-        return replace(own, windows=own.windows + self._clock, streams=streams, nonempty=self.q.reports.nonempty)
-
-    def _over(self, windows: tuple[int, ...], *, every: bool) -> s.Member:
-        """Windows with their streams; behind them those that are beneath, whose streams hold these back."""
-        on = [self.q.windows[w] for w in windows]
-        beneath = sorted({w for o in on for w in o.beneath} - set(windows))
-        on += [self.q.windows[w] for w in beneath]
-        return s.Member(
-            windows=tuple(w.window for w in on), streams=tuple(w.stream for w in on), start=self.start, every=every
-        )
+    def _schedule(self, carried: tuple[int, ...] | None = None) -> s.Member:
+        return self.timing.of_reports(self.level, carried or ())
 
     def _drawing(self, *expressions: Expression) -> str:
         """The query that random expressions belong to: its values are its own."""
@@ -188,7 +176,7 @@ class Installer:
         spec = op.spec
         match spec:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
-                return leaf(spec, op.variables, names, self.since)
+                return leaf(spec, op.variables, names, self.since, self.timing.again)
             case p.Last(_, _, bag):
                 return s.Last(bag), self._windows(op)
             case p.Session(_, ended, bag):
@@ -240,12 +228,12 @@ class Installer:
     def _above(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
         spec = op.spec
         carried = op.inputs[0].windows
-        rows = None if carried is None else tuple(self.level.index(w) for w in carried)
+        rows = None if carried is None else self.timing.places(self.level, carried)
         match spec:
             case p.Report(listed, instant):
-                return s.Report(self.kinds, rows or (), listed, instant), self._schedule()
+                return s.Report(self.kinds, rows or (), listed, instant), self._schedule(carried)
             case p.Deltas():
-                return s.Deltas(self.kinds, rows or ()), self._schedule()
+                return s.Deltas(self.kinds, rows or ()), self._schedule(carried)
             case p.Running(keys, aggregates):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 return s.Running(tuple(ins[0].index(k) for k in keys), folded, kept), s.Member()
@@ -258,7 +246,9 @@ class Installer:
             case p.Panes(keys, aggregates, listed):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
-                return s.Panes(self.kinds, rows or (), listed, slots, folded, kept, self.tuples), self._schedule()
+                return s.Panes(self.kinds, rows or (), listed, slots, folded, kept, self.tuples), self._schedule(
+                    carried
+                )
             case p.RGroup(keys, aggregates, listed):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
@@ -291,7 +281,7 @@ class Installer:
                 return s.ROrder(lifted_keys, offset, limit, in_order), member
             case p.Changes(output, listed):
                 certain = not op.weighted and output is Output.ISTREAM
-                return s.Changes(output, self.kinds, rows, listed, certain), self._schedule()
+                return s.Changes(output, self.kinds, rows, listed, certain), self._schedule(carried)
             case _:
                 raise AssertionError(f"no shape for {type(spec).__name__}")
 

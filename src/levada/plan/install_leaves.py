@@ -18,18 +18,20 @@ def is_static(spec: p.Spec) -> bool:
     return isinstance(spec, (p.Match, p.Entailed)) and spec.stream is None
 
 
-def leaf(spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...], since: int) -> tuple[s.Step, s.Member]:
+def leaf(
+    spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...], since: int, again: tuple[str | None, ...]
+) -> tuple[s.Step, s.Member]:
     """The shape and the member of a first operator that binds ``variables`` and of which ``names`` are read.
 
-    ``since``: the plan version that reads static data and constants.
+    ``since``: the plan version that reads static data and constants. ``again``: the graphs at whose replacement they are read anew.
     """
     kept = tuple(variables.index(v) for v in names)
     match spec:
         case p.Match(pattern, stream, graphs):
             places, terms = positions(pattern.positions, variables, names)
-            return s.Match(places, kept, stream is None), _over(stream, graphs, terms, since)
+            return s.Match(places, kept, stream is None), _over(stream, graphs, terms, since, again)
         case p.Entailed():
-            return _entailed(spec, variables, kept, since)
+            return _entailed(spec, variables, kept, since, again)
         case p.Star(patterns, stream):
             legs = [positions(t.positions, variables, names) for t in patterns]
             constants = tuple(t for _, terms in legs for t in terms)
@@ -39,19 +41,21 @@ def leaf(spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...], since: 
             return step, s.Member(streams=(stream,))
         case p.Constant(rows):
             chosen = tuple(tuple(r[k] for k in kept) for r in rows)
-            return s.Constant(len(kept)), s.Member(rows=chosen, since=since)
+            return s.Constant(len(kept)), s.Member(rows=chosen, since=since, again=again)
 
 
 def _over(
-    stream: str | None, graphs: tuple[str | None, ...], terms: tuple[Term | None, ...], since: int, ways: tuple[s.Way, ...] = ()
+    stream: str | None, graphs: tuple[str | None, ...], terms: tuple[Term | None, ...], since: int, again: tuple[str | None, ...], ways: tuple[s.Way, ...] = ()
 ) -> s.Member:  # fmt: skip
     """A pattern's member; one over static graphs is of its plan version."""
     streams = () if stream is None else (stream,)
-    return s.Member(streams=streams, constants=terms, graphs=graphs, since=since if stream is None else 0, ways=ways)
+    if stream is not None:
+        since, again = 0, ()
+    return s.Member(streams=streams, constants=terms, graphs=graphs, since=since, ways=ways, again=again)
 
 
 def _entailed(
-    spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int
+    spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, again: tuple[str | None, ...]
 ) -> tuple[s.Step, s.Member]:  # fmt: skip
     """The forms of the alternatives, and each alternative as a way of the member."""
     slots, terms = positions(spec.pattern.positions, variables, ())
@@ -61,7 +65,7 @@ def _entailed(
     ends = (spec.pattern.subject, spec.pattern.object)
     spread = tuple(i for i, k in enumerate(kept) if spec.alike and Var(variables[k]) in ends)
     step = s.Entailed(slots, tuple(forms), kept, spec.stream is None, spread, spec.alike)
-    return step, _over(spec.stream, spec.graphs, terms, since, tuple(ways))
+    return step, _over(spec.stream, spec.graphs, terms, since, again, tuple(ways))
 
 
 def _way(

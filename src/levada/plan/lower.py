@@ -10,7 +10,7 @@ staged where they do not; a join without a key runs at the operator's home).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from levada.algebra import nodes as a
@@ -23,7 +23,7 @@ from levada.plan import physical as p
 from levada.plan.levels import Mode, mode_of, top
 from levada.plan.listing import free_parts, needs_list, per_report
 from levada.plan.origin import time_variables
-from levada.plan.over import Leaves, in_sessions
+from levada.plan.over import Leaves, graphs_read
 from levada.plan.over import StreamFacts as StreamFacts
 from levada.plan.physical import Op
 from levada.plan.single_rows import beside
@@ -37,24 +37,29 @@ class Lowered:
     listed: bool
 
 
-def lower(query: a.Query, streams: Mapping[str, StreamFacts], *, every: bool = False) -> Lowered:
-    """The physical operators of a query whose names have been resolved against ``streams``; ``every``: empty reports, too."""
-    return _Lowering(query, streams, every).query()
+def lower(
+    query: a.Query, streams: Mapping[str, StreamFacts], *, every: bool = False, replaceable: Collection[str | None] = ()
+) -> Lowered:  # fmt: skip
+    """The physical operators of a query whose names have been resolved against ``streams``; ``every``: empty reports, too.
+
+    ``replaceable``: the static graphs that may be replaced while the engine runs.
+    """
+    return _Lowering(query, Leaves(query, streams, frozenset(replaceable)), every).query()
 
 
 class _Lowering:
     """The walk; holds the query's facts and counts fresh variables."""
 
-    def __init__(self, query: a.Query, streams: Mapping[str, StreamFacts], every: bool) -> None:
+    def __init__(self, query: a.Query, leaves: Leaves, every: bool) -> None:
         self.q = query
-        self.streams = streams
+        self.leaves = leaves
+        self.changing = bool(query.windows) and not leaves.replaceable.isdisjoint(graphs_read(query, query.pattern))
         self.every = every
         self.own = top(query)
         self.pattern = query.pattern
         self.mode = mode_of(query, query.pattern, query.output, self.own, every=every)
-        self.listed = self.mode is Mode.REPORTS and (every or not query.windows or needs_list(query))
+        self.listed = self.mode is Mode.REPORTS and (every or not query.windows or self.changing or needs_list(query))
         self.tuples = any(isinstance(part, (a.Scan, a.Derived)) for part in level(query.pattern))
-        self.leaves = Leaves(query, streams)
         self.fresh = 0
         self.draws = 0
 
@@ -91,15 +96,8 @@ class _Lowering:
         self.own, self.pattern, self.mode, self.listed = outer
         lifted = build_deltas.lift(rows, node.source.index, node.level, weighted=node.output is a.Output.RELATION)
         if counted:
-            lifted = self._last(lifted, node.source.index, node.partition)
+            lifted = self.leaves.last(lifted, node.source.index, node.partition)
         return build_deltas.named(lifted, tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns))
-
-    def _last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
-        """The changes of a count window over these rows."""
-        count = self.q.windows[window].window.count
-        if partition:
-            return build_deltas.last_by(rows, window, count, partition)
-        return build.last(rows, window, count, bag=True)
 
     def _ask(self, body: Op) -> Op:
         """ASK is: are there any solutions; a boolean per report, also where nothing matches."""
@@ -129,9 +127,9 @@ class _Lowering:
             case a.Values(names, rows):
                 return build.constant(names, rows)
             case a.Scan(source, columns, _, True):
-                return build_deltas.held(self._scan(source, columns, ()))
+                return build_deltas.held(self.leaves.scan(source, columns, ()))
             case a.Scan(source, columns, partition):
-                return self._scan(source, columns, partition)
+                return self.leaves.scan(source, columns, partition)
             case a.Derived():
                 return self._derived(node)
             case a.Bgp() | a.Entailed() | a.Join():
@@ -288,23 +286,6 @@ class _Lowering:
         self.fresh += 1
         return f".{stem}{self.fresh}"
 
-    def _scan(self, source: a.InWindow, columns: tuple[tuple[str, str], ...], partition: tuple[str, ...]) -> Op:
-        on = self.q.windows[source.index]
-        facts = self.streams[on.stream]
-        schema = facts.schema
-        assert schema is not None, "a scan reads a tuple stream"
-        types = {p.TIME: "integer", **schema}
-        times = {facts.time, *({"ts"} - schema.keys())}
-        used = tuple((p.TIME if c in times else c, v) for c, v in columns)
-        if on.window.kind is not WindowKind.COUNT:
-            scanned = _scan_op(on.stream, source.index, used, types, sign=facts.sign)
-            return in_sessions(scanned, source.index, on.window.kind, bag=True)
-        variable = dict(used)
-        whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
-        rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
-        last = self._last(rows, source.index, tuple(dict(whole)[c] for c in partition))
-        return build.rename(last, [v for _, v in used])
-
 
 def _outputs(node: a.Node) -> tuple[str, ...]:
     """The columns of a query within the query, in order."""
@@ -315,17 +296,6 @@ def _outputs(node: a.Node) -> tuple[str, ...]:
             return tuple(v for _, v in columns)
         case _:
             return _outputs(children(node)[0])
-
-
-def _scan_op(
-    stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str], *, sign: str = ""
-) -> Op:
-    """These (column, variable) pairs of a tuple stream; only the event time is never null."""
-    spec = p.Scan(stream, tuple(c for c, _ in columns), tuple(types[c] for c, _ in columns), sign)
-    typed = frozenset(v for c, v in columns if types[c] != "string")
-    maybe = frozenset(v for c, v in columns if c != p.TIME)
-    variables = tuple(v for _, v in columns)
-    return Op(spec, (), variables, (window,), 0, typed=typed, maybe=maybe, weighted=bool(sign))
 
 
 def _in_order(node: a.Node) -> bool:

@@ -44,7 +44,7 @@ def _settled(op: Op) -> Op:
         return build.occur(op)
     keys = op.variables or HOME
     stage, exchange = place((op,), keys)
-    return Op(p.Hold(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
+    return replace(op, spec=p.Hold(), inputs=(op,), stage=stage, exchange=exchange, placed=keys)
 
 
 def _negative(op: Op) -> Op:

@@ -2,6 +2,10 @@
 
 What a window is decides how its triples become a set: by their times (``raw`` rows, which meet in an Occur or a join), by its
 operator (count windows, sessions), or by a promise (``unique``; a star of closed elements).
+
+A pattern over static graphs of which one may be replaced while the engine runs has rows with times and weights, as those of a
+count window: they are in the query's window ``static``, which is none that the query names and decides no report (design,
+section 2, "Weights"). Rows of other static graphs have no times. Cost: linear in the patterns.
 """
 
 from __future__ import annotations
@@ -11,9 +15,11 @@ from dataclasses import dataclass
 
 from levada.algebra import nodes as a
 from levada.algebra.expression import Var
+from levada.algebra.show import children
 from levada.config import StreamConfig
 from levada.model.time import WindowKind
-from levada.plan import build
+from levada.plan import build, build_deltas
+from levada.plan import physical as p
 from levada.plan.merge import merge, parts_of
 from levada.plan.physical import Op
 
@@ -38,12 +44,55 @@ class StreamFacts:
         return StreamFacts(columns, config.unique, config.time_column, config.closed, config.sign)
 
 
+def graphs_of(query: a.Query, source: a.Source) -> tuple[str | None, ...]:
+    """The static graphs whose union a pattern over this source reads (None: the engine's default graph)."""
+    match source:
+        case a.InGraph(str(name)):
+            return (name,)
+        case a.InGraph(None) | a.InMerge(_, True):
+            return (None,) if query.graphs is None else tuple(query.graphs)
+        case _:
+            return ()
+
+
+def graphs_read(query: a.Query, node: a.Node) -> frozenset[str | None]:
+    """The static graphs that some pattern of this part of a query reads."""
+    own = graphs_of(query, node.source) if isinstance(node, (a.Bgp, a.Entailed)) else ()
+    return frozenset(own).union(*(graphs_read(query, child) for child in children(node)))
+
+
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """Makes the leaves of a query whose streams are known."""
+    """Makes the leaves of a query whose streams are known; ``replaceable``: the static graphs that may be replaced."""
 
     q: a.Query
     streams: Mapping[str, StreamFacts]
+    replaceable: frozenset[str | None] = frozenset()
+
+    def last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
+        """The changes of a count window over these rows."""
+        count = self.q.windows[window].window.count
+        if partition:
+            return build_deltas.last_by(rows, window, count, partition)
+        return build.last(rows, window, count, bag=True)
+
+    def scan(self, source: a.InWindow, columns: tuple[tuple[str, str], ...], partition: tuple[str, ...]) -> Op:
+        """The rows of a window over a tuple stream."""
+        on = self.q.windows[source.index]
+        facts = self.streams[on.stream]
+        schema = facts.schema
+        assert schema is not None, "a scan reads a tuple stream"
+        types = {p.TIME: "integer", **schema}
+        times = {facts.time, *({"ts"} - schema.keys())}
+        used = tuple((p.TIME if c in times else c, v) for c, v in columns)
+        if on.window.kind is not WindowKind.COUNT:
+            scanned = _scan_op(on.stream, source.index, used, types, sign=facts.sign)
+            return in_sessions(scanned, source.index, on.window.kind, bag=True)
+        variable = dict(used)
+        whole = [(c, variable.get(c, f".{c}")) for c in schema]  # ties of one time are ordered by whole rows
+        rows = _scan_op(on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types)
+        last = self.last(rows, source.index, tuple(dict(whole)[c] for c in partition))
+        return build.rename(last, [v for _, v in used])
 
     def bgp(self, source: a.Source, patterns: Sequence[a.TriplePattern]) -> list[Op]:
         """The leaves of a basic graph pattern: a star for each subject where elements are closed, else a pattern each."""
@@ -61,7 +110,7 @@ class Leaves:
         if isinstance(source, a.InMerge):
             return merge([self._leaf(part, pattern) for part in parts_of(source)])
         if isinstance(source, a.InGraph):
-            return build.match(pattern, None, self._graphs(source), None, raw=False)
+            return build.match(pattern, None, *self._static(source), raw=False)
         on = self.q.windows[source.index]
         if on.window.kind is WindowKind.COUNT:
             spo = a.TriplePattern(Var("s"), Var("p"), Var("o"))
@@ -76,18 +125,30 @@ class Leaves:
         if isinstance(source, a.InMerge):
             return merge([self.entailed(node, part) for part in parts_of(source)])
         if isinstance(source, a.InGraph):
-            return build.entailed(node, None, self._graphs(source), None, raw=False)
+            return build.entailed(node, None, *self._static(source), raw=False)
         on = self.q.windows[source.index]
         assert on.window.kind is not WindowKind.COUNT, "over count windows the alternatives are a union of their own"
         rows = build.entailed(node, on.stream, (), source.index, raw=not on.window.kind.by_session)
         return in_sessions(rows, source.index, on.window.kind, bag=False)
 
-    def _graphs(self, source: a.InGraph) -> tuple[str | None, ...]:
-        if source.name is not None:
-            return (source.name,)
-        return (None,) if self.q.graphs is None else tuple(self.q.graphs)
+    def _static(self, source: a.InGraph) -> tuple[tuple[str | None, ...], int | None]:
+        """The graphs that a pattern reads, and the window of its rows where they may be replaced: one behind those of the query."""
+        graphs = graphs_of(self.q, source)
+        lasting = bool(self.q.windows) and not self.replaceable.isdisjoint(graphs)
+        return graphs, len(self.q.windows) if lasting else None
 
 
 def in_sessions(rows: Op, window: int, kind: WindowKind, *, bag: bool) -> Op:
     """Rows of a window as they are in its sessions, if it is a session window."""
     return build.session(rows, window, ended=kind is WindowKind.ENDED, bag=bag) if kind.by_session else rows
+
+
+def _scan_op(
+    stream: str, window: int, columns: Sequence[tuple[str, str]], types: Mapping[str, str], *, sign: str = ""
+) -> Op:
+    """These (column, variable) pairs of a tuple stream; only the event time is never null."""
+    spec = p.Scan(stream, tuple(c for c, _ in columns), tuple(types[c] for c, _ in columns), sign)
+    typed = frozenset(v for c, v in columns if types[c] != "string")
+    maybe = frozenset(v for c, v in columns if c != p.TIME)
+    variables = tuple(v for _, v in columns)
+    return Op(spec, (), variables, (window,), 0, typed=typed, maybe=maybe, weighted=bool(sign))

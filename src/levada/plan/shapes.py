@@ -327,6 +327,7 @@ class Member:
     variable). ``query``: of an Emit, and of what draws random values. ``since``: of static data and constants, the plan
     version that reads them: their rows came then and never again, so a query that comes later has members of its own.
     ``ways``: the alternatives of an entailed pattern, in order of their forms.
+    ``again``: of a query without windows, the static graphs at whose replacement it is answered anew.
     """
 
     inputs: tuple[int, ...] = ()
@@ -341,3 +342,4 @@ class Member:
     nonempty: bool = False
     since: int = 0
     ways: tuple[Way, ...] = ()
+    again: tuple[str | None, ...] = ()

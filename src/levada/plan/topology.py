@@ -10,7 +10,7 @@ dictionaries; it is pickled once per version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.algebra.nodes import Form, Output, Query, TriplePattern, WindowOn
-from levada.model.time import Window
+from levada.model.time import MIN, Window, WindowKind
 from levada.naming import made_by
 from levada.plan import shapes as s
 from levada.plan.install import Installer
 from levada.plan.layout import Layout
-from levada.plan.lower import StreamFacts, lower
+from levada.plan.lower import lower
+from levada.plan.over import StreamFacts, graphs_read
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -85,7 +86,8 @@ class WindowTable:
             for j, (w, name) in enumerate(zip(m.windows, m.streams, strict=False)):
                 kind[j, i], range_[j, i], step[j, i], t0[j, i] = w.kind, w.range, w.step, w.t0
                 given[j, i], to[j, i] = w.t0_given, w.to
-                stream[j, i], start[j, i] = streams.get(name, -1), max(m.start, w.start)
+                stream[j, i] = streams.get(name, -1)
+                start[j, i] = MIN if w.kind is WindowKind.STATIC else max(m.start, w.start)
         return WindowTable(kind, range_, step, t0, given, to, stream, start)
 
     def params(self, j: int) -> tuple[npt.NDArray[np.uint8], I64, I64, I64, npt.NDArray[np.bool_], I64]:
@@ -126,12 +128,17 @@ class Schedules:
     def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> Schedules:
         """The schedules of these members."""
         index: dict[Schedule, int] = {}
-        keys = [
-            Schedule(m.windows, tuple(streams.get(n, -1) for n in m.streams), m.start, m.every, m.nonempty)
-            for m in members
-        ]
+        keys = [_schedule(m, streams) for m in members]
         of_member = [index.setdefault(key, len(index)) for key in keys]
         return Schedules(tuple(index), np.array(of_member, np.int32))
+
+
+def _schedule(m: s.Member, streams: Mapping[str, int]) -> Schedule:
+    """A member's windows but for static graphs, which decide no report."""
+    on = [
+        (w, streams.get(n, -1)) for w, n in zip(m.windows, m.streams, strict=False) if w.kind is not WindowKind.STATIC
+    ]
+    return Schedule(tuple(w for w, _ in on), tuple(n for _, n in on), m.start, m.every, m.nonempty)
 
 
 @dataclass(frozen=True)
@@ -172,6 +179,16 @@ class PlanNode:
     fresh: int
     home: I64  # of each member, the number that decides its partition where all its rows are together; -1 elsewhere
 
+    def read_whole(self, first: bool, replaced: Collection[str | None]) -> npt.NDArray[np.bool_]:
+        """The members that an epoch gives all their static rows and constants, and so the answer of a query without windows.
+
+        ``first``: it is the first of its plan, so of those that are new in it. ``replaced``: the static graphs that it replaces.
+        """
+        new = np.arange(len(self.members)) >= self.fresh if first else np.zeros(len(self.members), np.bool_)
+        if replaced:
+            new |= np.array([not frozenset(m.again).isdisjoint(replaced) for m in self.members], np.bool_)
+        return new & self.alive
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -198,15 +215,16 @@ def home_number(node: int, op: I64) -> I64:
 
 
 class Topology:
-    """The catalog of nodes and members; the driver's."""
+    """The catalog of nodes and members; the driver's. ``replaceable``: the static graphs that may be replaced."""
 
-    def __init__(self, streams: Mapping[str, StreamFacts]) -> None:
+    def __init__(self, streams: Mapping[str, StreamFacts], replaceable: Collection[str | None] = ()) -> None:
         self.facts = dict(streams)
         self.streams = tuple(self.facts)
         self.nodes: list[_Node] = []
         self.index: dict[s.Shape, int] = {}
         self.queries: dict[str, QueryPlan] = {}
         self.made: dict[str, str] = {}  # the streams that queries make, and which one
+        self.replaceable = frozenset(replaceable)
         self.version = 0
         self._seen: dict[int, int] = {}
         self._fresh: dict[int, int] = {}
@@ -215,8 +233,9 @@ class Topology:
         """Fits a query in: reuses what is there, makes what is not. Takes effect with the next ``seal``."""
         assert name not in self.queries, "a query's name is free when it is added"
         every = empty_reports or not query.windows  # a query without windows has one answer, also an empty one
-        lowered = lower(query, self.facts, every=every)
-        installer = Installer(query, name, start, self._intern, every=every, since=self.version + 1)
+        lowered = lower(query, self.facts, every=every, replaceable=self.replaceable)
+        again = () if query.windows else self.replaceable & graphs_read(query, query.pattern)
+        installer = Installer(query, name, start, self._intern, every=every, since=self.version + 1, again=again)
         root = installer.root(lowered.root)
         node = self.index[root.shape]
         self._count(node, root.member, 1)
@@ -243,6 +262,11 @@ class Topology:
             self.facts[stream] = StreamFacts()
             self.streams = (*self.streams, stream)
         return stream
+
+    def graphs(self) -> frozenset[str | None]:
+        """The static graphs that some query reads."""
+        used = (m for node in self.nodes for m, uses in zip(node.rows, node.uses, strict=True) if uses)
+        return frozenset(g for m in used for g in m.graphs)
 
     def _intern(self, shape: s.Shape, member: s.Member) -> tuple[s.Shape, int]:
         number = self.index.get(shape)

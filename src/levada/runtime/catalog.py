@@ -17,6 +17,7 @@ from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
 from levada.algebra.schema import Regime
 from levada.config import StreamConfig
+from levada.errors import CheckpointError
 from levada.model.time import MIN
 from levada.naming import is_made, made_by, shown
 from levada.plan.lower import StreamFacts
@@ -45,10 +46,16 @@ class Registered:
 
 
 class Catalog:
-    """The queries of a checkpoint's plan; ``configs`` are the streams, in the order of their numbers."""
+    """The queries of a checkpoint's plan.
 
-    def __init__(self, checkpoint: Checkpoint, configs: Sequence[StreamConfig]) -> None:
+    ``configs`` are the streams, in the order of their numbers; ``replaceable`` the static graphs that may be replaced.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], replaceable: Collection[str | None] = ()
+    ) -> None:
         self._checkpoint = checkpoint
+        self._replaceable = frozenset(replaceable)
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
         self._identities: dict[str, str] = {}
@@ -95,7 +102,7 @@ class Catalog:
 
     def _load(self, last: Manifest | None) -> None:
         if last is None:
-            self._topology = Topology(self._facts)
+            self._topology = Topology(self._facts, self._replaceable)
             return
         topology, self._identities = self._checkpoint.load_topology(last.plan)
         self._altered = {n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts}
@@ -104,7 +111,19 @@ class Catalog:
         topology.streams = (*topology.streams, *new)
         given = tuple(n for n in topology.streams if not is_made(n))
         assert given == tuple(self._facts), "streams keep their numbers, new ones come behind"
+        self._check_replaceable(topology)
+        topology.replaceable = self._replaceable
         self._topology, self._new_streams = topology, bool(new)
+
+    def _check_replaceable(self, topology: Topology) -> None:
+        """Whether a graph may be replaced is in the plan of the queries that read it."""
+        for graph in sorted((topology.replaceable ^ self._replaceable) & topology.graphs(), key=str):
+            name = "the default graph" if graph is None else f"the static graph <{graph}>"
+            was, now = ("not ", "") if graph in self._replaceable else ("", "not ")
+            raise CheckpointError(
+                f"On the checkpoint {self._checkpoint.root} {name} was {was}replaceable, now it is {now}so.",
+                hint="Name it as before, or use a new folder.",
+            )
 
     def _sealed(self, topology: Topology, queries: Mapping[str, Registered]) -> Plan:
         plan = topology.seal()

@@ -5,7 +5,7 @@ lock           held while an engine runs on it
 plans/         a sealed plan and the catalog that it came from, per version; setups
 manifests/     one per epoch, the last two kept
 state/ results/ side/    files that manifests name; what none names is deleted
-static/        static triples that the Python API was given as lines
+static/        static triples that the Python API was given as lines; static files that may be replaced, by their content
 intentions/    the intention that is written ahead and not yet done
 
 Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made anew in the same place has
@@ -24,8 +24,9 @@ import msgspec
 import xxhash
 
 from levada.errors import CheckpointError
+from levada.naming import is_made
 from levada.plan.topology import Plan, Topology
-from levada.runtime.context import load_plan
+from levada.runtime.context import Setup, load_plan, load_setup
 from levada.runtime.manifest import Manifest, read_manifest, replace_file, write_once
 
 FORMAT = 5
@@ -118,6 +119,10 @@ class Checkpoint:
     def forget(self, epoch: int, files: Iterable[str]) -> None:
         """Deletes a manifest of long ago and files that no later one names."""
         (self.root / "manifests" / str(epoch)).unlink(missing_ok=True)
+        self.unlink(files)
+
+    def unlink(self, files: Iterable[str]) -> None:
+        """Deletes files of the checkpoint."""
         for name in files:
             (self.root / name).unlink(missing_ok=True)
 
@@ -158,11 +163,29 @@ class Checkpoint:
         versions = [int(p.name.split("-", 1)[0]) for p in (self.root / "plans").glob("[0-9]*.catalog")]
         return self.load_topology(max(versions))[0].streams if versions else ()
 
-    def save_setup(self, data: bytes) -> Path:
-        """Keeps the streams and static files of a run; returns the path, which is another for another content."""
-        path = self.root / "plans" / f"setup-{self.facts.id}-{xxhash.xxh3_64_hexdigest(data)}"
-        replace_file(path, data)
-        return path
+    def ordered(self, streams: Iterable[str]) -> list[str]:
+        """These streams in the order of the plans, in which they have their numbers; new ones behind."""
+        names, known = list(streams), [n for n in self.streams() if not is_made(n)]
+        missing = [n for n in known if n not in names]
+        if missing:
+            raise CheckpointError(f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now.")
+        return [*known, *(n for n in names if n not in known)]
+
+    def save_setup(self, data: bytes) -> str:
+        """Keeps the streams and static files of a run; returns the path in the folder, which is another for another content."""
+        name = f"plans/setup-{self.facts.id}-{xxhash.xxh3_64_hexdigest(data)}"
+        replace_file(self.root / name, data)
+        return name
+
+    def setup(self, name: str) -> Setup:
+        """A setup that is kept here."""
+        return load_setup(str(self.root / name))
+
+    def forget_setups(self, *kept: str) -> None:
+        """Deletes all setups but these."""
+        for path in (self.root / "plans").glob("setup-*"):
+            if f"plans/{path.name}" not in kept:
+                path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Gives the checkpoint free."""

@@ -32,6 +32,17 @@ class StreamState(msgspec.Struct):
     idle: bool = False
 
 
+class Replacement(msgspec.Struct):
+    """Static graphs that an epoch replaces (None: the default graph).
+
+    ``before``: the setup that says what they were. ``instant``: the first at which they are what the epoch's setup says.
+    """
+
+    graphs: list[str | None]
+    before: str
+    instant: int
+
+
 class Context(msgspec.Struct):
     """One epoch, for tasks."""
 
@@ -47,6 +58,12 @@ class Context(msgspec.Struct):
     setup: str = ""
     shared: list[list[int]] = []  # for each stream the streams that it shares a query with
     first: bool = False  # the first epoch of its plan: static data and constants of new members come, once
+    replacement: Replacement | None = None
+
+    @property
+    def replaced(self) -> frozenset[str | None]:
+        """The static graphs that this epoch replaces."""
+        return frozenset(self.replacement.graphs if self.replacement else ())
 
 
 class Control(msgspec.Struct):
@@ -104,7 +121,7 @@ def load_plan(path: str) -> Plan:
 
 
 class Setup(msgspec.Struct):
-    """The streams and static files of an engine: fixed per run, a file beside the plan."""
+    """The streams and static files of an engine: a file beside the plan, another one when static data are replaced."""
 
     streams: list[StreamConfig]
     static: list[StaticFile]

@@ -18,18 +18,31 @@ import msgspec
 
 from levada.config import StreamConfig
 from levada.model.time import MAX, MIN
+from levada.naming import is_made
 from levada.plan.topology import Plan
-from levada.runtime import made
+from levada.runtime import gathering, made
 from levada.runtime.checkpoint import Checkpoint
-from levada.runtime.context import Context, Control, Done, Setup, StreamState, advance, encode, old_watermarks
+from levada.runtime.context import (
+    Context,
+    Control,
+    Done,
+    Replacement,
+    Setup,
+    StreamState,
+    advance,
+    encode,
+    old_watermarks,
+)
 from levada.runtime.intake import Payload
 from levada.runtime.local import Executor, Job
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_manifest
 from levada.runtime.pace import Pace
 from levada.runtime.rolling import Due, at_once, hold, is_due
 from levada.runtime.sourcing import Sourcing
+from levada.runtime.static_rows import to_read
+from levada.runtime.statics import Statics
 from levada.sources.reference import Reference
-from levada.sources.static import StaticFile
+from levada.sources.static import StaticFile, replaced
 
 BUNDLE = 64 << 20  # bytes of references per intake task at most, read one after the other; a task costs Spark 10 CPU-ms
 
@@ -40,7 +53,7 @@ class Epochs:
     """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms."""
 
     def __init__(
-        self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], static: Sequence[StaticFile],
+        self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], statics: Statics,
         sourcing: Sourcing, executor: Executor, publish: Publish, *, epoch_rows: int, wall: Callable[[], int], due: Due = at_once,
     ) -> None:  # fmt: skip
         self.checkpoint = checkpoint
@@ -54,7 +67,11 @@ class Epochs:
         self.pace = Pace()
         self.plan: Plan | None = None
         self.plan_is_new = False
-        self.setup = checkpoint.save_setup(pickle.dumps(Setup(list(configs), list(static)), protocol=5))
+        self.statics = statics
+        self._saved: tuple[StaticFile, ...] = ()
+        self._setup = ""
+        self._swept = False
+        self._gathered: list[str] = []
 
     @property
     def last(self) -> Manifest:
@@ -83,7 +100,10 @@ class Epochs:
         )
         wall = self.wall()
         silence = self.sourcing.silence(references, last.streams, wall)
+        setup = last.setup if flush and last.setup else self.setup()
+        replacement = self._replacement(setup)
         due = bool(references or newly_ended or self.plan_is_new or flush or is_due(last.held, self.due, wall))
+        due = due or replacement is not None
         if not (due or silence or plan.made):
             return None
         given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
@@ -102,7 +122,26 @@ class Epochs:
             self.plan_is_new,
             self.sourcing.ends and all(s.ended for i, s in enumerate(states) if i not in unread),
             flush,
+            setup,
+            replacement,
         )
+
+    def setup(self) -> str:
+        """The streams and static files as they are now, kept in the checkpoint."""
+        files = self.statics.files
+        if not self._setup or files != self._saved:
+            data = pickle.dumps(Setup(self.configs, list(files)), protocol=5)
+            self._saved, self._setup = files, self.checkpoint.save_setup(data)
+        return self._setup
+
+    def _replacement(self, setup: str) -> Replacement | None:
+        """What is other static data than the last epoch saw, from the instant after all that the streams have said."""
+        before = self.last.setup
+        if not before or before == setup:
+            return None
+        graphs = replaced(self.checkpoint.setup(before).static, self.checkpoint.setup(setup).static)
+        latest = max((_said(name, record) for name, record in self.last.streams.items()), default=MIN)
+        return Replacement(graphs, before, latest + 1) if graphs else None
 
     def flush(self) -> str | None:
         """The loop's last question: an epoch that publishes what is held back, if anything is."""
@@ -122,6 +161,16 @@ class Epochs:
             self.plan_is_new = False
         self.publish(manifest)
         self._forget(manifest)
+        self.checkpoint.unlink(self._gathered)
+        self._gathered = []
+        if intention.replacement is not None or not self._swept:
+            self._sweep(manifest.setup)
+
+    def _sweep(self, setup: str) -> None:
+        """Deletes static data that no epoch will read any more, and what runs of before have left of them."""
+        self._swept = True
+        self.statics.sweep(self.checkpoint.setup(setup).static)
+        self.checkpoint.forget_setups(setup, self.setup())
 
     def _outcomes(self, job: Job) -> list[bytes]:
         began = time.monotonic()
@@ -135,9 +184,18 @@ class Epochs:
         plan = self._plan(intention.plan)
         return Context(
             intention.epoch, str(self.checkpoint.root), str(self.checkpoint.plan_path(intention.plan)), facts.seed,
-            intention.wall, facts.partitions, facts.groups, intention.streams, last.state, str(self.setup), _shared(plan),
-            intention.static,
+            intention.wall, facts.partitions, facts.groups, intention.streams, last.state, self._path(intention.setup),
+            _shared(plan), intention.static, self._located(intention.replacement),
         )  # fmt: skip
+
+    def _path(self, setup: str) -> str:
+        return str(self.checkpoint.root / setup)
+
+    def _located(self, replacement: Replacement | None) -> Replacement | None:
+        """A replacement with the whole path of what was before, for tasks."""
+        if replacement is None:
+            return None
+        return msgspec.structs.replace(replacement, before=self._path(replacement.before))
 
     def _plan(self, version: int) -> Plan:
         if self.plan is not None and self.plan.version == version:
@@ -145,12 +203,23 @@ class Epochs:
         return self.checkpoint.load_plan(version)
 
     def _job(self, intention: Intention, context: Context) -> Job:
-        payloads = [msgspec.json.encode(p) for p in bundles(intention.references, context.partitions)]
-        if intention.static:
-            payloads.append(msgspec.json.encode(Payload(static=True)))
+        payloads = bundles(intention.references, context.partitions)
         stages = self._plan(intention.plan).stages
         fused = self.pace.one_task(intention.references, stages * context.partitions)
-        return Job(encode(context), payloads, stages, context.partitions, fused=fused)
+        if intention.static or intention.replacement is not None:
+            static = self._static_payloads(intention, context)
+            fused = fused and len(static) == 1
+            payloads += static
+        encoded = [msgspec.json.encode(p) for p in payloads]
+        return Job(encode(context), encoded, stages, context.partitions, fused=fused)
+
+    def _static_payloads(self, intention: Intention, context: Context) -> list[Payload]:
+        """Constants, and static data: in one task, or gathered before by a job of its own where they are large."""
+        plan = self._plan(intention.plan)
+        pieces, size = to_read(context, plan)
+        self._gathered = gathering.gathered(context, plan, size, self.executor)
+        first = Payload(constants=True, static=[] if self._gathered else pieces)
+        return [first, *(Payload(gathered=name) for name in self._gathered)]
 
     def _manifest(self, intention: Intention, context: Context, outcomes: Sequence[bytes]) -> Manifest:
         """What the outcomes add up to."""
@@ -173,8 +242,7 @@ class Epochs:
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
             intention.ended, sum(d.rows_in for d in done), self._hits(controls, plan.streams),
-            latest=made.latest(plan, last, counts),
-            rows_state=sum(d.rows_state for d in done),
+            latest=made.latest(plan, last, counts), rows_state=sum(d.rows_state for d in done), setup=intention.setup,
         )  # fmt: skip
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
@@ -219,6 +287,13 @@ class Epochs:
         if previous.exists():
             named |= set(read_manifest(previous).files)
         self.checkpoint.forget(manifest.epoch - 2, set(read_manifest(older).files) - named)
+
+
+def _said(name: str, record: StreamRecord) -> int:
+    """The largest event time of a stream so far; one that a query makes may be known further than it has said anything."""
+    if not is_made(name):
+        return record.max_ts
+    return MIN if record.ended else max(record.max_ts, record.watermark)
 
 
 def bundles(references: Sequence[Reference], tasks: int) -> list[Payload]:

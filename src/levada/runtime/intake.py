@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,33 +22,35 @@ from levada.intake.documents import parse_document
 from levada.intake.elements import Elements, elements_of
 from levada.intake.mapped import mapped_of
 from levada.intake.parse import Triples, parse
-from levada.intake.rows import Patterns, constants, matched, once, patterns_of, scanned
+from levada.intake.rows import Patterns, constants, matched, patterns_of, scanned
 from levada.intake.star import subject_numbers
 from levada.intake.tuples import Tuples, tuples_of
-from levada.model.frame import Frame, concat
+from levada.model.frame import Frame
 from levada.model.time import MAX
 from levada.operators.pool import Pool
 from levada.plan import shapes as s
 from levada.plan.topology import Plan, PlanNode
-from levada.runtime import files
+from levada.runtime import files, gathering
 from levada.runtime.closed import subjects_of
 from levada.runtime.compute_local import local
 from levada.runtime.context import Context, Control, load_plan, load_setup
 from levada.runtime.made_rows import made_config, made_triples
 from levada.runtime.ship import Outbox
+from levada.runtime.static_rows import Piece, matching, settled
 from levada.sources.read import read_bytes, read_tuples
 from levada.sources.reference import Reference
-from levada.sources.static import static_chunks
 from levada.windows import presence
 
 DAY = 86_400_000
 
 
 class Payload(msgspec.Struct):
-    """What one intake task does: references to read; ``static``: the static data of new members instead."""
+    """What one intake task does: references to read; the ``constants``; pieces of ``static`` data, or a file of rows of them."""
 
     references: list[Reference] = []
-    static: bool = False
+    constants: bool = False
+    static: list[Piece] = []
+    gathered: str = ""
 
 
 class IntakeRun:
@@ -67,8 +69,13 @@ class IntakeRun:
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
         """The blobs of this task, one per target."""
+        if payload.constants:
+            self._constants()
         if payload.static:
-            self._static()
+            self._static(payload.static)
+        if payload.gathered:
+            for node, frame in gathering.read(self.context, self.plan, self.pool, payload.gathered):
+                local(self.plan, self.pool, self.outbox, node, frame)
         for reference in payload.references:
             self._reference(reference)
         self._write_side()
@@ -158,21 +165,18 @@ class IntakeRun:
             local(self.plan, self.pool, self.outbox, node, frame)
         return n
 
-    def _static(self) -> None:
-        """The matches of static patterns and the rows of VALUES for members that are new in this plan."""
+    def _constants(self) -> None:
+        """The rows of VALUES."""
         for node in self._first_nodes(s.Constant):
-            frame = constants(node, self.pool)
+            frame = constants(node, node.read_whole(self.context.first, self.context.replaced), self.pool)
             if frame is not None:
                 local(self.plan, self.pool, self.outbox, node, frame)
-        found: dict[int, list[Frame]] = {}
-        for graphs, patterns in _static_patterns(self.plan, self.context.seed):
-            for triples in static_chunks(self.setup.static, graphs, self.context.seed):
-                ts = np.zeros(triples.n, np.int64)
-                for node, frame in matched(patterns, triples, ts, None, self.pool):
-                    found.setdefault(node.id, []).append(frame)
-        for number, frames in found.items():
+
+    def _static(self, pieces: Sequence[Piece]) -> None:
+        """The rows of static patterns."""
+        for number, frame in matching(self.context, self.plan, self.pool, pieces).items():
             node = self.plan.nodes[number]
-            local(self.plan, self.pool, self.outbox, node, once(concat(frames), len(node.layout.slots)))
+            local(self.plan, self.pool, self.outbox, node, settled(self.context, node, frame))
 
     def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
         """The distinct times of elements, where some query's reports follow from them; which triples, where these are counted."""
@@ -219,25 +223,6 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
     nodes = [sealed.nodes[n] for n in sealed.order if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))]
     chosen = [np.array([m.streams == (name,) for m in n.members], bool) & n.alive for n in nodes]
     return patterns_of(nodes, chosen, seed)
-
-
-def _static_patterns(plan: Plan, seed: int) -> Iterator[tuple[tuple[str | None, ...], Patterns]]:
-    """The patterns over static graphs that are new in this plan, by the graphs that they read."""
-    nodes = [plan.nodes[n] for n in plan.order if isinstance(plan.nodes[n].step, (s.Match, s.Entailed))]
-    fresh = [(np.arange(len(n.members)) >= n.fresh) & n.alive for n in nodes]
-    choices = {
-        m.graphs
-        for n, f in zip(nodes, fresh, strict=True)
-        for m, new in zip(n.members, f, strict=True)
-        if new and m.graphs
-    }
-    for graphs in sorted(choices, key=str):
-        chosen = [
-            np.array([m.graphs == graphs for m in n.members], bool) & f for n, f in zip(nodes, fresh, strict=True)
-        ]
-        patterns = patterns_of(nodes, chosen, seed)
-        if patterns is not None:
-            yield graphs, patterns
 
 
 @lru_cache(maxsize=8)

@@ -14,7 +14,7 @@ import msgspec
 
 from levada.errors import CheckpointError
 from levada.model.time import MIN
-from levada.runtime.context import StreamState
+from levada.runtime.context import Replacement, StreamState
 from levada.sources.reference import Reference
 
 
@@ -31,6 +31,8 @@ class Intention(msgspec.Struct):
     static: bool = False
     ended: bool = False
     flush: bool = False  # publishes what is held back for fuller files
+    setup: str = ""  # the streams and static files, by the file's name
+    replacement: Replacement | None = None
 
 
 class Held(msgspec.Struct):
@@ -81,6 +83,7 @@ class Manifest(msgspec.Struct):
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
     rows_state: int = 0
+    setup: str = ""  # which static files the state has seen
 
 
 def write_once(path: Path, data: bytes) -> bool:

@@ -49,11 +49,14 @@ def oldest(manifest: Manifest) -> int:
 
 
 def together(found: Iterable[tuple[int, QueryPlan, Batch]]) -> Iterator[tuple[int, QueryPlan, Batch]]:
-    """Batches of epochs, in their order, as one of each query under its first epoch; a query that has changed begins anew."""
+    """Batches of epochs, in their order, as one of each query under its first epoch; a query that has changed begins anew.
+
+    The answers of a query without windows have no time that tells them apart: each begins anew.
+    """
     groups: dict[str, list[tuple[int, QueryPlan, list[Batch]]]] = {}
     for epoch, query, batch in found:
         of_query = groups.setdefault(query.name, [])
-        if of_query and _alike(of_query[-1][1], query):
+        if of_query and query.streams and _alike(of_query[-1][1], query):
             of_query[-1][2].append(batch)
         else:
             of_query.append((epoch, query, [batch]))

@@ -102,7 +102,7 @@ class StageRun:
         self.dead = max(self._latest_ends(), closed.check(self))
         pending.release(self)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
-        moved = self.progress.moved or self.context.first
+        moved = self.progress.moved or self.context.first or self.context.replacement is not None
         for node in self.nodes.every:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
                 self._node(node, outbox)
@@ -257,7 +257,8 @@ class StageRun:
 
     def calendar(self, node: PlanNode, kinds: Sequence[Any]) -> Calendar:
         """The due reports of a node."""
-        return Calendar(node, kinds, self.progress, self.presence, self.context.first)
+        answered = None if kinds else node.read_whole(self.context.first, self.context.replaced)
+        return Calendar(node, kinds, self.progress, self.presence, answered)
 
     def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
         """Which members of a node are at home in this partition."""
@@ -265,11 +266,13 @@ class StageRun:
         return np.equal(partition_of(home_hash(node.home), table), self.partition) & (node.home >= 0)
 
     def horizons(self, node: PlanNode) -> Horizons:
-        """The least instants that rows of any member can still have, in this epoch and after it."""
+        """The least instants that rows of any member can still have, in this epoch and after it.
+
+        Rows of static graphs that may be replaced meet those of any stream.
+        """
         streams = np.unique(node.windows.stream[node.windows.stream >= 0])
-        if not len(streams):
-            return Horizons(MIN, MIN)
-        old, new = (int(w[streams].min(initial=MAX)) for w in (self.progress.old, self.progress.new))
+        of = streams if len(streams) else slice(None)
+        old, new = (int(w[of].min(initial=MAX)) for w in (self.progress.old, self.progress.new))
         return Horizons(max(old - 1, MIN), max(new - 1, MIN))
 
     def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:

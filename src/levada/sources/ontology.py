@@ -7,6 +7,7 @@ blank nodes are those of the same file as static data. Cost: that of reading the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +16,14 @@ from levada.algebra.schema import TYPE, Regime, Statement, kinds_of, predicates_
 from levada.intake.identity import identify_one
 from levada.intake.parse import TermColumn, Triples
 from levada.model.term import Iri, Term, parse_term
-from levada.sources.static import StaticFile, static_chunks
+from levada.sources.static import StaticFile, chunks
 
 _SEED = 0  # these identities meet no others
 
 
 def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statement]:
     """The schema triples of these files, of all their graphs. Raises ``SourceError``."""
-    graphs = {graph for file in files for graph in file.graphs}
-    for triples in static_chunks(files, graphs, _SEED):
+    for triples in chain.from_iterable(chunks(file, _SEED) for file in files):
         chosen = np.zeros(triples.n, np.bool_)
         for predicate in predicates_of(regime):
             own = _is(triples.p, predicate)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from levada.errors import SourceError, UsageError, near
-from levada.formats import LINES, NAMES, QUADS, RDF, format_of, word_of
+from levada.formats import LINES, NAMES, PACKED, QUADS, RDF, format_of, word_of
 from levada.intake.documents import Malformed, document_chunks
 from levada.intake.identity import identify_one
 from levada.intake.parse import Triples, parse
@@ -35,7 +36,8 @@ class StaticFile:
     """A file of static RDF: its format, and the graphs that it has triples for (None: the default graph).
 
     ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``: N-Triples that are no file yet, in
-    place of what is at the path.
+    place of what is at the path. ``replaceable``: other data may come in its place. ``origin``: the file of which ``path`` is a
+    copy, "" if it is none.
     """
 
     path: str
@@ -43,6 +45,13 @@ class StaticFile:
     graphs: frozenset[str | None]
     whole: bool = True
     lines: tuple[str, ...] = ()
+    replaceable: bool = False
+    origin: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file that people know."""
+        return self.origin or self.path
 
 
 def static_source(
@@ -61,18 +70,8 @@ def static_source(
     return static_file(os.fspath(source), graph, form)
 
 
-def placed(files: Sequence[StaticFile], folder: Path, write: Callable[[Path, bytes], None]) -> list[StaticFile]:
-    """The files; lines that were given are written to files in the folder, named by their places."""
-    found = []
-    for file, known in zip(files, named(files, folder), strict=True):
-        if not file.path:  # also where no line was given
-            write(Path(known.path), "".join(file.lines).encode())
-        found.append(replace(known, lines=()))
-    return found
-
-
 def named(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
-    """The files, each with the path that ``placed`` gives it, by which its blank nodes are known; lines stay lines."""
+    """The files, lines with the path that they will have, by which their blank nodes are known; lines stay lines."""
     return [file if file.path else replace(file, path=str(folder / f"{i}.nt")) for i, file in enumerate(files)]
 
 
@@ -82,20 +81,39 @@ def static_file(path: str, graph: str | None = None, form: str | None = None) ->
     if graph is not None or word not in QUADS:
         return StaticFile(path, word, frozenset({graph}))
     names: dict[bytes, str | None] = {}
-    for triples in _chunks(StaticFile(path, word, frozenset()), 0):
+    for triples in chunks(StaticFile(path, word, frozenset()), 0):
         _name_graphs(triples, path, names)
     return StaticFile(path, word, frozenset({None, *names.values()}), whole=False)
 
 
-def static_chunks(static: Sequence[StaticFile], graphs: Iterable[str | None], seed: int) -> Iterator[Triples]:
-    """The triples of these graphs in the static files."""
-    wanted = frozenset(graphs)
-    for file in static:
-        chosen = file.graphs & wanted
-        if not chosen:
-            continue
-        for triples in _chunks(file, seed):
-            yield triples if file.whole else _of_graphs(triples, chosen, seed)
+def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[str | None]:
+    """The graphs that may be replaced and have other files now.
+
+    >>> replaced([StaticFile("a", "nt", frozenset({None}))], [StaticFile("b", "nt", frozenset({None}), replaceable=True)])
+    [None]
+    """
+    graphs = {g for file in now if file.replaceable for g in file.graphs}
+    return sorted((g for g in graphs if _content(before, g) != _content(now, g)), key=str)
+
+
+def _content(files: Sequence[StaticFile], graph: str | None) -> list[tuple[str, str, str]]:
+    """What decides the triples of a graph; the terms of a document may also be relative to its place."""
+    own = [f for f in files if graph in f.graphs]
+    return [(f.path, f.format, "" if f.format in LINES else f.origin) for f in own]
+
+
+def check_sound(file: StaticFile) -> None:
+    """Reads a file to its end. Raises ``SourceError`` if it is not well-formed."""
+    for _ in chunks(file, 0):
+        pass
+
+
+def cut(file: StaticFile, size: int) -> list[tuple[int, int | None]]:
+    """Ranges [start, stop) of ``size`` bytes in which a file may be read; (0, None) if it can only be read whole."""
+    if file.format not in LINES or Path(file.path).suffix in PACKED:
+        return [(0, None)]
+    whole = os.path.getsize(file.path)
+    return [(at, min(at + size, whole)) for at in range(0, whole, size)] or [(0, None)]
 
 
 def _format(path: str, form: str | None) -> str:
@@ -125,8 +143,11 @@ def _name_graphs(triples: Triples, path: str, names: dict[bytes, str | None]) ->
         names[text.encode()] = text[1:-1]
 
 
-def _of_graphs(triples: Triples, graphs: Iterable[str | None], seed: int) -> Triples:
-    """The statements of a chunk of quads that are in these graphs."""
+def of_graphs(file: StaticFile, triples: Triples, graphs: Iterable[str | None], seed: int) -> Triples:
+    """The statements of a chunk that are in these graphs."""
+    graphs = file.graphs.intersection(graphs)
+    if file.whole and graphs:
+        return triples
     g = triples.g
     assert g is not None, "quads have a graph"
     keep = np.zeros(triples.n, np.bool_)
@@ -139,53 +160,76 @@ def _of_graphs(triples: Triples, graphs: Iterable[str | None], seed: int) -> Tri
     return triples if keep.all() else triples.take(np.flatnonzero(keep))
 
 
-def _chunks(file: StaticFile, seed: int) -> Iterator[Triples]:
-    """The statements of a file, some at a time."""
-    path = file.path
+def chunks(file: StaticFile, seed: int, start: int = 0, stop: int | None = None) -> Iterator[Triples]:
+    """The statements of a file, some at a time, of a range those that begin in it. Raises ``SourceError``."""
+    path, shown = file.path, file.name
     document = document_id("static", path)
     try:
         if file.format in LINES:
-            yield from _lines(file, seed, document)
+            yield from _lines(file, seed, document, start, stop)
             return
-        base = Path(path).absolute().as_uri()
+        base = Path(shown).absolute().as_uri()
         for text in document_chunks(partial(opened, path), file.format, base):
             triples = parse(text, quads=True, timed=False, seed=seed, document=document)
             if triples.bad:
                 raise Malformed(triples.bad[0][1])
             yield triples
     except Malformed as fault:
-        message = f"The static file {path}{fault.where} is not well-formed {NAMES[file.format]}: {fault}."
+        message = f"The static file {shown}{fault.where} is not well-formed {NAMES[file.format]}: {fault}."
         raise SourceError(message) from None
     except (*DAMAGED, OSError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise SourceError(f"The static file {path} cannot be read: {reason}.") from error
+        raise SourceError(f"The static file {shown} cannot be read: {reason}.") from error
 
 
-def _lines(file: StaticFile, seed: int, document: int) -> Iterator[Triples]:
-    """N-Triples or N-Quads, a piece of whole lines at a time."""
-    before, rest = 0, b""
-    with BytesIO("".join(file.lines).encode()) if file.lines else opened(file.path) as source:
-        while block := source.read(CHUNK):
-            cut = block.rfind(b"\n") + 1
-            if not cut:
-                rest += block
-                continue
-            text, rest = rest + block[:cut], block[cut:]
-            yield _sound(
-                parse(text, quads=file.format == "nq", timed=False, seed=seed, document=document), text, before
-            )
-            before += text.count(b"\n")
-        if rest:
-            yield _sound(
-                parse(rest, quads=file.format == "nq", timed=False, seed=seed, document=document), rest, before
-            )
+def _lines(file: StaticFile, seed: int, document: int, start: int, stop: int | None) -> Iterator[Triples]:
+    """N-Triples or N-Quads, some whole lines at a time: the lines that begin in [start, stop)."""
+    for at, text in _texts(file, start, stop):
+        triples = parse(text, quads=file.format == "nq", timed=False, seed=seed, document=document)
+        if triples.bad:
+            raise _at_line(triples, text, _line_ends(file, at))
+        yield triples
 
 
-def _sound(triples: Triples, text: bytes, before: int) -> Triples:
-    """The chunk, unless a line of it is no statement; ``before`` lines came before it."""
-    if not triples.bad:
-        return triples
+def _source(file: StaticFile) -> IO[bytes]:
+    """Its bytes: of lines that are no file yet, or of the file."""
+    return BytesIO("".join(file.lines).encode()) if file.lines else opened(file.path)
+
+
+def _texts(file: StaticFile, start: int, stop: int | None) -> Iterator[tuple[int, bytes]]:
+    """The lines that begin in [start, stop), some at a time, with the place of the first."""
+    at, rest = 0, b""
+    with _source(file) as source:
+        if start:
+            source.seek(start - 1)
+            source.readline()
+            at = source.tell()
+        while stop is None or at < stop:
+            block = source.read(CHUNK)
+            rest += block
+            last = stop is not None and at + len(rest) >= stop
+            cut = rest.find(b"\n", stop - 1 - at) + 1 if stop is not None and last else rest.rfind(b"\n") + 1
+            if not block:
+                cut = len(rest)
+            if cut:
+                yield at, rest[:cut]
+                at, rest = at + cut, rest[cut:]
+            if not block:
+                return
+
+
+def _line_ends(file: StaticFile, size: int) -> int:
+    """How many lines end in the first so many bytes of a file."""
+    found = 0
+    with _source(file) as source:
+        while size > 0 and (block := source.read(min(size, CHUNK))):
+            found, size = found + block.count(b"\n"), size - len(block)
+    return found
+
+
+def _at_line(triples: Triples, text: bytes, before: int) -> Malformed:
+    """What is wrong with the first line that is no statement; ``before`` lines came before the text."""
     at, reason, _ = triples.bad[0]
     place = _PLACE.match(reason)
     line = before + text.count(b"\n", 0, at) + 1
-    raise Malformed(_PLACE.sub("", reason).rstrip("."), line, int(place[1]) if place else 1)
+    return Malformed(_PLACE.sub("", reason).rstrip("."), line, int(place[1]) if place else 1)

@@ -69,8 +69,13 @@ Held = Mapping[str, Sequence[Stay]]
 """The stays of each window of a query, by the window's name."""
 
 
-def evaluate(query: Question, streams: Streams, static: Graphs | None = None) -> list[Report]:
+def evaluate(
+    query: Question, streams: Streams, static: Graphs | None = None, replaced: Sequence[tuple[int, Graphs]] = ()
+) -> list[Report]:  # fmt: skip
     """The reports of a query, in time order: those with something to say, all of them with ``empty_reports``.
+
+    ``static`` are the static graphs at first; ``replaced`` says, in order of time, of which time (ms) they are others after it: a
+    query without windows is asked over all of them in turn.
 
     >>> window = Window(WindowKind.RANGE, range=4000)
     >>> query = ReferenceQuery("SELECT ?s { GRAPH <a:w> { ?s ?p ?o } }", {"a:w": ("s", window)})
@@ -78,7 +83,7 @@ def evaluate(query: Question, streams: Streams, static: Graphs | None = None) ->
     [(1000, 1)]
     """
     if not query.windows:
-        return [_once(query, static or {})]
+        return [_once(query, graphs) for graphs in (static or {}, *(graphs for _, graphs in replaced))]
     views = query.views if isinstance(query, ReferenceSql) else {}
     relations = set(query.relations) if isinstance(query, ReferenceSql) else set()
     for name, view in views.items():
@@ -99,10 +104,15 @@ def evaluate(query: Question, streams: Streams, static: Graphs | None = None) ->
             continue
         now: Answer = None
         if any(contents.values()) or query.empty_reports:
-            now = answer(query, contents, static or {}, time)
+            now = answer(query, contents, _known(static or {}, replaced, time), time)
         out += _reports(query, time, before, now)
         before = now
     return out
+
+
+def _known(static: Graphs, replaced: Sequence[tuple[int, Graphs]], time: int) -> Graphs:
+    """The static graphs at an instant."""
+    return ([static] + [graphs for after, graphs in replaced if after < time])[-1]
 
 
 def _once(query: Question, static: Graphs) -> Report:

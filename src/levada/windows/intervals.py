@@ -19,6 +19,7 @@ from levada.plan.topology import WindowTable
 
 _NONE = np.empty(0, np.int64)
 _LASTING = [int(k) for k in WindowKind if Window(k).leave(0) >= MAX]  # what never ends by time
+_CHANGES = (int(WindowKind.ALL), int(WindowKind.STATIC))
 
 
 def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Times]:
@@ -35,11 +36,11 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
 def by_weight(table: WindowTable) -> tuple[str, ...]:
     """The ``hi`` of windows whose rows end by rows of weight -1: it says when a row began, or took another back.
 
-    A relation's changes (a window ALL) have the instant of the change in ``lo``, too: none of them leaves by time.
+    The changes of a relation (a window ALL) and of static graphs have their instant in ``lo``, too: none of them leaves by time.
     """
-    kinds = [int(WindowKind.COUNT), int(WindowKind.SESSION)]
-    by_hi = [f"hi{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], [*kinds, WindowKind.ALL]).all()]
-    by_lo = [f"lo{j}" for j in range(len(table.kind)) if (table.kind[j] == WindowKind.ALL).all()]
+    kinds = [int(WindowKind.COUNT), int(WindowKind.SESSION), *_CHANGES]
+    by_hi = [f"hi{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], kinds).all()]
+    by_lo = [f"lo{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], _CHANGES).all()]
     return (*by_hi, *by_lo)
 
 
@@ -85,5 +86,8 @@ def quarter(table: WindowTable) -> int:
         return MAX
     lasting = np.isin(table.kind, _LASTING)
     from_kind = np.where(lasting, MAX, table.range)
+    static = table.kind == WindowKind.STATIC
+    if not static.all():  # beside a window's rows static ones are few, or come rarely
+        from_kind = np.where(static, 0, from_kind)
     longest = int(from_kind.max())
     return MAX if longest >= MAX else max(longest // 4, 1)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import aggregate, join, srbench_q3
+from bench import aggregate, join, srbench_q3, static
 from bench.__main__ import Name
 
 ROOT = Path(__file__).parents[3]
@@ -59,3 +59,11 @@ def test_a_baseline_on_spark_has_the_same_results() -> None:
     side = aggregate.both(TINY_W2, ("spark",))["spark"]
     assert side["rows"] == 1501  # with the event that closes the last windows
     assert side["cpu"]["jvm"] > 0
+
+
+def test_static_data_are_joined_whether_they_may_be_replaced_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process: two of its sides are the same code."""
+    monkeypatch.setattr(static, "apart", lambda side, **given: getattr(static, side.split(":")[1])(**given))
+    shape = static.Shape(sensors=2000, places=50, n=4000, epoch=1000, stored=500, asked=20_000)
+    ours, open_, theirs = static.compare(shape, stepped=True)
+    assert ours["rows"] == open_["rows"] and ours["load_s"] > 0 and theirs["probes_per_cpu_s"] > 0

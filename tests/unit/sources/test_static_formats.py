@@ -1,21 +1,25 @@
 """Static data: every format and packing says the same; quads are named graphs; a fault is a sentence with its place."""
 
+import numpy as np
 import pytest
 
 from levada.engine import Engine
 from levada.errors import SourceError, UnknownNameError, UsageError
 from levada.sources import static
-from levada.sources.static import static_chunks, static_file
+from levada.sources.static import StaticFile, chunks, cut, of_graphs, static_file
 from levada.testing.streams import write_packed, write_rdf
 
 TRIPLES = [f'<http://e/s{i}> <http://e/p> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer>' for i in range(50)]
 QUADS = [f"{t} <http://e/g{i % 2}>" if i % 3 else t for i, t in enumerate(TRIPLES)]
 
 
-def texts(file, graphs):
+def texts(file, graphs, start=0, stop=None):
     """The triples that a static file has in these graphs."""
     found = []
-    for chunk in static_chunks([file], graphs, 5):
+    for every in chunks(file, 5, start, stop):
+        chunk = (
+            of_graphs(file, every, graphs, 5) if file.graphs.intersection(graphs) else every.take(np.empty(0, np.int64))
+        )
         columns = (chunk.s, chunk.p, chunk.o)
         found += [" ".join(chunk.text(c, row) for c in columns) for row in range(chunk.n)]
     return sorted(found)
@@ -74,7 +78,7 @@ def test_a_format_that_is_given_wins(tmp_path):
 def test_a_fault_is_a_sentence_with_its_place(tmp_path, name, data, says):
     path = write_packed(tmp_path / name, data)
     with pytest.raises(SourceError, match=says) as error:
-        list(static_chunks([static_file(str(path))], [None], 5))
+        list(chunks(static_file(str(path)), 5))
     assert str(path) in error.value.message and error.value.message.count("\n") == 0
 
 
@@ -83,7 +87,7 @@ def test_a_damaged_file_is_a_sentence(tmp_path, name):
     path = write_rdf(tmp_path / name, QUADS if "trig" in name else TRIPLES)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(SourceError, match="cannot be read"):
-        list(static_chunks([static_file(str(path))], [None], 5))
+        list(chunks(static_file(str(path)), 5))
 
 
 def test_a_graph_named_by_a_blank_node_is_refused(tmp_path):
@@ -123,3 +127,34 @@ def test_static_data_without_a_triple_are_none():
         engine.start(once=True)
         engine.await_end()
         assert found.to_polars().rows() == [(None, '"0"^^<http://www.w3.org/2001/XMLSchema#integer>')]
+
+
+@pytest.mark.parametrize("block", [7, 100, 8_000_000])
+@pytest.mark.parametrize("size", [1, 40, 61, 200, 10**6])
+def test_ranges_of_a_file_have_each_line_once(tmp_path, monkeypatch, size, block):
+    """Whatever the ranges and the blocks in which they are read; also without a newline at the end."""
+    monkeypatch.setattr(static, "CHUNK", block)
+    path = tmp_path / "a.nt"
+    path.write_text("\n".join(f"{t} ." for t in TRIPLES))
+    file = static_file(str(path))
+    ranges = cut(file, size)
+    assert len(ranges) == -(-path.stat().st_size // size)
+    assert sorted(t for start, stop in ranges for t in texts(file, [None], start, stop)) == sorted(TRIPLES)
+
+
+def test_what_cannot_be_cut_is_read_whole(tmp_path):
+    for name in ("a.nt.gz", "a.ttl", "b.nq.zst"):
+        assert cut(StaticFile(str(write_rdf(tmp_path / name, TRIPLES)), name[2:4], frozenset({None})), 10) == [
+            (0, None)
+        ]
+    (tmp_path / "none.nt").touch()
+    assert cut(static_file(str(tmp_path / "none.nt")), 10) == [(0, None)]
+
+
+def test_a_fault_in_a_range_has_its_line_of_the_file(tmp_path):
+    path = tmp_path / "a.nt"
+    path.write_text("".join(f"{t} .\n" for t in TRIPLES[:20]) + "oops\n")
+    file = static_file(str(path))
+    start, stop = cut(file, 300)[-1]
+    with pytest.raises(SourceError, match="line 21, column 1"):
+        list(chunks(file, 5, start, stop))

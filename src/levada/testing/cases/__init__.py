@@ -16,6 +16,7 @@ from levada.testing.cases.elements import elements, rows
 from levada.testing.cases.entailment import entailment_cases
 from levada.testing.cases.made import made_cases
 from levada.testing.cases.queries import queries
+from levada.testing.cases.replaced import replaced_cases
 from levada.testing.cases.rspql import cases
 from levada.testing.cases.static import static_queries
 from levada.testing.cases.windows import Clause, clauses
@@ -34,6 +35,7 @@ __all__ = [
     "entailment_cases",
     "made_cases",
     "queries",
+    "replaced_cases",
     "rows",
     "static_queries",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from levada.model.time import MIN
 from levada.testing.cases.windows import allows_gap
-from levada.testing.question import Element, Question, ReferenceQuery, Report, Row
+from levada.testing.question import Element, Graphs, Question, ReferenceQuery, Report, Row
 from levada.testing.reference import elements_of, evaluate
 from levada.testing.streams import time_term
 
@@ -38,7 +39,8 @@ class Case:
 
     ``streams`` are by name: an IRI, or a word for tuple streams, whose columns are in ``schemas`` (name to type; the
     event time is a further column ``ts``; of ``relations`` the rows have signs). ``static`` maps graph IRIs, or None for the
-    default graph, to triples. ``ontology``: the triples of an ontology that is no static data; None is the static data's.
+    default graph, to triples; ``replaced`` has what is static after so many elements of each stream have been read, in their order.
+    ``ontology``: the triples of an ontology that is no static data; None is the static data's.
     """
 
     streams: Mapping[str, tuple[Element | Row, ...]]
@@ -48,21 +50,31 @@ class Case:
     schemas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     relations: frozenset[str] = frozenset()
     ontology: tuple[str, ...] | None = None
+    replaced: tuple[tuple[Mapping[str, int], Graphs], ...] = ()
 
-    def expected(self, after: Mapping[str, int] | None = None) -> dict[str, list[Report]]:
+    def expected(
+        self, after: Mapping[str, int] | None = None, since: Mapping[str, int] | None = None
+    ) -> dict[str, list[Report]]:  # fmt: skip
         """The reports of each query, by its name, as the reference sees them.
 
-        ``after`` has the time T (ms) of each query that is registered in mid-stream: it sees the elements after T. A query may
-        read what one before it makes.
+        ``after`` has the time T (ms) of each query that is registered in mid-stream: it sees the elements after T. ``since`` has
+        the number of replacements before it: it sees the static graphs of then, and later ones. A query may read what one before it
+        makes.
         """
         found = {}
         streams = dict(self.streams)
+        versions = [(MIN, self.static), *((self.latest(read), graphs) for read, graphs in self.replaced)]
         for query in self.queries:
             asked = replace(query.reference, after=(after or {}).get(query.name, query.reference.after))
-            found[query.name] = evaluate(asked, streams, self.static)
+            (_, first), *others = versions[(since or {}).get(query.name, 0) :]
+            found[query.name] = evaluate(asked, streams, first, others)
             if isinstance(asked, ReferenceQuery) and asked.template:
                 streams[f"http://e/{query.name}"] = elements_of(query.name, asked, found[query.name])
         return found
+
+    def latest(self, read: Mapping[str, int]) -> int:
+        """The largest event time of the first so many elements of each stream; MIN if there are none."""
+        return max((e.ts for name, n in read.items() for e in self.streams[name][:n]), default=MIN)
 
     def describe(self) -> str:
         """Everything that is needed to reproduce the case, for people and for pasting into files."""
@@ -76,6 +88,9 @@ class Case:
             parts += [f"  {t} ." for t in triples]
         if self.ontology is not None:
             parts += ["ontology", *(f"  {t} ." for t in self.ontology)]
+        for read, graphs in self.replaced:
+            parts.append(f"after {dict(read)} elements:")
+            parts += [f"  {g or 'default graph'}: {t} ." for g, triples in graphs.items() for t in triples]
         for query in self.queries:
             parts.append(f"query {query.name} ({query.dialect}) options {dict(query.options)}")
             parts += [f"  {line}" for line in query.text.splitlines()]

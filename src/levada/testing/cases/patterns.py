@@ -151,14 +151,14 @@ def _closing(text: str, at: int) -> int:
 
 
 @st.composite
-def bodies(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
-    """A group's text, without its braces, and its scope; every window is read."""
+def bodies(draw: st.DrawFn, windows: Sequence[str], static: int = 3) -> tuple[str, Scope]:
+    """A group's text, without its braces, and its scope; every window is read, static data in one of so many and one cases."""
     core = draw(st.sampled_from(("join", "join", "join", "union", "optional", "subselect", "anywhere")))
     build = {"join": _joined, "union": _union, "optional": _optional, "subselect": _subselect, "anywhere": _anywhere}[
         core
     ]
     text, scope = draw(build(windows))
-    for extra, chance in ((_STATIC, 3), (_VALUES, 5)):
+    for extra, chance in ((_STATIC, static), (_VALUES, 5)):
         if draw(st.integers(0, chance)) == chance:
             more, bound = draw(st.sampled_from(extra))
             text, scope = f"{text} {more}", {**bound, **scope}

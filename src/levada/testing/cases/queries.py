@@ -24,13 +24,16 @@ HAVINGS = ("COUNT(*) > 1", "COUNT(*) >= 1", "COUNT(*) != 2")
 
 @st.composite
 def queries(
-    draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clause, ...] = (), form: str = ""
+    draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clause, ...] = (), form: str = "", static: int = 3
 ) -> CaseQuery:  # fmt: skip
-    """A query over one or two windows on these streams (IRIs), with the given clauses and form or random ones."""
+    """A query over one or two windows on these streams (IRIs), with the given clauses and form or random ones.
+
+    ``static`` is that of ``bodies``.
+    """
     used = used or draw(st.lists(clauses, min_size=1, max_size=2).map(tuple))
     windows = {f"w{i}": (draw(st.sampled_from(streams)), clause) for i, clause in enumerate(used)}
     chosen = draw(options(used))
-    body, scope = draw(bodies([f":{w}" for w in windows]))
+    body, scope = draw(bodies([f":{w}" for w in windows], static))
     form = form or draw(st.sampled_from(FORMS))
     asked = draw(asked_of(form, scope))
     output = "RSTREAM" if form == "sample" else draw(st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")))

@@ -10,6 +10,7 @@ from levada.model.term import Term
 from levada.plan import physical as p
 from levada.plan import shapes as s
 
+Graphs = tuple[str | None, ...]
 Leaf = p.Match | p.Entailed | p.Star | p.Scan | p.Constant
 
 
@@ -19,7 +20,7 @@ def is_static(spec: p.Spec) -> bool:
 
 
 def leaf(
-    spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...], since: int, again: tuple[str | None, ...]
+    spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...], since: int, again: Graphs
 ) -> tuple[s.Step, s.Member]:
     """The shape and the member of a first operator that binds ``variables`` and of which ``names`` are read.
 
@@ -45,7 +46,7 @@ def leaf(
 
 
 def _over(
-    stream: str | None, graphs: tuple[str | None, ...], terms: tuple[Term | None, ...], since: int, again: tuple[str | None, ...], ways: tuple[s.Way, ...] = ()
+    stream: str | None, graphs: Graphs, terms: tuple[Term | None, ...], since: int, again: Graphs, ways: tuple[s.Way, ...] = ()
 ) -> s.Member:  # fmt: skip
     """A pattern's member; one over static graphs is of its plan version."""
     streams = () if stream is None else (stream,)
@@ -55,7 +56,7 @@ def _over(
 
 
 def _entailed(
-    spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, again: tuple[str | None, ...]
+    spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, again: Graphs
 ) -> tuple[s.Step, s.Member]:  # fmt: skip
     """The forms of the alternatives, and each alternative as a way of the member."""
     slots, terms = positions(spec.pattern.positions, variables, ())

@@ -2,6 +2,8 @@
 
 import os
 
+from levada.errors import EngineError
+
 CALLS = ("link", "replace", "fsync", "fdatasync", "unlink")
 
 
@@ -27,3 +29,25 @@ class Fate:
             return call(*args, **kwargs)
 
         return step
+
+
+def survived(engine, kills, fate, *, keep_open=False):
+    """Runs an engine to its end, killed before its change number ``kills`` (None: never); whether it came there."""
+    if fate is not None:
+        fate.left, fate.calls = kills, 0
+    try:
+        engine.start(once=True, keep_open=keep_open)
+        engine.await_end()
+        return True
+    except (Killed, EngineError) as error:
+        assert isinstance(error, Killed) or isinstance(error.__cause__, Killed), error
+        return False
+    finally:
+        if fate is not None:
+            fate.left = None
+        engine.close()  # frees the lock, as the system does
+
+
+def published(root):
+    """All files below ``out`` that have a name, with their content."""
+    return {str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))}

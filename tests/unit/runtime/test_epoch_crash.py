@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from asking import S, T, asked, element, judge, register, step
-from fate import Fate, Killed
+from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
 from levada.engine import Engine
-from levada.errors import EngineError
 from levada.sinks.files import FileSink, Roll
 from levada.testing.cases import Clause
 from levada.testing.compare import read_ndjson
@@ -59,24 +58,7 @@ def attempt(data, root, kills=None, fate=None, roll=EACH, rows=24):
     engine.stream(S, data / "s.nt")
     engine.stream(T, data / "t.nt")
     register(engine, QUERIES)
-    if fate is not None:
-        fate.left, fate.calls = kills, 0
-    try:
-        engine.start(once=True)
-        engine.await_end()
-        return True
-    except (Killed, EngineError) as error:
-        assert isinstance(error, Killed) or isinstance(error.__cause__, Killed), error
-        return False
-    finally:
-        if fate is not None:
-            fate.left = None
-        engine.close()  # frees the lock, as the system does
-
-
-def published(root):
-    """All files below ``out`` that have a name, with their content."""
-    return {str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))}
+    return survived(engine, kills, fate)
 
 
 def reports(files):

@@ -7,11 +7,10 @@ import os
 
 import pytest
 from asking import S, element, step
-from fate import Fate, Killed
+from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
 from levada.engine import Engine
-from levada.errors import EngineError
 from levada.registration import Asked
 from levada.sinks.files import FileSink, Roll
 from levada.testing.streams import write_lines
@@ -41,24 +40,7 @@ def attempt(data, root, kills=None, fate=None, roll=None):
     engine = Engine(False, checkpoint=root / "ck", epoch_rows=4, partitions=2, sink=out, seed=7, keep_results=False)
     engine.stream(S, data)
     engine.register_all([Asked(f"PREFIX : <http://e/>\n{text}", name) for name, text in QUERIES.items()])
-    if fate is not None:
-        fate.left, fate.calls = kills, 0
-    try:
-        engine.start(once=True)
-        engine.await_end()
-        return True
-    except (Killed, EngineError) as error:
-        assert isinstance(error, Killed) or isinstance(error.__cause__, Killed), error
-        return False
-    finally:
-        if fate is not None:
-            fate.left = None
-        engine.close()
-
-
-def published(root):
-    """All files below ``out`` that have a name, with their content."""
-    return {str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))}
+    return survived(engine, kills, fate)
 
 
 @pytest.fixture

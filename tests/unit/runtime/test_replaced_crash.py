@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from asking import S, T, asked, element, step
-from fate import Fate, Killed
+from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
 from levada.engine import Engine
-from levada.errors import EngineError
 from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.reference import evaluate
@@ -57,23 +56,7 @@ def attempt(root: Path, part: int, fate: Fate | None = None, kills: int | None =
     for q in QUERIES:
         engine.register(q.text, name=q.name)
     engine.register(ONCE, name="once")
-    if fate is not None:
-        fate.left, fate.calls = kills, 0
-    try:
-        engine.start(once=True, keep_open=not part)
-        engine.await_end()
-        return True
-    except (Killed, EngineError) as error:
-        assert isinstance(error, Killed) or isinstance(error.__cause__, Killed), error
-        return False
-    finally:
-        if fate is not None:
-            fate.left = None
-        engine.close()
-
-
-def published(root: Path) -> dict[str, str]:
-    return {str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))}
+    return survived(engine, kills, fate, keep_open=not part)
 
 
 @pytest.fixture

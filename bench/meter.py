@@ -36,6 +36,7 @@ class Meter:
             return
         if not self.at:
             self.first, self.rows = self.tree.cpu(), -rows
+            self.looked = time.perf_counter()
         self.at.append(time.perf_counter())
         if last:
             self.cpu, self.rows = self.tree.cpu() - self.first, self.rows + rows

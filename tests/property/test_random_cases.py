@@ -2,8 +2,8 @@
 
 And it says the same whatever the cut into epochs, the number of partitions, the order of arrival within the lateness, the queries
 that run beside, and the time at which a query is registered (design, section 1, "Determinism" and "Registration at run time").
-``LEVADA_CASES`` is the number of examples of each test (``LEVADA_CASES=2000 pytest tests/property`` for a night). A case
-that fails is printed as it is to be read, with what reproduces it.
+By default 300 examples in all; ``LEVADA_CASES`` is the number for each test (``LEVADA_CASES=2000 pytest tests/property`` for a night).
+A case that fails is printed as it is to be read, with what reproduces it.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ def examples(few: int) -> settings:
     )
 
 
-@examples(10)
+@examples(100)
 @given(rdf, epochs, partitions)
 def test_rsp_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:
     assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
 
 
-@examples(10)
+@examples(70)
 @given(tuples, epochs, partitions)
 def test_cql_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:
     assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
 
 
-@examples(8)
+@examples(30)
 @given(views, epochs, partitions)
 def test_cql_views_equal_the_reference(case: Case, rows: int, parts: int) -> None:
     assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
 
 
-@examples(6)
+@examples(30)
 @given(entailment, epochs, partitions)
 def test_entailed_queries_equal_the_reference(case: Case, rows: int, parts: int) -> None:
     assert same_queries(case.expected(), run_case(case, epoch_rows=rows, partitions=parts)) is None
 
 
-@examples(4)
+@examples(20)
 @given(both, epochs, partitions)
 def test_neither_the_cut_into_epochs_nor_the_partitions_show(case: Case, rows: int, parts: int) -> None:
     whole = run_case(case, epoch_rows=1000, partitions=1)
     assert same_queries(whole, run_case(case, epoch_rows=rows, partitions=parts)) is None
 
 
-@examples(4)
+@examples(20)
 @given(both, st.data())
 def test_order_of_arrival_within_the_lateness_does_not_show(case: Case, data: st.DataObject) -> None:
     case = replace(case, lateness=1500)
@@ -85,7 +85,7 @@ def test_order_of_arrival_within_the_lateness_does_not_show(case: Case, data: st
     assert same_queries(run_case(case, epoch_rows=rows), run_case(turned, epoch_rows=rows)) is None
 
 
-@examples(4)
+@examples(10)
 @given(both, epochs)
 def test_queries_together_say_what_each_says_alone(case: Case, rows: int) -> None:
     together = run_case(case, epoch_rows=rows)
@@ -100,7 +100,7 @@ def streams_of(question: Question) -> set[str]:
     return {s for name in read for s in (streams_of(views[name]) if name in views else {name})}
 
 
-@examples(8)
+@examples(20)
 @given(both, st.data())
 def test_query_registered_in_mid_stream_sees_what_follows(case: Case, data: st.DataObject) -> None:
     """The streams up to a cut, a run that leaves them open, then the rest with all queries; some come with the second run."""

@@ -116,3 +116,16 @@ def test_the_citybench_queries_parse() -> None:
 def test_a_citybench_query_that_shows_what_it_does_not_group_by_is_refused() -> None:
     with pytest.raises(QuerySyntaxError, match="neither a key of GROUP BY"):
         parse((CITYBENCH / "q12.rspql").read_text())
+
+
+@pytest.mark.parametrize("form", ["SELECT ISTREAM ?s", "CONSTRUCT ISTREAM { ?s ?p ?o }"])
+def test_output_beside_the_form(form: str) -> None:
+    rest = "FROM NAMED WINDOW <w> ON <s> [ELEMENTS 10 STEP 2] WHERE { WINDOW <w> { ?s ?p ?o } }"
+    unit = parse(f"REGISTER STREAM <o> AS {form} {rest}")
+    assert unit.register is not None
+    assert (unit.output, unit.register.operator) == ("ISTREAM", "ISTREAM")
+    assert parse(f"REGISTER ISTREAM <o> AS {form} {rest}").output == "ISTREAM"
+    with pytest.raises(QuerySyntaxError, match="REGISTER says DSTREAM") as refused:
+        parse(f"REGISTER DSTREAM <o> AS {form} {rest}")
+    assert refused.value.span is not None
+    assert refused.value.span.column == 25 + form.index("ISTREAM")

@@ -27,7 +27,7 @@ def error(text: str) -> QuerySyntaxError:
         ("SELECT * {} LIMT 5", 13, "Did you mean LIMIT?"),
         ("SELECT * FROM NAMED WINDW <w> ON <s> [NOW] {}", 21, "Did you mean WINDOW?"),
         ("SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT1S STP PT1S] {}", 51, "Did you mean STEP?"),
-        ("REGISTER RTREAM <o> AS ASK {}", 10, "Did you mean RSTREAM or ISTREAM or DSTREAM?"),
+        ("REGISTER RTREAM <o> AS ASK {}", 10, "Did you mean RSTREAM or STREAM or ISTREAM?"),
     ],
 )
 def test_a_misspelt_word_gets_a_hint(text: str, column: int, hint: str) -> None:
@@ -38,7 +38,12 @@ def test_a_misspelt_word_gets_a_hint(text: str, column: int, hint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "column", "message", "expected"),
     [
-        ("SELECT WHERE {}", 8, "WHERE cannot stand here.", ("a variable", '"("', '"*"', "DISTINCT")),
+        (
+            "SELECT WHERE {}",
+            8,
+            "WHERE cannot stand here.",
+            ("a variable", '"("', '"*"', "DISTINCT", "RSTREAM, ISTREAM or DSTREAM"),
+        ),
         ("SELECT * FROM NAMED WINDOW <w> [NOW] {}", 32, '"[" cannot stand here.', ("ON",)),
         (
             "SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE x STEP PT5S] {}",

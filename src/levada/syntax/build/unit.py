@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lark import Token
@@ -36,6 +37,8 @@ class Builder(Windows):
                     modifiers[name] = value
                 case _:
                     found["form"] = part
+        if found["register"] is not None:  # the output may stand behind it
+            found["register"] = replace(found["register"], operator=self._output)
         if self._dialect.named_beside and all(clause.named for clause in datasets):
             datasets = []
         if self._dialect.tumbling_range:
@@ -78,12 +81,12 @@ class Builder(Windows):
         self, token: Token, operator: Token, duplicates: Token | None, *projected: ast.Projected
     ) -> ast.Select:
         """``SELECT RSTREAM``."""
-        self._output = operator.upper()
+        self._say_output(operator)
         return self.select(token, duplicates, *projected)
 
     def construct_stream(self, token: Token, operator: Token, template: ast.Triples | None) -> ast.Construct:
         """``CONSTRUCT RSTREAM {}``."""
-        self._output = operator.upper()
+        self._say_output(operator)
         return self.construct(token, template)
 
     def construct(self, token: Token, template: ast.Triples | None) -> ast.Construct:

@@ -42,14 +42,21 @@ class Windows(Patterns):
         self._graphs: dict[str, None] = {}  # the streams that GRAPH reads, in order
         self._named = False  # some pattern names its window
         self._output: str = dialect.output
+        self._said: str | None = None  # the output in the text's own words
         self._reporting = ast.Reporting(policy=dialect.report)
 
     # --- register
 
     def register(self, token: Token, operator: Token, name: ast.Constant) -> ast.Register:
         """``REGISTER RSTREAM name AS``."""
-        self._output = operator.upper()
+        self._say_output(operator)
         return ast.Register(self._output, name, self._span(token))
+
+    def _say_output(self, operator: Token) -> None:
+        """The output, which a text says once: in REGISTER, or beside the query's form."""
+        if self._said not in (None, operator.upper()):
+            raise self._error(f"REGISTER says {self._said}.", self._span(operator))
+        self._output = self._said = operator.upper()
 
     def register_query(self, token: Token, kind: Token, name: ast.Constant, every: None = None) -> ast.Register:
         """``REGISTER QUERY name COMPUTED EVERY d AS``, and REGISTER STREAM."""

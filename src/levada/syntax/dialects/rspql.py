@@ -1,5 +1,7 @@
 """RSP-QL as data, the dialect that others are said in: each clause and its meaning in the design's section 1.
 
+    REGISTER ISTREAM <o> AS                        the output
+    REGISTER STREAM <o> AS CONSTRUCT ISTREAM       the same, as the community group's draft has it; SELECT likewise
     FROM NAMED WINDOW <w> ON [STREAM] <s> [..]     a window that WINDOW <w> {} reads
     [RANGE a STEP b], SLIDE for STEP               RANGE a STEP b;  TUMBLING for STEP a
     [RANGE a]                                      each element for a
@@ -13,11 +15,17 @@
 
 A length is an ISO 8601 duration, or is written as in C-SPARQL and CQELS-QL (10s, 1h30m); a number alone counts seconds, as in CQL
 (the samples of RSP4J have none).
-Source: Dell'Aglio, Della Valle, Calbimonte, Corcho, "RSP-QL semantics" (IJSWIS 10(4), 2014), and RSP4J's texts.
+Source: Dell'Aglio, Della Valle, Calbimonte, Corcho, "RSP-QL semantics" (IJSWIS 10(4), 2014), RSP4J's
+texts, and the drafts of W3C's RSP community group.
 """
 
 from __future__ import annotations
 
 from levada.syntax.dialects.dialect import Dialect
 
-RSPQL = Dialect("rspql", "RSP-QL", ("register.lark", "named_window.lark", "reporting.lark"), (".rspql",))
+RSPQL = Dialect(
+    "rspql",
+    "RSP-QL",
+    ("register.lark", "register_stream.lark", "output.lark", "named_window.lark", "reporting.lark"),
+    (".rspql",),
+)

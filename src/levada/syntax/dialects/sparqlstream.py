@@ -17,7 +17,7 @@ from levada.syntax.dialects.dialect import Dialect
 SPARQLSTREAM = Dialect(
     "sparqlstream",
     "SPARQLstream",
-    ("register.lark", "from_stream.lark", "sparqlstream.lark"),
+    ("register.lark", "from_stream.lark", "output.lark", "sparqlstream.lark"),
     (".sparqlstream",),
     merged=True,
 )

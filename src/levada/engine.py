@@ -83,7 +83,7 @@ class Engine:
         self._own_session = False
         self._master = master
         self._temporary = checkpoint is None
-        self.root = Path(tempfile.mkdtemp(prefix="levada-")) if checkpoint is None else Path(checkpoint)
+        self.root = Path(tempfile.mkdtemp(prefix="levada-")) if checkpoint is None else Path(checkpoint).absolute()
         self._interval = parse_duration(epoch)
         self._epoch_rows = epoch_rows
         self._partitions = partitions

@@ -18,7 +18,7 @@ def message_of(error: BaseException) -> str:
     >>> message_of(UsageError("No."))
     'No.'
     """
-    notes = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
+    notes = "".join(f"{note}: " for note in getattr(error, "__notes__", ()) if "\n" not in note)  # else a task's trace
     if isinstance(error, LevadaError):
         return notes + str(error)
     kind = type(error).__name__

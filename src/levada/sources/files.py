@@ -246,7 +246,7 @@ class FileSource:
                     stream=config.name,
                     partition=partition,
                     name=file.name,
-                    path=self._cutter.content(file)[0],
+                    path=os.path.abspath(self._cutter.content(file)[0]),  # a task may stand in another directory
                     format=self._cutter.format(file),
                     start=piece.start,
                     stop=piece.stop,

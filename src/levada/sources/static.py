@@ -67,7 +67,7 @@ def static_source(
         return StaticFile("", "nt", frozenset({graph}), lines=lines)
     if not Path(source).exists():
         raise UsageError(f"There is no static file {source}.")
-    return static_file(os.fspath(source), graph, form)
+    return static_file(os.path.abspath(source), graph, form)  # a task may stand in another directory
 
 
 def named(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:

@@ -218,7 +218,7 @@ class Engine:
         from levada.runtime.spark.session import start_session
 
         if self._spark is None:
-            self._spark = start_session(self._master, scratch=self.root / "spark-local")
+            self._spark = start_session(self._master, scratch=self.root / "spark-local", kept=not self._temporary)
             self._own_session = True
         return SparkExecutor(self._spark)
 

@@ -33,3 +33,15 @@ def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> in
     else:
         print(f"levada: {message_of(error)}", file=stream)
     return error.exit_code if isinstance(error, LevadaError) else FAILURE
+
+
+def warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: object = None,
+) -> None:
+    """A warning is a sentence on standard error; where in the code it came up says nothing to a user."""
+    print(f"levada: {message}", file=sys.stderr)

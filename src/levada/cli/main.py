@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 
 from levada.cli import options as o
 from levada.cli.assemble import Given, assemble
-from levada.cli.errors import report
+from levada.cli.errors import report, warn
 
 app = typer.Typer(
     name="levada",
@@ -198,6 +199,7 @@ def _files(given: Sequence[str] | None) -> tuple[str, ...] | None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code. ``arguments`` are the process's own unless given."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    warnings.showwarning = warn
     try:
         app(given, prog_name="levada")
     except SystemExit as end:

@@ -122,6 +122,8 @@ def test_errors_for_people():
     usage = UsageError("No.", hint="Say yes.")
     usage.add_note("q1")
     assert message_of(usage) == "q1: No. Say yes."
+    usage.add_note("Traceback of a task:\n  File ..")
+    assert message_of(usage) == "q1: No. Say yes."
     out = io.StringIO()
     assert report(usage, debug=False, to=out) == 2
     assert report(EngineError("It broke."), debug=False, to=out) == 1

@@ -66,18 +66,29 @@ QUIET = {
     "spark.sql.ui.retainedExecutions": "1",
 }
 
+UNSHARED = (
+    "The checkpoint is temporary, and hosts beside this one do not see it. Give one on storage that all of them share."
+)
+
+GIVEN_UP = "stopped SparkContext"  # what a session says whose context has stopped for want of a master
+
 _users: Counter[str] = Counter()  # of the sessions started here, by Spark's application id
 
 
-def start_session(master: str = "local[*]", *, config: Mapping[str, str] | None = None, scratch: Path) -> SparkSession:
+def start_session(
+    master: str = "local[*]", *, config: Mapping[str, str] | None = None, scratch: Path, kept: bool = True
+) -> SparkSession:
     """A Spark session for Levada; ``config`` is added to our settings and wins.
 
-    ``scratch`` is a local folder for Spark's files and its log. If this process has a session already, that is used as it is,
+    ``scratch`` is a local folder for Spark's files and its log; not ``kept``: it is in a temporary checkpoint, of which a cluster's
+    user is warned. If this process has a session already, that is used as it is,
     with a warning for each setting that it lacks. Each call is to be matched by one of ``stop_session``. Errors: ``JavaError``
     if there is no Java or its JVM does not start.
     """
     if SparkContext._active_spark_context is not None:
         return _running_session()
+    if not (kept or shares_host(master)):
+        warnings.warn(UNSHARED, stacklevel=3)
     scratch.mkdir(parents=True, exist_ok=True)
     settings = session_settings(master, config or {}, scratch)
     environment = session_environment(master, os.environ)
@@ -90,9 +101,9 @@ def start_session(master: str = "local[*]", *, config: Mapping[str, str] | None 
         try:
             session = builder.getOrCreate()
         except (Py4JError, PySparkException) as error:
-            raise EngineError(
-                f"Spark did not start on {master}: {cause(error)}", hint=f"See {scratch}/spark.log."
-            ) from error
+            said = cause(error)
+            why = "its master does not answer." if GIVEN_UP in said else said
+            raise EngineError(f"Spark did not start on {master}: {why}", hint=f"See {scratch}/spark.log.") from error
     _users[session.sparkContext.applicationId] += 1
     return session
 

@@ -36,8 +36,8 @@ class Meter:
             return
         if not self.at:
             self.first, self.rows = self.tree.cpu(), -rows
-            self.looked = time.perf_counter()
         self.at.append(time.perf_counter())
+        self.looked = self.looked or self.at[0]
         if last:
             self.cpu, self.rows = self.tree.cpu() - self.first, self.rows + rows
             self.memory = peak_memory()

@@ -126,7 +126,7 @@ def _texts(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
             yield own.streams[0], ""
         case s.Select(positions, _):
             for stream, _ in _texts(plan, node.inputs[0], own.inputs[0]):
-                yield stream, pattern_text(own.constants, positions)
+                yield stream, pattern_text(own.constants, positions[:3])
         case _:
             for below, at in zip(node.inputs, own.inputs, strict=True):
                 yield from _texts(plan, below, at)

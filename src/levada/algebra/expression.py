@@ -1,8 +1,8 @@
 """Expressions of the algebra: variables, constants, calls, aggregates. Immutable values (SPARQL 1.1, section 17).
 
 ``Function`` names every operator and built-in; its value is the SPARQL spelling. A cast is ``Call(Function.CAST, (Const(Iri(
-datatype)), arg))``. ``Param(i)`` appears only after planning: constants lifted out of a shape, so that queries that differ
-in constants are one operator and a table of parameter rows.
+datatype)), arg))``. ``EVENT_TIME``, which no text can call, is that of a row of one triple (ms). ``Param(i)`` appears only after
+planning: constants lifted out of a shape, so that queries that differ in constants are one operator and a table of parameter rows.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class Function(StrEnum):
     SHA384 = "SHA384"
     SHA512 = "SHA512"
     CAST = "CAST"
+    EVENT_TIME = "event time"
 
 
 class AggregateFunction(StrEnum):

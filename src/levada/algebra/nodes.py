@@ -94,6 +94,15 @@ class Entailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Came:
+    """The comings of a window's triples that match a pattern: a solution for each, with its event time (ms) as ``variable``."""
+
+    source: InWindow
+    pattern: TriplePattern
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
 class Closure:
     """What paths of any length connect (18.4, ALP): distinct pairs of terms, as the variables ``start`` and ``end``.
 
@@ -281,6 +290,7 @@ Node = (
     Unit
     | Bgp
     | Entailed
+    | Came
     | Closure
     | Scan
     | Derived

@@ -18,6 +18,7 @@ from levada.algebra.expression import Var
 from levada.algebra.nodes import (
     Alternative,
     Bgp,
+    Came,
     Closure,
     Derived,
     Distinct,
@@ -97,7 +98,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return (child,)
         case Closure(child, zero):
             return (child,) if zero is None else (child, zero)
-        case Unit() | Bgp() | Entailed() | Scan() | Values():
+        case Unit() | Bgp() | Entailed() | Came() | Scan() | Values():
             return ()
 
 
@@ -109,6 +110,8 @@ def _head(node: Node) -> str:
             return f"bgp {_source(source)}"
         case Entailed(source, pattern, _, _):
             return f"entailed {_source(source)} {_triple(pattern)}"
+        case Came(source, pattern, variable):
+            return f"came {_source(source)} {_triple(pattern)} ?{variable}"
         case Closure():
             return _closure(node)
         case Scan(source, columns, partition, relation):

@@ -58,7 +58,8 @@ def _query(unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collec
     options = said(unit, options, text)
     declared = windows(unit.windows, options, text)
     names = {window.name: index for index, window in enumerate(declared)}
-    context = Context(text, names, _named_graphs(unit.datasets, graphs, text), unit.base, pattern, _default(unit))
+    graphs_ = _named_graphs(unit.datasets, graphs, text)
+    context = Context(text, names, graphs_, unit.base, pattern, _default(unit), tuple(on.stream for on in declared))
     template = _template(unit.form.template) if isinstance(unit.form, ast.Construct) else ()
     where = ast.Group((), unit.form.span) if unit.where is None else unit.where  # a DESCRIBE of IRIs may have none
     below = pattern(where, _default(unit), context)

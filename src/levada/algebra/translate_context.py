@@ -7,13 +7,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from levada.algebra.nodes import InGraph, Node, Source
+from levada.algebra.expression import Var
+from levada.algebra.nodes import InGraph, Node, Source, TriplePattern, Unit
 from levada.errors import Span, UnsupportedError
+from levada.model.term import Term
 from levada.syntax import ast
 
 
+class Stamp(NamedTuple):
+    """The latest coming of a triple into one of these windows.
+
+    The triple of the three ``terms``, or whichever of ``patterns`` that have the one variable.
+    """
+
+    terms: tuple[Var | Term, ...]
+    windows: tuple[int, ...]
+    patterns: tuple[TriplePattern, ...] = ()
+
+
 class Marked(NamedTuple):
-    """An EXISTS inside an expression: the variable that is its value there, its pattern, its place.
+    """An EXISTS inside an expression: the variable that is its value there, its pattern, its place. Or a ``stamp`` there.
 
     ``below``: it stands in an aggregate, so its value belongs to the solutions that are grouped.
     """
@@ -22,6 +35,7 @@ class Marked(NamedTuple):
     pattern: Node
     span: Span
     below: bool = False
+    stamp: Stamp | None = None
 
 
 _DEFAULT_GRAPH = InGraph(None)
@@ -31,9 +45,10 @@ _DEFAULT_GRAPH = InGraph(None)
 class Context:
     """One query's translation.
 
-    ``windows``: name to index in ``Query.windows``. ``graphs``: the named graphs of the query's dataset, in order (None: not
-    known, any can be there). ``base``: the IRI of BASE, or None. Fresh variables start with a dot, which no written variable can.
-    ``groups`` translates a group within an expression, ``source`` is what it reads; None: there are none.
+    ``windows``: name to index in ``Query.windows``; ``streams``: the stream of each. ``graphs``: the named graphs of the query's
+    dataset, in order (None: not known, any can be there). ``base``: the IRI of BASE, or None. Fresh variables start with a dot,
+    which no written variable can. ``groups`` translates a group within an expression, ``source`` is what it reads; None: there are
+    none.
     """
 
     text: str
@@ -42,6 +57,7 @@ class Context:
     base: str | None
     groups: Callable[[ast.Group, Source, Context], Node] | None = None
     source: Source = _DEFAULT_GRAPH
+    streams: tuple[str, ...] = ()
     _used: dict[str, int] = field(default_factory=dict)
     _marks: list[Marked] | None = None
 
@@ -79,6 +95,14 @@ class Context:
             raise self.unsupported(f"{'NOT ' * exists.negated}EXISTS here", exists.span)
         marks, name = self._marks, self.fresh("e")
         marks.append(Marked(name, self.groups(exists.pattern, self.source, self), exists.span))
+        return name
+
+    def stamp(self, stamp: Stamp, span: Span) -> str:
+        """The variable that stands for the time of a triple in an expression, as ``mark``."""
+        if self._marks is None:
+            raise self.unsupported("f:timestamp() here", span)
+        name = self.fresh("t")
+        self._marks.append(Marked(name, Unit(), span, stamp=stamp))
         return name
 
     def pass_on(self, marks: Iterable[Marked]) -> None:

@@ -17,6 +17,7 @@ from levada.algebra.nodes import Exists, Filter, Join, Mark, Node
 from levada.algebra.translate_context import Context, Marked
 from levada.algebra.translate_early import Early, TooEarlyError, domain, unbound
 from levada.algebra.translate_expressions import operation
+from levada.algebra.translate_times import stamped
 from levada.algebra.variables import certain, draws, mentioned, possible
 from levada.errors import Span
 from levada.syntax import ast
@@ -49,21 +50,25 @@ def exists(left: Node, tested: Tested, context: Context) -> Node:
 
 
 def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
-    """The solutions of ``left`` with the value of each EXISTS. Raises as ``exists``."""
+    """The solutions of ``left`` with the value of each EXISTS and of each stamp. Raises as ``exists``."""
     for mark in marks:
+        if mark.stamp is not None:
+            left = stamped(left, mark, context)
+            continue
         right, condition = _inner(left, mark.pattern, mark.span, context)
         left = Mark(left, right, condition, mark.variable)
     return left
 
 
-def optional_side(left: Node, right: Node, inner: Node, span: Span, context: Context) -> Node:
-    """The right side of OPTIONAL with what an EXISTS among its filters, which see both sides (18.2.2.6), uses of the left."""
-    unseen = mentioned(inner) & possible(left) - certain(right)
+def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> Node:
+    """The right side of OPTIONAL with what an EXISTS or a stamp in its filters uses of the left: they see both (18.2.2.6)."""
+    unseen = mentioned(mark.pattern) & possible(left) - certain(right)
     if not unseen:
         return right
     if draws(left) or not unseen <= certain(left):
-        feature = f"EXISTS in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
-        raise context.unsupported(feature, span)
+        word = "EXISTS" if mark.stamp is None else "f:timestamp()"
+        feature = f"{word} in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
+        raise context.unsupported(feature, mark.span)
     return Join(domain(left, unseen), right)
 
 

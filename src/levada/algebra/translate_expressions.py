@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from levada.algebra.expression import Aggregate, AggregateFunction, Call, Const, Expression, Function, Var
-from levada.algebra.translate_context import Context, Marked
+from levada.algebra.translate_context import Context, Marked, Stamp
 from levada.errors import QueryError, UnknownNameError, near
 from levada.model.term import STRING, XSD, Iri, Literal
 from levada.syntax import ast
@@ -81,8 +81,7 @@ def _cast(node: ast.FunctionCall, context: Context) -> Expression:
     """A function named by an IRI: of these there are the casts (section 17.5)."""
     known = [XSD + name for name in CASTS]
     if node.name.value == TIMESTAMP:
-        hint = "A triple of a window is there once, and may have come at several times."
-        raise context.unsupported("f:timestamp()", node.span, hint=hint)
+        return _timestamp(node, context)
     if node.name.value not in known:
         close = near(node.name.value, known)
         hint = (
@@ -92,6 +91,30 @@ def _cast(node: ast.FunctionCall, context: Context) -> Expression:
     if len(node.args) != 1 or node.distinct:
         raise QueryError(f"The cast {node.name} takes one argument.", span=node.span, text=context.text)
     return Call(Function.CAST, (Const(node.name), expression(node.args[0], context)))
+
+
+def _timestamp(node: ast.FunctionCall, context: Context) -> Expression:
+    """``f:timestamp(?v)``, of one stream ``f:timestamp(?v, <stream>)``, or ``f:timestamp(s, p, o)`` (decision 0012)."""
+
+    def wrong(message: str, hint: str) -> QueryError:
+        return QueryError(message, span=node.span, text=context.text, hint=hint)
+
+    if not context.streams:
+        raise wrong("f:timestamp() needs a window.", "Static triples have no times.")
+    args = tuple(expression(arg, context) for arg in node.args)
+    windows = tuple(range(len(context.streams)))
+    match args:
+        case (Var(), Const(Iri(stream))):
+            windows = tuple(i for i in windows if context.streams[i] == stream)
+            if not windows:
+                raise wrong(f"The query reads no stream <{stream}>.", near(stream, context.streams))
+            args = args[:1]
+        case (Var(),) | (Var() | Const(), Var() | Const(), Var() | Const()):
+            pass
+        case _:
+            raise wrong("f:timestamp() takes a variable, or the subject, predicate and object of a triple.", "")
+    terms = tuple(arg if isinstance(arg, Var) else arg.term for arg in args if isinstance(arg, (Var, Const)))
+    return Var(context.stamp(Stamp(terms, windows), node.span))
 
 
 def _aggregate(node: ast.Aggregate, context: Context) -> Aggregate:

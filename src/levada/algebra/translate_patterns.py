@@ -33,6 +33,7 @@ from levada.algebra.translate_exists import Tested, as_exists, conjuncts, exists
 from levada.algebra.translate_expressions import operation, with_marks
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_paths import path
+from levada.algebra.translate_times import settled
 from levada.algebra.translate_windows import iri
 from levada.errors import QueryError, Span, UnknownNameError, near
 from levada.model.term import Iri, Term
@@ -143,9 +144,11 @@ def _optional(left: Node, parts: Parts, context: Context) -> Node:
     if isinstance(right, Unit):
         return left
     for mark in marks:
-        right = marked(optional_side(left, right, mark.pattern, mark.span, context), [mark], context)
+        mark = settled(mark, Join(left, right), context)
+        right = marked(optional_side(left, right, mark, context), [mark], context)
     for tested in tests:
-        right = exists(optional_side(left, right, tested[0], tested[2], context), tested, context)
+        mark = Marked("", tested[0], tested[2])
+        right = exists(optional_side(left, right, mark, context), tested, context)
     return LeftJoin(left, right, condition)
 
 

@@ -104,6 +104,8 @@ def _own(node: a.Node) -> frozenset[str]:
             return frozenset(p.name for pattern in patterns for p in pattern.positions if isinstance(p, ex.Var))
         case a.Entailed(_, pattern):
             return frozenset(p.name for p in pattern.positions if isinstance(p, ex.Var))
+        case a.Came(_, pattern, variable):
+            return frozenset((variable, *(p.name for p in pattern.positions if isinstance(p, ex.Var))))
         case a.Scan(_, columns):
             return frozenset(name for _, name in columns)
         case a.Values(names, _):

@@ -76,6 +76,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
         seeds=seeds(node, frame, slots) if node.members[0].query else None,
         place=draw[1] if draw else 0,
         identify=pool.identify,
+        times=frame.columns.get("lo0", 0),
     )
 
 

@@ -79,10 +79,10 @@ def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
     )  # fmt: skip
 
 
-def select(rows: Op, pattern: TriplePattern) -> Op:
-    """A triple pattern over the rows of a count window."""
-    names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
-    return Op(p.Select(pattern), (rows,), names, rows.windows, rows.stage, (None,), HOME, weighted=True)
+def select(rows: Op, pattern: TriplePattern, *beside: str) -> Op:
+    """A triple pattern over the rows of a count window, which have these variables beside the triple."""
+    names = (*dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)), *beside)
+    return Op(p.Select(pattern, beside), (rows,), names, rows.windows, rows.stage, (None,), HOME, weighted=True)
 
 
 def occur(op: Op) -> Op:

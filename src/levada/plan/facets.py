@@ -190,8 +190,9 @@ def _drawn(draw: p.Draw | None) -> Needs:
 
 def _select_needs(op: Op, out: Needs) -> Needs:
     assert isinstance(op.spec, p.Select), "a selection"
-    needs: Needs = _ids(("s", "p", "o"))
-    for position, name in zip(op.spec.pattern.positions, ("s", "p", "o"), strict=True):
+    needs: Needs = _ids(("s", "p", "o", *op.spec.beside))
+    positions = (*op.spec.pattern.positions, *map(Var, op.spec.beside))
+    for position, name in zip(positions, ("s", "p", "o", *op.spec.beside), strict=True):
         if isinstance(position, Var):
             add(needs, name, out.get(position.name, NOTHING))
     return needs

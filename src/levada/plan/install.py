@@ -185,9 +185,10 @@ class Installer:
                 return s.LastBy(tuple(ins[0].index(k) for k in keys)), self._windows(op)
             case p.Lift(_, _, weighted):
                 return s.Lift(weighted), self._windows(op)
-            case p.Select(pattern):
+            case p.Select(pattern, beside):
                 places, constants = positions(pattern.positions, op.variables, names)
-                return s.Select(places, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
+                every = (*places, *map(op.variables.index, beside))
+                return s.Select(every, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
             case p.Filter(condition, draw):
                 lifted, terms = _lift(condition, ins[0])
                 member = s.Member(constants=terms, query=self._drawing(condition))

@@ -69,7 +69,7 @@ def reads_window(node: a.Node) -> bool:
     """Whether some part reads a window."""
     if isinstance(node, (a.Bgp, a.Entailed)):
         return not isinstance(node.source, a.InGraph)
-    return isinstance(node, (a.Scan, a.Derived)) or any(map(reads_window, children(node)))
+    return isinstance(node, (a.Came, a.Scan, a.Derived)) or any(map(reads_window, children(node)))
 
 
 def _matchless(node: a.Node) -> bool:
@@ -84,7 +84,7 @@ def free_parts(node: a.Node) -> bool:
             return True
         case a.Bgp(source, _) | a.Entailed(source=source):
             return reads_static(source)
-        case a.Scan() | a.Derived():
+        case a.Came() | a.Scan() | a.Derived():
             return False
         case a.Union(left, right):
             return free_parts(left) or free_parts(right)

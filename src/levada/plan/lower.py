@@ -132,6 +132,8 @@ class _Lowering:
                 return self.leaves.scan(source, columns, partition)
             case a.Derived():
                 return self._derived(node)
+            case a.Came():
+                return self.leaves.came(node)
             case a.Bgp() | a.Entailed() | a.Join():
                 return self._conjunction(node, ())
             case a.LeftJoin(left, right, condition):

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import Var
+from levada.algebra.expression import Call, Function, Var
 from levada.algebra.show import children
 from levada.config import StreamConfig
 from levada.model.time import WindowKind
@@ -22,6 +22,8 @@ from levada.plan import build, build_deltas
 from levada.plan import physical as p
 from levada.plan.merge import merge, parts_of
 from levada.plan.physical import Op
+
+_SPO = a.TriplePattern(Var("s"), Var("p"), Var("o"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,7 @@ class Leaves:
             return build.match(pattern, None, *self._static(source), raw=False)
         on = self.q.windows[source.index]
         if on.window.kind is WindowKind.COUNT:
-            spo = a.TriplePattern(Var("s"), Var("p"), Var("o"))
-            rows = build.match(spo, on.stream, (), source.index, raw=False)
+            rows = build.match(_SPO, on.stream, (), source.index, raw=False)
             return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
         unique = self.streams[on.stream].unique
         rows = build.match(pattern, on.stream, (), source.index, raw=not (unique or on.window.kind.by_session))
@@ -130,6 +131,16 @@ class Leaves:
         assert on.window.kind is not WindowKind.COUNT, "over count windows the alternatives are a union of their own"
         rows = build.entailed(node, on.stream, (), source.index, raw=not on.window.kind.by_session)
         return in_sessions(rows, source.index, on.window.kind, bag=False)
+
+    def came(self, node: a.Came) -> Op:
+        """The comings of triples, told apart by their times: an earlier one of an equal triple is another row."""
+        index, on = node.source.index, self.q.windows[node.source.index]
+        counted = on.window.kind is WindowKind.COUNT
+        rows = build.match(_SPO if counted else node.pattern, on.stream, (), index, raw=False)
+        rows = build.extend(rows, node.variable, Call(Function.EVENT_TIME, ()))
+        if counted:
+            return build.select(build.last(rows, index, on.window.count, bag=False), node.pattern, node.variable)
+        return in_sessions(rows, index, on.window.kind, bag=False)
 
     def _static(self, source: a.InGraph) -> tuple[tuple[str | None, ...], int | None]:
         """The graphs that a pattern reads, and the window of its rows where they may be replaced: one behind those of the query."""

@@ -111,9 +111,10 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A triple pattern over rows (s, p, o) of ``Last``."""
+    """A triple pattern over rows (s, p, o) of ``Last``, and the variables that they have beside these."""
 
     pattern: TriplePattern
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,9 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """As ``Match``, over slots 0, 1, 2 = s, p, o."""
+    """As ``Match``, over slots 0, 1, 2 = s, p, o, and those that there are beside these."""
 
-    positions: tuple[int, int, int]
+    positions: tuple[int, ...]
     kept: tuple[int, ...]
 
 

@@ -15,7 +15,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +26,7 @@ from levada.testing.question import Answer, Bag, Graphs, Item, Question, Referen
 
 Contents = Mapping[str, Sequence[tuple[Item, int]]]
 
+TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"
 MEMBERS = "urn:levada:members"
 _NOW = re.compile(r"\bNOW\s*\(\s*\)", re.IGNORECASE)
 _SAMPLE = re.compile(r"\bSAMPLE\s*\(\s*([?$]\w+)\s*\)", re.IGNORECASE)
@@ -46,13 +47,33 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
         store, parts = _entailed(query, texts, static, default)
     sampled = rf"<{MEMBERS}>(COALESCE(\1, <{_UNBOUND}>))"
     text = _SAMPLE.sub(sampled, _NOW.sub(date_time(now), _CONCAT.sub(r"STR(\g<0>)", query.sparql)))
-    result = store.query(text, default_graph=parts, custom_aggregate_functions={ox.NamedNode(MEMBERS): _Members})
+    result = store.query(
+        text,
+        default_graph=parts,
+        custom_functions={ox.NamedNode(TIMESTAMP): _latest(contents)},
+        custom_aggregate_functions={ox.NamedNode(MEMBERS): _Members},
+    )
     if isinstance(result, ox.QueryBoolean):
         return bool(result)
     assert isinstance(result, ox.QuerySolutions), "the reference selects a CONSTRUCT's variables"
     names = [v.value for v in result.variables]
     show = ordered if "GROUP_CONCAT" in query.sparql else str
     return Counter(frozenset((n, show(row[n])) for n in names if row[n] is not None) for row in result)
+
+
+def _latest(contents: Contents) -> Callable[..., Any]:
+    """C-SPARQL's f:timestamp(s, p, o): the greatest time of a triple's comings that a window holds."""
+    found: dict[str, int] = {}
+    for items in contents.values():
+        for item, ts in items:
+            if isinstance(item, str):
+                found[item] = max(ts, found.get(item, ts))
+
+    def of(*terms: Any) -> Any:
+        ts = found.get(" ".join(map(str, terms)))
+        return None if ts is None else ox.Literal(ts)
+
+    return of
 
 
 def ordered(term: Any) -> str:

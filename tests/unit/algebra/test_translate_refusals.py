@@ -69,6 +69,30 @@ def test_exists_is_refused_where_a_join_would_not_be_substitution(inner: str, fe
     assert (error.message, error.span) == (f"{feature} is not supported yet.", Span(2, 22))
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("?s", "No triple pattern over a window binds ?s where f:timestamp() asks for its time."),
+        ("?o, <t>", "The query reads no stream <t>."),
+        ("?o, ?p, ?z", "?z of f:timestamp() is not bound here."),
+        ("?o, ?p", "f:timestamp() takes a variable, or the subject, predicate and object of a triple."),
+        ("?o + 1", "f:timestamp() takes a variable, or the subject, predicate and object of a triple."),
+        ("?k", "No triple pattern over a window binds ?k where f:timestamp() asks for its time."),
+    ],
+)
+def test_times_of_what_has_none(asked: str, message: str) -> None:
+    group = "WINDOW <w> { ?o ?p ?x } ?s <k> ?o { SELECT ?o { WINDOW <w> { ?o <q> ?k } } } VALUES ?k { 1 }"
+    error = refusal(
+        f"SELECT * {WINDOW} {{ {group}\n BIND(<http://larkc.eu/csparql/sparql/jena/ext#timestamp>({asked}) AS ?t) }}"
+    )
+    assert (error.message, error.span) == (message, Span(2, 7))
+
+
+def test_without_a_window_there_are_no_times() -> None:
+    text = "SELECT (<http://larkc.eu/csparql/sparql/jena/ext#timestamp>(?s) AS ?t) { ?s ?p ?o }"
+    assert refusal(text).message == "f:timestamp() needs a window."
+
+
 @pytest.mark.parametrize("before", ["OPTIONAL { ?s <q> ?o }", "BIND(RAND() AS ?o)"])
 def test_exists_in_optional_is_refused_where_what_it_sees_of_the_left_side_cannot_be_asked_twice(before: str) -> None:
     error = refusal(

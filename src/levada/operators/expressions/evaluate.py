@@ -29,6 +29,7 @@ class Scope:
     rows (or of length 1). ``now``: the report time of each row or of all (ms). ``seeds``: one for each row, derived from
     query, report and solution; needed by RAND, UUID, STRUUID and BNODE. ``identify``: the hash of texts with the
     checkpoint's seed. ``place``: the place of the expression in its query, so that two of them draw different values.
+    ``times``: the event time of each row (ms), where rows are of one triple.
     """
 
     n: int
@@ -38,6 +39,7 @@ class Scope:
     seeds: U64 | None = None
     identify: Identify | None = None
     place: int = 0
+    times: I64 | int = 0
 
 
 def evaluate(expression: Expression, scope: Scope) -> Column:
@@ -163,6 +165,7 @@ _VALUES: dict[Function, _Value] = {
     Function.UUID: lambda e, f, a: seeded.uuid(*e.seeds(), as_iri=True),
     Function.STRUUID: lambda e, f, a: seeded.uuid(*e.seeds(), as_iri=False),
     Function.NOW: lambda e, f, a: seeded.now(e.scope.now),
+    Function.EVENT_TIME: lambda e, f, a: seeded.event_time(e.scope.times),
 }
 
 assert set(_CONDITIONS) | set(_VALUES) | set(SCALAR) == set(Function), "every function is evaluated somewhere"

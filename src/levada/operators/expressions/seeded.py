@@ -74,6 +74,14 @@ def _nodes(a: U64, b: U64, where: Bools | None) -> Column:
     return result.column()
 
 
+def event_time(ms: I64 | int) -> Column:
+    """The event time of each row as an integer."""
+    man = np.atleast_1d(np.asarray(ms, np.int64))
+    result = Result(len(man))
+    result.put(None, Kind.INTEGER, man=man, scale=np.zeros(len(man), np.uint8))
+    return result.column()
+
+
 def now(ms: I64 | int) -> Column:
     """``NOW``: the report time as an xsd:dateTime in UTC."""
     man = np.atleast_1d(np.asarray(ms, np.int64))

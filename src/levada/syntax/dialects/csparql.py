@@ -7,7 +7,7 @@
     [TRIPLES n], [RANGE TRIPLES n]   the last n triples, after each n-th: it tumbles
     REGISTER QUERY q AS              RStream;  REGISTER STREAM <s> AS makes a stream of the results
     COMPUTED EVERY p                 periodic reports
-    f:timestamp(..)                  refused by name: a triple of a window is there once, and may have come at several times
+    f:timestamp(..)                  the latest time at which a triple, or the triples that bind a variable, came (decision 0012)
 
 Source: Barbieri, Braga, Ceri, Della Valle, Grossniklaus, "C-SPARQL: a continuous query language for RDF data streams"
 (Int. J. Semantic Computing 4(1), 2010).

@@ -110,6 +110,15 @@ _EARLY = (  # they look at ?s or ?v before they bind it, which can be done where
 )
 
 
+_LATEST = "<http://larkc.eu/csparql/sparql/jena/ext#timestamp>"
+_TIMES: tuple[tuple[str, Scope, set[str]], ...] = (  # of triples that are in a window, or may be
+    (f"BIND({_LATEST}(?s, :p, ?v) AS ?et)", {"et": "maybe"}, {"s", "v"}),
+    (f"BIND({_LATEST}(?s, :q, ?x) AS ?et)", {"et": "maybe"}, {"s", "x"}),
+    (f"FILTER({_LATEST}(?s, :p, ?v) >= {_LATEST}(?s, :q, ?x))", {}, {"s", "v", "x"}),
+    (f"FILTER({_LATEST}(?x, :p, ?u) != {_LATEST}(?s, :q, ?x))", {}, {"s", "u", "x"}),
+    (f"FILTER(!({_LATEST}(?s, :p, ?v) < 3000))", {}, {"s", "v"}),
+)
+
 _TESTS: tuple[tuple[str, Scope], ...] = (
     ("FILTER {0}", {}),
     ("FILTER {0}", {}),
@@ -165,6 +174,9 @@ def bodies(draw: st.DrawFn, windows: Sequence[str], static: int = 3) -> tuple[st
     if draw(st.integers(0, 3)) == 3:
         more, kind = draw(bindings(scope))
         text, scope = f"{text} BIND({more} AS ?e)", {**scope, "e": kind}
+    if windows and draw(st.integers(0, 7)) == 7:
+        more, bound = draw(st.sampled_from([t for t in _TIMES if t[2] <= scope.keys()] or [("", {}, set())]))[:2]
+        text, scope = f"{text} {more}", {**scope, **bound}
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
         text = f"{text} FILTER({draw(conditions(scope))})"
     if draw(st.integers(0, 4)) == 4:

@@ -78,7 +78,8 @@ def understood(asked: Asked, around: Around) -> a.Query:
         signed = [n for n, c in around.streams.items() if c.sign]
         return translate_cql(asked.text, schemas, asked.options, signed)
     names = {g for g in around.graphs if g is not None}
-    return translate(parse(asked.text, asked.dialect), asked.options, text=asked.text, graphs=names)
+    streams = [n for n, c in around.streams.items() if not c.tabular]
+    return translate(parse(asked.text, asked.dialect), asked.options, text=asked.text, graphs=names, streams=streams)
 
 
 def resolved(asked: Asked, query: a.Query, around: Around, named: dict[str, str]) -> a.Query:

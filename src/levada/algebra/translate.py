@@ -22,7 +22,7 @@ from levada.algebra.translate_context import Context
 from levada.algebra.translate_describe import TRIPLE, description
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_patterns import inline, pattern, triple_pattern
-from levada.algebra.translate_windows import iri, reporting, said, windows
+from levada.algebra.translate_windows import iri, reporting, said, spread, windows
 from levada.errors import QueryError, UnknownNameError, near
 from levada.model.term import Blank, Term
 from levada.syntax import ast
@@ -32,11 +32,17 @@ _DEFAULTS = QueryOptions()
 
 
 def translate(
-    unit: ast.QueryUnit, options: QueryOptions = _DEFAULTS, *, text: str = "", graphs: Collection[str] | None = None
+    unit: ast.QueryUnit,
+    options: QueryOptions = _DEFAULTS,
+    *,
+    text: str = "",
+    graphs: Collection[str] | None = None,
+    streams: Collection[str] | None = None,
 ) -> Query:
     """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages and for ``Query.text``.
 
     ``graphs``: the names of all static graphs. None: not known; then any can be there, and GRAPH with a variable is none.
+    ``streams``: those of all RDF streams, over which STREAM with a variable goes.
 
     Raises ``UnsupportedError`` for what is not evaluated yet, ``UnknownNameError`` for a window, graph or function that does
     not exist, ``QueryError`` for windows and options that contradict each other.
@@ -47,7 +53,7 @@ def translate(
     '[RANGE 4000 STEP 2000 close [)]'
     """
     try:
-        query = _query(unit, options, text, graphs)
+        query = _query(spread(unit, streams, text), options, text, graphs)
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
     check_depth(query.pattern, text)

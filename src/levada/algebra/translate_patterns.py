@@ -7,7 +7,7 @@ pattern is as large as it can be: triples that follow each other over one source
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 
@@ -34,7 +34,7 @@ from levada.algebra.translate_expressions import operation, with_marks
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_paths import path
 from levada.algebra.translate_times import settled
-from levada.algebra.translate_windows import iri
+from levada.algebra.translate_windows import each_stream, iri
 from levada.errors import QueryError, Span, UnknownNameError, near
 from levada.model.term import Iri, Term
 from levada.syntax import ast
@@ -117,8 +117,11 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
             return join(node, _graphs(name, group, span, windows, context))
         case ast.Graph(name, group):
             return join(node, _graph(name, group, context))
-        case ast.Window(ast.Var(name), group, _):
-            return join(node, _windows(name, group, context))
+        case ast.Window(ast.Var(name), group, span, True, spec):
+            return join(node, _each(name, group, each_stream(name, span, spec, context), context))
+        case ast.Window(ast.Var(name), group):
+            every = ((index, Iri(window)) for window, index in context.windows.items())
+            return join(node, _each(name, group, every, context))
         case ast.Window(name, group):
             return join(node, pattern(group, _window(name, context), context))
         case ast.Bind(value, variable):
@@ -195,13 +198,10 @@ def _graph(name: ast.Name, group: ast.Group, context: Context) -> Node:
     return inner if context.graphs is None or graph in context.graphs else NOTHING
 
 
-def _windows(name: str, group: ast.Group, context: Context) -> Node:
-    """``WINDOW ?w``: the group over each window of the query in turn, with the window's IRI (as 18.6 for GRAPH ?g)."""
-    each = [
-        join(pattern(group, InWindow(index), context), Values((name,), ((Iri(window),),)))
-        for window, index in context.windows.items()
-    ]
-    return _union(each) if each else Values((name,), ())
+def _each(name: str, group: ast.Group, windows: Iterable[tuple[int, Iri]], context: Context) -> Node:
+    """``WINDOW ?w``, ``STREAM ?s``: the group over each of these windows in turn, with what the variable is there (as in 18.6)."""
+    found = [join(pattern(group, InWindow(index), context), Values((name,), ((is_,),))) for index, is_ in windows]
+    return _union(found) if found else Values((name,), ())
 
 
 def _window(name: ast.Name, context: Context) -> InWindow:

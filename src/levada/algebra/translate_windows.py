@@ -11,15 +11,18 @@ SESSION g                  at its end ENDED, on content change or periodically S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from levada.algebra.nodes import Reporting, WindowOn
 from levada.algebra.options import QueryOptions
-from levada.errors import QueryError
+from levada.algebra.translate_context import Context
+from levada.errors import QueryError, Span
 from levada.model.term import Iri
 from levada.model.time import Window, WindowKind
 from levada.syntax import ast
+from levada.syntax.iri import resolve
+from levada.syntax.window_ast import called
 
 
 def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
@@ -47,7 +50,42 @@ def windows(clauses: Sequence[ast.WindowClause], options: QueryOptions, text: st
         span = clauses[0].span
         message = "The option report=close needs a window with a STEP: only such windows close."
         raise QueryError(message, span=span, text=text)
-    return tuple(WindowOn(iri(c.name), iri(c.stream), window(c.spec, options)) for c in clauses)
+    return tuple(WindowOn(iri(c.name), _stream(c), window(c.spec, options)) for c in clauses)
+
+
+def _stream(clause: ast.WindowClause) -> str:
+    assert isinstance(clause.stream, ast.Constant), "a variable has been spread over the streams"
+    return iri(clause.stream)
+
+
+def spread(unit: ast.QueryUnit, streams: Collection[str] | None, text: str) -> ast.QueryUnit:
+    """The query with a window on each stream where ``STREAM ?s [..]`` goes over them; two of one stream and brackets are one."""
+    clauses: list[ast.WindowClause] = []
+    said = {iri(clause.name) for clause in unit.windows if isinstance(clause.stream, ast.Constant)}
+    for clause in unit.windows:
+        if isinstance(clause.stream, ast.Constant):
+            clauses.append(clause)
+            continue
+        if not streams:
+            message = f"STREAM ?{clause.stream.name} goes over the streams, and none are given."
+            raise QueryError(message, span=clause.stream.span, text=text, hint="Say --stream IRI=PATH.")
+        for stream in sorted(streams):
+            name, on = (ast.Constant(Iri(n), clause.stream.span) for n in (called(stream, clause.spec), stream))
+            if iri(name) not in said:
+                clauses.append(replace(clause, name=name, stream=on))
+    return replace(unit, windows=tuple(clauses))
+
+
+def each_stream(name: str, span: Span, spec: ast.WindowSpec | None, context: Context) -> Iterator[tuple[int, Iri]]:
+    """The windows over which ``STREAM ?s`` goes, by their numbers, and what ?s is there: the stream's IRI."""
+    for index, (window, stream) in enumerate(zip(context.windows, context.streams, strict=True)):
+        if spec is not None and window != called(stream, spec):
+            continue
+        if ":" not in stream and context.base is None:
+            hint = "Give the stream by its IRI, or the query a BASE."
+            message = f"STREAM ?{name} goes over the stream {stream}, which has no IRI."
+            raise QueryError(message, span=span, text=context.text, hint=hint)
+        yield index, Iri(stream if ":" in stream else resolve(stream, context.base or ""))
 
 
 def _closes(clause: ast.WindowClause) -> bool:

@@ -64,7 +64,8 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
         graphs = {graph for file in files for graph in file.graphs}
         given = bool(files or app.streams)  # else any graph can be there
         known = {graph for graph in graphs if graph is not None} if given else None
-        query = translate(parse(source.text, source.dialect), options, text=source.text, graphs=known)
+        streams = [name for name, fact in catalog.facts.items() if fact.schema is None]
+        query = translate(parse(source.text, source.dialect), options, text=source.text, graphs=known, streams=streams)
         return over_static(query, graphs) if given else query
 
 

@@ -201,11 +201,13 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """RSP-QL: ``WINDOW name {}``."""
+    """RSP-QL: ``WINDOW name {}``. CQELS-QL's ``STREAM ?s [spec] {}`` goes over ``streams``; without a spec those of the windows."""
 
     name: Name
     group: Group
     span: Span = field(compare=False, repr=False)
+    streams: bool = False
+    spec: WindowSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,11 +342,12 @@ class Modifiers:
 class WindowClause:
     """``FROM NAMED WINDOW name ON stream [spec]``, or what means the same in another dialect.
 
-    ``merged``: C-SPARQL's ``FROM STREAM``: no pattern names the window, it is part of the default graph.
+    ``merged``: C-SPARQL's ``FROM STREAM``: no pattern names the window, it is part of the default graph. A variable stands for each
+    stream in turn; then ``name`` is of no window.
     """
 
     name: Constant
-    stream: Constant
+    stream: Name
     spec: WindowSpec
     span: Span = field(compare=False, repr=False)
     merged: bool = False

@@ -48,6 +48,24 @@ class Instant(StrEnum):
 WindowSpec = Range | LastTriples | Session | Instant
 
 
+def called(stream: str, spec: WindowSpec) -> str:
+    """The name of a window that the text does not name: its stream and brackets.
+
+    >>> called("http://e/s", Range(4000, 2000))
+    'http://e/s[RANGE 4000 STEP 2000]'
+    """
+    match spec:
+        case Range(length, step, to):
+            inner = f"RANGE {length}" + f" TO {to}" * bool(to) + (f" STEP {step}" if step else "")
+        case LastTriples(count, step):
+            inner = f"TRIPLES {count}" + f" STEP {step}" * (step > 1)
+        case Session(gap):
+            inner = f"SESSION {gap}"
+        case Instant():
+            inner = spec.value
+    return f"{stream}[{inner}]"
+
+
 @dataclass(frozen=True, slots=True)
 class Reporting:
     """When a text is evaluated, as far as it, or its dialect, says; an option given beside the text goes before.

@@ -165,7 +165,6 @@ def test_reports_and_start_of_rspql() -> None:
 @pytest.mark.parametrize(
     ("text", "feature", "span"),
     [
-        ("SELECT * { STREAM ?s [NOW] { ?s ?p ?o } }", "STREAM ?s", Span(1, 19)),
         ("ASK FROM NAMED WINDOW <w> ON <s> [NOW] TICK TUPLE_DRIVEN { }", "TICK TUPLE_DRIVEN", Span(1, 40)),
     ],
 )

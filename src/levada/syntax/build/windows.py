@@ -20,6 +20,7 @@ from levada.syntax.build.patterns import Patterns
 from levada.syntax.dialects.dialect import Dialect
 from levada.syntax.duration import milliseconds
 from levada.syntax.source import Source
+from levada.syntax.window_ast import called
 
 _TUMBLES = "tumbles"
 
@@ -95,13 +96,14 @@ class Windows(Patterns):
         """``STREAM s [...] {}``, and ``STREAM s {}`` of a window beside FROM."""
         self._named = True
         *specs, group = rest
-        if isinstance(stream, ast.Var):
-            raise self._unsupported(f"STREAM ?{stream.name}", stream.span, "Name the stream.")
+        every = isinstance(stream, ast.Var)
         if not specs:
-            return ast.Window(stream, group, self._span(token))
+            return ast.Window(stream, group, self._span(token), every)
         clause = self._unnamed(token, stream, specs[0], merged=False)
         if clause is not None:
             self._windows.append(clause)
+        if every:
+            return ast.Window(stream, group, self._span(token), every, specs[0])
         return ast.Window(_called(stream, specs[0]), group, self._span(token))
 
     def window(self, token: Token, name: ast.Name, group: ast.Group) -> ast.Window:
@@ -118,7 +120,7 @@ class Windows(Patterns):
         return super().graph(token, name, group)
 
     def _unnamed(
-        self, token: Token, stream: ast.Constant, spec: ast.WindowSpec, *, merged: bool
+        self, token: Token, stream: ast.Name, spec: ast.WindowSpec, *, merged: bool
     ) -> ast.WindowClause | None:
         """The window that a stream and brackets stand for; None if there is one."""
         name = _called(stream, spec)
@@ -247,15 +249,7 @@ def _name(constant: ast.Constant) -> str:
     return constant.term.value
 
 
-def _called(stream: ast.Constant, spec: ast.WindowSpec) -> ast.Constant:
-    """The name of a window that the text does not name: its stream and brackets."""
-    match spec:
-        case ast.Range(length, step, to):
-            inner = f"RANGE {length}" + f" TO {to}" * bool(to) + (f" STEP {step}" if step else "")
-        case ast.LastTriples(count, step):
-            inner = f"TRIPLES {count}" + f" STEP {step}" * (step > 1)
-        case ast.Session(gap):
-            inner = f"SESSION {gap}"
-        case ast.Instant():
-            inner = spec.value
-    return ast.Constant(Iri(f"{_name(stream)}[{inner}]"), stream.span)
+def _called(stream: ast.Name, spec: ast.WindowSpec) -> ast.Constant:
+    """The name of a window that the text does not name."""
+    name = "?" if isinstance(stream, ast.Var) else _name(stream)
+    return ast.Constant(Iri(called(name, spec)), stream.span)

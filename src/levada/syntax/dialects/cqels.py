@@ -4,6 +4,7 @@
     STREAM <s> [RANGE a SLIDE b] {}     RANGE a STEP b, on content change; TUMBLING for SLIDE a
     STREAM <s> [RANGE a] {}             each element for a
     STREAM <s> [TRIPLES n | NOW | ALL] {}
+    STREAM ?s [..] {}                   over each of the streams in turn
     GRAPH <g> {}, and patterns outside  static data; FROM NAMED <g> alone does not empty the default graph
 
     CQELS-QL 2, what it has beside that

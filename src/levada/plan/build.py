@@ -7,8 +7,9 @@ could lose what tells two triples apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from heapq import heapify, heappop, heappush
 
 from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Var, variables
 from levada.algebra.nodes import Entailed, Output, TriplePattern, WindowOn
@@ -148,6 +149,14 @@ def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -
     return Op(spec, (op,), wanted, op.windows, op.stage, (None,), placed, frozenset(maybe), op.raw, op.weighted, typed)
 
 
+def applied(tree: Op, names: tuple[str, ...], terms: tuple[Term, ...]) -> Op:
+    """A tree of operators over patterns with these names and terms in place of its own."""
+    assert not (tree.maybe or tree.typed or tree.raw), "a set of matches of a pattern"
+    called = dict(zip(tree.variables, names, strict=True))
+    placed = tuple(called.get(v, v) for v in tree.placed)
+    return Op(p.Applied(terms), (tree,), names, tree.windows, tree.stage, (None,), placed, weighted=tree.weighted)
+
+
 def require(op: Op, names: Sequence[str]) -> Op:
     """Only rows in which these variables are bound (an equi-join of tuples never matches nulls)."""
     for name in names:
@@ -204,29 +213,37 @@ def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
 
 
 def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
-    """Joins all parts, each filter as soon as its variables are there: stars of one subject first, then the fewest stages."""
+    """Joins all parts, each filter as soon as its variables are there: stars of one subject first, then the fewest stages.
+
+    What is joined gets a number below all others, so that among equals it comes first.
+    """
     pending = list(conjuncts)
-    components = [_apply(part, pending, parts) for part in parts]
-    known: dict[tuple[int, int], tuple[bool, bool, int, int]] = {}  # by identity: ``seen`` keeps the parts alive
-    seen: list[Op] = []
-
-    def cost(i: int, j: int) -> tuple[bool, bool, int, int]:
-        pair = (id(components[i]), id(components[j]))
-        if pair not in known:
-            known[pair] = _join_cost(components[i], components[j])
-            seen.extend((components[i], components[j]))
-        return known[pair]
-
+    components = {n: _apply(part, pending, parts) for n, part in enumerate(parts)}
+    centers = {n: _center(part) for n, part in components.items()}
+    waiting = [_pair(components, centers, i, j) for i in components for j in range(i + 1, len(parts))]
+    heapify(waiting)
     while len(components) > 1:
-        pairs = [(i, j) for i in range(len(components)) for j in range(i + 1, len(components))]
-        i, j = min(pairs, key=lambda ij: (*cost(*ij), ij))
-        joined = join(components[i], components[j])
-        rest = [c for n, c in enumerate(components) if n not in (i, j)]
-        components = [_apply(joined, pending, [joined, *rest]), *rest]
-    whole = components[0]
+        _, i, j = heappop(waiting)
+        if i not in components or j not in components:
+            continue
+        joined = join(components.pop(i), components.pop(j))
+        n = -len(centers)
+        whole = _apply(joined, pending, [joined, *components.values()])
+        components, centers[n] = {n: whole, **components}, _center(whole)
+        for other in list(components)[1:]:
+            heappush(waiting, _pair(components, centers, n, other))
+    (whole,) = components.values()
     for condition in pending:
         whole = filter_(whole, condition)
     return whole
+
+
+_Cost = tuple[bool, bool, int, int]
+
+
+def _pair(components: Mapping[int, Op], centers: Mapping[int, str | None], i: int, j: int) -> tuple[_Cost, int, int]:
+    star = centers[i] is not None and centers[i] == centers[j]
+    return _join_cost(components[i], components[j], star=star), i, j
 
 
 def _apply(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
@@ -240,12 +257,10 @@ def _apply(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
     return op
 
 
-def _join_cost(left: Op, right: Op) -> tuple[bool, bool, int, int]:
+def _join_cost(left: Op, right: Op, *, star: bool) -> _Cost:
     """Cartesian products last; stars of one subject first; then fewer stages; then more shared variables."""
     _, keys, placed = join_keys(left, right)
     stage, _ = place((left, right), placed)
-    center = _center(left)
-    star = center is not None and center == _center(right)
     return (not keys, not star, stage, -len(keys))
 
 

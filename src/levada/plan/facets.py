@@ -89,10 +89,11 @@ def add(needs: Needs, name: str, facets: Facet) -> None:
 
 def merge(*parts: Mapping[str, Facet]) -> Needs:
     """The union of needs."""
-    out: Needs = {}
-    for part in parts:
+    out: Needs = dict(parts[0]) if parts else {}
+    for part in parts[1:]:
         for name, facets in part.items():
-            add(out, name, facets)
+            known = out.get(name)
+            out[name] = facets if known is None or known is facets else known | facets
     return out
 
 

@@ -6,7 +6,7 @@ and ``Member``; ``Topology`` finds or makes the node and the member. Projections
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from levada.algebra.expression import Call, Const, Expression, Var, random
@@ -16,11 +16,13 @@ from levada.model.term import Term
 from levada.model.time import WindowKind
 from levada.plan import physical as p
 from levada.plan import shapes as s
-from levada.plan.facets import Needs, emit_needs, input_needs, lift, merge
+from levada.plan.facets import Needs, add, emit_needs, input_needs, lift
 from levada.plan.install_leaves import is_static, leaf, positions
 from levada.plan.layout import NOTHING, Facet, Layout, Span
 from levada.plan.levels import top
+from levada.plan.merge import PLACES
 from levada.plan.physical import HOME, Op
+from levada.plan.recorded import Intern, Recorded
 from levada.plan.timing import Timing
 
 _PASSING = (
@@ -28,7 +30,6 @@ _PASSING = (
     p.Tally, p.Net, p.Emit,
 )  # fmt: skip
 _SIDE_BY_SIDE = (p.Union, p.Tally, p.RExcept)  # their inputs have the same columns
-Intern = Callable[[s.Shape, s.Member], tuple[s.Shape, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Installer:
         self.name = name
         self.intern = intern
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
+        self.recorded: dict[tuple[int, tuple[tuple[str, Facet], ...]], Recorded] = {}
+        self.rows: dict[tuple[int, ...], s.Member] = {}
         self.level = top(query)
         self.tuples = any(isinstance(part, (Scan, Derived)) for part in level(query.pattern))
 
@@ -76,8 +79,25 @@ class Installer:
         """Finds or makes this operator and all below it."""
         key = (id(op), tuple(sorted(needs.items())))
         if key not in self.done:
-            self.done[key] = self._install(op, needs)
+            self.done[key] = (self._applied if isinstance(op.spec, p.Applied) else self._install)(op, needs)
         return self.done[key]
+
+    def _applied(self, op: Op, needs: Needs) -> Installed:
+        """What was recorded of the tree below where the same of it was read, with other terms."""
+        assert isinstance(op.spec, p.Applied), "a tree and terms"
+        (tree,) = op.inputs
+        names = dict(zip(op.variables, tree.variables, strict=True))
+        wants = {names[v]: facets for v, facets in needs.items()}
+        key = (id(tree), tuple(sorted(wants.items())))
+        if key not in self.recorded:
+            outer = self.intern, self.done
+            recorded = self.recorded[key] = Recorded()
+            self.intern, self.done = recorded.intern, {}
+            recorded.names = self.install(tree, wants).names
+            self.intern, self.done = outer
+        recorded = self.recorded[key]
+        shown = dict(zip(tree.variables, op.variables, strict=True))
+        return Installed(*recorded.again(self.intern, PLACES, op.spec.terms), tuple(shown[v] for v in recorded.names))
 
     def _install(self, op: Op, needs: Needs) -> Installed:
         wanted = input_needs(op, needs)
@@ -88,7 +108,10 @@ class Installer:
                 child_needs = _union_needs(op, needs)
                 names = tuple(child_needs)
             base, source = _through(child)
-            wants = merge(*({source[v]: f} for v, f in child_needs.items() if v in source and f))
+            wants: Needs = {}
+            for v, f in child_needs.items():
+                if v in source and f:
+                    add(wants, source[v], f)
             installed = self._below(op, base, wants)
             edges.append(self._edge(op, i, child, names, child_needs, installed, source))
             inputs.append(installed)
@@ -99,7 +122,7 @@ class Installer:
         layout = self._layout(op, names, needs, edges)
         step, member = self._step(op, names, ins)
         shape = s.Shape(step, op.stage, tuple((i.shape, e) for i, e in zip(inputs, edges, strict=True)), layout)
-        member = replace(member, inputs=tuple(i.member for i in inputs))
+        member = member.over(tuple([i.member for i in inputs]))
         return Installed(*self.intern(shape, member), names)
 
     def _below(self, op: Op, base: Op, wants: Needs) -> Installed:
@@ -163,7 +186,10 @@ class Installer:
         return s.Edge(slots, index, layout, by)
 
     def _windows(self, op: Op) -> s.Member:
-        return self.timing.of_rows(op.windows or ())
+        windows = op.windows or ()
+        if windows not in self.rows:
+            self.rows[windows] = self.timing.of_rows(windows)
+        return self.rows[windows]
 
     def _schedule(self, carried: tuple[int, ...] | None = None) -> s.Member:
         return self.timing.of_reports(self.level, carried or ())
@@ -320,7 +346,8 @@ def _alike(edges: list[s.Edge]) -> list[s.Edge]:
         for ws in zip(*(e.layout.windows for e in edges), strict=True)
     )
     weighted = any(e.layout.weighted for e in edges)
-    return [replace(e, layout=replace(e.layout, windows=spans, weighted=weighted)) for e in edges]
+    layouts = [Layout(e.layout.slots, spans, weighted, e.layout.report) for e in edges]
+    return [s.Edge(e.slots, e.windows, layout, e.exchange) for e, layout in zip(edges, layouts, strict=True)]
 
 
 def _through(op: Op) -> tuple[Op, dict[str, str]]:

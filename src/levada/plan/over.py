@@ -11,7 +11,7 @@ section 2, "Weights"). Rows of other static graphs have no times. Cost: linear i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from levada.algebra import nodes as a
 from levada.algebra.expression import Call, Function, Var
@@ -20,7 +20,7 @@ from levada.config import StreamConfig
 from levada.model.time import WindowKind
 from levada.plan import build, build_deltas
 from levada.plan import physical as p
-from levada.plan.merge import merge, parts_of
+from levada.plan.merge import form_of, merge, parts_of
 from levada.plan.physical import Op
 
 _SPO = a.TriplePattern(Var("s"), Var("p"), Var("o"))
@@ -65,11 +65,15 @@ def graphs_read(query: a.Query, node: a.Node) -> frozenset[str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """Makes the leaves of a query whose streams are known; ``replaceable``: the static graphs that may be replaced."""
+    """Makes the leaves of a query whose streams are known; ``replaceable``: the static graphs that may be replaced.
+
+    ``forms``: the merges of patterns by their forms. Patterns that differ in terms and names are one form.
+    """
 
     q: a.Query
     streams: Mapping[str, StreamFacts]
     replaceable: frozenset[str | None] = frozenset()
+    forms: dict[tuple[a.Source, a.TriplePattern], Op] = field(default_factory=dict)
 
     def last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
         """The changes of a count window over these rows."""
@@ -110,7 +114,10 @@ class Leaves:
 
     def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
         if isinstance(source, a.InMerge):
-            return merge([self._leaf(part, pattern) for part in parts_of(source)])
+            form, names, terms = form_of(pattern)
+            if (source, form) not in self.forms:
+                self.forms[source, form] = merge([self._leaf(part, form) for part in parts_of(source)])
+            return build.applied(self.forms[source, form], names, terms)
         if isinstance(source, a.InGraph):
             return build.match(pattern, None, *self._static(source), raw=False)
         on = self.q.windows[source.index]

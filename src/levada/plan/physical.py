@@ -154,6 +154,16 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
+class Applied:
+    """The operators of the input with these terms in place of its patterns' own, and other names for its variables.
+
+    So many patterns of one form are one tree of operators, which is installed by what was installed of it before.
+    """
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Occur:
     """Makes the window a set: ``prev`` of each row, equal rows of one time merged (design, section 2)."""
 
@@ -333,7 +343,7 @@ class Emit:
 
 Spec = (
     Match | Entailed | Star | Scan | Constant | Last | LastBy | Session | Select | Lift
-    | Filter | Extend | Rename | Union | Occur | Hold | Join
+    | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Tally | Net | Emit
 )  # fmt: skip

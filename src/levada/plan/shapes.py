@@ -343,3 +343,10 @@ class Member:
     since: int = 0
     ways: tuple[Way, ...] = ()
     again: tuple[str | None, ...] = ()
+
+    def over(self, inputs: tuple[int, ...], constants: tuple[Term | None, ...] | None = None) -> Member:
+        """The same over these inputs, and with these constants if any are said. (``replace`` takes three times as long.)"""
+        return Member(
+            inputs, self.windows, self.streams, self.start, self.constants if constants is None else constants,
+            self.rows, self.graphs, self.query, self.every, self.nonempty, self.since, self.ways, self.again,
+        )  # fmt: skip

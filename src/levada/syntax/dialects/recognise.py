@@ -14,6 +14,7 @@ Words are read as the lexer reads them: not in comments, strings, IRIs and names
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from levada.errors import UsageError, near
 from levada.syntax.dialects.cqels import CQELS, CQELS2
@@ -42,8 +43,9 @@ _RULES = (
 _CQL = re.compile(r"(?:SELECT .*)?FROM (?!NAMED\b|STREAM\b)\w|(?:[RID]STREAM|VQUERY|QUERY|TABLE|VTABLE|VIEW)\b")
 
 
+@lru_cache(maxsize=256)
 def recognise(text: str) -> Dialect:
-    """The dialect of a text.
+    """The dialect of a text. A text is asked for several times while it is registered.
 
     >>> recognise("SELECT ?s FROM STREAM <http://e/s> [RANGE 1h STEP 10m] { ?s ?p ?o }").title
     'C-SPARQL'

@@ -1,0 +1,60 @@
+"""Patterns of one form over a merge are installed by what was installed before, and are what they would be by themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from levada.algebra.translate import translate
+from levada.plan.install import Installed, Installer
+from levada.plan.layout import Facet
+from levada.plan.over import StreamFacts
+from levada.plan.physical import Op
+from levada.plan.topology import Topology
+from levada.syntax import parse
+
+STREAMS = {f"http://e/{name}": StreamFacts() for name in ("s", "t")}
+TEXT = """PREFIX : <http://e/>
+REGISTER QUERY q AS SELECT *
+FROM STREAM :s [RANGE 4s STEP 2s] FROM STREAM :t [TRIPLES 9]
+WHERE {{ {} }}"""
+GROUP = (
+    "?x :p ?v . ?y :p ?w . ?x :q ?y . ?y :q ?z . ?z :r ?z . ?x ?k :a . ?y ?k :b . :a :p ?v . :c :p ?w FILTER(?v < ?w)"
+)
+
+
+def _topology(group: str = GROUP) -> list[tuple[object, object]]:
+    topology = Topology(STREAMS)
+    text = TEXT.format(group)
+    topology.add("q", translate(parse(text), text=text), 0)
+    return [(node.shape, node.rows) for node in topology.nodes]
+
+
+def test_what_is_recorded_is_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = _topology()
+    plain, read = Installer._applied, []
+
+    def anew(self: Installer, op: Op, needs: dict[str, Facet]) -> Installed:
+        read.append(len(self.recorded))
+        self.recorded = {}
+        return plain(self, op, needs)
+
+    monkeypatch.setattr(Installer, "_applied", anew)
+    assert _topology() == recorded
+    assert len(read) == 9
+
+
+def test_a_further_pattern_of_a_form_costs_its_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
+    plain = Installer._install
+
+    def counted(self: Installer, op: Op, needs: dict[str, Facet]) -> Installed:
+        planned.append(op)
+        return plain(self, op, needs)
+
+    monkeypatch.setattr(Installer, "_install", counted)
+    costs = []
+    for n in (4, 12):
+        planned.clear()
+        _topology(" . ".join(f"?x :p{i} ?v{i}" for i in range(n)))
+        costs.append(len(planned))
+    assert costs[1] - costs[0] == 8

@@ -64,6 +64,13 @@ EARLY = {
     "EXISTS": "?z :q ?u FILTER EXISTS { ?y :r ?u }",
     "NOT EXISTS": "?z :q ?u FILTER NOT EXISTS { ?y :r ?u }",
     "MINUS where another variable decides": "?y :q ?u MINUS { ?y :q ?u . ?u :r ?k }",
+    "MINUS of an outer value": "?z :q ?u MINUS { ?u :r ?y }",
+    "MINUS of two outer values": "?z :p ?u MINUS { ?u :q ?y . ?u :r ?x }",
+    "MINUS with a union": "?z :q ?u MINUS { { ?u :r ?y } UNION { ?u :q :a } }",
+    "a sub-select that shows it": "{ SELECT ?y ?u { ?z :q ?u FILTER(?u = ?y) } } ?u :r ?k",
+    "a group by it": "{ SELECT ?y (COUNT(*) AS ?n) { ?z :q ?u FILTER(?u != ?y) } GROUP BY ?y HAVING(COUNT(*) > 2) }",
+    "LIMIT of the whole": "SELECT ?y ?u { ?y :q ?u } ORDER BY ?u LIMIT 1",
+    "ORDER BY of what comes late": "{ SELECT ?y ?u { ?z :q ?u } ORDER BY ?y }",
     "UNION": "{ ?z :q ?u FILTER(?u = ?y) } UNION { ?x :r ?y }",
     "a path of a step": "?y :q+ ?x",
 }

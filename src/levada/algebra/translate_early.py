@@ -3,9 +3,10 @@
 Substitution (SPARQL 1.1, 18.6) gives the inner pattern the outer values at once. The same comes of joining the *domain*, the
 distinct values that the outer solutions have, where they are looked at: below the filter, on the left of the OPTIONAL, under the
 BIND, among the terms that a path of no step connects with themselves. A variable that some outer solution leaves unbound would
-not be substituted there, so only variables that are always bound can be joined in. Sub-selects, groups, LIMIT, and MINUS, whose
-meaning follows from which variables there are at all (but where another one always decides), stay as they are:
-``TooEarlyError`` names them.
+not be substituted there, so only variables that are always bound can be joined in. Of a sub-select only what it shows can be an
+outer variable: of what it hides, the scope of variables (18.2.1) says that it is another one, and 18.6 that it is replaced. Of a
+MINUS the sides meet in some variable of the inner group. LIMIT counts the rows of one outer solution. Where that is not so,
+``TooEarlyError`` names what it is.
 """
 
 from __future__ import annotations
@@ -47,8 +48,6 @@ _WORDS: dict[type[Node], str] = {
     Closure: "A path that may have no step",
 }
 
-_WHOLE = (Minus, Group, Project, Slice)  # their meaning changes with what is joined in below
-
 
 class TooEarlyError(Exception):
     """What makes substitution differ from a join: the construct's word, and the variable that it looks at."""
@@ -76,12 +75,42 @@ class Early:
 
     def bind(self, node: Node) -> Node:
         """An inner pattern whose join with the outer solutions is what substitution means. Raises ``TooEarlyError``."""
-        if isinstance(node, _WHOLE) and (found := unbound(node, self.outer)):
+        if isinstance(node, (Project, Slice)) and (found := unbound(node, self.outer)):
             raise TooEarlyError(node, min(found))
         inner: dict[str, Any] = {
             name: self.bind(child) for name in _CHILDREN if (child := getattr(node, name, None)) is not None
         }
-        node = replace(node, **inner) if inner else node
+        bound = replace(node, **inner) if inner else node
+        match node, bound:
+            case (Project() | Slice(), _):
+                return bound
+            case (Group(_, keys, _), Group(child, _, _)):
+                return self._all_bound(bound, (self.outer & mentioned(node)) - (certain(child) & frozenset(keys)))
+            case (Minus(), Minus(left, _)):
+                return replace(bound, left=self._with_values(left, unbound(node, self.outer), node))
+            case (OrderBy(), OrderBy(child, _)) if unbound(node, self.outer):
+                return child  # without LIMIT an order changes nothing
+            case _:
+                return self._early(bound)
+
+    def _all_bound(self, node: Node, names: frozenset[str]) -> Node:
+        if names:
+            raise TooEarlyError(node, min(names))
+        return node
+
+    def _with_values(self, left: Node, names: frozenset[str], minus: Minus) -> Node:
+        """The left side of a MINUS with what the right one looks at: so both bind it, as both have its value by substitution.
+
+        By substitution a variable of the outer group is none any more; so another one must make the sides meet.
+        """
+        if not names:
+            return left
+        if not (certain(minus.left) & certain(minus.right)) - self.outer or not names <= self.known:
+            raise TooEarlyError(minus, min(names))
+        return Join(domain(self.left, names), left)
+
+    def _early(self, node: Node) -> Node:
+        """A node with what it looks at, where it is joined in."""
         names = unbound(node, self.outer)
         if not names:
             return node

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from levada.algebra.expression import Call, Expression, Function, variables
-from levada.algebra.nodes import Exists, Filter, Join, Mark, Node
+from levada.algebra.nodes import Distinct, Exists, Filter, Join, Mark, Node, OrderBy, Slice
 from levada.algebra.translate_context import Context, Marked
 from levada.algebra.translate_early import Early, TooEarlyError, domain, unbound
 from levada.algebra.translate_expressions import operation
@@ -75,7 +75,7 @@ def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> No
 def _inner(left: Node, inner: Node, span: Span, context: Context) -> tuple[Node, Expression | None]:
     """The pattern of an EXISTS over ``left`` as the right side of a join, and the join's condition."""
     outer = possible(left)
-    right, condition = _correlated(inner, outer)
+    right, condition = _correlated(_any(inner), outer)
     known = frozenset() if draws(left) else certain(left)
     try:
         return Early(left, outer, known).bind(right), condition
@@ -83,6 +83,18 @@ def _inner(left: Node, inner: Node, span: Span, context: Context) -> tuple[Node,
         hint = f"In EXISTS, use ?{found.name} in a triple pattern first, or in a FILTER at the end of its group."
         feature = f"{found.word} within EXISTS that uses ?{found.name} of the outer group"
         raise context.unsupported(feature, span, hint=hint) from None
+
+
+def _any(node: Node) -> Node:
+    """A pattern that has a solution iff this one has, without what only says how many, and in which order."""
+    while True:
+        match node:
+            case Slice(child, 0, limit) if limit != 0:
+                node = child
+            case OrderBy(child, _) | Distinct(child):
+                node = child
+            case _:
+                return node
 
 
 def _correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:

@@ -41,7 +41,7 @@ def test_what_is_not_evaluated_yet(pattern: str, message: str, column: int) -> N
     [
         ("?s <q> ?x OPTIONAL { ?s <r> ?u }", "An OPTIONAL within EXISTS that uses ?u of the outer group"),
         ("?s <q> ?x MINUS { ?s <r> ?y }", "A MINUS within EXISTS that uses ?s of the outer group"),
-        ("?s <q> ?x MINUS { ?x <r> ?o }", "A MINUS within EXISTS that uses ?o of the outer group"),
+        ("?s <q> ?x MINUS { ?x <r> ?u }", "A MINUS within EXISTS that uses ?u of the outer group"),
         ("?s <q> ?x FILTER NOT EXISTS { ?x <r> ?u }", "An EXISTS within EXISTS that uses ?u of the outer group"),
         (
             "{ ?s <q> ?x FILTER(?x > ?u) } ?s <r> ?y",
@@ -51,7 +51,10 @@ def test_what_is_not_evaluated_yet(pattern: str, message: str, column: int) -> N
         ("?u <q>* ?x", "A path that may have no step within EXISTS that uses ?u of the outer group"),
         ("?x <q> ?y BIND(?x AS ?o)", "BIND or AS within EXISTS that uses ?o of the outer group"),
         ("{ SELECT ?s { ?s <q> ?o } }", "A sub-SELECT within EXISTS that uses ?o of the outer group"),
-        ("{ SELECT ?s ?o { ?s <q> ?o } LIMIT 1 }", "LIMIT or OFFSET within EXISTS that uses ?o of the outer group"),
+        (
+            "{ SELECT ?s ?o { ?s <q> ?o } LIMIT 1 } ?o <r> ?x",
+            "LIMIT or OFFSET within EXISTS that uses ?o of the outer group",
+        ),
         (
             "{ SELECT ?x (COUNT(?s) AS ?n) { ?s <q> ?x } GROUP BY ?x }",
             "A sub-SELECT within EXISTS that uses ?s of the outer group",

@@ -107,6 +107,11 @@ _EARLY = (  # they look at ?s or ?v before they bind it, which can be done where
     "WINDOW {w} {{ ?ey :p ?ev BIND(?s AS ?eb) ?eb :q ?ez }}",
     "WINDOW {w} {{ ?ey :q ?ex OPTIONAL {{ ?ey :q ?s }} }}",
     "WINDOW {w} {{ ?ey :q ?ex FILTER NOT EXISTS {{ ?ey :p ?v }} }}",
+    "WINDOW {w} {{ ?ey :q ?ex MINUS {{ ?ex :p ?v }} }}",
+    "WINDOW {w} {{ ?ey :p ?ev MINUS {{ ?ey :q ?ex . ?ex :q ?s }} }}",
+    "{{ SELECT ?s ?em WHERE {{ WINDOW {w} {{ ?s :p ?em }} }} ORDER BY DESC(?em) LIMIT 1 }}",
+    "{{ SELECT ?v ?ey WHERE {{ WINDOW {w} {{ ?ey :p ?em FILTER(?em > ?v) }} }} }} ?ey :kind ?ek",
+    "{{ SELECT ?v (COUNT(*) AS ?en) WHERE {{ WINDOW {w} {{ ?ey :p ?em FILTER(?em > ?v) }} }} GROUP BY ?v HAVING(COUNT(*) > 1) }}",
 )
 
 

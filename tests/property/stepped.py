@@ -51,6 +51,29 @@ def run_case(
     return _reports(case, sink)
 
 
+def run_texts(
+    texts: Mapping[str, str], streams: Mapping[str, Sequence[Element]], *, partitions: int = 2, epoch_rows: int = 1000
+) -> dict[str, dict[int, list[tuple[str, ...]]]]:  # fmt: skip
+    """The rows of each query's reports as they come: the values of its columns as text, "" where unbound."""
+    found: dict[str, dict[int, list[tuple[str, ...]]]] = {name: {} for name in texts}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Engine(False, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, partitions=partitions) as engine,
+    ):
+        for i, (name, elements) in enumerate(streams.items()):
+            path = Path(folder) / f"{i}.nt"
+            path.write_text("".join(line + "\n" for element in elements for line in lines([element])))
+            engine.stream(name, path)
+        queries = {name: engine.register(text, name=name) for name, text in texts.items()}
+        engine.start(once=True)
+        for name, query in queries.items():
+            for result in query.results():
+                found[name].setdefault(result.time, []).extend(
+                    tuple(v or "" for v in row) for row in result.rows.rows()
+                )
+    return found
+
+
 def run_in_two(
     case: Case, cut: Mapping[str, int], late: Collection[str], *, epoch_rows: int = 1000, partitions: int = 2
 ) -> dict[str, list[Report]]:

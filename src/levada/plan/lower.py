@@ -22,6 +22,7 @@ from levada.plan import build, build_deltas, pairing
 from levada.plan import physical as p
 from levada.plan.levels import Mode, mode_of, top
 from levada.plan.listing import free_parts, needs_list, per_report
+from levada.plan.ordering import shown_order
 from levada.plan.origin import time_variables
 from levada.plan.over import Leaves, graphs_read
 from levada.plan.over import StreamFacts as StreamFacts
@@ -77,6 +78,8 @@ class _Lowering:
             body = self._r(body)
         if output is not a.Output.RSTREAM:
             body = build.changes(body, output, self.listed, self._timed(body))
+            if self.q.form is a.Form.SELECT and (keys := shown_order(self.pattern, names)):
+                body = replace(build.order(body, keys, 0, None), weighted=body.weighted)
         return body
 
     def _derived(self, node: a.Derived) -> Op:

@@ -83,11 +83,7 @@ class Statics:
 
     def replace(self, source: Source, graph: str | None, form: str | None) -> None:
         """Other content for a graph, in place of all its sources. Raises ``SourceError``, ``UsageError``."""
-        if graph not in self.replaceable:
-            name = "The default graph" if graph is None else f"The static graph <{graph}>"
-            known = near(graph or "", [g for g in self.replaceable if g])
-            hint = known or "Say replaceable=True where it is named, before the engine starts."
-            raise UsageError(f"{name} was not declared replaceable.", hint=hint)
+        self._check_declared(graph)
         file = static_source(source, graph, form)
         _check_one_graph(file)
         file = replace(file, replaceable=True, origin=file.path)
@@ -96,6 +92,19 @@ class Statics:
             others = (replace(f, graphs=f.graphs - {graph}) for f in self.files)
             self.files = (*(f for f in others if f.graphs), copy)
             self._stamps = {f.origin: self._stamps[f.origin] for f in self.files if f.origin in self._stamps}
+
+    def _check_declared(self, graph: str | None) -> None:
+        """Which graphs there are is known when queries are planned: GRAPH ?g goes over those, and no other can come."""
+        if graph in self.replaceable:
+            return
+        name = "The default graph" if graph is None else f"The static graph <{graph}>"
+        close = near(graph or "", [g for g in self.replaceable if g])
+        hint = "Say replaceable=True where it is named, before the engine starts."
+        if graph in self.graphs or graph is None:
+            raise UsageError(f"{name} was not declared replaceable.", hint=close if close.startswith("Did") else hint)
+        hint = f'Declare it before, empty if there is nothing yet: engine.static([], "{graph}", replaceable=True).'
+        message = f"{name} was not there when the engine started, so no query would see it."
+        raise UsageError(message, hint=f"{close} {hint}" if close.startswith("Did") else hint)
 
     def reload(self) -> None:
         """Takes in the files that have changed on the disk. Raises ``SourceError`` if one is not well-formed."""
@@ -154,7 +163,7 @@ def _check_one_graph(file: StaticFile) -> None:
     if file.format in QUADS and not file.whole:
         raise UsageError(
             f"The static file {file.path} names its graphs itself: it cannot be replaced as one.",
-            hint="Say graph=IRI for the whole file, or give triples.",
+            hint="Which graphs there are stays as it is: say graph=IRI for the whole file, or give triples.",
         )
 
 

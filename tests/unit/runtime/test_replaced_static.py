@@ -187,13 +187,25 @@ def test_what_was_not_declared_is_not_replaced(stream: Path, tmp_path: Path) -> 
         engine.start()
         with pytest.raises(UsageError, match="The default graph was not declared replaceable"):
             engine.static([NEW])
-        with pytest.raises(
-            UsageError, match=r"static graph <http://e/h> was not declared replaceable.(.|\n)*http://e/g"
-        ):
+        missing = r"static graph <http://e/h> was not there when the engine started(.|\n)*http://e/g(.|\n)*empty"
+        with pytest.raises(UsageError, match=missing):
             engine.static([NEW], "http://e/h")
         engine.stop()
         with pytest.raises(UsageError, match="The engine has ended"):
             engine.static([NEW], "http://e/g")
+
+
+def test_a_graph_that_is_to_come_is_declared_empty() -> None:
+    """GRAPH ?g goes over it from the start; that it is empty says nothing."""
+    with Engine(False, partitions=1) as engine:
+        engine.static([], "http://e/later", replaceable=True)
+        engine.static([OLD], "http://e/now")
+        query = engine.register("SELECT ?g { GRAPH ?g { ?s <http://e/kind> ?k } }")
+        engine.start()
+        answers = query.results()
+        assert next(answers).rows["g"].to_list() == ["<http://e/now>"]
+        engine.static([NEW], "http://e/later")
+        assert sorted(next(answers).rows["g"].to_list()) == ["<http://e/later>", "<http://e/now>"]
 
 
 def test_what_is_not_well_formed_is_told_to_whoever_gives_it(stream: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ topology   the operators, their stages and exchanges, an operator a line with it
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -20,7 +21,8 @@ from levada.app import App, QuerySource
 from levada.cli.queries import Catalog, makers_of, naming, optimized, plan_query, translate_query
 from levada.errors import UsageError, near
 from levada.model.term import Term
-from levada.plan.physical import Op
+from levada.plan.merge import PLACES
+from levada.plan.physical import Applied, Op
 from levada.syntax import parse
 from levada.syntax import show as show_tree
 from levada.syntax.cql import parse_script
@@ -64,6 +66,9 @@ def _later(app: App, source: QuerySource, stage: str) -> tuple[Any, str]:
 
 def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
     """An operator and its inputs, indented; an exchange stands before the input that it moves."""
+    if isinstance(op.spec, Applied):
+        yield from _applied(op, op.spec.terms, depth)
+        return
     details = [_detail(part.name, getattr(op.spec, part.name)) for part in fields(op.spec)]
     head = " ".join([type(op.spec).__name__.lower(), *(detail for detail in details if detail)])
     yield f"{'  ' * depth}({head}) -> {_word(tuple(expressions.Var(name) for name in op.variables))} stage {op.stage}"
@@ -75,6 +80,16 @@ def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
         yield from operator_lines(child, depth + 1)
 
 
+def _applied(op: Op, terms: tuple[Term, ...], depth: int) -> Iterator[str]:
+    """A tree of operators with the names and terms to which it is applied."""
+    (tree,) = op.inputs
+    called = {f"<{place.value}>": str(term) for place, term in zip(PLACES, terms, strict=False)}
+    called |= dict(zip(tree.variables, op.variables, strict=True))
+    for line in operator_lines(tree, depth):
+        yield _PLACE.sub(lambda m: called[m.group()], line)
+
+
+_PLACE = re.compile(r"<\.\.\d>|(?<=[?( ])\.\d(?=[ )]|$)")  # of a term, of a variable
 _MANY = ("alternatives", "alike")
 
 

@@ -6,7 +6,7 @@ time. SAMPLE may return any member: its value here is a literal of all members (
 unbound variable is no member; pyoxigraph's own SAMPLE passes over it, but its custom aggregates would fail, so it is replaced.
 GROUP_CONCAT may return its parts in any order: the cases separate them by ``|``, and here they are put in order. Its value is a
 simple literal (18.5.1.7, and the W3C tests agg-groupconcat-4 to 6); pyoxigraph keeps a language tag that all parts share, so it is
-asked for the STR of it.
+asked for the STR of it. C-SPARQL's f:timestamp(s, p, o) is a function over the comings that the windows hold.
 """
 
 from __future__ import annotations

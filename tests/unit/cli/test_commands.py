@@ -86,7 +86,7 @@ def test_check_knows_the_streams_that_are_given(folder, capsys):
 def test_check_and_explain_say_what_a_run_over_these_streams_would(folder, capsys):
     Path("t.nt").write_text("")
     Path("graphs.rq").write_text("PREFIX : <http://e/>\nSELECT ?s FROM :nowhere { ?s ?p ?o }")
-    Path("merge.csparql").write_text("SELECT ?s FROM STREAM <http://e/temp> [RANGE 4s STEP 4s] { ?s ?p ?o }")
+    Path("merge.csparql").write_text("SELECT ?s FROM STREAM <http://e/temp> [RANGE 4s STEP 4s] { ?s <http://e/p> ?o }")
     assert main(["check", "hot.rq", "merge.csparql", "--stream", "temp=t.csv,schema=k:integer"]) == 2
     err = capsys.readouterr().err
     for name in ("hot", "merge"):
@@ -95,7 +95,10 @@ def test_check_and_explain_say_what_a_run_over_these_streams_would(folder, capsy
     assert main(["check", "graphs.rq", "--stream", "temp=t.nt"]) == 2
     assert "There is no static graph <http://e/nowhere>" in capsys.readouterr().err
     assert main(["explain", "merge.csparql", "--stage", "topology"]) == 0
-    assert "union" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "union" in out
+    assert "exchange by ?s ?o\n" in out
+    assert out.count("(match (?s <http://e/p> ?o)") == 4 and "..0" not in out
     assert main(["explain", "merge.csparql", "--stage", "topology", "--stream", "temp=t.nt"]) == 0
     assert "union" not in capsys.readouterr().out  # without static data the merge is the window
 

@@ -259,6 +259,8 @@ def _apply(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
 
 def _join_cost(left: Op, right: Op, *, star: bool) -> _Cost:
     """Cartesian products last; stars of one subject first; then fewer stages; then more shared variables."""
+    if not any(v in right.variables for v in left.variables):
+        return (True, not star, max(left.stage, right.stage) + 1, 0)  # most pairs, and at the operator's home
     _, keys, placed = join_keys(left, right)
     stage, _ = place((left, right), placed)
     return (not keys, not star, stage, -len(keys))

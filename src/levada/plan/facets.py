@@ -134,7 +134,6 @@ def input_needs(op: Op, out: Needs) -> list[Needs]:
 
 def _wanted(op: Op, out: Needs) -> list[Needs]:
     spec = op.spec
-    every = [merge(out, _ids(i.variables)) for i in op.inputs]
     match spec:
         case p.Filter(condition, draw):
             return [merge(out, expression_needs(condition), _drawn(draw))]
@@ -152,12 +151,12 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
         case p.RSemi(_, _, shared, condition):
             own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
             if condition is not None and random(condition):
-                return [merge(whole, own) for whole in every]
+                return [merge(whole, own) for whole in _every(op, out)]
             return [merge(out, own), own]
         case p.RLeft(_, shared, condition):
             own = expression_needs(condition) if condition is not None else {}
             if condition is not None and random(condition):
-                return [merge(whole, own) for whole in every]
+                return [merge(whole, own) for whole in _every(op, out)]
             return [merge(out, own, _ids(shared)) for _ in op.inputs]
         case p.Closure():
             ends = merge(*(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values())))
@@ -170,19 +169,24 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             own = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
         case p.Occur() | p.RDistinct() | p.Tally() | p.RExcept() | p.Net():
-            return every
+            return _every(op, out)
         case p.Changes(output, _):
-            return every if op.weighted or output is not Output.ISTREAM else [out]
+            return _every(op, out) if op.weighted or output is not Output.ISTREAM else [out]
         case p.Session(_, _, bag):
-            return [out] if bag else every
+            return [out] if bag else _every(op, out)
         case p.Last() | p.LastBy():
-            return [merge(every[0], dict.fromkeys(op.variables, Facet.TEXT))]
+            return [merge(_every(op, out)[0], dict.fromkeys(op.variables, Facet.TEXT))]
         case p.Select(_):
             return [_select_needs(op, out)]
         case p.Report():
-            return every if op.inputs[0].weighted else [out]
+            return _every(op, out) if op.inputs[0].weighted else [out]
         case _:
             return [out for _ in op.inputs]
+
+
+def _every(op: Op, out: Needs) -> list[Needs]:
+    """Whole rows are told apart: what is read above, and all identities."""
+    return [merge(out, _ids(i.variables)) for i in op.inputs]
 
 
 def _drawn(draw: p.Draw | None) -> Needs:

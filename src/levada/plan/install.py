@@ -100,13 +100,11 @@ class Installer:
         return Installed(*recorded.again(self.intern, PLACES, op.spec.terms), tuple(shown[v] for v in recorded.names))
 
     def _install(self, op: Op, needs: Needs) -> Installed:
-        wanted = input_needs(op, needs)
+        side_by_side = isinstance(op.spec, _SIDE_BY_SIDE)
+        wanted = [_union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
         inputs, edges, ins = [], [], []
         for i, (child, child_needs) in enumerate(zip(op.inputs, wanted, strict=True)):
-            names = tuple(v for v in child.variables if v in child_needs)
-            if isinstance(op.spec, _SIDE_BY_SIDE):
-                child_needs = _union_needs(op, needs)
-                names = tuple(child_needs)
+            names = tuple(child_needs) if side_by_side else tuple([v for v in child.variables if v in child_needs])
             base, source = _through(child)
             wants: Needs = {}
             for v, f in child_needs.items():
@@ -116,7 +114,7 @@ class Installer:
             edges.append(self._edge(op, i, child, names, child_needs, installed, source))
             inputs.append(installed)
             ins.append(names)
-        if isinstance(op.spec, _SIDE_BY_SIDE):
+        if side_by_side:
             edges = _alike(edges)
         names = self._outputs(op, needs, ins)
         layout = self._layout(op, names, needs, edges)
@@ -141,12 +139,12 @@ class Installer:
         return tuple(v for v in op.variables if v in needs)
 
     def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[s.Edge]) -> Layout:
-        facets = []
-        for v in names:
-            whole = is_static(op.spec)
-            facets.append(needs.get(v, NOTHING) | (Facet.ID if whole or v not in needs else NOTHING))
         if isinstance(op.spec, _PASSING):
             facets = list(edges[0].layout.slots)
+        elif is_static(op.spec):
+            facets = [needs.get(v, NOTHING) | Facet.ID for v in names]
+        else:
+            facets = [needs.get(v, Facet.ID) for v in names]
         if op.windows is None:
             return Layout(tuple(facets), (), op.weighted, True)
         if isinstance(op.spec, p.Union):

@@ -117,8 +117,8 @@ _EARLY = (  # they look at ?s or ?v before they bind it, which can be done where
 
 _LATEST = "<http://larkc.eu/csparql/sparql/jena/ext#timestamp>"
 _TIMES: tuple[tuple[str, Scope, set[str]], ...] = (  # of triples that are in a window, or may be
-    (f"BIND({_LATEST}(?s, :p, ?v) AS ?et)", {"et": "maybe"}, {"s", "v"}),
-    (f"BIND({_LATEST}(?s, :q, ?x) AS ?et)", {"et": "maybe"}, {"s", "x"}),
+    (f"BIND({_LATEST}(?s, :p, ?v) AS ?ts)", {"ts": "maybe"}, {"s", "v"}),
+    (f"BIND({_LATEST}(?s, :q, ?x) AS ?ts)", {"ts": "maybe"}, {"s", "x"}),
     (f"FILTER({_LATEST}(?s, :p, ?v) >= {_LATEST}(?s, :q, ?x))", {}, {"s", "v", "x"}),
     (f"FILTER({_LATEST}(?x, :p, ?u) != {_LATEST}(?s, :q, ?x))", {}, {"s", "u", "x"}),
     (f"FILTER(!({_LATEST}(?s, :p, ?v) < 3000))", {}, {"s", "v"}),

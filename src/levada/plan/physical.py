@@ -155,10 +155,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The operators of the input with these terms in place of its patterns' own, and other names for its variables.
-
-    So many patterns of one form are one tree of operators, which is installed by what was installed of it before.
-    """
+    """The operators of the input with these terms, and other names, in place of its patterns' own (``merge``, ``recorded``)."""
 
     terms: tuple[Term, ...]
 

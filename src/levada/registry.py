@@ -20,6 +20,7 @@ from levada.naming import check_query_name, is_made, made_by, shown
 from levada.ontology import Ontology
 from levada.registration import Around, Asked, in_order, resolved, understood
 from levada.runtime.catalog import Registered
+from levada.runtime.standing import Standing
 from levada.sources.static import StaticFile
 from levada.sources.static import named as placed_as
 from levada.syntax.dialects.recognise import dialect_of
@@ -117,15 +118,25 @@ class Registry:
         self._named = named
         return found
 
-    def remove(self, name: str) -> None:
-        """Takes a query out. Raises ``UsageError`` if others read what it makes."""
+    def found(self, name: str, standing: Standing | None = None) -> Registered:
+        """The query of this name; with ``standing`` the one that stands there. Raises ``UsageError`` if there is none."""
         if name not in self.queries:
             raise UsageError(f"There is no query {name}.", hint=near(name, self.queries))
+        query = self.queries[name]
+        if standing is not None and query.standing is not standing:
+            raise UsageError(f"This query {name} has been taken out; another one has its name.")
+        return query
+
+    def remove(self, name: str, standing: Standing | None = None) -> None:
+        """Takes a query out. Raises ``UsageError`` if others read what it makes."""
+        found = self.found(name, standing)
         if readers := list(self._readers(name)):
             told = " and ".join([", ".join(readers[:-1]), readers[-1]] if len(readers) > 1 else readers)
             message = f"The stream that the query {name} makes is read by {told}."
             raise UsageError(message, hint="Unregister what reads it first.")
         self._remove_maker(name, self.queries.pop(name).query)
+        if found.standing.query is None:
+            found.standing.end(0)
         self.dropped.add(name)
         self._named = {
             said: stream

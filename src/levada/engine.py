@@ -351,7 +351,7 @@ class Engine:
         open_ = {n: v for n, v in w.items() if v < MAX}
         holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None
         elements = sum(s.elements for s in given.values())
-        results = sum(n for n, _ in last.totals.values())
+        results = last.gone + sum(n for n, _ in last.totals.values())
         return Progress(last.epoch, elements, results, time.monotonic() - self._started, w, holder)
 
     def status(self) -> Status:

@@ -84,7 +84,7 @@ def _of_node(plan: Plan, node: PlanNode, frame: Frame, pool: Pool) -> Iterator[t
     stops = [*starts[1:], frame.n]
     for op, start, stop in zip(ops.tolist(), starts.tolist(), stops, strict=True):
         query = plan.queries.get(node.members[op].query)
-        if query is not None:
+        if query is not None and query.member == op:
             yield query, _batch(query, node.layout, frame.slice(start, int(stop)), pool)
 
 

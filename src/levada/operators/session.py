@@ -41,16 +41,23 @@ def session(
     pieces = state.pieces(key)
     if frame is None and not pieces:
         return None
-    kept = [state.whole(p).with_(**{"#new": np.zeros(p.rows, bool)}) for p in pieces]
-    fresh = [] if frame is None else [frame.with_(**{"#new": np.ones(frame.n, bool)})]
+    kept = [_alive(node, state.whole(p).with_(**{"#new": np.zeros(p.rows, bool)})) for p in pieces]
+    fresh = [] if frame is None else [_alive(node, frame.with_(**{"#new": np.ones(frame.n, bool)}))]
     rows = concat([*kept, *fresh])
+    if not rows.n:
+        return None
     ends = _ends(node, rows, presence, progress.old)
     if not step.bag:
         rows, ends = _as_set(node, rows, ends)
     over = ends <= progress.new[node.windows.stream[0]][rows["op"]]
-    _remember(state, key, rows, over | ~node.alive[rows["op"]])
+    _remember(state, key, rows, over)
     out = _closing(rows, ends, over) if step.ended else _changing(rows, ends, over)
     return out if out.n else None
+
+
+def _alive(node: PlanNode, rows: Frame) -> Frame:
+    """Rows of queries that are there: for others no times are kept."""
+    return rows.where(node.alive[rows["op"]])
 
 
 def _ends(node: PlanNode, rows: Frame, presence: Mapping[int, Seen], old: Times) -> Times:

@@ -83,7 +83,7 @@ class Catalog:
             topology.add(registered.name, query, start, empty_reports=registered.options.empty_reports)
         self._begin(topology, queries)
         changed = gone or new or not topology.version or self._new_streams
-        return self._sealed(topology, queries) if changed else None
+        return self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
 
     def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
         """Says of the queries where they stand in the last plan of a checkpoint that has ended; others stand nowhere."""
@@ -144,8 +144,8 @@ class Catalog:
                 hint="Name it as before, or use a new folder.",
             )
 
-    def _sealed(self, topology: Topology, queries: Mapping[str, Registered]) -> Plan:
-        plan = topology.seal()
+    def _sealed(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
+        plan = topology.seal(had)
         self._new_streams, self._altered = False, set()
         self._identities = {n: r.identity for n, r in queries.items()}
         self._checkpoint.save_plan(plan, topology, self._identities)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -21,6 +20,7 @@ from levada.model.time import MAX, MIN
 from levada.naming import is_made
 from levada.plan.topology import Plan
 from levada.runtime import gathering, made
+from levada.runtime import totals as added
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.context import (
     Context,
@@ -233,27 +233,16 @@ class Epochs:
             for query, (n, low, high, reports) in d.counts.items():
                 have = counts.get(query, [0, MAX, MIN, 0])
                 counts[query] = [have[0] + n, min(have[1], low), max(have[2], high), max(have[3], reports)]
-        totals = {q: list(t) for q, t in last.totals.items()}
-        for query, (n, _, _, reports) in counts.items():
-            total = totals.setdefault(query, [0, 0])
-            total[0], total[1] = total[0] + n, total[1] + reports
+        totals, gone = added.totals(plan, last, counts)
         manifest = Manifest(
             intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls, plan), state,
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
-            intention.ended, sum(d.rows_in for d in done), self._hits(controls, plan.streams),
+            intention.ended, sum(d.rows_in for d in done), added.hits(plan, last, controls), gone=gone,
             latest=made.latest(plan, last, counts), rows_state=sum(d.rows_state for d in done), setup=intention.setup,
         )  # fmt: skip
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
-
-    def _hits(self, controls: Sequence[Control], streams: Sequence[str]) -> dict[str, dict[str, int]]:
-        """The triples that have matched each pattern, with this epoch's."""
-        total = {stream: Counter(hits) for stream, hits in self.last.hits.items()}
-        for c in controls:
-            if c.hits:
-                total.setdefault(streams[c.stream], Counter()).update(c.hits)
-        return {stream: dict(hits) for stream, hits in total.items()}
 
     def _records(
         self, intention: Intention, context: Context, controls: Sequence[Control], plan: Plan

@@ -74,7 +74,7 @@ class Manifest(msgspec.Struct):
     segments: list[str] = []
     side: list[tuple[str, str, int]] = []
     counts: dict[str, list[int]] = {}
-    totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since the beginning
+    totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since it came
     every: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
@@ -83,6 +83,7 @@ class Manifest(msgspec.Struct):
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
     rows_state: int = 0
+    gone: int = 0  # solutions of queries that have been taken out
     setup: str = ""  # which static files the state has seen
 
 

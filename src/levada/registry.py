@@ -18,6 +18,8 @@ from levada.config import StreamConfig
 from levada.errors import UsageError, near
 from levada.naming import check_query_name, is_made, made_by, shown
 from levada.ontology import Ontology
+from levada.plan.over import StreamFacts
+from levada.plan.trial import check_plan
 from levada.registration import Around, Asked, in_order, resolved, understood
 from levada.runtime.catalog import Registered
 from levada.runtime.standing import Standing
@@ -39,6 +41,7 @@ class Registry:
         self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
         self._ontology: Ontology | None = None  # read when a query asks for entailment
         self.streams: dict[str, StreamConfig] = {}
+        self._facts: dict[str, StreamFacts] = {}
         self._static: list[StaticFile] = []
         self.graphs: set[str | None] = set()  # of static data
         self.queries: dict[str, Registered] = {}
@@ -61,6 +64,7 @@ class Registry:
             message = f"The query {reader} reads the stream {config.name}, which the query {maker} makes."
             raise UsageError(message, hint="Give one of them another name.")
         self.streams[config.name] = config
+        self._facts[config.name] = StreamFacts.of(config)
 
     def name_static(self, files: Sequence[StaticFile]) -> None:
         """All static data. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
@@ -113,6 +117,7 @@ class Registry:
             asked = by_name[name]
             with noted(asked):
                 query = resolved(asked, queries[name], around, named)
+                check_plan(query, self._facts, asked.text)
                 spoken = dialect_of(asked.text, asked.dialect).name
                 found[name] = Registered(name, asked.text, spoken, asked.options, query)
         self._named = named

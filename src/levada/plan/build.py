@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Var, variables
+from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Var
 from levada.algebra.nodes import Entailed, Output, TriplePattern, WindowOn
 from levada.model.term import XSD, Literal, Term
 from levada.plan import physical as p
@@ -201,63 +201,6 @@ def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
     """A shared variable can be unbound in the result only if it can be on both sides."""
     one_sided = (left.maybe | right.maybe) - set(shared)
     return one_sided | frozenset(v for v in shared if v in left.maybe and v in right.maybe)
-
-
-def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
-    """Joins all parts, each filter as soon as its variables are there: stars of one subject first, then the fewest stages."""
-    pending = list(conjuncts)
-    components = [_apply(part, pending, parts) for part in parts]
-    known: dict[tuple[int, int], tuple[bool, bool, int, int]] = {}  # by identity: ``seen`` keeps the parts alive
-    seen: list[Op] = []
-
-    def cost(i: int, j: int) -> tuple[bool, bool, int, int]:
-        pair = (id(components[i]), id(components[j]))
-        if pair not in known:
-            known[pair] = _join_cost(components[i], components[j])
-            seen.extend((components[i], components[j]))
-        return known[pair]
-
-    while len(components) > 1:
-        pairs = [(i, j) for i in range(len(components)) for j in range(i + 1, len(components))]
-        i, j = min(pairs, key=lambda ij: (*cost(*ij), ij))
-        joined = join(components[i], components[j])
-        rest = [c for n, c in enumerate(components) if n not in (i, j)]
-        components = [_apply(joined, pending, [joined, *rest]), *rest]
-    whole = components[0]
-    for condition in pending:
-        whole = filter_(whole, condition)
-    return whole
-
-
-def _apply(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
-    """Applies the pending filters whose variables this part binds for good."""
-    for condition in list(pending):
-        names = set(variables(condition))
-        elsewhere = {v for o in others if o is not op for v in o.variables}
-        if names and names <= set(op.variables) and not (names & op.maybe & elsewhere):
-            op = filter_(op, condition)
-            pending.remove(condition)
-    return op
-
-
-def _join_cost(left: Op, right: Op) -> tuple[bool, bool, int, int]:
-    """Cartesian products last; stars of one subject first; then fewer stages; then more shared variables."""
-    _, keys, placed = join_keys(left, right)
-    stage, _ = place((left, right), placed)
-    center = _center(left)
-    star = center is not None and center == _center(right)
-    return (not keys, not star, stage, -len(keys))
-
-
-def _center(op: Op) -> str | None:
-    """The subject that all patterns of this part share, if it is one variable."""
-    if isinstance(op.spec, (p.Match, p.Entailed, p.Star)):
-        subject = (op.spec.patterns[0] if isinstance(op.spec, p.Star) else op.spec.pattern).subject
-        return subject.name if isinstance(subject, Var) else None
-    if isinstance(op.spec, (p.Filter, p.Extend, p.Join)):
-        centers = {_center(i) for i in op.inputs}
-        return centers.pop() if len(centers) == 1 else None
-    return None
 
 
 def report(op: Op, listed: bool, *, instant: bool = False) -> Op:

@@ -336,7 +336,8 @@ class Topology:
             for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
                 fan = self._fan(node, i, len(self.nodes[producer].members.rows))
                 consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
-        nodes = {n: self._sealed(n, tuple(consumers[n]), had) for n in self.nodes}
+        homes: dict[int, I64] = {}
+        nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
         order = tuple(sorted(nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
         stages = max((nodes[n].stage for n in order), default=1)
         return Plan(self.version, nodes, order, self.streams, dict(self.queries), max(stages, 1), dict(self.made))
@@ -346,7 +347,7 @@ class Topology:
             self._seen[number] = 1 + max((self._depth(i) for i in self.nodes[number].inputs), default=0)
         return self._seen[number]
 
-    def _sealed(self, number: int, consumers: tuple[Consumer, ...], had: int) -> PlanNode:
+    def _sealed(self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, I64]) -> PlanNode:
         node = self.nodes[number]
         numbers = {n: i for i, n in enumerate(self.streams)}
         living = tuple(node.members.index)
@@ -356,18 +357,23 @@ class Topology:
         return PlanNode(
             number, node.shape.step, node.shape.stage, node.shape.layout, node.inputs, layouts, consumers,
             node.members.table(), node.members.alive(), WindowTable.of(living, places, numbers),
-            Schedules.of(living, places, numbers), node.members.born_after(had), self._home(number),
+            Schedules.of(living, places, numbers), node.members.born_after(had), self._home(number, homes),
         )  # fmt: skip
 
-    def _home(self, number: int) -> I64:
+    def _home(self, number: int, homes: dict[int, I64]) -> I64:
         """A member that is exchanged by itself is at home there; what follows in place is at the same home."""
+        if number not in homes:
+            homes[number] = self._found_home(number, homes)
+        return homes[number]
+
+    def _found_home(self, number: int, homes: dict[int, I64]) -> I64:
         node = self.nodes[number]
         members = np.arange(len(node.members.rows), dtype=np.int64)
         for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
             if edge.exchange == ():
                 return home_number(number, members)
             if edge.exchange is None:
-                below = self._home(producer)
+                below = self._home(producer, homes)
                 return below[[m.inputs[i] for m in node.members.table()]]
         return np.full(len(members), -1, np.int64)
 

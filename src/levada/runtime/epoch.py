@@ -36,6 +36,7 @@ from levada.runtime.context import (
 from levada.runtime.intake import Payload
 from levada.runtime.local import Executor, Job
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_manifest
+from levada.runtime.overtaken import letters_of
 from levada.runtime.pace import Pace
 from levada.runtime.rolling import Due, at_once, hold, is_due
 from levada.runtime.sourcing import Sourcing
@@ -89,7 +90,8 @@ class Epochs:
         if plan is None or last.ended or (flush and not last.held):
             return None
         if not flush:
-            self.sourcing.discover()
+            self.sourcing.discover(last.positions)
+        overtaken = {} if flush else self.sourcing.overtaken()
         rows = 0 if flush else self.epoch_rows
         references, after = self.sourcing.take(last.positions, last.streams, rows)
         references += made.references(plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan))
@@ -103,7 +105,7 @@ class Epochs:
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
         due = bool(references or newly_ended or self.plan_is_new or flush or is_due(last.held, self.due, wall))
-        due = due or replacement is not None
+        due = due or replacement is not None or bool(overtaken)
         if not (due or silence or plan.made):
             return None
         given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
@@ -124,6 +126,7 @@ class Epochs:
             flush,
             setup,
             replacement,
+            overtaken,
         )
 
     def setup(self) -> str:
@@ -156,7 +159,9 @@ class Epochs:
         context = self._context(intention)
         outcomes = self._outcomes(self._job(intention, context))
         manifest = self._manifest(intention, context, outcomes)
+        manifest.side += letters_of(context, intention.overtaken)
         self.checkpoint.commit(manifest)
+        self.sourcing.told(intention.overtaken)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
         self.publish(manifest)
@@ -253,6 +258,8 @@ class Epochs:
             before = self.last.streams.get(name, StreamRecord())
             own = [c for c in controls if c.stream == i]
             record = _added(before, own, intention.finished.get(name, []))
+            missed = len(intention.overtaken.get(name, ()))
+            record.overtaken, record.dead = before.overtaken + missed, record.dead + missed
             record.watermark = int(new[i])
             record.ended = state.ended
             read = sum(c.elements for c in own)

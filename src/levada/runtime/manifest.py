@@ -33,6 +33,7 @@ class Intention(msgspec.Struct):
     flush: bool = False  # publishes what is held back for fuller files
     setup: str = ""  # the streams and static files, by the file's name
     replacement: Replacement | None = None
+    overtaken: dict[str, list[str]] = {}  # stream -> files that came too late to be read
 
 
 class Held(msgspec.Struct):
@@ -60,6 +61,7 @@ class StreamRecord(msgspec.Struct):
     late: int = 0
     dead: int = 0
     cut: int = 0
+    overtaken: int = 0  # files that came too late to be read; each is a dead letter, too
 
 
 class Manifest(msgspec.Struct):

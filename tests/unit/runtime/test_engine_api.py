@@ -150,12 +150,12 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
         sourcing = engine._epochs.sourcing
         look = sourcing.discover
 
-        def between_plan_and_look():
+        def between_plan_and_look(positions):
             if not late:
                 late.append(engine.register(ALL.text, name="all"))
                 with path.open("a") as file:
                     file.writelines(f"{line}\n" for line in lines([*ELEMENTS[2:], element(90_000, "a p 1")]))
-            look()
+            look(positions)
 
         sourcing.discover = between_plan_and_look
         deadline = time.monotonic() + 30

@@ -67,16 +67,17 @@ def _ends(node: PlanNode, rows: Frame, presence: Mapping[int, Seen], old: Times)
     known for certain; of earlier ones others of the stream's windows keep some and not all, so nothing follows from their distance.
     """
     ends = np.empty(rows.n, np.int64)
-    of = node.schedules.of_member[rows["op"]]
-    for number, schedule in enumerate(node.schedules.distinct):
+    same = node.schedules.families.alike({stream: seen.ts for stream, seen in presence.items()})
+    of = same[node.schedules.of_member[rows["op"]]]
+    for number in np.unique(of).tolist():
         at = np.flatnonzero(of == number)
-        if len(at):
-            window = schedule.windows[0]
-            ts = presence.get(schedule.streams[0], NOTHING).ts
-            ts = ts[ts >= max(schedule.start, window.start)]
-            last = np.searchsorted(ts, old[schedule.streams[0]]) - 1
-            known = np.maximum(np.searchsorted(ts, rows["lo0"][at]), last)
-            ends[at] = session_ends(ts, window.range)[known]
+        schedule = node.schedules.distinct[number]
+        window = schedule.windows[0]
+        ts = presence.get(schedule.streams[0], NOTHING).ts
+        ts = ts[ts >= max(schedule.start, window.start)]
+        last = np.searchsorted(ts, old[schedule.streams[0]]) - 1
+        known = np.maximum(np.searchsorted(ts, rows["lo0"][at]), last)
+        ends[at] = session_ends(ts, window.range)[known]
     return ends
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from levada.algebra.nodes import Form, Output, Query, TriplePattern, WindowOn
 from levada.model.time import MIN, Window, WindowKind
 from levada.naming import made_by
 from levada.plan import shapes as s
+from levada.plan.families import Families
 from levada.plan.install import Installer
 from levada.plan.layout import Layout
 from levada.plan.lower import lower
@@ -141,6 +143,11 @@ class Schedules:
         keys = [_schedule(m, streams) for m in members]
         of_member = [index.setdefault(key, len(index)) for key in keys]
         return Schedules(tuple(index), np.array(of_member, np.int32)[places])
+
+    @cached_property
+    def families(self) -> Families:
+        """The distinct schedules by what they differ in."""
+        return Families.of(self.distinct)
 
 
 def _schedule(m: s.Member, streams: Mapping[str, int]) -> Schedule:

@@ -72,6 +72,7 @@ class Epochs:
         self._saved: tuple[StaticFile, ...] = ()
         self._setup = ""
         self._swept = False
+        self._sharing: tuple[int, list[list[int]]] = (-1, [])
         self._gathered: list[str] = []
 
     @property
@@ -111,7 +112,7 @@ class Epochs:
         given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
         states = [given[name] if name in given else made.state(name, plan, last) for name in plan.streams]
         unread = made.unread(plan)
-        if not (due or _moves(states, _shared(plan), unread)):
+        if not (due or _moves(states, self._shared(plan), unread)):
             return None
         return Intention(
             last.epoch + 1,
@@ -145,6 +146,12 @@ class Epochs:
         graphs = replaced(self.checkpoint.setup(before).static, self.checkpoint.setup(setup).static)
         latest = max((_said(name, record) for name, record in self.last.streams.items()), default=MIN)
         return Replacement(graphs, before, latest + 1) if graphs else None
+
+    def _shared(self, plan: Plan) -> list[list[int]]:
+        """For each stream those that it shares a query with; looked up once a plan."""
+        if self._sharing[0] != plan.version:
+            self._sharing = plan.version, _shared(plan)
+        return self._sharing[1]
 
     def flush(self) -> str | None:
         """The loop's last question: an epoch that publishes what is held back, if anything is."""
@@ -190,7 +197,7 @@ class Epochs:
         return Context(
             intention.epoch, str(self.checkpoint.root), str(self.checkpoint.plan_path(intention.plan)), facts.seed,
             intention.wall, facts.partitions, facts.groups, intention.streams, last.state, self._path(intention.setup),
-            _shared(plan), intention.static, self._located(intention.replacement),
+            self._shared(plan), intention.static, self._located(intention.replacement),
         )  # fmt: skip
 
     def _path(self, setup: str) -> str:

@@ -19,7 +19,7 @@ from levada.config import StreamConfig
 from levada.model.time import MAX, MIN
 from levada.naming import is_made
 from levada.plan.topology import Plan
-from levada.runtime import gathering, made
+from levada.runtime import files, gathering, made
 from levada.runtime import totals as added
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.context import (
@@ -240,11 +240,7 @@ class Epochs:
         controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
-        counts: dict[str, list[int]] = {}
-        for d in done:
-            for query, (n, low, high, reports) in d.counts.items():
-                have = counts.get(query, [0, MAX, MIN, 0])
-                counts[query] = [have[0] + n, min(have[1], low), max(have[2], high), max(have[3], reports)]
+        counts = added.counts(plan, done, lambda name: files.mapped(context.root, name))
         totals, gone = added.totals(plan, last, counts)
         manifest = Manifest(
             intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls, plan), state,
@@ -324,7 +320,7 @@ def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]
     for name in finished:
         partitions.pop(name, None)
     return StreamRecord(
-        before.watermark, max([before.max_ts, *(c.max_ts for c in own)]), partitions, [], before.ended, before.ahead,
+        before.watermark, max([before.max_ts, *(c.max_ts for c in own)]), partitions, before.ended, before.ahead,
         before.elements + sum(c.elements for c in own), before.triples + sum(c.triples for c in own),
         before.late + sum(c.late for c in own), before.dead + sum(c.dead for c in own), before.cut + sum(c.cut for c in own),
     )  # fmt: skip

@@ -53,7 +53,6 @@ class StreamRecord(msgspec.Struct):
     watermark: int = MIN
     max_ts: int = MIN
     partitions: dict[str, int] = {}
-    finished: list[str] = []
     ended: bool = False
     ahead: int = 0
     elements: int = 0

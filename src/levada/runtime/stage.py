@@ -29,7 +29,7 @@ from levada.plan.families import Families
 from levada.plan.layout import Facet
 from levada.plan.topology import Plan, PlanNode, Schedule
 from levada.runtime import closed, files, pending
-from levada.runtime.context import Context, Control, Done, advance, load_plan, old_watermarks
+from levada.runtime.context import Context, Control, Done, advance, group_table, load_plan, old_watermarks
 from levada.runtime.evaluate import evaluate_node
 from levada.runtime.results import Results
 from levada.runtime.ship import Outbox
@@ -269,7 +269,7 @@ class StageRun:
 
     def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
         """Which members of a node are at home in this partition."""
-        table = group_table(self.context)
+        table = group_table(self.context.groups, self.context.partitions)
         return np.equal(partition_of(home_hash(node.home), table), self.partition) & (node.home >= 0)
 
     def horizons(self, node: PlanNode) -> Horizons:
@@ -297,8 +297,3 @@ class StageRun:
             return outbox.blobs(self.controls, [*self.done, done], self.partition, self.times)
         outcome = {"controls": self.controls if self.partition == 0 else [], "done": [*self.done, done]}
         return [(-1, msgspec.json.encode(outcome))]
-
-
-def group_table(context: Context) -> npt.NDArray[np.int32]:
-    """Partition of each group: dealt round robin (fixed in this version)."""
-    return (np.arange(context.groups) % context.partitions).astype(np.int32)

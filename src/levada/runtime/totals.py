@@ -1,4 +1,4 @@
-"""What manifests add up since the beginning: the results of each query, the matches of each pattern.
+"""What manifests add up, of an epoch and since the beginning: the results of each query, the matches of each pattern.
 
 Of queries that are gone one number is left, and no pattern: so a manifest does not grow with queries that come and go.
 """
@@ -6,14 +6,60 @@ Of queries that are gone one number is left, and no pattern: so a manifest does 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
+
+from levada.kernels.groups import group
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN
 from levada.plan.patterns import MOST_COUNTED, patterns_read
 from levada.plan.topology import Plan
-from levada.runtime.context import Control
+from levada.runtime.context import Control, Done
 from levada.runtime.manifest import Manifest
 
 Counts = dict[str, list[int]]
+Opener = Callable[[str], tuple[dict[str, Frame], Any]]
+
+
+def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
+    """Of each query with results in an epoch [solutions, least report, greatest report, reports], from those of its tasks.
+
+    A report that several tasks have rows of is one: where that can be, the reports themselves are looked up in the segments.
+    """
+    found: Counts = {}
+    several: set[str] = set()
+    for d in done:
+        for query, (n, low, high, reports) in d.counts.items():
+            if query in found:
+                several.add(query)
+            have = found.get(query, [0, MAX, MIN, 0])
+            found[query] = [have[0] + n, min(have[1], low), max(have[2], high), max(have[3], reports)]
+    unsure = [q for q in several if found[q][1] < found[q][2]]
+    if unsure:
+        reported = distinct_reports(plan, unsure, [d.segment for d in done if d.segment], opener)
+        for query, reports in reported.items():
+            found[query][3] = reports
+    return found
+
+
+def distinct_reports(plan: Plan, queries: Sequence[str], segments: Sequence[str], opener: Opener) -> dict[str, int]:
+    """How many reports these queries have rows of."""
+    by_node: dict[int, dict[int, str]] = {}
+    for name in queries:
+        by_node.setdefault(plan.queries[name].node, {})[plan.queries[name].member] = name
+    opened = [opener(segment)[0] for segment in segments]
+    reported: dict[str, int] = {}
+    for node, names in by_node.items():
+        parts = [frames[f"reports.{node}"] for frames in opened if f"reports.{node}" in frames]
+        op, r = (np.concatenate([part[column] for part in parts]) for column in ("op", "r"))
+        mine = np.isin(op, list(names))
+        op, r = op[mine], r[mine]
+        _, first = group(op.astype(np.uint64), np.ascontiguousarray(r).view(np.uint64))
+        member, n = np.unique(op[first], return_counts=True)
+        reported |= {names[m]: k for m, k in zip(member.tolist(), n.tolist(), strict=True)}
+    return reported
 
 
 def totals(plan: Plan, last: Manifest, counts: Mapping[str, Sequence[int]]) -> tuple[Counts, int]:

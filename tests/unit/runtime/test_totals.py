@@ -1,6 +1,6 @@
 """Queries that come and go leave nothing behind that grows: neither in manifests nor in the checkpoint's plans."""
 
-from asking import S, asked, element, feed
+from asking import S, asked, element, feed, step
 
 from levada.engine import Engine
 from levada.testing.cases import Clause
@@ -49,3 +49,25 @@ def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path):
         assert len(last.totals) <= 40
         assert 40 <= len(last.hits[S]) <= 2 * 256
         assert len(list((tmp_path / "ck" / "plans").glob("[0-9]*.plan"))) <= 3
+
+
+def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path):
+    """Each group of a report may be elsewhere, and no partition need have rows of all reports."""
+    rows = [element(1000 * i, f"a{i} p {i}", f"b{i} p {i}") for i in range(40)]
+    path = write_lines(tmp_path / "s.nt", rows)
+    tail = " GROUP BY ?a"
+    summed = asked(
+        "sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))}, tail=tail
+    )
+    every = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
+    with Engine(False, partitions=4) as engine:
+        engine.stream(S, path)
+        handles = [engine.register(q.text, name=q.name) for q in (summed, every)]
+        engine.start(once=True)
+        engine.await_end()
+        last = engine.open().last
+        for handle in handles:
+            reports = len(list(handle.results()))
+            assert reports == 40
+            assert last.totals[handle.name] == [80, reports]
+            assert engine.publication.reports[handle.name] == reports

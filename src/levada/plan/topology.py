@@ -76,13 +76,8 @@ class WindowTable:
     start: I64  # per window and member: elements before it do not count
 
     @staticmethod
-    def of(members: Sequence[s.Member], places: I64, streams: Mapping[str, int]) -> WindowTable:
-        """The table of these members, each at its place; an empty place has the windows of the first."""
-        table = WindowTable._of(members, streams)
-        return table if len(places) == len(members) else table.at(places)
-
-    @staticmethod
-    def _of(members: Sequence[s.Member], streams: Mapping[str, int]) -> WindowTable:
+    def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> WindowTable:
+        """The table of these members."""
         width = max((len(m.windows) for m in members), default=0)
         shape = (width, len(members))
         kind, given = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
@@ -363,7 +358,7 @@ class Topology:
         layouts = tuple(e.layout for _, e in node.shape.inputs)
         return PlanNode(
             number, node.shape.step, node.shape.stage, node.shape.layout, node.inputs, layouts, consumers,
-            node.members.table(), node.members.alive(), WindowTable.of(living, places, numbers),
+            node.members.table(), node.members.alive(), WindowTable.of(living, numbers).at(places),
             Schedules.of(living, places, numbers), node.members.born_after(had), self._home(number, homes),
         )  # fmt: skip
 

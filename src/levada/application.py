@@ -137,6 +137,7 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
         streams[name] = StreamCounts(
             record.elements - (was.elements if was else 0), record.triples - (was.triples if was else 0),
             record.late - (was.late if was else 0), record.dead - (was.dead if was else 0), record.watermark,
+            record.overtaken - (was.overtaken if was else 0),
         )  # fmt: skip
     given = [streams[config] for config in engine.streams() if config in streams]
     publication = engine.publication

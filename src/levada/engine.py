@@ -28,11 +28,11 @@ from levada.algebra.options import QueryOptions
 from levada.algebra.schema import regime_of
 from levada.algebra.show import show
 from levada.config import StreamConfig, parse_duration
-from levada.errors import EngineError, LevadaError, UsageError, near
+from levada.errors import EngineError, LevadaError, UsageError
 from levada.model.time import MAX
 from levada.naming import check_stream_name, is_made
 from levada.ontology import Paths, ontology_files
-from levada.query import Query
+from levada.query import Query, named
 from levada.registration import Asked, query_options
 from levada.registry import Registry
 from levada.runtime.catalog import Catalog
@@ -156,20 +156,20 @@ class Engine:
         with self._changed:
             found = self._known.add(batch)
             self._plan_changed()
-            return [Query(r.name, r.query, self) for r in found]
+            return [Query(r, self) for r in found]
 
-    def unregister(self, name: str) -> None:
-        """Takes a query out; it reports no more from the next epoch on. Raises ``UsageError`` if others read what it makes."""
+    def unregister(self, query: str | Query) -> None:
+        """Takes a query out; it reports no more from the next epoch on. Raises ``UsageError`` if others read what it makes.
+
+        By its name, or by its handle: then not another one that has come under the name since.
+        """
         with self._changed:
-            self._known.remove(name)
+            self._known.remove(*named(query))
             self._plan_changed()
 
-    def explain(self, name: str) -> str:
+    def explain(self, query: str | Query) -> str:
         """A query's algebra, as text."""
-        queries = self._known.queries
-        if name not in queries:
-            raise UsageError(f"There is no query {name}.", hint=near(name, queries))
-        return show(queries[name].query)
+        return show(self._known.found(*named(query)).query)
 
     # -- running --
 
@@ -242,7 +242,7 @@ class Engine:
         assert self._epochs is not None, "started"
         self._spools.check()
         self._statics.reload()
-        if self._new_plan and not self._epochs.last.ended:
+        if self._new_plan:
             self._replan(self._epochs)
         now = time.monotonic() * 1000
         full = self._epochs.sourcing.once or self._full
@@ -262,6 +262,9 @@ class Engine:
     def _replan(self, epochs: Epochs) -> None:
         """The plan for the queries as they are now. At the first time the open intention, if any, has been run."""
         assert self._catalog is not None, "started"
+        if epochs.last.ended:
+            self._catalog.stand(self._known.queries, epochs.last)
+            return
         with self._changed:
             plan = self._catalog.follow(self._known.queries, self._known.dropped, epochs.checkpoint.last)
             self._new_plan = False
@@ -348,7 +351,7 @@ class Engine:
         open_ = {n: v for n, v in w.items() if v < MAX}
         holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None
         elements = sum(s.elements for s in given.values())
-        results = sum(n for n, _ in last.totals.values())
+        results = last.gone + sum(n for n, _ in last.totals.values())
         return Progress(last.epoch, elements, results, time.monotonic() - self._started, w, holder)
 
     def status(self) -> Status:

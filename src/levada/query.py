@@ -20,6 +20,8 @@ from levada.model.time import TIMELESS
 
 if TYPE_CHECKING:
     from levada.engine import Engine
+    from levada.runtime.catalog import Registered
+    from levada.runtime.standing import Standing
 
 POLL = 0.02
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
@@ -40,27 +42,28 @@ class Report:
 
 
 class Query:
-    """A handle on a registered query."""
+    """A handle on a registered query: on that one, whatever else may come under its name when it has been taken out."""
 
-    def __init__(self, name: str, query: a.Query, engine: Engine) -> None:
-        self.name = name
-        self._query = query
+    def __init__(self, registered: Registered, engine: Engine) -> None:
+        self.name = registered.name
+        self.standing = registered.standing
+        self._query = registered.query
         self._engine = engine
 
     def results(self) -> Iterator[Report]:
-        """The reports with a result, in order: all that there have been, then those to come, until the engine ends.
+        """The reports with a result, in order: all that there have been, then those to come, until the query is gone.
 
-        Raises ``UsageError`` before the engine has started.
+        It goes with the engine, or when it is unregistered. Raises ``UsageError`` before the engine has started.
         """
         publication = self._engine.publication
         at = 0
         while True:
-            running = self._engine.running
-            while at < len(publication.kept):
-                for _, batch in publication.read(publication.kept[at], self.name):
+            over = self.standing.over or not self._engine.running
+            while self.standing.query is not None and at < len(publication.kept):
+                for batch in publication.read_one(publication.kept[at], self.standing):
                     yield from reports(batch)
                 at += 1
-            if not running:
+            if over:
                 return
             threading.Event().wait(POLL)
 
@@ -70,7 +73,7 @@ class Query:
         ASK has ``boolean`` and CONSTRUCT ``graph`` in place of variables.
         """
         publication = self._engine.publication
-        frames = [_frame(b) for epoch in list(publication.kept) for _, b in publication.read(epoch, self.name)]
+        frames = [_frame(b) for epoch in list(publication.kept) for b in publication.read_one(epoch, self.standing)]
         return pl.concat([self._no_results(), *frames])
 
     def _no_results(self) -> pl.DataFrame:
@@ -85,7 +88,7 @@ class Query:
         return pl.DataFrame(schema={"report": pl.Int64, **shown})
 
     def subscribe(self, callback: Callable[[Report], None]) -> threading.Thread:
-        """Calls ``callback`` with each report, on a thread of its own that ends with the engine; before its start, too."""
+        """Calls ``callback`` with each report, on a thread of its own that ends with the query; before the start, too."""
 
         def follow() -> None:
             if self._engine.await_start():
@@ -98,15 +101,20 @@ class Query:
 
     def explain(self) -> str:
         """How the query is understood."""
-        return self._engine.explain(self.name)
+        return self._engine.explain(self)
 
     def check_fits(self, form: Format) -> None:
         """Raises ``UsageError`` if files of this format cannot hold the query's results."""
         check_fits(form, self.name, self._query.form, self._query.output)
 
     def unregister(self) -> None:
-        """Takes the query out."""
-        self._engine.unregister(self.name)
+        """Takes the query out; its results stay readable."""
+        self._engine.unregister(self)
+
+
+def named(query: str | Query) -> tuple[str, Standing | None]:
+    """A query's name, and where it must stand if it is given by its handle."""
+    return (query, None) if isinstance(query, str) else (query.name, query.standing)
 
 
 def _frame(batch: Batch) -> pl.DataFrame:

@@ -18,8 +18,11 @@ from levada.config import StreamConfig
 from levada.errors import UsageError, near
 from levada.naming import check_query_name, is_made, made_by, shown
 from levada.ontology import Ontology
+from levada.plan.over import StreamFacts
+from levada.plan.trial import check_plan
 from levada.registration import Around, Asked, in_order, resolved, understood
 from levada.runtime.catalog import Registered
+from levada.runtime.standing import Standing
 from levada.sources.static import StaticFile
 from levada.sources.static import named as placed_as
 from levada.syntax.dialects.recognise import dialect_of
@@ -38,6 +41,7 @@ class Registry:
         self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
         self._ontology: Ontology | None = None  # read when a query asks for entailment
         self.streams: dict[str, StreamConfig] = {}
+        self._facts: dict[str, StreamFacts] = {}
         self._static: list[StaticFile] = []
         self.graphs: set[str | None] = set()  # of static data
         self.queries: dict[str, Registered] = {}
@@ -60,6 +64,7 @@ class Registry:
             message = f"The query {reader} reads the stream {config.name}, which the query {maker} makes."
             raise UsageError(message, hint="Give one of them another name.")
         self.streams[config.name] = config
+        self._facts[config.name] = StreamFacts.of(config)
 
     def name_static(self, files: Sequence[StaticFile]) -> None:
         """All static data. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
@@ -112,20 +117,31 @@ class Registry:
             asked = by_name[name]
             with noted(asked):
                 query = resolved(asked, queries[name], around, named)
+                check_plan(query, self._facts, asked.text)
                 spoken = dialect_of(asked.text, asked.dialect).name
                 found[name] = Registered(name, asked.text, spoken, asked.options, query)
         self._named = named
         return found
 
-    def remove(self, name: str) -> None:
-        """Takes a query out. Raises ``UsageError`` if others read what it makes."""
+    def found(self, name: str, standing: Standing | None = None) -> Registered:
+        """The query of this name; with ``standing`` the one that stands there. Raises ``UsageError`` if there is none."""
         if name not in self.queries:
             raise UsageError(f"There is no query {name}.", hint=near(name, self.queries))
+        query = self.queries[name]
+        if standing is not None and query.standing is not standing:
+            raise UsageError(f"This query {name} has been taken out; another one has its name.")
+        return query
+
+    def remove(self, name: str, standing: Standing | None = None) -> None:
+        """Takes a query out. Raises ``UsageError`` if others read what it makes."""
+        found = self.found(name, standing)
         if readers := list(self._readers(name)):
             told = " and ".join([", ".join(readers[:-1]), readers[-1]] if len(readers) > 1 else readers)
             message = f"The stream that the query {name} makes is read by {told}."
             raise UsageError(message, hint="Unregister what reads it first.")
         self._remove_maker(name, self.queries.pop(name).query)
+        if found.standing.query is None:
+            found.standing.end(0)
         self.dropped.add(name)
         self._named = {
             said: stream

@@ -16,8 +16,7 @@ from pathlib import Path
 from levada.errors import CheckpointError
 from levada.model.time import MAX, MIN, WindowKind
 from levada.naming import is_made, shown
-from levada.plan import shapes as s
-from levada.plan.patterns import entailed_text, pattern_text
+from levada.plan.patterns import patterns_read
 from levada.plan.topology import Plan, QueryPlan
 from levada.runtime.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.manifest import Manifest, StreamRecord
@@ -97,7 +96,7 @@ def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
 
 def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[PatternStatus]:
     seen = set()
-    for stream, text in _texts(plan, query.node, query.member):
+    for stream, text in patterns_read(plan, query.node, query.member):
         if (stream, text) in seen:
             continue
         seen.add((stream, text))
@@ -105,31 +104,6 @@ def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[Patt
             yield PatternStatus(stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements)
         else:
             yield PatternStatus(shown(stream), text, manifest.hits.get(stream, {}).get(text))
-
-
-def _texts(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
-    """(stream, pattern) of everything that a query reads of streams; "" for the rows of a tuple stream.
-
-    A pattern over a count window sees its stream through the window, of which all triples are a part.
-    """
-    node = plan.nodes[number]
-    own = node.members[member]
-    match node.step:
-        case s.Match(positions, _, False):
-            yield own.streams[0], pattern_text(own.constants, positions)
-        case s.Entailed(positions=positions, static=False):
-            yield own.streams[0], entailed_text(own.constants, positions)
-        case s.Star(legs, _):
-            for leg, positions in enumerate(legs):
-                yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions)
-        case s.Scan():
-            yield own.streams[0], ""
-        case s.Select(positions, _):
-            for stream, _ in _texts(plan, node.inputs[0], own.inputs[0]):
-                yield stream, pattern_text(own.constants, positions[:3])
-        case _:
-            for below, at in zip(node.inputs, own.inputs, strict=True):
-                yield from _texts(plan, below, at)
 
 
 def _next_report(query: QueryPlan, least: int) -> int | None:

@@ -21,13 +21,17 @@ from levada.model.time import MAX, MIN
 
 @dataclass(frozen=True, slots=True)
 class StreamCounts:
-    """One stream: ``watermark`` in ms (``MIN`` before any element, ``MAX`` after the end)."""
+    """One stream: ``watermark`` in ms (``MIN`` before any element, ``MAX`` after the end).
+
+    ``overtaken``: files that came too late to be read, which are among the ``dead``.
+    """
 
     elements: int = 0
     triples: int = 0
     late: int = 0
     dead: int = 0
     watermark: int = MIN
+    overtaken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,7 @@ class Summary:
             yield Text(f"{self.holds_back} holds the queries back.")
         if self.streams:
             yield self._stream_table()
+            yield from overtaken({name: counts.overtaken for name, counts in self.streams.items()})
         if self.queries:
             yield table(("query", "results"), [(name, f"{count:,}") for name, count in self.queries.items()])
         for name, reason in self.reasons.items():
@@ -131,6 +136,18 @@ class Summary:
             for name, c in self.streams.items()
         ]
         return table(("stream", "elements", "triples", "late", "dead", "watermark"), rows)
+
+
+def overtaken(streams: Mapping[str, int]) -> Iterator[Text]:
+    """A line for each stream with files that came too late to be read.
+
+    >>> [str(line) for line in overtaken({"a": 0, "b": 2})]
+    ['b: 2 files were not read: they came when one with a later name was being read already.']
+    """
+    for name, n in streams.items():
+        if n:
+            files = "1 file was not read: it" if n == 1 else f"{n:,} files were not read: they"
+            yield Text(f"{name}: {files} came when one with a later name was being read already.")
 
 
 def instant(ms: int) -> str:

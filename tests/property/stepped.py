@@ -75,11 +75,12 @@ def run_texts(
 
 
 def run_in_two(
-    case: Case, cut: Mapping[str, int], late: Collection[str], *, epoch_rows: int = 1000, partitions: int = 2
-) -> dict[str, list[Report]]:
+    case: Case, cut: Mapping[str, int], late: Collection[str], *, epoch_rows: int = 1000, partitions: int = 2, gone: bool = False
+) -> dict[str, list[Report]]:  # fmt: skip
     """The reports of two runs on one checkpoint: over the first ``cut[name]`` elements of each stream, which stay open, without the
-    queries ``late``; then over all, with them.
+    queries ``late``; then over all, with them. ``gone``: each query has been there in the first run alone, too, by another name.
     """
+    others = [replace(q, name=f"gone-{q.name}") for q in case.queries] if gone else []
     first = replace(case, streams={name: elements[: cut[name]] for name, elements in case.streams.items()})
     sink = Collected()
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +96,8 @@ def run_in_two(
                 ontology=_ontology(case, root),
             ) as engine:
                 _name_sources(engine, part, root)
-                _register(engine, [q for q in case.queries if not keep_open or q.name not in late])
+                staying = [q for q in case.queries if not keep_open or q.name not in late]
+                _register(engine, [*others, *staying] if keep_open else staying)
                 engine.start(once=True, keep_open=keep_open)
                 engine.await_end()
     return _reports(case, sink)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stepped import run_case, run_in_two
 
+from levada.plan import members
 from levada.testing.cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries
@@ -104,6 +106,18 @@ def streams_of(question: Question) -> set[str]:
 @given(both, st.data())
 def test_query_registered_in_mid_stream_sees_what_follows(case: Case, data: st.DataObject) -> None:
     """The streams up to a cut, a run that leaves them open, then the rest with all queries; some come with the second run."""
+    in_mid_stream(case, data, gone=False)
+
+
+@examples(8)
+@given(both, st.data(), st.sampled_from((1, 512)), st.sampled_from((0, 4)))
+def test_queries_that_are_gone_do_not_show(case: Case, data: st.DataObject, empty: int, share: int) -> None:
+    """The same, and a twin of each query goes with the first run: its rows are in state, its places in the plan are empty."""
+    with patch.object(members, "EMPTY", empty), patch.object(members, "SHARE", share):
+        in_mid_stream(case, data, gone=True)
+
+
+def in_mid_stream(case: Case, data: st.DataObject, *, gone: bool) -> None:
     cut = {name: data.draw(st.integers(0, len(e)), label=f"cut of {name}") for name, e in case.streams.items()}
     late = [q.name for q in case.queries if data.draw(st.booleans(), label=f"{q.name} comes later")]
     rows, parts = data.draw(epochs, label="elements in an epoch"), data.draw(partitions, label="partitions")
@@ -113,5 +127,5 @@ def test_query_registered_in_mid_stream_sees_what_follows(case: Case, data: st.D
         seen = [e.ts for name in streams for e in case.streams[name][: cut[name]]]
         if query.name in late and seen:
             after[query.name] = max(seen)
-    got = run_in_two(case, cut, late, epoch_rows=rows, partitions=parts)
+    got = run_in_two(case, cut, late, epoch_rows=rows, partitions=parts, gone=gone)
     assert same_queries(case.expected(after), got) is None

@@ -18,6 +18,7 @@ from levada.naming import Makers, is_made, match_streams
 from levada.ontology import Ontology, ontology_files
 from levada.optimizer.pipeline import optimize
 from levada.plan.lower import Lowered, StreamFacts, lower
+from levada.plan.trial import check_plan
 from levada.registration import check_kinds, entailed, over_static
 from levada.sources.parquet import with_schema
 from levada.sources.static import StaticFile, static_source
@@ -107,7 +108,9 @@ def plan_query(query: nodes.Query, source: QuerySource, catalog: Catalog, makers
         if catalog.facts:
             check_kinds(query, source.spoken, {name for name in used if facts[matched[name]].schema is not None})
         windows = tuple(replace(window, stream=matched[window.stream]) for window in query.windows)
-        return lower(replace(query, windows=windows), facts, replaceable=catalog.replaceable)
+        placed = replace(query, windows=windows)
+        check_plan(placed, facts, source.text)
+        return lower(placed, facts, replaceable=catalog.replaceable)
 
 
 @contextmanager

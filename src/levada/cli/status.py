@@ -11,7 +11,7 @@ from rich.text import Text
 
 from levada.model.time import MAX, MIN
 from levada.status import QueryStatus, Status, read_status
-from levada.summary import instant, table
+from levada.summary import instant, overtaken, table
 
 
 def status(checkpoint: Path, *, as_json: bool) -> None:
@@ -32,6 +32,7 @@ def told(status: Status) -> dict[str, object]:
             "triples": s.triples,
             "late": s.late,
             "dead": s.dead,
+            "overtaken": s.overtaken,
         }
         for name, s in status.streams.items()
     }
@@ -54,6 +55,7 @@ def shown(status: Status) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"after epoch {status.epoch:,}{end}"),
         table(("stream", "elements", "triples", "late", "dead", "watermark"), streams),
+        *overtaken({name: s.overtaken for name, s in status.streams.items()}),
         table(("query", "results", "watermark", "next report"), queries),
     ]
     for q in status.queries:

@@ -24,15 +24,14 @@ from levada.model.term import Blank, Term
 from levada.model.terms import Terms
 from levada.operators.pool import Pool
 from levada.operators.values import column
+from levada.plan.layout import Layout
 from levada.plan.topology import Plan, PlanNode, QueryPlan
 
 Opener = Callable[[str], tuple[dict[str, Frame], Any]]
 
 
-def batches(
-    plan: Plan, segments: Iterable[str], opener: Opener, only: str | None = None
-) -> Iterator[tuple[QueryPlan, Batch]]:  # fmt: skip
-    """The batch of each query (or of ``only`` one) that has rows in these segments of one epoch."""
+def batches(plan: Plan, segments: Iterable[str], opener: Opener) -> Iterator[tuple[QueryPlan, Batch]]:
+    """The batch of each query that has rows in these segments of one epoch."""
     frames: dict[int, list[Frame]] = {}
     pool = Pool(0)
     for segment in segments:
@@ -42,7 +41,13 @@ def batches(
             if name.startswith("r."):
                 frames.setdefault(int(name[2:]), []).append(frame)
     for number, found in frames.items():
-        yield from _of_node(plan, plan.nodes[number], concat(found), pool, only)
+        yield from _of_node(plan, plan.nodes[number], concat(found), pool)
+
+
+def batch_of(query: QueryPlan, layout: Layout, segments: Iterable[str], opener: Opener) -> Batch | None:
+    """The batch of one query, if it has rows in these segments of one epoch; ``layout`` is that of its rows."""
+    rows, pool = _rows_of(query, segments, opener)
+    return None if rows is None else _batch(query, layout, rows.take(np.lexsort((-_change(rows), rows["r"]))), pool)
 
 
 def timed_statements(plan: Plan, query: QueryPlan, segments: Iterable[str], opener: Opener) -> bytes:
@@ -50,7 +55,16 @@ def timed_statements(plan: Plan, query: QueryPlan, segments: Iterable[str], open
 
     All rows of a report must be here. The work follows from the query's rows (and the segments' tables of terms).
     """
-    node = plan.nodes[query.node]
+    rows, pool = _rows_of(query, segments, opener)
+    if rows is None:
+        return b""
+    texts = [column(rows, i, pool).texts() for i in range(len(plan.nodes[query.node].layout.slots))]
+    made = triples(rows["r"], query.template, _parts(query, rows["r"], texts))
+    return joined(made.select(pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))).to_series())
+
+
+def _rows_of(query: QueryPlan, segments: Iterable[str], opener: Opener) -> tuple[Frame | None, Pool]:
+    """The rows of one query in segments, if there are any, with the texts that came with them."""
     found: list[Frame] = []
     pool = Pool(0)
     for segment in segments:
@@ -60,34 +74,27 @@ def timed_statements(plan: Plan, query: QueryPlan, segments: Iterable[str], open
         if frame is not None and len(rows):
             found.append(frame.take(rows))
             pool.add(Terms.from_frames(parts, "terms"))
-    if not found:
-        return b""
-    rows_ = concat(found)
-    texts = [column(rows_, i, pool).texts() for i in range(len(node.layout.slots))]
-    made = triples(rows_["r"], query.template, _parts(query, rows_["r"], texts))
-    return joined(made.select(pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))).to_series())
+    return (concat(found) if found else None), pool
 
 
-def _of_node(
-    plan: Plan, node: PlanNode, frame: Frame, pool: Pool, only: str | None
-) -> Iterator[tuple[QueryPlan, Batch]]:
+def _of_node(plan: Plan, node: PlanNode, frame: Frame, pool: Pool) -> Iterator[tuple[QueryPlan, Batch]]:
     order = np.lexsort((np.arange(frame.n), -_change(frame), frame["r"], frame["op"]))
     frame = frame.take(order)
     ops, starts = np.unique(frame["op"], return_index=True)
     stops = [*starts[1:], frame.n]
     for op, start, stop in zip(ops.tolist(), starts.tolist(), stops, strict=True):
         query = plan.queries.get(node.members[op].query)
-        if query is not None and only in (None, query.name):
-            yield query, batch(query, node, frame.slice(start, int(stop)), pool)
+        if query is not None and query.member == op:
+            yield query, _batch(query, node.layout, frame.slice(start, int(stop)), pool)
 
 
 def _change(frame: Frame) -> npt.NDArray[np.int8]:
     return frame["w"] if "w" in frame else np.zeros(frame.n, np.int8)
 
 
-def batch(query: QueryPlan, node: PlanNode, rows: Frame, pool: Pool) -> Batch:
+def _batch(query: QueryPlan, layout: Layout, rows: Frame, pool: Pool) -> Batch:
     """The rows of one query, sorted by report, as a batch of its form."""
-    texts = [column(rows, i, pool).texts() for i in range(len(node.layout.slots))]
+    texts = [column(rows, i, pool).texts() for i in range(len(layout.slots))]
     sign = rows["w"] if query.output is Output.RELATION and "w" in rows else None
     match query.form:
         case Form.ASK:

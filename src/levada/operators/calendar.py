@@ -1,9 +1,9 @@
 """The due reports of a node's members in one epoch: ranges for what follows from rows, lists for what does not.
 
 ``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members' windows where the reports
-follow from the rows, by the lists of ``windows/reports`` where the node is ``listed``. Members of equal schedule share a list.
-Members without windows (``timeless``) have a report in each epoch that answers them: the one that reads the static data of what
-is new in its plan, and those that replace what they read.
+follow from the rows, by the lists of ``windows/reports`` where the node is ``listed``. Members whose schedules say the same
+share a list. Members without windows (``timeless``) have a report in each epoch that answers them: the one that reads the
+static data of what is new in its plan, and those that replace what they read.
 """
 
 from __future__ import annotations
@@ -61,6 +61,14 @@ class Calendar:
         """Of each member the last report that is made by now; of those that are gone every one: their rows matter no more."""
         return np.where(self.node.alive, self.high, MAX)
 
+    @cached_property
+    def of(self) -> npt.NDArray[np.int64]:
+        """Of each member the schedule; of those that say the same in this epoch the first."""
+        schedules = self.node.schedules
+        known = {stream: seen.ts for stream, seen in self.presence.items()}
+        same: npt.NDArray[np.int64] = schedules.families.alike(known)[schedules.of_member]
+        return same
+
     @property
     def timeless(self) -> bool:
         """Whether the node's queries have no windows."""
@@ -70,12 +78,12 @@ class Calendar:
         """The due reports of a member, also those at which nothing is there."""
         if self.timeless:
             return np.full(int(self.answered[member]), TIMELESS, np.int64)
-        return self.reports(int(self.node.schedules.of_member[member])).times
+        return self.reports(int(self.of[member])).times
 
     def reports(self, schedule: int) -> Reports:
         """The due reports of a schedule."""
         if schedule not in self._lists:
-            member = int(np.argmax(self.node.schedules.of_member == schedule))
+            member = int(np.argmax(self.of == schedule))
             low, high = int(self.low[member]), int(self.high[member])
             self._lists[schedule] = instants(self.node.schedules.distinct[schedule], self.presence, low, high)
         return self._lists[schedule]
@@ -85,7 +93,7 @@ class Calendar:
         return self._from_lists(op, s, e) if listed else self._from_closes(op, s, e)
 
     def _from_lists(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
-        of = self.node.schedules.of_member[op]
+        of = self.of[op]
         rows: list[Rows] = []
         times: list[Times] = []
         for schedule in np.unique(of):
@@ -129,7 +137,7 @@ class Calendar:
     def after(self, op: Ops, r: Times, listed: bool) -> Times:
         """The report that follows each report r of members ``op``; MAX where it is not known yet."""
         out = np.full(len(r), MAX, np.int64)
-        of = self.node.schedules.of_member[op]
+        of = self.of[op]
         for schedule in np.unique(of):
             distinct = self.node.schedules.distinct[schedule]
             reports = self.reports(int(schedule)) if listed else None
@@ -156,7 +164,7 @@ class Calendar:
     def first_report(self, op: Ops, times: Times) -> Times:
         """The first due report of members ``op`` at or after these instants, of listed reports; MAX where none is due yet."""
         out = np.full(len(times), MAX, np.int64)
-        of = self.node.schedules.of_member[op]
+        of = self.of[op]
         for schedule in np.unique(of):
             at = of == schedule
             out[at] = next_of(self.reports(int(schedule)).times, times[at] - 1)
@@ -169,8 +177,8 @@ class Calendar:
             return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)
         members: list[Ops] = []
         times: list[Times] = []
-        for schedule in range(len(self.node.schedules.distinct) if self.any_due else 0):
-            own = np.flatnonzero((self.node.schedules.of_member == schedule) & self.node.alive).astype(np.int32)
+        for schedule in np.unique(self.of).tolist() if self.any_due else []:
+            own = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
             if not len(own):
                 continue
             reports = self.reports(schedule)

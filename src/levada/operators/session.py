@@ -41,16 +41,23 @@ def session(
     pieces = state.pieces(key)
     if frame is None and not pieces:
         return None
-    kept = [state.whole(p).with_(**{"#new": np.zeros(p.rows, bool)}) for p in pieces]
-    fresh = [] if frame is None else [frame.with_(**{"#new": np.ones(frame.n, bool)})]
+    kept = [_alive(node, state.whole(p).with_(**{"#new": np.zeros(p.rows, bool)})) for p in pieces]
+    fresh = [] if frame is None else [_alive(node, frame.with_(**{"#new": np.ones(frame.n, bool)}))]
     rows = concat([*kept, *fresh])
+    if not rows.n:
+        return None
     ends = _ends(node, rows, presence, progress.old)
     if not step.bag:
         rows, ends = _as_set(node, rows, ends)
     over = ends <= progress.new[node.windows.stream[0]][rows["op"]]
-    _remember(state, key, rows, over | ~node.alive[rows["op"]])
+    _remember(state, key, rows, over)
     out = _closing(rows, ends, over) if step.ended else _changing(rows, ends, over)
     return out if out.n else None
+
+
+def _alive(node: PlanNode, rows: Frame) -> Frame:
+    """Rows of queries that are there: for others no times are kept."""
+    return rows.where(node.alive[rows["op"]])
 
 
 def _ends(node: PlanNode, rows: Frame, presence: Mapping[int, Seen], old: Times) -> Times:
@@ -60,16 +67,17 @@ def _ends(node: PlanNode, rows: Frame, presence: Mapping[int, Seen], old: Times)
     known for certain; of earlier ones others of the stream's windows keep some and not all, so nothing follows from their distance.
     """
     ends = np.empty(rows.n, np.int64)
-    of = node.schedules.of_member[rows["op"]]
-    for number, schedule in enumerate(node.schedules.distinct):
+    same = node.schedules.families.alike({stream: seen.ts for stream, seen in presence.items()})
+    of = same[node.schedules.of_member[rows["op"]]]
+    for number in np.unique(of).tolist():
         at = np.flatnonzero(of == number)
-        if len(at):
-            window = schedule.windows[0]
-            ts = presence.get(schedule.streams[0], NOTHING).ts
-            ts = ts[ts >= max(schedule.start, window.start)]
-            last = np.searchsorted(ts, old[schedule.streams[0]]) - 1
-            known = np.maximum(np.searchsorted(ts, rows["lo0"][at]), last)
-            ends[at] = session_ends(ts, window.range)[known]
+        schedule = node.schedules.distinct[number]
+        window = schedule.windows[0]
+        ts = presence.get(schedule.streams[0], NOTHING).ts
+        ts = ts[ts >= max(schedule.start, window.start)]
+        last = np.searchsorted(ts, old[schedule.streams[0]]) - 1
+        known = np.maximum(np.searchsorted(ts, rows["lo0"][at]), last)
+        ends[at] = session_ends(ts, window.range)[known]
     return ends
 
 

@@ -7,11 +7,10 @@ could lose what tells two triples apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
 
-from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Var, variables
+from levada.algebra.expression import AggregateFunction, Call, Const, Expression, Function, Var
 from levada.algebra.nodes import Entailed, Output, TriplePattern, WindowOn
 from levada.model.term import XSD, Literal, Term
 from levada.plan import physical as p
@@ -210,71 +209,6 @@ def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
     """A shared variable can be unbound in the result only if it can be on both sides."""
     one_sided = (left.maybe | right.maybe) - set(shared)
     return one_sided | frozenset(v for v in shared if v in left.maybe and v in right.maybe)
-
-
-def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
-    """Joins all parts, each filter as soon as its variables are there: stars of one subject first, then the fewest stages.
-
-    What is joined gets a number below all others, so that among equals it comes first.
-    """
-    pending = list(conjuncts)
-    components = {n: _apply(part, pending, parts) for n, part in enumerate(parts)}
-    centers = {n: _center(part) for n, part in components.items()}
-    waiting = [_pair(components, centers, i, j) for i in components for j in range(i + 1, len(parts))]
-    heapify(waiting)
-    while len(components) > 1:
-        _, i, j = heappop(waiting)
-        if i not in components or j not in components:
-            continue
-        joined = join(components.pop(i), components.pop(j))
-        n = -len(centers)
-        whole = _apply(joined, pending, [joined, *components.values()])
-        components, centers[n] = {n: whole, **components}, _center(whole)
-        for other in list(components)[1:]:
-            heappush(waiting, _pair(components, centers, n, other))
-    (whole,) = components.values()
-    for condition in pending:
-        whole = filter_(whole, condition)
-    return whole
-
-
-_Cost = tuple[bool, bool, int, int]
-
-
-def _pair(components: Mapping[int, Op], centers: Mapping[int, str | None], i: int, j: int) -> tuple[_Cost, int, int]:
-    star = centers[i] is not None and centers[i] == centers[j]
-    return _join_cost(components[i], components[j], star=star), i, j
-
-
-def _apply(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
-    """Applies the pending filters whose variables this part binds for good."""
-    for condition in list(pending):
-        names = set(variables(condition))
-        elsewhere = {v for o in others if o is not op for v in o.variables}
-        if names and names <= set(op.variables) and not (names & op.maybe & elsewhere):
-            op = filter_(op, condition)
-            pending.remove(condition)
-    return op
-
-
-def _join_cost(left: Op, right: Op, *, star: bool) -> _Cost:
-    """Cartesian products last; stars of one subject first; then fewer stages; then more shared variables."""
-    if not any(v in right.variables for v in left.variables):
-        return (True, not star, max(left.stage, right.stage) + 1, 0)  # most pairs, and at the operator's home
-    _, keys, placed = join_keys(left, right)
-    stage, _ = place((left, right), placed)
-    return (not keys, not star, stage, -len(keys))
-
-
-def _center(op: Op) -> str | None:
-    """The subject that all patterns of this part share, if it is one variable."""
-    if isinstance(op.spec, (p.Match, p.Entailed, p.Star)):
-        subject = (op.spec.patterns[0] if isinstance(op.spec, p.Star) else op.spec.pattern).subject
-        return subject.name if isinstance(subject, Var) else None
-    if isinstance(op.spec, (p.Filter, p.Extend, p.Join)):
-        centers = {_center(i) for i in op.inputs}
-        return centers.pop() if len(centers) == 1 else None
-    return None
 
 
 def report(op: Op, listed: bool, *, instant: bool = False) -> Op:

@@ -20,6 +20,7 @@ from levada.algebra.show import children
 from levada.model.time import WindowKind
 from levada.plan import build, build_deltas, pairing
 from levada.plan import physical as p
+from levada.plan.join_order import join_all
 from levada.plan.levels import Mode, mode_of, top
 from levada.plan.listing import free_parts, needs_list, per_report
 from levada.plan.ordering import shown_order
@@ -237,12 +238,12 @@ class _Lowering:
         timed = [op for op in parts if op.windows is not None]
         reported = [op for op in parts if op.windows is None]
         if not reported:
-            return build.join_all(timed, conjuncts) if timed else self._constants(conjuncts)
+            return join_all(timed, conjuncts) if timed else self._constants(conjuncts)
         whole = reported[0]
         for op in reported[1:]:
             whole = build.rjoin(whole, op)
         if timed:
-            whole = build.rjoin(self._r(build.join_all(timed)), whole)
+            whole = build.rjoin(self._r(join_all(timed)), whole)
         for condition in conjuncts:
             whole = build.filter_(whole, condition)
         return whole

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from levada.model.term import Term
+from levada.plan import shapes as s
+from levada.plan.topology import Plan
 
 MOST_COUNTED = 256  # patterns of a stream whose matches are counted; with more, counting would cost more than it tells
 
@@ -29,3 +31,28 @@ def entailed_text(constants: Sequence[Term | str | None], positions: Sequence[in
     '?a <a:p> ?b, entailed'
     """
     return pattern_text(constants, positions) + ", entailed"
+
+
+def patterns_read(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
+    """(stream, pattern) of everything that a query reads of streams; "" for the rows of a tuple stream.
+
+    A pattern over a count window sees its stream through the window, of which all triples are a part.
+    """
+    node = plan.nodes[number]
+    own = node.members[member]
+    match node.step:
+        case s.Match(positions, _, False):
+            yield own.streams[0], pattern_text(own.constants, positions)
+        case s.Entailed(positions=positions, static=False):
+            yield own.streams[0], entailed_text(own.constants, positions)
+        case s.Star(legs, _):
+            for leg, positions in enumerate(legs):
+                yield own.streams[0], pattern_text(own.constants[3 * leg : 3 * leg + 3], positions)
+        case s.Scan():
+            yield own.streams[0], ""
+        case s.Select(positions, _):
+            for stream, _ in patterns_read(plan, node.inputs[0], own.inputs[0]):
+                yield stream, pattern_text(own.constants, positions[:3])
+        case _:
+            for below, at in zip(node.inputs, own.inputs, strict=True):
+                yield from patterns_read(plan, below, at)

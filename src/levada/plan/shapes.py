@@ -304,15 +304,16 @@ class Edge:
 
 @dataclass(frozen=True)
 class Shape:
-    """One operator by slots, with its inputs."""
+    """One operator by slots, with its inputs. ``generation`` tells nodes of one shape apart (``plan/members``)."""
 
     step: Step
     stage: int
     inputs: tuple[tuple[Shape, Edge], ...]
     layout: Layout
+    generation: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.step, self.stage, self.inputs, self.layout)))
+        object.__setattr__(self, "_hash", hash((self.step, self.stage, self.inputs, self.layout, self.generation)))
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]

@@ -1,8 +1,9 @@
 """The topology: one shared dataflow for all queries, as nodes (shapes) with members (queries' operators).
 
 A node is one vectorised operator; a member is a row of its parameter tables. Equal operators over equal inputs are one
-member, whichever query asks for them (hash-consing); members are counted and removed with the last query that uses them.
-Numbers of nodes and members never change and are never used again, because state refers to them.
+member, whichever query asks for them (hash-consing); members are counted and removed with the last query that uses them, nodes with
+their last member. Numbers of nodes and members never change and are never used again, because state refers to them
+(``plan/members``).
 
 ``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need, with arrays instead of
 dictionaries; it is pickled once per version.
@@ -11,8 +12,9 @@ dictionaries; it is pickled once per version.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +23,11 @@ from levada.algebra.nodes import Form, Output, Query, TriplePattern, WindowOn
 from levada.model.time import MIN, Window, WindowKind
 from levada.naming import made_by
 from levada.plan import shapes as s
+from levada.plan.families import Families
 from levada.plan.install import Installer
 from levada.plan.layout import Layout
 from levada.plan.lower import lower
+from levada.plan.members import Members
 from levada.plan.over import StreamFacts, graphs_read
 
 I32 = npt.NDArray[np.int32]
@@ -51,13 +55,11 @@ class QueryPlan:
 
 @dataclass
 class _Node:
-    """A node of the catalog: its shape, the nodes of its inputs, its members in the order of their numbers."""
+    """A node of the catalog: its shape, the nodes of its inputs, its members."""
 
     shape: s.Shape
     inputs: tuple[int, ...]
-    members: dict[s.Member, int] = field(default_factory=dict)
-    rows: list[s.Member] = field(default_factory=list)
-    uses: list[int] = field(default_factory=list)
+    members: Members = field(default_factory=Members)
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,15 @@ class WindowTable:
     def pick(self, rows: Sequence[int]) -> WindowTable:
         """These windows only, in this order."""
         at = list(rows)
-        return WindowTable(
-            self.kind[at], self.range[at], self.step[at], self.t0[at], self.given[at], self.to[at], self.stream[at],
-            self.start[at],
-        )  # fmt: skip
+        return WindowTable(*(column[at] for column in self._columns))
+
+    def at(self, members: I64) -> WindowTable:
+        """The table of these members, in this order."""
+        return WindowTable(*(column[:, members] for column in self._columns))
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        return self.kind, self.range, self.step, self.t0, self.given, self.to, self.stream, self.start
 
 
 class Schedule(NamedTuple):
@@ -125,12 +132,17 @@ class Schedules:
     of_member: I32
 
     @staticmethod
-    def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> Schedules:
-        """The schedules of these members."""
+    def of(members: Sequence[s.Member], places: I64, streams: Mapping[str, int]) -> Schedules:
+        """The schedules of these members, each at its place; an empty place has that of the first."""
         index: dict[Schedule, int] = {}
         keys = [_schedule(m, streams) for m in members]
         of_member = [index.setdefault(key, len(index)) for key in keys]
-        return Schedules(tuple(index), np.array(of_member, np.int32))
+        return Schedules(tuple(index), np.array(of_member, np.int32)[places])
+
+    @cached_property
+    def families(self) -> Families:
+        """The distinct schedules by what they differ in."""
+        return Families.of(self.distinct)
 
 
 def _schedule(m: s.Member, streams: Mapping[str, int]) -> Schedule:
@@ -163,7 +175,7 @@ class Consumer:
 
 @dataclass(frozen=True)
 class PlanNode:
-    """A node as workers see it. ``fresh``: members from this number on are new in this plan version."""
+    """A node as workers see it. ``fresh``: the members that no epoch has had before this plan version."""
 
     id: int
     step: s.Step
@@ -176,7 +188,7 @@ class PlanNode:
     alive: npt.NDArray[np.bool_]
     windows: WindowTable
     schedules: Schedules
-    fresh: int
+    fresh: npt.NDArray[np.bool_]
     home: I64  # of each member, the number that decides its partition where all its rows are together; -1 elsewhere
 
     def read_whole(self, first: bool, replaced: Collection[str | None]) -> npt.NDArray[np.bool_]:
@@ -184,9 +196,9 @@ class PlanNode:
 
         ``first``: it is the first of its plan, so of those that are new in it. ``replaced``: the static graphs that it replaces.
         """
-        new = np.arange(len(self.members)) >= self.fresh if first else np.zeros(len(self.members), np.bool_)
+        new = self.fresh if first else np.zeros(len(self.members), np.bool_)
         if replaced:
-            new |= np.array([not frozenset(m.again).isdisjoint(replaced) for m in self.members], np.bool_)
+            new = new | np.array([not frozenset(m.again).isdisjoint(replaced) for m in self.members], np.bool_)
         return new & self.alive
 
 
@@ -220,14 +232,15 @@ class Topology:
     def __init__(self, streams: Mapping[str, StreamFacts], replaceable: Collection[str | None] = ()) -> None:
         self.facts = dict(streams)
         self.streams = tuple(self.facts)
-        self.nodes: list[_Node] = []
-        self.index: dict[s.Shape, int] = {}
+        self.nodes: dict[int, _Node] = {}
+        self.index: dict[s.Shape, int] = {}  # the nodes by their shapes
+        self.alike: dict[s.Shape, list[int]] = {}  # and by the shape of their generation 0, oldest first
+        self.numbers = 0  # nodes so far, also those that are gone
         self.queries: dict[str, QueryPlan] = {}
         self.made: dict[str, str] = {}  # the streams that queries make, and which one
         self.replaceable = frozenset(replaceable)
         self.version = 0
         self._seen: dict[int, int] = {}
-        self._fresh: dict[int, int] = {}
 
     def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
         """Fits a query in: reuses what is there, makes what is not. Takes effect with the next ``seal``."""
@@ -265,42 +278,68 @@ class Topology:
 
     def graphs(self) -> frozenset[str | None]:
         """The static graphs that some query reads."""
-        used = (m for node in self.nodes for m, uses in zip(node.rows, node.uses, strict=True) if uses)
-        return frozenset(g for m in used for g in m.graphs)
+        return frozenset(g for node in self.nodes.values() for m in node.members.index for g in m.graphs)
 
     def _intern(self, shape: s.Shape, member: s.Member) -> tuple[s.Shape, int]:
-        number = self.index.get(shape)
-        if number is None:
-            number = self.index[shape] = len(self.nodes)
-            self.nodes.append(_Node(shape, tuple(self.index[i] for i, _ in shape.inputs)))
-        node = self.nodes[number]
-        at = node.members.get(member)
-        if at is None:
-            at = node.members[member] = len(node.rows)
-            node.rows.append(member)
-            node.uses.append(0)
-        return node.shape, at
+        """The node's own shape and the member's number; made if they are not there."""
+        alike = self.alike.get(shape, [])
+        for number in alike:
+            at = self.nodes[number].members.index.get(member)
+            if at is not None:
+                return self.nodes[number].shape, at
+        node = self.nodes[alike[-1]] if alike else None
+        if node is None or node.members.spent:
+            node = self._node(shape)
+        return node.shape, node.members.add(member, self.version + 1)
+
+    def _node(self, shape: s.Shape) -> _Node:
+        """A new node; one beside others of its shape is another generation."""
+        alike = self.alike.setdefault(shape, [])
+        number = self.numbers
+        self.numbers += 1
+        own = replace(shape, generation=number) if alike else shape
+        alike.append(number)
+        self.index[own] = number
+        node = self.nodes[number] = _Node(own, tuple(self.index[i] for i, _ in shape.inputs))
+        return node
+
+    def _drop(self, number: int) -> None:
+        """Takes a node without members out."""
+        node = self.nodes.pop(number)
+        del self.index[node.shape]
+        self._seen.pop(number, None)
+        first = replace(node.shape, generation=0)
+        self.alike[first].remove(number)
+        if not self.alike[first]:
+            del self.alike[first]
 
     def _count(self, node: int, member: int, change: int) -> None:
         """Counts a use; the inputs are used by a member as long as it is used itself."""
         entry = self.nodes[node]
-        before = entry.uses[member]
-        entry.uses[member] = after = before + change
-        if (before == 0) != (after == 0):
-            for i, m in zip(entry.inputs, entry.rows[member].inputs, strict=True):
-                self._count(i, m, change)
-            if after == 0:
-                del entry.members[entry.rows[member]]
+        table = entry.members
+        before = table.uses[member]
+        table.uses[member] = after = before + change
+        if (before == 0) == (after == 0):
+            return
+        inputs = table[member].inputs
+        if after == 0:
+            table.drop(member)
+            if not table.index:
+                self._drop(node)
+        for i, m in zip(entry.inputs, inputs, strict=True):
+            self._count(i, m, change)
 
-    def seal(self) -> Plan:
-        """The next version of the plan, for workers."""
+    def seal(self, had: int | None = None) -> Plan:
+        """The next version of the plan, for workers. ``had``: the last version that an epoch has had; None: that before."""
+        had = self.version if had is None else had
         self.version += 1
-        consumers: dict[int, list[Consumer]] = {n: [] for n in range(len(self.nodes))}
-        for number, node in enumerate(self.nodes):
+        consumers: dict[int, list[Consumer]] = {n: [] for n in self.nodes}
+        for number, node in self.nodes.items():
             for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
-                fan = self._fan(node, i, len(self.nodes[producer].rows))
+                fan = self._fan(node, i, len(self.nodes[producer].members.rows))
                 consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
-        nodes = {n: self._sealed(n, tuple(consumers[n])) for n, node in enumerate(self.nodes) if any(node.uses)}
+        homes: dict[int, I64] = {}
+        nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
         order = tuple(sorted(nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
         stages = max((nodes[n].stage for n in order), default=1)
         return Plan(self.version, nodes, order, self.streams, dict(self.queries), max(stages, 1), dict(self.made))
@@ -310,36 +349,40 @@ class Topology:
             self._seen[number] = 1 + max((self._depth(i) for i in self.nodes[number].inputs), default=0)
         return self._seen[number]
 
-    def _sealed(self, number: int, consumers: tuple[Consumer, ...]) -> PlanNode:
+    def _sealed(self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, I64]) -> PlanNode:
         node = self.nodes[number]
         numbers = {n: i for i, n in enumerate(self.streams)}
-        windows = WindowTable.of(node.rows, numbers)
-        alive = np.array([u > 0 for u in node.uses], bool)
-        fresh = self._fresh.get(number, 0)
-        self._fresh[number] = len(node.rows)
-        used = tuple(c for c in consumers if any(self.nodes[c.node].uses))
+        living = tuple(node.members.index)
+        places = np.zeros(len(node.members.rows), np.int64)
+        places[node.members.living()] = np.arange(len(living))
         layouts = tuple(e.layout for _, e in node.shape.inputs)
         return PlanNode(
-            number, node.shape.step, node.shape.stage, node.shape.layout, node.inputs, layouts, used,
-            tuple(node.rows), alive, windows, Schedules.of(node.rows, numbers), fresh, self._home(number),
+            number, node.shape.step, node.shape.stage, node.shape.layout, node.inputs, layouts, consumers,
+            node.members.table(), node.members.alive(), WindowTable.of(living, numbers).at(places),
+            Schedules.of(living, places, numbers), node.members.born_after(had), self._home(number, homes),
         )  # fmt: skip
 
-    def _home(self, number: int) -> I64:
+    def _home(self, number: int, homes: dict[int, I64]) -> I64:
         """A member that is exchanged by itself is at home there; what follows in place is at the same home."""
+        if number not in homes:
+            homes[number] = self._found_home(number, homes)
+        return homes[number]
+
+    def _found_home(self, number: int, homes: dict[int, I64]) -> I64:
         node = self.nodes[number]
-        members = np.arange(len(node.rows), dtype=np.int64)
+        members = np.arange(len(node.members.rows), dtype=np.int64)
         for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
             if edge.exchange == ():
                 return home_number(number, members)
             if edge.exchange is None:
-                below = self._home(producer)
-                return below[[m.inputs[i] for m in node.rows]] if len(below) else members - members - 1
-        return np.full(len(node.rows), -1, np.int64)
+                below = self._home(producer, homes)
+                return below[[m.inputs[i] for m in node.members.table()]]
+        return np.full(len(members), -1, np.int64)
 
     def _fan(self, node: _Node, i: int, producers: int) -> FanOut:
         """CSR from the producer's members to this node's, the living ones only."""
-        living = [m for m in range(len(node.rows)) if node.uses[m] > 0]
-        sources = np.array([node.rows[m].inputs[i] for m in living], np.int64)
+        living = node.members.living()
+        sources = np.array([m.inputs[i] for m in node.members.index], np.int64)
         order = np.argsort(sources, kind="stable")
         offsets = np.zeros(producers + 1, np.int32)
         np.cumsum(np.bincount(sources, minlength=producers), out=offsets[1:])

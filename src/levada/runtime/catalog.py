@@ -10,7 +10,7 @@ written anew. A query that comes to a checkpoint with data starts behind the lar
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from levada.algebra import nodes as a
@@ -24,17 +24,19 @@ from levada.plan.lower import StreamFacts
 from levada.plan.topology import Plan, QueryPlan, Topology
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.manifest import Manifest, StreamRecord
+from levada.runtime.standing import Standing
 
 
 @dataclass(frozen=True)
 class Registered:
-    """A query as it was registered."""
+    """A query as it was registered, and where it stands."""
 
     name: str
     text: str
     dialect: str
     options: QueryOptions
     query: a.Query
+    standing: Standing = field(default_factory=Standing, compare=False)
 
     @property
     def identity(self) -> str:
@@ -59,6 +61,7 @@ class Catalog:
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
         self._identities: dict[str, str] = {}
+        self._standing: dict[str, Standing] = {}
         self._new_streams = False  # there are some that the last plan does not know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
 
@@ -67,20 +70,33 @@ class Catalog:
 
         ``dropped``: names that have been unregistered since; one that is registered again starts anew.
         """
-        if self._topology is None:
-            self._load(last)
-        topology = self._topology
-        assert topology is not None, "the catalog is loaded"
+        topology = self._loaded(last)
         gone = self._gone(topology, queries, dropped)
         for name in gone:
             topology.remove(name)
+            if name in self._standing:
+                self._standing.pop(name).end(topology.version + 1)
         new = [r for n, r in queries.items() if n not in topology.queries]  # makers stand before readers
         for registered in new:
             query = _placed(registered.query, topology)
             start = _start(query, last, topology)
             topology.add(registered.name, query, start, empty_reports=registered.options.empty_reports)
+        self._begin(topology, queries)
         changed = gone or new or not topology.version or self._new_streams
-        return self._sealed(topology, queries) if changed else None
+        return self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
+
+    def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
+        """Says of the queries where they stand in the last plan of a checkpoint that has ended; others stand nowhere."""
+        topology = self._loaded(last)
+        same = {n: queries[n] for n, query in topology.queries.items() if self._same(query, queries)}
+        self._begin(topology, same)
+
+    def _begin(self, topology: Topology, queries: Mapping[str, Registered]) -> None:
+        for name, registered in queries.items():
+            if name not in self._standing:
+                query = topology.queries[name]
+                registered.standing.begin(query, topology.nodes[query.node].shape.layout)
+                self._standing[name] = registered.standing
 
     def _gone(self, topology: Topology, queries: Mapping[str, Registered], dropped: Collection[str]) -> list[str]:
         """The queries of the plan that are no more, or are others, or read what such a one made."""
@@ -100,10 +116,12 @@ class Catalog:
             return False
         return {w.stream for w in known.query.windows} == {_made_by(s) for s in query.streams}
 
-    def _load(self, last: Manifest | None) -> None:
-        if last is None:
-            self._topology = Topology(self._facts, self._replaceable)
-            return
+    def _loaded(self, last: Manifest | None) -> Topology:
+        if self._topology is None:
+            self._topology = Topology(self._facts, self._replaceable) if last is None else self._load(last)
+        return self._topology
+
+    def _load(self, last: Manifest) -> Topology:
         topology, self._identities = self._checkpoint.load_topology(last.plan)
         self._altered = {n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts}
         topology.facts |= self._facts
@@ -113,7 +131,8 @@ class Catalog:
         assert given == tuple(self._facts), "streams keep their numbers, new ones come behind"
         self._check_replaceable(topology)
         topology.replaceable = self._replaceable
-        self._topology, self._new_streams = topology, bool(new)
+        self._new_streams = bool(new)
+        return topology
 
     def _check_replaceable(self, topology: Topology) -> None:
         """Whether a graph may be replaced is in the plan of the queries that read it."""
@@ -125,8 +144,8 @@ class Catalog:
                 hint="Name it as before, or use a new folder.",
             )
 
-    def _sealed(self, topology: Topology, queries: Mapping[str, Registered]) -> Plan:
-        plan = topology.seal()
+    def _sealed(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
+        plan = topology.seal(had)
         self._new_streams, self._altered = False, set()
         self._identities = {n: r.identity for n, r in queries.items()}
         self._checkpoint.save_plan(plan, topology, self._identities)

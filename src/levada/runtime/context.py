@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from levada.config import StreamConfig
 from levada.model.time import MAX, MIN, Times
@@ -110,6 +111,12 @@ def decode_context(data: bytes) -> Context:
 @lru_cache(maxsize=4)
 def _decode(data: bytes) -> Context:
     return msgspec.json.decode(data, type=Context)
+
+
+@lru_cache(maxsize=4)
+def group_table(groups: int, partitions: int) -> npt.NDArray[np.int32]:
+    """Partition of each group: dealt round robin (fixed in this version)."""
+    return (np.arange(groups) % partitions).astype(np.int32)
 
 
 @lru_cache(maxsize=4)

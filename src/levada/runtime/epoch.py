@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -20,7 +19,8 @@ from levada.config import StreamConfig
 from levada.model.time import MAX, MIN
 from levada.naming import is_made
 from levada.plan.topology import Plan
-from levada.runtime import gathering, made
+from levada.runtime import files, gathering, made
+from levada.runtime import totals as added
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.context import (
     Context,
@@ -36,6 +36,7 @@ from levada.runtime.context import (
 from levada.runtime.intake import Payload
 from levada.runtime.local import Executor, Job
 from levada.runtime.manifest import Intention, Manifest, StreamRecord, read_manifest
+from levada.runtime.overtaken import letters_of
 from levada.runtime.pace import Pace
 from levada.runtime.rolling import Due, at_once, hold, is_due
 from levada.runtime.sourcing import Sourcing
@@ -71,6 +72,7 @@ class Epochs:
         self._saved: tuple[StaticFile, ...] = ()
         self._setup = ""
         self._swept = False
+        self._sharing: tuple[int, list[list[int]]] = (-1, [])
         self._gathered: list[str] = []
 
     @property
@@ -89,7 +91,8 @@ class Epochs:
         if plan is None or last.ended or (flush and not last.held):
             return None
         if not flush:
-            self.sourcing.discover()
+            self.sourcing.discover(last.positions)
+        overtaken = {} if flush else self.sourcing.overtaken()
         rows = 0 if flush else self.epoch_rows
         references, after = self.sourcing.take(last.positions, last.streams, rows)
         references += made.references(plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan))
@@ -103,13 +106,13 @@ class Epochs:
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
         due = bool(references or newly_ended or self.plan_is_new or flush or is_due(last.held, self.due, wall))
-        due = due or replacement is not None
+        due = due or replacement is not None or bool(overtaken)
         if not (due or silence or plan.made):
             return None
         given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
         states = [given[name] if name in given else made.state(name, plan, last) for name in plan.streams]
         unread = made.unread(plan)
-        if not (due or _moves(states, _shared(plan), unread)):
+        if not (due or _moves(states, self._shared(plan), unread)):
             return None
         return Intention(
             last.epoch + 1,
@@ -124,6 +127,7 @@ class Epochs:
             flush,
             setup,
             replacement,
+            overtaken,
         )
 
     def setup(self) -> str:
@@ -143,6 +147,12 @@ class Epochs:
         latest = max((_said(name, record) for name, record in self.last.streams.items()), default=MIN)
         return Replacement(graphs, before, latest + 1) if graphs else None
 
+    def _shared(self, plan: Plan) -> list[list[int]]:
+        """For each stream those that it shares a query with; looked up once a plan."""
+        if self._sharing[0] != plan.version:
+            self._sharing = plan.version, _shared(plan)
+        return self._sharing[1]
+
     def flush(self) -> str | None:
         """The loop's last question: an epoch that publishes what is held back, if anything is."""
         intention = self.intend(flush=True)
@@ -156,7 +166,9 @@ class Epochs:
         context = self._context(intention)
         outcomes = self._outcomes(self._job(intention, context))
         manifest = self._manifest(intention, context, outcomes)
+        manifest.side += letters_of(context, intention.overtaken)
         self.checkpoint.commit(manifest)
+        self.sourcing.told(intention.overtaken)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
         self.publish(manifest)
@@ -185,7 +197,7 @@ class Epochs:
         return Context(
             intention.epoch, str(self.checkpoint.root), str(self.checkpoint.plan_path(intention.plan)), facts.seed,
             intention.wall, facts.partitions, facts.groups, intention.streams, last.state, self._path(intention.setup),
-            _shared(plan), intention.static, self._located(intention.replacement),
+            self._shared(plan), intention.static, self._located(intention.replacement),
         )  # fmt: skip
 
     def _path(self, setup: str) -> str:
@@ -228,32 +240,17 @@ class Epochs:
         controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
-        counts: dict[str, list[int]] = {}
-        for d in done:
-            for query, (n, low, high, reports) in d.counts.items():
-                have = counts.get(query, [0, MAX, MIN, 0])
-                counts[query] = [have[0] + n, min(have[1], low), max(have[2], high), max(have[3], reports)]
-        totals = {q: list(t) for q, t in last.totals.items()}
-        for query, (n, _, _, reports) in counts.items():
-            total = totals.setdefault(query, [0, 0])
-            total[0], total[1] = total[0] + n, total[1] + reports
+        counts = added.counts(plan, done, lambda name: files.mapped(context.root, name))
+        totals, gone = added.totals(plan, last, counts)
         manifest = Manifest(
             intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls, plan), state,
             sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
-            intention.ended, sum(d.rows_in for d in done), self._hits(controls, plan.streams),
+            intention.ended, sum(d.rows_in for d in done), added.hits(plan, last, controls), gone=gone,
             latest=made.latest(plan, last, counts), rows_state=sum(d.rows_state for d in done), setup=intention.setup,
         )  # fmt: skip
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
-
-    def _hits(self, controls: Sequence[Control], streams: Sequence[str]) -> dict[str, dict[str, int]]:
-        """The triples that have matched each pattern, with this epoch's."""
-        total = {stream: Counter(hits) for stream, hits in self.last.hits.items()}
-        for c in controls:
-            if c.hits:
-                total.setdefault(streams[c.stream], Counter()).update(c.hits)
-        return {stream: dict(hits) for stream, hits in total.items()}
 
     def _records(
         self, intention: Intention, context: Context, controls: Sequence[Control], plan: Plan
@@ -264,6 +261,8 @@ class Epochs:
             before = self.last.streams.get(name, StreamRecord())
             own = [c for c in controls if c.stream == i]
             record = _added(before, own, intention.finished.get(name, []))
+            missed = len(intention.overtaken.get(name, ()))
+            record.overtaken, record.dead = before.overtaken + missed, record.dead + missed
             record.watermark = int(new[i])
             record.ended = state.ended
             read = sum(c.elements for c in own)
@@ -321,7 +320,7 @@ def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]
     for name in finished:
         partitions.pop(name, None)
     return StreamRecord(
-        before.watermark, max([before.max_ts, *(c.max_ts for c in own)]), partitions, [], before.ended, before.ahead,
+        before.watermark, max([before.max_ts, *(c.max_ts for c in own)]), partitions, before.ended, before.ahead,
         before.elements + sum(c.elements for c in own), before.triples + sum(c.triples for c in own),
         before.late + sum(c.late for c in own), before.dead + sum(c.dead for c in own), before.cut + sum(c.cut for c in own),
     )  # fmt: skip

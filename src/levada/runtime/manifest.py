@@ -33,6 +33,7 @@ class Intention(msgspec.Struct):
     flush: bool = False  # publishes what is held back for fuller files
     setup: str = ""  # the streams and static files, by the file's name
     replacement: Replacement | None = None
+    overtaken: dict[str, list[str]] = {}  # stream -> files that came too late to be read
 
 
 class Held(msgspec.Struct):
@@ -52,7 +53,6 @@ class StreamRecord(msgspec.Struct):
     watermark: int = MIN
     max_ts: int = MIN
     partitions: dict[str, int] = {}
-    finished: list[str] = []
     ended: bool = False
     ahead: int = 0
     elements: int = 0
@@ -60,6 +60,7 @@ class StreamRecord(msgspec.Struct):
     late: int = 0
     dead: int = 0
     cut: int = 0
+    overtaken: int = 0  # files that came too late to be read; each is a dead letter, too
 
 
 class Manifest(msgspec.Struct):
@@ -74,7 +75,7 @@ class Manifest(msgspec.Struct):
     segments: list[str] = []
     side: list[tuple[str, str, int]] = []
     counts: dict[str, list[int]] = {}
-    totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since the beginning
+    totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since it came
     every: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
@@ -83,6 +84,7 @@ class Manifest(msgspec.Struct):
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
     rows_state: int = 0
+    gone: int = 0  # solutions of queries that have been taken out
     setup: str = ""  # which static files the state has seen
 
 

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from levada.emission.segments import batches, empty_batch, with_empty
+from levada.emission.segments import batch_of, batches, empty_batch, with_empty
 from levada.emission.serialize import Batch
 from levada.plan.topology import QueryPlan
 from levada.runtime import files
 from levada.runtime.checkpoint import Checkpoint
 from levada.runtime.manifest import Held, Manifest
 from levada.runtime.rolling import Due, at_once, oldest, together
+from levada.runtime.standing import Standing
 from levada.sinks import Sink
 from levada.sinks.files import FileSink
 from levada.sinks.letters import Letter, LetterFiles
@@ -63,11 +64,11 @@ class Publication:
         if self.sink is not None:
             self._to_sink(self.sink, manifest)
         self._publish_letters(manifest, root)
-        if self.keep:
-            if manifest.segments or manifest.every:
-                self.kept.append(Published(manifest.plan, manifest.segments, manifest.every))
-        else:
+        self._forget_plans(manifest)
+        if not self.keep:
             self._forget(manifest)
+        elif manifest.segments or manifest.every:
+            self.kept.append(Published(manifest.plan, manifest.segments, manifest.every))
 
     def _to_sink(self, sink: Sink, manifest: Manifest) -> None:
         """What the manifest says is to be published now. Reports are counted here, where those of all tasks are together."""
@@ -76,17 +77,30 @@ class Publication:
             sink.publish(query.name, query.variables, epoch, batch)
             self.reports[query.name] = self.reports.get(query.name, 0) + len(np.unique(batch.report))
 
-    def read(self, epoch: Held | Published, only: str | None = None) -> Iterator[tuple[QueryPlan, Batch]]:
+    def read_one(self, epoch: Published, standing: Standing) -> Iterator[Batch]:
+        """The batch of one query, if it has results in an epoch, or empty reports that it shows."""
+        query, layout = standing.query, standing.layout
+        if query is None or layout is None or not standing.has(epoch.plan):
+            return
+        root = str(self.checkpoint.root)
+        times = np.array(epoch.every.get(query.name, []), np.int64)
+        batch = batch_of(query, layout, epoch.segments, lambda name: files.mapped(root, name))
+        if batch is not None:
+            yield with_empty(batch, times)
+        elif len(times):
+            yield empty_batch(query, times)
+
+    def read(self, epoch: Held | Published) -> Iterator[tuple[QueryPlan, Batch]]:
         """The batches of an epoch, decoded; with the empty reports of queries that show them."""
         if not epoch.segments and not epoch.every:
             return
         root = str(self.checkpoint.root)
         plan = self.checkpoint.load_plan(epoch.plan)
         left = dict(epoch.every)
-        for query, batch in batches(plan, epoch.segments, lambda name: files.mapped(root, name), only):
+        for query, batch in batches(plan, epoch.segments, lambda name: files.mapped(root, name)):
             yield query, with_empty(batch, np.array(left.pop(query.name, []), np.int64))
         for name, times in left.items():
-            if only in (None, name) and name in plan.queries:
+            if name in plan.queries:
                 yield plan.queries[name], empty_batch(plan.queries[name], np.array(times, np.int64))
 
     def _publish_letters(self, manifest: Manifest, root: str) -> None:
@@ -97,12 +111,15 @@ class Publication:
                 lines = path.read_text().splitlines()
                 sink.publish(Letter(kind), manifest.epoch, [json.loads(line) for line in lines], part)
 
-    def _forget(self, manifest: Manifest) -> None:
-        """What no publication will read any more: segments and plans older than what is held or published, letters of before."""
+    def _forget_plans(self, manifest: Manifest) -> None:
+        """Plans older than what is held or published; readers of queries need none."""
         plan = min([manifest.plan, *(h.plan for h in (*manifest.rolled, *manifest.held))])
         if plan > self.oldest_plan:
             self.checkpoint.forget_plans(plan)
             self.oldest_plan = plan
+
+    def _forget(self, manifest: Manifest) -> None:
+        """What no publication will read any more: segments older than what is held or published, letters of before."""
         for folder, least in (("results", oldest(manifest)), ("side", manifest.epoch)):
             for path in (self.checkpoint.root / folder).iterdir():
                 if int(path.name.split("-", 1)[0]) < least:

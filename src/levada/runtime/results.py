@@ -37,9 +37,12 @@ class Results:
             return None, {}
         frames = {node: concat(parts) for node, parts in self.frames.items()}
         counts: dict[str, list[int]] = {}
-        for node, frame in frames.items():
-            counts.update(_counts(self.plan.nodes[node], frame))
         named = {f"r.{node}": frame for node, frame in frames.items()}
+        for node, frame in frames.items():
+            own, reports = _counts(self.plan.nodes[node], frame)
+            counts.update(own)
+            if context.partitions > 1:
+                named[f"reports.{node}"] = reports
         data = parts({**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version})
         return files.write(context.root, "results", f"{context.epoch}-{stage}-{partition}", data), counts
 
@@ -50,10 +53,13 @@ class Results:
         return self.pool.pick(np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs]))
 
 
-def _counts(node: PlanNode, frame: Frame) -> dict[str, list[int]]:
-    """Per query [solutions, least report, greatest report, reports]; a report that two tasks have rows of counts for each."""
+def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
+    """Per query [solutions, least report, greatest report, reports]; the reports (``op``, ``r``), each once.
+
+    A report that two tasks have rows of is with both: the driver counts it once.
+    """
     if (frame["op"] == frame["op"][0]).all():
-        return _counts_of_one(node.members[int(frame["op"][0])].query, frame["r"])
+        return _counts_of_one(node.members[int(frame["op"][0])].query, frame)
     codes, first = group(frame["op"].astype(np.uint64), np.zeros(frame.n, np.uint64))
     n = np.bincount(codes, minlength=len(first))
     least = np.full(len(first), 2**62, np.int64)
@@ -64,11 +70,14 @@ def _counts(node: PlanNode, frame: Frame) -> dict[str, list[int]]:
     reports = np.bincount(codes[each], minlength=len(first))
     queries = [node.members[int(op)].query for op in frame["op"][first]]
     columns = zip(queries, n, least, most, reports, strict=True)
-    return {q: [int(c), int(a), int(b), int(r)] for q, c, a, b, r in columns}
+    found = {q: [int(c), int(a), int(b), int(r)] for q, c, a, b, r in columns}
+    return found, Frame({"op": frame["op"][each], "r": frame["r"][each]}, len(each))
 
 
-def _counts_of_one(query: str, report: Times) -> dict[str, list[int]]:
+def _counts_of_one(query: str, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
     """The same for the rows of one query."""
+    report: Times = frame["r"]
     ordered = report if (report[1:] >= report[:-1]).all() else np.sort(report)
-    reports = 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
-    return {query: [len(report), int(ordered[0]), int(ordered[-1]), reports]}
+    each = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    found = {query: [len(report), int(ordered[0]), int(ordered[-1]), len(each)]}
+    return found, Frame({"op": np.full(len(each), frame["op"][0]), "r": each}, len(each))

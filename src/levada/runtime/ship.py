@@ -23,7 +23,7 @@ from levada.operators.rows import along, placing
 from levada.plan import shapes as s
 from levada.plan.layout import Facet, Layout
 from levada.plan.topology import Consumer, Plan, PlanNode
-from levada.runtime.context import Context, Control, Done
+from levada.runtime.context import Context, Control, Done, group_table
 from levada.windows import presence
 
 Words = npt.NDArray[np.uint64]
@@ -40,7 +40,7 @@ class Outbox:
         self.stage = stage
         self.pool = pool
         self.frames: list[dict[str, list[Frame]]] = [{} for _ in range(context.partitions)]
-        self.table = (np.arange(context.groups) % context.partitions).astype(np.int32)
+        self.table = group_table(context.groups, context.partitions)
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
         """The rows for consumers in this stage; the others are put into the boxes."""

@@ -37,11 +37,21 @@ class Sourcing:
             source.discover(final=once)
         self._heard: dict[tuple[str, str], int] = {}  # (stream, partition or "") -> wall time of its last data
 
-    def discover(self) -> None:
+    def discover(self, positions: Positions) -> None:
         """Looks for new files and growth."""
         if not self.once:
-            for source in self.sources.values():
-                source.discover()
+            for config in self.configs:
+                self.sources[config.name].discover(position=_at(positions, config))
+
+    def overtaken(self) -> dict[str, list[str]]:
+        """The files that came when a later name was read already, and of which nobody has been told."""
+        return {name: list(source.overtaken) for name, source in self.sources.items() if source.overtaken}
+
+    def told(self, overtaken: Mapping[str, Sequence[str]]) -> None:
+        """An epoch has told of these files."""
+        for name, files in overtaken.items():
+            source = self.sources[name]
+            source.overtaken = [file for file in source.overtaken if file not in files]
 
     def take(
         self, positions: Positions, records: Mapping[str, StreamRecord], rows: int

@@ -7,7 +7,7 @@ passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,10 +25,11 @@ from levada.operators.calendar import Calendar
 from levada.operators.pool import Pool
 from levada.operators.rows import home_hash
 from levada.plan import shapes as s
+from levada.plan.families import Families
 from levada.plan.layout import Facet
 from levada.plan.topology import Plan, PlanNode, Schedule
 from levada.runtime import closed, files, pending
-from levada.runtime.context import Context, Control, Done, advance, load_plan, old_watermarks
+from levada.runtime.context import Context, Control, Done, advance, group_table, load_plan, old_watermarks
 from levada.runtime.evaluate import evaluate_node
 from levada.runtime.results import Results
 from levada.runtime.ship import Outbox
@@ -44,11 +45,15 @@ DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session)
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes of one stage, inputs before consumers; those that may have something to do without rows; those ``listed``."""
+    """The nodes of one stage, inputs before consumers; those that may have something to do without rows.
+
+    ``schedules``: the distinct ones of nodes whose reports are listed, and their families.
+    """
 
     every: tuple[PlanNode, ...]
     due: frozenset[int]
-    listed: tuple[PlanNode, ...]
+    schedules: tuple[Schedule, ...]
+    families: Families
 
 
 @lru_cache(maxsize=8)
@@ -58,7 +63,8 @@ def nodes_of(plan: str, stage: int) -> Nodes:
     every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
     listed = tuple(n for n in every if getattr(n.step, "listed", False))
     due = {n.id for n in every if isinstance(n.step, DUE_KINDS)} | {n.id for n in listed if isinstance(n.step, s.Emit)}
-    return Nodes(every, frozenset(due), listed)
+    schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
+    return Nodes(every, frozenset(due), schedules, Families.of(schedules))
 
 
 class StageRun:
@@ -203,22 +209,23 @@ class StageRun:
 
     def _presence(self) -> dict[int, Seen]:
         """The distinct event times of all elements that have come up, for nodes whose reports are listed."""
-        schedules = {d for n in self.nodes.listed for d in n.schedules.distinct}
-        counted = presence.counted_streams(schedules)
+        of_families = [d for d, _, _ in self.nodes.families.parts]
+        counted = presence.counted_streams(of_families)
         known: dict[int, Seen] = {}
-        for i in sorted({i for d in schedules for i in d.streams if i >= 0}):
+        for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
             key, w = f"times.{i}", int(self.progress.new[i])
             fresh = self.times.get(i, [])
             kept = [self.state.whole(p) for p in self.state.pieces(key)]
             known[i], waiting = presence.came_up(kept, fresh, w, i in counted)
             if fresh or self.progress.moved:
-                self._keep_times(key, i, known[i], waiting, schedules)
+                self._keep_times(key, i, known[i], waiting)
         return known
 
-    def _keep_times(self, key: str, stream: int, seen: Seen, waiting: Frame, schedules: Iterable[Schedule]) -> None:
+    def _keep_times(self, key: str, stream: int, seen: Seen, waiting: Frame) -> None:
         horizon = int(self.progress.new.min(initial=MAX))
         keep = np.zeros(len(seen.ts), bool)
-        for schedule in schedules:
+        for number in np.unique(self.nodes.families.alike({stream: seen.ts})).tolist():
+            schedule = self.nodes.schedules[number]
             own = [w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream]
             keep |= presence.retained(seen, own, schedule.start, horizon, schedule.every)
         left = presence.to_keep(seen, waiting, keep)
@@ -262,7 +269,7 @@ class StageRun:
 
     def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
         """Which members of a node are at home in this partition."""
-        table = group_table(self.context)
+        table = group_table(self.context.groups, self.context.partitions)
         return np.equal(partition_of(home_hash(node.home), table), self.partition) & (node.home >= 0)
 
     def horizons(self, node: PlanNode) -> Horizons:
@@ -290,8 +297,3 @@ class StageRun:
             return outbox.blobs(self.controls, [*self.done, done], self.partition, self.times)
         outcome = {"controls": self.controls if self.partition == 0 else [], "done": [*self.done, done]}
         return [(-1, msgspec.json.encode(outcome))]
-
-
-def group_table(context: Context) -> npt.NDArray[np.int32]:
-    """Partition of each group: dealt round robin (fixed in this version)."""
-    return (np.arange(context.groups) % context.partitions).astype(np.int32)

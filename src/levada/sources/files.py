@@ -17,8 +17,9 @@ the same references. A position is JSON; ``{}`` is the beginning. Its keys:
                CALLER adds what the task counted before it takes again. Otherwise ``limit`` counts ``taken``.
 
 A file is finished when a later name exists or the source is frozen. The files of a directory are one sequence in the order
-of their names (a name that comes up before one that is being read comes too late: ``overtaken``), or a partition each.
-Cost: a ``scandir`` a discovery; an ``open`` and one pass over the bytes at several GB a second a take.
+of their names (a name that comes up before one that is being read comes too late: ``overtaken``, until it is told), or a
+partition each. Cost: a look at the directory a discovery (``sources/listing``) and a ``stat`` of each file that may grow; an
+``open`` and one pass over the bytes at several GB a second a take.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import Any
 
 from levada.config import StreamConfig
 from levada.errors import CheckpointError, SourceError
-from levada.sources.listing import is_glob, list_files
+from levada.sources.listing import Listing, is_glob
 from levada.sources.pieces import WINDOW, Cutter, Piece, SourceFile
 from levada.sources.reference import Reference, document_id
 
@@ -49,25 +50,35 @@ class FileSource:
         self._cutter = Cutter(config, scratch)
         self._files: dict[str, SourceFile] = {}
         self._names: list[str] = []
+        self._growing: set[str] = set()  # files that are not finished
+        self._listing = Listing(config.name, config.path)
         self._frontier = ""
         self._peeked: dict[str, tuple[tuple[int, bool], bool]] = {}
 
-    def discover(self, final: bool = False) -> None:
-        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a path that is not there."""
+    def discover(self, final: bool = False, position: Position | None = None) -> None:
+        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a path that is not there.
+
+        ``position``: how far the stream has been read, before which a new file comes too late.
+        """
         if self.frozen:
             return
-        found = list_files(self.config.name, self.config.path)
-        if final and not found and is_glob(self.config.path):
+        self._frontier = max(self._frontier, (position or {}).get("file", ""))
+        first = not self._names
+        new, gone = self._listing.look()
+        for name in gone:
+            self._drop(name)
+        if gone:
+            self._names = [name for name in self._names if name in self._files]
+        paths = {entry.name: entry.path for entry in new}
+        last = max([*self._names[-1:], *paths], default="")
+        for name in sorted(self._growing | paths.keys()):
+            self._look_at(name, paths[name] if name in paths else self._files[name].path, later=name < last)
+        if final and not self._files and is_glob(self.config.path):
             raise SourceError(f"The stream {self.config.name} has no data: no file matches {self.config.path}.")
-        files: dict[str, SourceFile] = {}
-        for i, entry in enumerate(found):
-            file = self._seen(entry.name, entry.path, later=i + 1 < len(found))
-            if file is not None:
-                files[entry.name] = file
-        if self._names:
-            self.overtaken += [name for name in files if name < self._frontier and name not in self._files]
-        self._files = files
-        self._names = list(files)
+        if new or len(self._names) != len(self._files):
+            self._names = sorted(self._files)
+        if not first:
+            self.overtaken += [name for name in paths if name < self._frontier and name in self._files]
         if final:
             self.freeze()
 
@@ -133,20 +144,22 @@ class FileSource:
 
     # -- discovery --
 
-    def _seen(self, name: str, path: str, *, later: bool) -> SourceFile | None:
-        """The file as it is now; a finished file of a sequence is not looked at again. None: it has just vanished."""
-        old = self._files.get(name)
-        if old is not None and old.finished:
-            return old
+    def _look_at(self, name: str, path: str, *, later: bool) -> None:
+        """The file as it is now, which is new or may have grown; a finished one is not looked at again."""
         try:
             size = os.stat(path).st_size
-        except FileNotFoundError:
-            return None
+        except FileNotFoundError:  # it has just vanished
+            self._drop(name)
+            self._listing.forget(name)
+            return
         finished = later and (self.config.files == "sequence" or self.config.whole_files)
-        if old is None:
-            return SourceFile(name, path, size, finished)
-        old.size, old.finished = size, finished
-        return old
+        file = self._files.setdefault(name, SourceFile(name, path, size, finished))
+        file.size, file.finished = size, finished
+        (self._growing.discard if finished else self._growing.add)(name)
+
+    def _drop(self, name: str) -> None:
+        self._files.pop(name, None)
+        self._growing.discard(name)
 
     # -- taking --
 

@@ -192,11 +192,11 @@ def test_removing_a_query_leaves_what_others_use() -> None:
 
 def test_numbers_of_members_are_never_used_again() -> None:
     one, other = text("SELECT ?s", "?s :p 1"), text("SELECT ?s", "?s :p 2")
-    found = topology(one)
+    found = topology(one, other)
     found.remove("q0")
-    found.add("again", translate(parse(other), QueryOptions(), text=other), MIN)
+    found.add("again", translate(parse(one), QueryOptions(), text=one), MIN)
     (emit,) = [n for n in found.seal().nodes.values() if type(n.step).__name__ == "Emit"]
-    assert emit.alive.tolist() == [False, True]
+    assert emit.alive.tolist() == [False, True, True]
 
 
 def test_tuple_columns_travel_as_values() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from levada.emission.serialize import Format, ndjson
 from levada.engine import Engine
+from levada.query import Report as Got
 from levada.testing.cases import CaseQuery, Clause
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.question import Element, ReferenceQuery, Report, Streams
 from levada.testing.reference import evaluate
+from levada.testing.streams import lines
 
 S, T = "http://e/s", "http://e/t"
 PREFIX = "PREFIX : <http://e/>\n"
@@ -107,3 +110,26 @@ def judge(queries: Sequence[CaseQuery], streams: Streams, got: Mapping[str, Sequ
     assert all(right.values()), "every query of a test has something to say"
     difference = same_queries(right, got)
     assert difference is None, difference
+
+
+def as_expected(reports: Iterable[Got]) -> list[Report]:
+    """The API's reports as the reference writes them."""
+    found = []
+    for report in reports:
+        names = report.rows.columns
+        solutions = [
+            frozenset((n, v) for n, v in zip(names, row, strict=True) if v is not None) for row in report.rows.rows()
+        ]
+        found.append(Report(report.time, type(Report(0).solutions)(solutions)))
+    return found
+
+
+def feed(engine: Engine, path: Path, elements: Sequence[Element]) -> None:
+    """Appends elements and waits until they are read."""
+    before = sum(r.elements for r in engine.records().values())
+    with path.open("a") as file:
+        file.writelines(f"{line}\n" for line in lines(elements))
+    deadline = time.monotonic() + 30
+    while sum(r.elements for r in engine.records().values()) < before + len(elements):
+        assert time.monotonic() < deadline, "what is there is read"
+        engine.await_end(0.005)

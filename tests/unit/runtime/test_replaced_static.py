@@ -12,6 +12,7 @@ from asking import S
 
 from levada.engine import Engine
 from levada.errors import CheckpointError, SourceError, UsageError
+from levada.query import Query
 from levada.testing.question import Element
 from levada.testing.streams import lines, write_lines
 
@@ -111,7 +112,7 @@ def test_equal_content_is_no_replacement_and_empty_content_is_one(stream: Path) 
         engine.static([OLD])
         grow(stream, ELEMENTS[6:8])
         read(engine, 8)
-        assert kinds_so_far(engine) == 1
+        assert epochs_with(engine, query) == 1
         engine.static([])
         epochs = engine.progress().epochs
         wait(engine, lambda: engine.progress().epochs > epochs)
@@ -119,8 +120,8 @@ def test_equal_content_is_no_replacement_and_empty_content_is_one(stream: Path) 
         assert kinds(query) == [(None, ["old"]), (None, [])]
 
 
-def kinds_so_far(engine: Engine) -> int:
-    return sum(1 for epoch in engine.publication.kept for _ in engine.publication.read(epoch, "q1"))
+def epochs_with(engine: Engine, query: Query) -> int:
+    return sum(1 for epoch in engine.publication.kept for _ in engine.publication.read_one(epoch, query.standing))
 
 
 def test_a_query_that_comes_later_sees_the_newest_and_only_what_reads_the_graph_is_answered_again(stream: Path) -> None:
@@ -216,11 +217,11 @@ def test_what_is_not_well_formed_is_told_to_whoever_gives_it(stream: Path, tmp_p
         engine.static([OLD], replaceable=True)
         query = engine.register(ONCE)
         engine.start()
-        wait(engine, lambda: kinds_so_far(engine) == 1)
+        wait(engine, lambda: epochs_with(engine, query) == 1)
         with pytest.raises(SourceError, match=r"bad\.ttl, line 1, column \d+ is not well-formed Turtle"):
             engine.static(bad)
         engine.static([NEW])
-        wait(engine, lambda: kinds_so_far(engine) == 2)
+        wait(engine, lambda: epochs_with(engine, query) == 2)
         engine.stop()
         assert kinds(query)[-1] == (None, ["new"])
 
@@ -241,9 +242,9 @@ def test_a_file_that_changes_is_read_anew(stream: Path, tmp_path: Path) -> None:
         engine.static(["<http://e/b> <http://e/kind> <http://e/kept>"])
         query = engine.register(ONCE)
         engine.start()
-        wait(engine, lambda: kinds_so_far(engine) == 1)
+        wait(engine, lambda: epochs_with(engine, query) == 1)
         put(path, "<http://e/a> <http://e/kind> <new> .\n")
-        wait(engine, lambda: kinds_so_far(engine) == 2)
+        wait(engine, lambda: epochs_with(engine, query) == 2)
         path.unlink()
         put(path, "<http://e/a> <http://e/kind> <new> .\n")  # equal content under another number on the disk
         time.sleep(0.5)
@@ -265,17 +266,13 @@ def test_what_reads_a_stream_that_a_query_makes_sees_the_new_data_after_the_same
         query = engine.register(reader)
         engine.start()
         read(engine, 6)
-        wait(
-            engine, lambda: sum(1 for e in engine.publication.kept for _ in engine.publication.read(e, query.name)) == 1
-        )
+        wait(engine, lambda: epochs_with(engine, query) == 1)
         epochs = engine.progress().epochs
         engine.static([NEW])
         wait(engine, lambda: engine.progress().epochs > epochs)
         grow(stream, ELEMENTS[6:])
         read(engine, 12)
-        wait(
-            engine, lambda: sum(1 for e in engine.publication.kept for _ in engine.publication.read(e, query.name)) >= 2
-        )
+        wait(engine, lambda: epochs_with(engine, query) >= 2)
         engine.stop()
         found = kinds(query)
         assert found[0] == (2000, ["old"]) and {k for _, (k,) in found[1:]} == {"new"}

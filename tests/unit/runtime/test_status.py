@@ -87,7 +87,14 @@ def test_the_command_tells_it_as_text_and_as_json(root, capsys):
     assert "has matched the pattern ?a <http://e/typo> ?b" in " ".join(capsys.readouterr().out.split())
     assert main(["status", str(root), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["streams"][S] == {"watermark": 5000, "elements": 11, "triples": 11, "late": 0, "dead": 0}
+    assert told["streams"][S] == {
+        "watermark": 5000,
+        "elements": 11,
+        "triples": 11,
+        "late": 0,
+        "dead": 0,
+        "overtaken": 0,
+    }
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]
 
 

@@ -1,0 +1,73 @@
+"""Queries that come and go leave nothing behind that grows: neither in manifests nor in the checkpoint's plans."""
+
+from asking import S, asked, element, feed, step
+
+from levada.engine import Engine
+from levada.testing.cases import Clause
+from levada.testing.streams import write_lines
+
+RANGE = {"w": (S, Clause("range", 1500))}
+
+
+def query(number):
+    return asked(f"q{number}", "SELECT ?a ?n", f"WINDOW :w {{ ?a :p{number} ?n }}", RANGE).text
+
+
+def elements(first, count):
+    return [element(1000 * (first + i), *(f"a p{k} {i}" for k in range(first, first + 40))) for i in range(count)]
+
+
+def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(tmp_path):
+    path = write_lines(tmp_path / "s.nt", [])
+    with Engine(False, partitions=2) as engine:
+        engine.stream(S, path)
+        old = engine.register(query(0), name="q")
+        engine.start()
+        feed(engine, path, elements(0, 5))
+        old.unregister()
+        new = engine.register(query(0), name="q")
+        feed(engine, path, [element(9000, "a other 1")])
+        status = {q.name: q for q in engine.status().queries}["q"]
+        assert (status.results, new.to_polars().height) == (0, 0)
+        assert status.why, "though one of this name had results"
+        engine.stop()
+        assert engine.progress().results == old.to_polars().height > 0
+
+
+def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path):
+    path = write_lines(tmp_path / "s.nt", [])
+    with Engine(False, partitions=1, checkpoint=tmp_path / "ck") as engine:
+        engine.stream(S, path)
+        engine.start()
+        for first in range(0, 1000, 40):
+            here = [engine.register(query(n)) for n in range(first, first + 40)]
+            feed(engine, path, elements(first, 1))
+            for one in here:
+                one.unregister()
+        engine.stop()
+        last = engine.open().last
+        assert len(last.totals) <= 40
+        assert 40 <= len(last.hits[S]) <= 2 * 256
+        assert len(list((tmp_path / "ck" / "plans").glob("[0-9]*.plan"))) <= 3
+
+
+def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path):
+    """Each group of a report may be elsewhere, and no partition need have rows of all reports."""
+    rows = [element(1000 * i, f"a{i} p {i}", f"b{i} p {i}") for i in range(40)]
+    path = write_lines(tmp_path / "s.nt", rows)
+    tail = " GROUP BY ?a"
+    summed = asked(
+        "sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))}, tail=tail
+    )
+    every = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
+    with Engine(False, partitions=4) as engine:
+        engine.stream(S, path)
+        handles = [engine.register(q.text, name=q.name) for q in (summed, every)]
+        engine.start(once=True)
+        engine.await_end()
+        last = engine.open().last
+        for handle in handles:
+            reports = len(list(handle.results()))
+            assert reports == 40
+            assert last.totals[handle.name] == [80, reports]
+            assert engine.publication.reports[handle.name] == reports

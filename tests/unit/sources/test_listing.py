@@ -1,0 +1,133 @@
+"""What a look at a directory finds, and what it costs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from levada.config import StreamConfig
+from levada.sources import listing
+from levada.sources.files import FileSource
+from levada.sources.listing import Listing
+
+SECOND = 1_000_000_000
+
+
+class Clock:
+    """Wall time in ns, far behind what the file system says, or as it is told."""
+
+    now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The directories that were listed."""
+    listed: list[str] = []
+    really = os.listdir
+
+    def listdir(path: str) -> list[str]:
+        listed.append(path)
+        return really(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    return listed
+
+
+def touch(folder: Path, *names: str, at: int) -> None:
+    """Makes files; the directory has changed at this time."""
+    for name in names:
+        (folder / name).write_text("")
+    os.utime(folder, ns=(at, at))
+
+
+def new(listed: Listing) -> list[str]:
+    return [Path(found.name).name for found in listed.look()[0]]
+
+
+def test_a_look_says_what_is_new_and_what_is_gone(folder: Path) -> None:
+    listed = Listing("s", str(folder), Clock())
+    touch(folder, "b", "a", "c.tmp", "_SUCCESS", at=1)
+    (folder / "d").mkdir()
+    assert new(listed) == ["a", "b"]
+    touch(folder, "c", "0", at=2)
+    os.rename(folder / "c.tmp", folder / "e")
+    os.remove(folder / "b")
+    found, gone = listed.look()
+    assert ([f.name for f in found], set(gone)) == (["0", "c", "e"], {"b"})
+    assert [f.path for f in found] == [str(folder / name) for name in ("0", "c", "e")]
+    touch(folder, "b", at=3)
+    assert new(listed) == ["b"], "one that comes again is new"
+
+
+@pytest.mark.parametrize("path", ["{}", "{}/*.nt"])
+def test_a_directory_that_has_not_changed_is_not_listed_again(folder: Path, path: str, monkeypatch) -> None:
+    clock = Clock()
+    listed = Listing("s", path.format(folder), clock)
+    touch(folder, "a.nt", at=SECOND)
+    clock.now = 10 * SECOND
+    assert new(listed) == ["a.nt"]
+    with monkeypatch.context() as never:
+        for name in ("listdir", "scandir"):
+            never.setattr(os, name, lambda path: pytest.fail("listed"))
+        assert new(listed) == []
+    touch(folder, "b.nt", at=SECOND + 1)
+    assert new(listed) == ["b.nt"]
+
+
+def test_a_change_that_is_young_may_hide_another(folder: Path, looks: list[str]) -> None:
+    clock = Clock()
+    listed = Listing("s", str(folder), clock)
+    for at, young, old in ((SECOND, 3 * SECOND, 5 * SECOND), (9 * SECOND + 1, 9 * SECOND + 2, 10 * SECOND)):
+        touch(folder, f"a{at}", at=at)
+        clock.now = young
+        assert new(listed) == [f"a{at}"]
+        touch(folder, f"b{at}", at=at)
+        assert new(listed) == [f"b{at}"]
+        clock.now = old
+        del looks[:]
+        assert (new(listed), new(listed)) == ([], [])
+        assert len(looks) == 1
+
+
+def test_a_time_of_change_is_believed_for_a_while_only(folder: Path) -> None:
+    clock = Clock()
+    listed = Listing("s", str(folder), clock)
+    clock.now = 10 * SECOND
+    touch(folder, "a", at=SECOND)
+    assert new(listed) == ["a"]
+    touch(folder, "b", at=SECOND)
+    assert new(listed) == []
+    clock.now += listing._TRUSTED
+    assert new(listed) == ["b"]
+
+
+def test_only_new_files_and_those_that_may_grow_are_looked_at(folder: Path, monkeypatch) -> None:
+    touch(folder, *(f"{i:03}.nt" for i in range(100)), at=SECOND)
+    source = FileSource(StreamConfig.of("s", str(folder)), folder.parent)
+    source.discover()
+    touch(folder, "200.nt", at=2 * SECOND)
+    asked: list[str] = []
+    really = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **given: (asked.append(str(path)), really(path, **given))[1])
+    source.discover()
+    assert {Path(path).name for path in asked} <= {"in", "099.nt", "200.nt"}
+
+
+def test_a_last_file_that_is_gone_leaves_the_one_before_it_unfinished(folder: Path) -> None:
+    touch(folder, "a.nt", "b.nt", at=SECOND)
+    source = FileSource(StreamConfig.of("s", str(folder)), folder.parent)
+    os.remove(folder / "b.nt")
+    touch(folder, at=2 * SECOND)
+    source.discover()
+    assert not source.finished("s") and not source._files["a.nt"].finished

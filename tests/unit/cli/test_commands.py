@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from levada.app import App, Options, QuerySource
 from levada.cli.assemble import Given, assemble
 from levada.cli.main import main
-from levada.cli.run import Mode, check_run, run_with
+from levada.cli.run import Mode, check_run, run_with, write_summary
 from levada.config import StreamConfig
 from levada.emission.serialize import Batch
 from levada.errors import EngineError, UsageError
@@ -264,6 +265,22 @@ def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(tmp_path, c
     out, err = capsys.readouterr()
     assert out == ""
     assert "10 elements" in err
+
+
+def test_a_summary_goes_through_a_pipe_and_not_in_its_place(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_summary(pipe, b"{}\n")
+    assert os.read(reader, 9) == b"{}\n"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_summary_needs_a_file(tmp_path):
+    with pytest.raises(UsageError, match="it is a folder"):
+        check_run(one_query(summary=str(tmp_path)), Mode())
 
 
 def test_results_go_to_standard_output(capfdbinary, monkeypatch):

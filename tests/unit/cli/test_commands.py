@@ -38,6 +38,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_a_byte_order_mark_before_a_query_is_no_part_of_it(folder):
+    Path("hot.rq").write_text(HOT, encoding="utf-8-sig")
+    assert main(["check", "hot.rq"]) == 0
+
+
 def test_check_accepts_and_says_what_it_saw(folder, capsys):
     assert main(["check", "hot.rq"]) == 0
     out, err = capsys.readouterr()

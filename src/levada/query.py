@@ -50,8 +50,13 @@ class Query:
     def results(self) -> Iterator[Report]:
         """The reports with a result, in order: all that there have been, then those to come, until the engine ends.
 
-        Raises ``UsageError`` before the engine has started.
+        Raises ``UsageError`` before the engine has started, and at the end what made the engine fail: what has been read is
+        then not all.
         """
+        yield from self._published()
+        self._engine.await_end(0)
+
+    def _published(self) -> Iterator[Report]:
         publication = self._engine.publication
         at = 0
         while True:
@@ -89,7 +94,7 @@ class Query:
 
         def follow() -> None:
             if self._engine.await_start():
-                for report in self.results():
+                for report in self._published():  # a failure is told to whoever waits for the engine
                     callback(report)
 
         thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)

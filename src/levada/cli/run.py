@@ -72,7 +72,7 @@ def run_with(run_app: RunApp, app: App, mode: Mode) -> Summary:
             show.close()
     if app.options.summary is not None:
         write_summary(Path(app.options.summary), summary.to_json().encode() + b"\n")
-    console.print(summary)
+    console.print(summary, soft_wrap=not console.is_terminal)  # a line of a log stays a line
     return summary
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -270,6 +271,15 @@ def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(tmp_path, c
     out, err = capsys.readouterr()
     assert out == ""
     assert "10 elements" in err
+
+
+def test_lines_of_a_summary_are_not_broken_where_there_is_no_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    big = replace(SUMMARY, elements=10**9, triples=10**9, streams={"A" * 40: StreamCounts(1, 1, 0, 0, 5)})
+    run_with(lambda app, **arguments: big, one_query(out=str(tmp_path)), Mode(once=True))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].endswith("CPU-s)")
+    assert any(line.endswith("1970-01-01T00:00:00.005Z") for line in lines)
 
 
 def test_a_summary_goes_through_a_pipe_and_not_in_its_place(tmp_path):

@@ -247,7 +247,7 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
     Raises ``UsageError`` if the file cannot be read. The name is not checked here.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except OSError as error:
         raise UsageError(f"The query file {file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

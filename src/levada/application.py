@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,7 +20,7 @@ from levada.naming import shown
 from levada.registration import Asked
 from levada.runtime.manifest import Manifest
 from levada.sinks import Sink
-from levada.sinks.files import FileSink, Roll, claim
+from levada.sinks.files import FileSink, Roll, claimed
 from levada.summary import Progress, StreamCounts, Summary
 
 POLL = 0.2
@@ -53,7 +53,7 @@ def run_app(
         ontology=app.options.ontology,
     )  # fmt: skip
     began, cpu = time.monotonic(), cpu_seconds()
-    with engine, _signals() as stopped:
+    with ExitStack() as held, engine, _signals() as stopped:
         for config in app.streams:
             engine.stream(config.name, config)
         for static in app.static:
@@ -67,7 +67,7 @@ def run_app(
         checkpoint = engine.open()
         before = checkpoint.last
         if on_results is None:
-            claim(out, checkpoint.facts.id, overwrite=overwrite)
+            held.enter_context(claimed(out, checkpoint.facts.id, overwrite=overwrite))
         endless = app.streams or any(static.reload for static in app.static)
         engine.start(once=once or not endless, keep_open=keep_open)
         while not engine.await_end(POLL):

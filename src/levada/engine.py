@@ -199,7 +199,7 @@ class Engine:
         self._spools.start(once=once)
         sourcing = Sourcing(configs, self.root / "scratch", once=once, keep_open=keep_open)
         if checkpoint.last is not None and checkpoint.last.ended:
-            self._after_end(sourcing, checkpoint.last)
+            self._after_end(sourcing, checkpoint, checkpoint.last)
         self._publication = Publication(checkpoint, self._sink, self._letters or self.root, self._keep)
         self._catalog = Catalog(checkpoint, configs, self._statics.replaceable)
         self._statics.place()
@@ -222,11 +222,15 @@ class Engine:
             self._own_session = True
         return SparkExecutor(self._spark)
 
-    def _after_end(self, sourcing: Sourcing, last: Manifest) -> None:
-        """A checkpoint whose streams have ended: what is missing is published; new data are refused."""
+    def _after_end(self, sourcing: Sourcing, checkpoint: Checkpoint, last: Manifest) -> None:
+        """A checkpoint whose streams have ended: what is missing is published; new data are refused, new queries told of."""
         for name, source in sourcing.sources.items():
             source.check_grown(last.positions.get(name, {}))
         self.note = "This checkpoint had ended; its last results are published."
+        known = checkpoint.load_topology(last.plan)[1] if last.plan else {}
+        new = [name for name, query in self._known.queries.items() if known.get(name) != query.identity]
+        if new:
+            self.note += f" What it had not run before has no results: {', '.join(new)}."
 
     def _plan_changed(self) -> None:
         self._new_plan = True

@@ -53,8 +53,13 @@ class Query:
     def results(self) -> Iterator[Report]:
         """The reports with a result, in order: all that there have been, then those to come, until the query is gone.
 
-        It goes with the engine, or when it is unregistered. Raises ``UsageError`` before the engine has started.
+        It goes with the engine, or when it is unregistered. Raises ``UsageError`` before the engine has started, and at the end
+        what made the engine fail: what has been read is then not all.
         """
+        yield from self._published()
+        self._engine.await_end(0)
+
+    def _published(self) -> Iterator[Report]:
         publication = self._engine.publication
         at = 0
         while True:
@@ -92,7 +97,7 @@ class Query:
 
         def follow() -> None:
             if self._engine.await_start():
-                for report in self.results():
+                for report in self._published():  # a failure is told to whoever waits for the engine
                     callback(report)
 
         thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)

@@ -171,7 +171,7 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     """A table without lines; the first column to the left, the others to the right."""
     table = Table(box=None, pad_edge=False)
     for i, head in enumerate(heads):
-        table.add_column(head, justify="left" if i == 0 else "right", overflow="fold")
+        table.add_column(head, justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

@@ -30,11 +30,12 @@ def folder(tmp_path):
 def start(folder, *more, **variables):
     """A run in a session of its own, with a temporary folder of its own."""
     environment = {**os.environ, "TMPDIR": str(folder / "tmp"), **variables}
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     given = ["run", "hot.rq", "--stream", "http://e/s=s.nt", "--master", "local[2]", *more]
     return subprocess.Popen(
         [sys.executable, "-m", "levada_kill", *given],
         cwd=folder,
-        env={**environment, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**environment, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -66,6 +67,23 @@ def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder, number):
     assert not [p.name for p in (folder / "tmp").iterdir() if p.name.startswith("levada")], (
         "the temporary checkpoint is gone"
     )
+
+
+def test_a_second_signal_ends_at_once_also_while_the_jvm_starts(folder):
+    process = start(folder)
+    while not list((folder / "tmp").glob("levada-*/spark-local/spark.log")):
+        time.sleep(0.02)
+    time.sleep(0.5)
+    family = below(process)
+    assert family, "the JVM is on its way, and has not told its port"
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    _, said = process.communicate(timeout=400)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    _, alive = psutil.wait_procs(family, timeout=60)
+    assert not alive
 
 
 def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder):

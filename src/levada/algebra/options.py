@@ -82,6 +82,8 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
     if "report" in values:
         policy = report_policy(values.pop("report"))
         values.update(policy)
+    if values.get("bounds", "[)") not in get_args(Bounds):
+        raise UsageError(f"There are no bounds {values['bounds']}.", hint="Say '[)' or '(]'.")
     if "entailment" in values:
         values["entailment"] = regime_of(values["entailment"])
     if values.get("nonempty") and values.get("empty_reports"):

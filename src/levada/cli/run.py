@@ -15,7 +15,7 @@ from levada.cli.progress import choose
 from levada.emission.formats import Format
 from levada.errors import UsageError
 from levada.sinks.stdout import StdoutSink
-from levada.sinks.whole import write_whole
+from levada.sinks.whole import sink_error, write_whole
 from levada.summary import Summary
 
 RunApp = Callable[..., Summary]
@@ -37,6 +37,10 @@ def check_run(app: App, mode: Mode) -> None:
         raise UsageError("--keep-open is for --once.", hint="Without --once the windows stay open anyway.")
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
+    if app.options.summary is not None and Path(app.options.summary).is_dir():
+        raise UsageError(
+            f"The summary cannot be written to {app.options.summary}: it is a folder.", hint="Name a file."
+        )
     app.check_output()
 
 
@@ -67,6 +71,19 @@ def run_with(run_app: RunApp, app: App, mode: Mode) -> Summary:
         if show is not None:
             show.close()
     if app.options.summary is not None:
-        write_whole(Path(app.options.summary), summary.to_json().encode() + b"\n")
-    console.print(summary)
+        write_summary(Path(app.options.summary), summary.to_json().encode() + b"\n")
+    console.print(summary, soft_wrap=not console.is_terminal)  # a line of a log stays a line
     return summary
+
+
+def write_summary(path: Path, data: bytes) -> None:
+    """A file is there whole or not at all; a pipe, a device or what is open already (/dev/stderr) is written to, not replaced."""
+    opened = str(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))
+    if not opened and (path.is_file() or not path.exists()):
+        write_whole(path.resolve(), data)
+        return
+    try:
+        with path.open("ab") as file:
+            file.write(data)
+    except OSError as error:
+        raise sink_error(error, path) from error

@@ -9,6 +9,7 @@ Cost: 2 to 10 us a line.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from typing import NamedTuple
 
 import pyoxigraph as ox
@@ -47,11 +48,14 @@ class Refused(Exception):  # noqa: N818  # an answer, not an error: it never lea
 
 def read_line(text: bytes, *, quads: bool, timed: bool, document: int, unit_ms: int = 1) -> Row | None:
     """The statement of one line (without its line end), None for a blank line or comment; raises ``Refused``."""
+    text = text.removeprefix(BOM_UTF8)  # which some editors write before the first line
     if not timed:
         quad = _quad(text, quads)
         return None if quad is None else _row(quad, document, MIN)
     split = _split_time(text)
     if split is None:
+        if b"#" not in text and not text.rstrip().endswith(b"."):
+            raise Refused("No dot stands at the end of the line.")
         _quad(text, quads)
         raise Refused("No event time stands before the dot.")
     rest, term = split

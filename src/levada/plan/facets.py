@@ -2,7 +2,8 @@
 
 ``input_needs`` goes from an operator's output needs (variable -> facets) to those of its inputs. A variable without needs
 has no slot below. Numeric comparisons with constants and arithmetic read value facets only; what may compare or build
-strings reads texts. The text of a typed column follows from its value, so it never travels.
+strings reads texts, and so do sums that may be of dates and durations, whose values are in no facet. The text of a typed
+column follows from its value, so it never travels.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ Needs = dict[str, Facet]
 _ALL = Facet.ID | Facet.NUM | Facet.TEXT
 _F = Function
 _ARITHMETIC = {_F.ADD, _F.SUBTRACT, _F.MULTIPLY, _F.DIVIDE, _F.PLUS, _F.MINUS, _F.ABS, _F.ROUND, _F.CEIL, _F.FLOOR}
+_SUMS = {_F.ADD, _F.SUBTRACT, _F.PLUS, _F.MINUS}
 _COMPARE = {_F.EQUAL, _F.NOT_EQUAL, _F.LESS, _F.GREATER, _F.LESS_EQUAL, _F.GREATER_EQUAL}
 _LOGIC = {_F.AND, _F.OR, _F.NOT}
 _KIND = {_F.BOUND, _F.IS_IRI, _F.IS_BLANK, _F.IS_LITERAL, _F.IS_NUMERIC}
@@ -42,7 +44,7 @@ _VALUE = {"integer": Facet.INT, "double": Facet.DBL}
 def expression_needs(expression: Expression) -> Needs:
     """The facets that evaluating an expression reads of each variable.
 
-    >>> expression_needs(Call(Function.ADD, (Var("a"), Var("b"))))["a"] is Facet.NUM
+    >>> expression_needs(Call(Function.MULTIPLY, (Var("a"), Var("b"))))["a"] is Facet.NUM
     True
     """
     needs: Needs = {}
@@ -50,11 +52,15 @@ def expression_needs(expression: Expression) -> Needs:
     return needs
 
 
-def _visit(expression: Expression, needs: Needs) -> None:
+def _visit(expression: Expression, needs: Needs, number: bool = False) -> None:
+    """``number``: what is no number is an error for whoever reads the value."""
     match expression:
         case Var(name):
-            add(needs, name, _ALL)
-        case Call(function, args) if function in _KIND or function in _ARITHMETIC:
+            add(needs, name, Facet.NUM if number else _ALL)
+        case Call(function, args) if function in _KIND:
+            for arg in args:
+                _visit(arg, needs, isinstance(arg, Var))
+        case Call(function, args) if function in _ARITHMETIC and (number or _is_number(expression)):
             _numeric(args, needs)
         case Call(function, args) if function in _COMPARE and any(map(_is_number, args)):
             _numeric(args, needs)
@@ -70,16 +76,16 @@ def _visit(expression: Expression, needs: Needs) -> None:
 
 def _numeric(args: tuple[Expression, ...], needs: Needs) -> None:
     for arg in args:
-        if isinstance(arg, Var):
-            add(needs, arg.name, Facet.NUM)
-        else:
-            _visit(arg, needs)
+        _visit(arg, needs, number=True)
 
 
 def _is_number(expression: Expression) -> bool:
+    """Whether the value, if there is one, is a number for certain."""
     if isinstance(expression, Const) and isinstance(expression.term, Literal):
         return expression.term.datatype in _NUMBERS
-    return isinstance(expression, Call) and expression.function in _ARITHMETIC
+    if not isinstance(expression, Call) or expression.function not in _ARITHMETIC:
+        return False
+    return expression.function not in _SUMS or any(map(_is_number, expression.args))
 
 
 def add(needs: Needs, name: str, facets: Facet) -> None:

@@ -12,10 +12,12 @@ linear, two fsyncs a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import filelock
 import numpy as np
 import numpy.typing as npt
 
@@ -26,7 +28,7 @@ from levada.errors import SinkError, UsageError
 from levada.model.time import MIN
 from levada.sinks.whole import sink_error, write_whole
 
-OWNER = ".levada"
+OWNER, LOCK = ".levada", ".levada.lock"
 _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static)\.(" + "|".join(Format) + ")")
 
 
@@ -86,6 +88,24 @@ class FileSink:
     def report_name(self, query: str, report: int) -> str:
         """The name of the file of a report; of a query without windows, whose report has no time (MIN): ``static``."""
         return f"{query}/{'static' if report == MIN else f'{report:015d}'}.{self.format}"
+
+
+@contextmanager
+def claimed(out: Path, owner: str, *, overwrite: bool) -> Iterator[None]:
+    """Makes ``out`` the folder of a checkpoint's results, as ``claim`` does, and of no other run's as long as this one goes on."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(str(out / LOCK))
+        lock.acquire(timeout=0)
+    except filelock.Timeout as error:
+        raise UsageError(f"Another run is writing to {out}.", hint="Choose another folder.") from error
+    except OSError as error:
+        raise sink_error(error, out) from error
+    try:
+        claim(out, owner, overwrite=overwrite)
+        yield
+    finally:
+        lock.release()
 
 
 def claim(out: Path, owner: str, *, overwrite: bool) -> None:

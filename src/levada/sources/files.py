@@ -140,6 +140,10 @@ class FileSource:
         if self.backlog(position):
             where = position.get("file", self.config.path)
             message = f"The stream {self.config.name} has grown behind {where} since the run on this checkpoint ended."
+            if not position:
+                message = (
+                    f"The run on this checkpoint has ended, and has read nothing of the stream {self.config.name}."
+                )
             raise CheckpointError(message, hint="Use a new checkpoint, or run with --keep-open from the beginning.")
 
     # -- discovery --

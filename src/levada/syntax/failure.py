@@ -72,7 +72,7 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
     accepted, offset = _stop(parser, text)
     hint, message = "", "The query ends too early."
     if offset < len(text.rstrip()):
-        message = _open(text[offset], accepted)
+        message = _open(text, offset, accepted)
         if message:
             accepted = set()
         else:
@@ -138,8 +138,11 @@ def _near_miss(text: str, offset: int, accepted: set[str], terminals: Iterable[T
     return offset, ""
 
 
-def _open(found: str, accepted: set[str]) -> str:
-    """The complaint about a string or an IRI that starts and does not end."""
+def _open(text: str, offset: int, accepted: set[str]) -> str:
+    """The complaint about a string or an IRI that starts and does not end, and about a window of which nothing is said."""
+    found = text[offset]
+    if found == "[" and "LBRACKET" in accepted:
+        return "Nothing stands in the brackets; a window is said there, such as [RANGE PT10S STEP PT5S] or [NOW]."
     if found in "\"'" and "STRING" in accepted:
         return "The string that starts here is not closed, or has an escape that SPARQL does not know."
     if found == "<" and "IRIREF" in accepted:

@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 from levada.app import App, Options, QuerySource
 from levada.cli.assemble import Given, assemble
 from levada.cli.main import main
-from levada.cli.run import Mode, check_run, run_with
+from levada.cli.run import Mode, check_run, run_with, write_summary
 from levada.config import StreamConfig
 from levada.emission.serialize import Batch
 from levada.errors import EngineError, UsageError
@@ -35,6 +37,11 @@ def folder(tmp_path, monkeypatch):
     Path("bad.cql").write_text("Select k Form A")
     Path("app.yaml").write_text("queries: {hot: {file: hot.rq, t0: 7}}\noptions: {epoch: 2s, empty_reports: true}\n")
     return tmp_path
+
+
+def test_a_byte_order_mark_before_a_query_is_no_part_of_it(folder):
+    Path("hot.rq").write_text(HOT, encoding="utf-8-sig")
+    assert main(["check", "hot.rq"]) == 0
 
 
 def test_check_accepts_and_says_what_it_saw(folder, capsys):
@@ -267,6 +274,31 @@ def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(tmp_path, c
     out, err = capsys.readouterr()
     assert out == ""
     assert "10 elements" in err
+
+
+def test_lines_of_a_summary_are_not_broken_where_there_is_no_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    big = replace(SUMMARY, elements=10**9, triples=10**9, streams={"A" * 40: StreamCounts(1, 1, 0, 0, 5)})
+    run_with(lambda app, **arguments: big, one_query(out=str(tmp_path)), Mode(once=True))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].endswith("CPU-s)")
+    assert any(line.endswith("1970-01-01T00:00:00.005Z") for line in lines)
+
+
+def test_a_summary_goes_through_a_pipe_and_not_in_its_place(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_summary(pipe, b"{}\n")
+    assert os.read(reader, 9) == b"{}\n"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_summary_needs_a_file(tmp_path):
+    with pytest.raises(UsageError, match="it is a folder"):
+        check_run(one_query(summary=str(tmp_path)), Mode())
 
 
 def test_results_go_to_standard_output(capfdbinary, monkeypatch):

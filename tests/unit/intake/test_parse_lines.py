@@ -76,6 +76,16 @@ def test_a_line_without_a_time_is_bad() -> None:
     assert {reason for _, reason, _ in found.bad} == {"No event time stands before the dot."}
 
 
+def test_a_line_without_its_dot_is_told_so() -> None:
+    (bad,) = read("<a:s> <a:p> <a:o> 5", timed=True).bad
+    assert bad[1] == "No dot stands at the end of the line."
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
+    found = read("\ufeff<a:s> <a:p> <a:o> 5 .\n<a:s> <a:p> <a:o> 6 .", timed=True)
+    assert found.time.tolist() == [5, 6] and texts(found, found.s) == ["<a:s>", "<a:s>"] and not found.bad
+
+
 def test_times_that_pyoxigraph_must_help_with() -> None:
     line = '<http://[::1]/> <a:p> "# \\" ." {} . # 5 .'
     found = read(

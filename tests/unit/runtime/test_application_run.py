@@ -15,6 +15,7 @@ from levada.application import run_app
 from levada.config import StreamConfig
 from levada.emission.serialize import Format
 from levada.errors import CheckpointError, QuerySyntaxError, SinkError, SourceError, UsageError
+from levada.sinks.files import LOCK
 from levada.sinks.stdout import StdoutSink
 from levada.testing.compare import read_ndjson
 from levada.testing.published import read_published
@@ -54,7 +55,7 @@ def results(out: Path):
 def test_a_run_into_a_folder(app, tmp_path):
     summary = run(app())
     judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"steps", "sum", ".levada"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} - {LOCK} == {"steps", "sum", ".levada"}
     assert (summary.elements, summary.triples, summary.late, summary.dead) == (20, 20, 0, 0)
     assert summary.epochs == 4
     assert summary.queries == {n: sum(r.solutions.total() for r in rs) for n, rs in results(tmp_path / "out").items()}

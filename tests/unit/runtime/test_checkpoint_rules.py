@@ -59,6 +59,15 @@ def test_an_ended_checkpoint_ends_without_once_too(stream, ck):
         assert engine.await_end(20)
 
 
+def test_queries_and_streams_that_come_after_the_end_are_told_of(stream, ck):
+    run(ck, {S: {"path": stream}}, [SUM])
+    got, engine = run(ck, {S: {"path": stream}}, [SUM, ALL])
+    assert got == {}
+    assert engine.note.endswith("published. What it had not run before has no results: all.")
+    with pytest.raises(CheckpointError, match=r"has ended, and has read nothing of the stream http://e/t"):
+        run(ck, {S: {"path": stream}, T: {"path": stream}}, [SUM])
+
+
 def test_sources_that_have_grown_since_the_end_are_refused(stream, ck):
     run(ck, {S: {"path": stream}}, [SUM])
     append(stream, [element(9000, "a p 1")])

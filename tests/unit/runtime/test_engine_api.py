@@ -8,7 +8,7 @@ import pytest
 from asking import S, as_expected, asked, element, expected, feed, judge, register, step
 
 from levada.engine import Engine
-from levada.errors import QuerySyntaxError, UnknownNameError, UsageError
+from levada.errors import QuerySyntaxError, SourceError, UnknownNameError, UsageError
 from levada.query import Report
 from levada.testing.cases import Clause
 from levada.testing.compare import same
@@ -226,6 +226,8 @@ def test_wrong_calls_are_told(engine, path):
         engine.register(ALL.text.replace(S, "http://e/unknown"))
     with pytest.raises(UsageError, match=r"A query has no option bound\. Did you mean bounds"):
         engine.register(ALL.text, bound="(]")
+    with pytest.raises(UsageError, match=r"There are no bounds \[\]"):
+        engine.register(ALL.text, bounds="[]")
     with pytest.raises(UsageError, match=r"There is no dialect rsp\. Did you mean rspql"):
         engine.register(ALL.text, dialect="rsp")
     with pytest.raises(UsageError, match="There is no static file nowhere"):
@@ -248,6 +250,19 @@ def test_a_failing_stream_is_raised_to_whoever_waits(tmp_path, path):
         path_changed = pytest.raises(Exception, match=r"became shorter than what was read")
         with path_changed:
             assert engine.await_end(30)
+
+
+def test_a_failure_is_raised_to_whoever_reads_results(engine, tmp_path):
+    (tmp_path / "bad.ttl").write_text("<http://e/a>")
+    engine.static(tmp_path / "bad.ttl")
+    query = engine.register("SELECT ?o { <http://e/a> ?p ?o }")
+    seen = []
+    engine.start()
+    follower = query.subscribe(seen.append)
+    with pytest.raises(SourceError, match=r"bad\.ttl"):
+        list(query.results())
+    follower.join(10)
+    assert (seen, follower.is_alive()) == ([], False)
 
 
 def test_stop_from_another_thread_ends_a_wait(engine):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
-from levada.errors import SinkError
-from levada.sinks.files import FileSink, Roll, existing_results
+from levada.errors import SinkError, UsageError
+from levada.sinks.files import OWNER, FileSink, Roll, claimed, existing_results
 from levada.sinks.letters import Letter, LetterFiles
 from levada.sinks.whole import sink_error, write_whole
 
@@ -113,6 +113,19 @@ def test_any_other_failure_says_what_the_system_said():
     assert (
         str(sink_error(OSError(errno.EIO, "Input/output error"), "out")) == "out cannot be written: Input/output error."
     )
+
+
+def test_a_folder_has_one_run_at_a_time_also_before_its_first_result(tmp_path):
+    out = tmp_path / "new" / "out"
+    with claimed(out, "first", overwrite=False):
+        with (
+            pytest.raises(UsageError, match=r"Another run is writing to .*out\."),
+            claimed(out, "other", overwrite=True),
+        ):
+            pass
+        assert (out / OWNER).read_text() == "first"
+    with claimed(out, "other", overwrite=False):
+        assert (out / OWNER).read_text() == "other"
 
 
 def test_existing_results(tmp_path):

@@ -51,7 +51,12 @@ def test_a_misspelt_word_gets_a_hint(text: str, column: int, hint: str) -> None:
             "x cannot stand here.",
             ("a number", "a duration such as PT10S", "TRIPLES"),
         ),
-        ("SELECT * FROM NAMED WINDOW <w> ON <s> [] {}", 39, '"[" cannot stand here.', ('"["',)),
+        (
+            "SELECT * FROM NAMED WINDOW <w> ON <s> [ ] {}",
+            39,
+            "Nothing stands in the brackets; a window is said there, such as [RANGE PT10S STEP PT5S] or [NOW].",
+            (),
+        ),
         ("SELECT * {} LIMIT -1", 19, '"-1" cannot stand here.', ("a number",)),
         ("SELECT * {} ORDER ?x", 19, '"?x" cannot stand here.', ("BY",)),
         ("SELECT * { ?s ?p ?o } }", 23, '"}" cannot stand here.', None),

@@ -25,9 +25,10 @@ import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import psutil
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -210,6 +211,7 @@ def _launch(settings: Mapping[str, str], log: Path) -> None:
     """Start the JVM in a session of its own, with its output in ``log``, unless this process has one."""
     if SparkContext._gateway is not None:
         return
+    before = psutil.Process().children()
     with open(log, "ab") as output:
         start = output.tell()
         try:
@@ -219,7 +221,17 @@ def _launch(settings: Mapping[str, str], log: Path) -> None:
             raise JavaError(
                 f"Spark's JVM did not start: {_complaint(log, start) or error}.", hint=f"See {log}."
             ) from error
+        except BaseException:
+            _end_new_children(before)  # a JVM whose port nobody has read does not watch the pipe yet
+            raise
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _end_new_children(before: Sequence[psutil.Process]) -> None:
+    """Ends the processes that this one has started since."""
+    for child in psutil.Process().children():
+        if child not in before:
+            child.kill()
 
 
 def _complaint(log: Path, start: int) -> str:

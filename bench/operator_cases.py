@@ -273,6 +273,23 @@ def _greater(size: Size, s: Events) -> int:
     return int((last_q[code[0::2]] > np.arange(s.n)[0::2]).sum())
 
 
+@case("RSemi, of static data")
+def minus_static(folder: Path, size: Size) -> Workload:
+    s = rows(size)
+    static = tuple(f'<http://e/k{k}> <http://e/name> "{k}"' for k in range(size.groups // 2))
+    text = _asked(size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v } MINUS { ?s :name ?n }")
+    return Workload(_triples(folder, s), text, int((s.k >= size.groups // 2).sum()), static=static)
+
+
+@case("Once")
+def once(folder: Path, size: Size) -> Workload:
+    s = rows(size)
+    static = tuple(f'<http://e/k{k % 1000}> <http://e/name> "{k}"' for k in range(size.groups))
+    inner = "{ SELECT ?s (COUNT(?n) AS ?c) WHERE { ?s :name ?n } GROUP BY ?s }"
+    text = _asked(size, "SELECT ?s ?c", f"WINDOW :w {{ ?s :p ?v }} {inner}")
+    return Workload(_triples(folder, s), text, int((s.k < min(size.groups, 1000)).sum()), static=static)
+
+
 @case("RGroup")
 def rgroup(folder: Path, size: Size) -> Workload:
     s = rows(size)
@@ -329,6 +346,14 @@ def running_max(folder: Path, size: Size) -> Workload:
     """The values grow, so each row that comes is its group's greatest."""
     s = rows(size)
     text = f"Istream(Select k, Max(v) From S [Range {size.window} ms] Group By k)"
+    return Workload(_tuples(folder, size, s), text, s.n, "cql")
+
+
+@case("Running, Min")
+def running_min(folder: Path, size: Size) -> Workload:
+    """The values grow, so the least is the oldest: each row is its group's least once, when those before it have left."""
+    s = rows(size)
+    text = f"Istream(Select k, Min(v) From S [Range {size.window} ms] Group By k)"
     return Workload(_tuples(folder, size, s), text, s.n, "cql")
 
 

@@ -146,14 +146,14 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
                 merge(out, _ids(i.variables if is_raw else (*keys, *shared)))
                 for i, is_raw in zip(op.inputs, raw, strict=True)
             ]
-        case p.RJoin(_, shared):
+        case p.RJoin(_, shared, _):
             return [merge(out, _ids(shared)) for _ in op.inputs]
-        case p.RSemi(_, _, shared, condition):
+        case p.RSemi(_, _, shared, condition, _):
             own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
             if condition is not None and random(condition):
                 return [merge(whole, own) for whole in every]
             return [merge(out, own), own]
-        case p.RLeft(_, shared, condition):
+        case p.RLeft(_, shared, condition, _):
             own = expression_needs(condition) if condition is not None else {}
             if condition is not None and random(condition):
                 return [merge(whole, own) for whole in every]
@@ -178,6 +178,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [merge(every[0], dict.fromkeys(op.variables, Facet.TEXT))]
         case p.Select(_):
             return [_select_needs(op, out)]
+        case p.Once():
+            return every if op.weighted else [out]
         case p.Report():
             return every if op.inputs[0].weighted else [out]
         case _:

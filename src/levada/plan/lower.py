@@ -20,8 +20,9 @@ from levada.algebra.show import children
 from levada.model.time import WindowKind
 from levada.plan import build, build_deltas, pairing
 from levada.plan import physical as p
+from levada.plan.alone import alone, connected
 from levada.plan.levels import Mode, mode_of, top
-from levada.plan.listing import free_parts, needs_list, per_report
+from levada.plan.listing import free_parts, needs_list, per_report, reads_window
 from levada.plan.origin import time_variables
 from levada.plan.over import Leaves, graphs_read
 from levada.plan.over import StreamFacts as StreamFacts
@@ -60,6 +61,7 @@ class _Lowering:
         self.mode = mode_of(query, query.pattern, query.output, self.own, every=every)
         self.listed = self.mode is Mode.REPORTS and (every or not query.windows or self.changing or needs_list(query))
         self.tuples = any(isinstance(part, (a.Scan, a.Derived)) for part in level(query.pattern))
+        self.continuous = reads_window(query.pattern)  # else the whole is static, and its order is what ORDER BY says
         self.fresh = 0
         self.draws = 0
 
@@ -121,6 +123,12 @@ class _Lowering:
         return all(w in times for w in self.own)
 
     def node(self, node: a.Node) -> Op:
+        """The operators of a part; what static data alone answer is a leaf."""
+        if self.own and self.continuous and alone(node, changing=bool(self.leaves.replaceable)):
+            return self._once(node)
+        return self._node(node)
+
+    def _node(self, node: a.Node) -> Op:
         match node:
             case a.Unit():
                 return build.constant((), ((),))
@@ -135,13 +143,13 @@ class _Lowering:
             case a.Bgp() | a.Entailed() | a.Join():
                 return self._conjunction(node, ())
             case a.LeftJoin(left, right, condition):
-                return build.left(self._r(self.node(left)), self._r(self.node(right)), condition)
+                return pairing.left(*self._sides(left, right, condition), condition)
             case a.Minus(left, right):
-                return pairing.minus(self._r(self.node(left)), self._r(self.node(right)))
+                return pairing.minus(*self._sides(left, right))
             case a.Exists(left, right, condition, negated):
-                return pairing.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
+                return pairing.exists(*self._sides(left, right, condition), condition, negated=negated)
             case a.Mark(left, right, condition, variable):
-                return pairing.mark(self._r(self.node(left)), self._r(self.node(right)), condition, variable)
+                return pairing.mark(*self._sides(left, right, condition), condition, variable)
             case a.Closure():
                 return self._closure(node)
             case a.Union(left, right):
@@ -164,6 +172,23 @@ class _Lowering:
                 return build.order(self._r(self.node(child)), keys, 0, None)
             case a.Slice(child, offset, limit):
                 return self._slice(child, offset, limit)
+
+    def _once(self, node: a.Node) -> Op:
+        """A part that reads static data alone: lowered as a query without windows."""
+        again = self.leaves.replaceable & graphs_read(self.q, node)
+        outer = self.own, self.leaves, self.listed
+        self.own, self.leaves, self.listed = (), replace(self.leaves, q=replace(self.q, windows=())), True
+        rows = self._r(self.node(node))
+        self.own, self.leaves, self.listed = outer
+        return pairing.once(rows, again, len(self.q.windows))
+
+    def _sides(self, left: a.Node, right: a.Node, condition: Expression | None = None) -> tuple[Op, Op]:
+        """Two parts of which one decides on the other: report rows, but that static rows on the right stay what they are."""
+        one, other = self.node(left), self.node(right)
+        if not self.own or other.windows != () or one.windows == ():
+            return self._r(one), self._r(other)
+        late = condition is not None and per_report(condition)
+        return self._r(one) if late else one, other
 
     def _r(self, op: Op) -> Op:
         if self.mode is Mode.CHANGES:
@@ -236,8 +261,11 @@ class _Lowering:
         whole = reported[0]
         for op in reported[1:]:
             whole = build.rjoin(whole, op)
-        if timed:
-            whole = build.rjoin(self._r(build.join_all(timed)), whole)
+        static = [op for op in timed if self.own and op.windows == ()]
+        if moving := [op for op in timed if op not in static]:
+            whole = build.rjoin(self._r(build.join_all(moving)), whole)
+        for group in connected(static):
+            whole = build.rjoin(whole, build.join_all(group))
         for condition in conjuncts:
             whole = build.filter_(whole, condition)
         return whole
@@ -275,7 +303,8 @@ class _Lowering:
         if self.mode is Mode.CHANGES:
             return build_deltas.running(child, node.keys, tuple(specs), names, () if node.keys else self._witnesses())
         child = self._r(child) if self.mode is Mode.INSTANT else child
-        return build.group(child, node.keys, tuple(specs), names, self.listed, self.q.windows)
+        windows = self.q.windows if self.own else ()
+        return build.group(child, node.keys, tuple(specs), names, self.listed, windows)
 
     def _witnesses(self) -> tuple[Op, ...]:
         """The windows of this level, each as that it holds something."""

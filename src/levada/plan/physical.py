@@ -4,12 +4,13 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
 ``topology`` turns it into shared nodes with slots.
 
-    below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift -> Filter Extend Union Occur Join
+    below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift Once -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
     above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct RExcept ROrder Closure Changes -> Emit
     above, by changes    Filter Extend Union Running Tally Net -> Emit, Lift
 
-Closure (paths) also stands below the report, over static rows alone.
+Closure (paths) also stands below the report, over static rows alone; so do RLeft and RSemi (and above it RJoin) whose right side
+are static rows alone (``lasting``). What static data alone answer is a level of its own below a Once.
 """
 
 from __future__ import annotations
@@ -110,6 +111,13 @@ class Lift:
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """The answer of a part that reads static data alone, as static rows; ``again``: the graphs at whose replacement it changes."""
+
+    again: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A triple pattern over rows (s, p, o) of ``Last``."""
 
@@ -203,19 +211,21 @@ class Panes:
 
 @dataclass(frozen=True, slots=True)
 class RJoin:
-    """Inner join of report rows per report; compatible where keys may be unbound."""
+    """Inner join of report rows per report; compatible where keys may be unbound. ``lasting``: the right rows are of no report."""
 
     keys: tuple[str, ...]
     shared: tuple[str, ...]
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RLeft:
-    """Left join of report rows per report, with the OPTIONAL's condition."""
+    """Left join of report rows per report, with the OPTIONAL's condition; with ``lasting`` right rows also of rows with times."""
 
     keys: tuple[str, ...]
     shared: tuple[str, ...]
     condition: Expression | None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +240,7 @@ class Closure:
 
 
 class Semi(StrEnum):
-    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds.
-
-    MARK keeps all, with a further variable: whether there is a partner.
-    """
+    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds; MARK keeps all."""
 
     EXISTS = "exists"
     NOT_EXISTS = "not exists"
@@ -243,12 +250,13 @@ class Semi(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RSemi:
-    """The left report rows with, or without, a compatible right one that satisfies the condition."""
+    """The left report rows with, or without, a compatible right one that satisfies the condition; ``lasting`` as in ``RLeft``."""
 
     test: Semi
     keys: tuple[str, ...]
     shared: tuple[str, ...]
     condition: Expression | None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +339,7 @@ class Emit:
 
 
 Spec = (
-    Match | Entailed | Star | Scan | Constant | Last | LastBy | Session | Select | Lift
+    Match | Entailed | Star | Scan | Constant | Last | LastBy | Session | Select | Lift | Once
     | Filter | Extend | Rename | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Tally | Net | Emit

@@ -330,6 +330,16 @@ def closure(folder: Path, size: Size) -> Workload:
     return Workload(streams, text, chains * 10 + rest * (rest + 1) // 2)
 
 
+@case("Closure, from a pattern")
+def closure_seeded(folder: Path, size: Size) -> Workload:
+    """Chains of ten edges, the first of another property; each lies in one window. Nine paths of the 45 begin behind the first edge."""
+    s = rows(size)
+    node = np.arange(s.n) // 10 * 11 + np.arange(s.n) % 10
+    text = _asked(size, "SELECT ?a ?b", "WINDOW :w { ?a :q ?x . ?x :p+ ?b }")
+    streams = _triples(folder, Events(node, s.v, s.ts), "q" + "p" * 9, objects=node + 1, to="n")
+    return Workload(streams, text, s.n // 10 * 9 + max(s.n % 10 - 1, 0))
+
+
 @case("Deltas, Running and Net")
 def running(folder: Path, size: Size) -> Workload:
     """A group's row is new where a row of it comes, and where one leaves while others stay and none comes."""

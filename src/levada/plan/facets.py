@@ -160,7 +160,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [merge(out, own, _ids(shared)) for _ in op.inputs]
         case p.Closure():
             ends = merge(*(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values())))
-            return [ends for _ in op.inputs]
+            steps = len(op.inputs) - (spec.seed is not None)
+            return [ends if i < steps else _ids(rows.variables) for i, rows in enumerate(op.inputs)]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out)]
         case p.Running(keys, aggregates):

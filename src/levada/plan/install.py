@@ -202,10 +202,10 @@ class Installer:
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 member = replace(self._windows(op), constants=terms, query=self._drawing(expression))
                 return s.Extend(lifted, kept_, _drawn(draw, ins[0]), self.tuples), member
-            case p.Closure(many, ends):
+            case p.Closure(many, ends, seed):
                 given = (ends[0] is not None, ends[1] is not None)
                 shown = tuple(op.variables.index(v) for v in names)
-                return s.Closure(many, given, shown), s.Member(constants=ends)
+                return s.Closure(many, given, shown, seed), s.Member(constants=ends)
             case p.Union():
                 return s.Union(), s.Member()
             case p.Occur():

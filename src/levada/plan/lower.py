@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random
+from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random, variables
 from levada.algebra.incremental import level
 from levada.algebra.show import children
 from levada.model.time import WindowKind
@@ -221,14 +221,22 @@ class _Lowering:
             left, right = self._r(left), self._r(right)
         return build.union(left, right)
 
-    def _closure(self, node: a.Closure) -> Op:
-        """Paths over static data that stay are found once and kept as rows, others per report."""
+    def _closure(self, node: a.Closure, beside: Op | None = None) -> Op:
+        """Paths over static data that stay are found once and kept as rows, others per report.
+
+        ``beside``: report rows with which they will be joined; an end that these bind is where the search begins.
+        """
         inputs = [build.rename(self.node(node.child), (node.start, node.end))]
         if node.zero is not None:
             inputs.append(build.rename(self.node(node.zero), (node.start,)))
         if any(op.windows != () or op.weighted for op in inputs):
             inputs = [self._r(op) for op in inputs]
-        return pairing.closure(inputs, node.many, node.ends)
+        bound = () if beside is None else tuple(v for v in beside.variables if v not in beside.maybe)
+        seed = next((end for end, name in enumerate((node.start, node.end)) if name in bound), None)
+        if beside is None or seed is None or node.ends != (None, None):
+            return pairing.closure(inputs, node.many, node.ends)
+        seeds = build.rename(beside, ((node.start, node.end)[seed],))
+        return pairing.closure([*inputs, seeds], node.many, node.ends, seed)
 
     def _filter(self, node: a.Filter) -> Op:
         """Filters above a conjunction go down into it, one conjunct at a time; others stay where they stand."""
@@ -251,23 +259,40 @@ class _Lowering:
 
     def _conjunction(self, node: a.Node, conjuncts: Sequence[Expression]) -> Op:
         """A tree of joins as one flat conjunction, so that the order is free; report rows join last."""
-        parts = beside([op for op in self._parts(node) if not build.is_unit(op)])
+        paths: list[a.Closure] = []
+        parts = beside([op for op in self._parts(node, paths) if not build.is_unit(op)])
         if self.tuples:
             parts = _require_keys(parts)
         timed = [op for op in parts if op.windows is not None]
         reported = [op for op in parts if op.windows is None]
-        if not reported:
+        if not reported and not paths:
             return build.join_all(timed, conjuncts) if timed else self._constants(conjuncts)
-        whole = reported[0]
-        for op in reported[1:]:
-            whole = build.rjoin(whole, op)
-        static = [op for op in timed if self.own and op.windows == ()]
-        if moving := [op for op in timed if op not in static]:
-            whole = build.rjoin(self._r(build.join_all(moving)), whole)
+        static = [op for op in timed if self.own and op.windows == () and not isinstance(op.spec, p.Constant)]
+        moving = [op for op in timed if op not in static]
+        always = {v for op in moving for v in op.variables if v not in op.maybe}
+        early = [c for c in conjuncts if variables(c) and set(variables(c)) <= always]
+        if moving:
+            reported = [self._r(build.join_all(moving, early)), *reported]
+        whole = self._joined(reported, paths)
         for group in connected(static):
             whole = build.rjoin(whole, build.join_all(group))
         for condition in conjuncts:
-            whole = build.filter_(whole, condition)
+            whole = build.filter_(whole, condition) if condition not in early else whole
+        return whole
+
+    def _joined(self, reported: Sequence[Op], paths: Sequence[a.Closure]) -> Op:
+        """Report rows, and paths that are searched from what these bind."""
+        whole: Op | None = None
+        for op in reported:
+            whole = op if whole is None else build.rjoin(whole, op)
+        left = list(paths)
+        while left:
+            there = set() if whole is None else set(whole.variables)
+            path = next((n for n in left if there & {n.start, n.end}), left[0])
+            left.remove(path)
+            op = self._r(self._closure(path, whole))
+            whole = op if whole is None else build.rjoin(whole, op)
+        assert whole is not None, "rows or paths"
         return whole
 
     def _constants(self, conjuncts: Sequence[Expression]) -> Op:
@@ -276,10 +301,14 @@ class _Lowering:
             op = build.filter_(op, condition)
         return op
 
-    def _parts(self, node: a.Node) -> list[Op]:
+    def _parts(self, node: a.Node, paths: list[a.Closure]) -> list[Op]:
+        """The parts of a conjunction but for paths over windows, which are searched when the others are known."""
         match node:
             case a.Join(left, right):
-                return [*self._parts(left), *self._parts(right)]
+                return [*self._parts(left, paths), *self._parts(right, paths)]
+            case a.Closure() if self.own and reads_window(node):
+                paths.append(node)
+                return []
             case a.Bgp(source, patterns):
                 return self.leaves.bgp(source, patterns)
             case a.Entailed():

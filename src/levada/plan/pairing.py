@@ -78,8 +78,13 @@ def once(rows: Op, again: Collection[str | None], window: int) -> Op:
     )  # fmt: skip
 
 
-def closure(inputs: Sequence[Op], many: bool, ends: tuple[Term | None, Term | None]) -> Op:
-    """The pairs that paths connect, at the operator's home: ``inputs`` are one step and what a path of none connects."""
+def closure(
+    inputs: Sequence[Op], many: bool, ends: tuple[Term | None, Term | None], seed: int | None = None
+) -> Op:  # fmt: skip
+    """The pairs that paths connect, at the operator's home: ``inputs`` are one step and what a path of none connects.
+
+    ``seed``: the end of which only the values count that the last input has.
+    """
     stage, exchange = place(tuple(inputs), HOME)
     step = inputs[0]
-    return Op(p.Closure(many, ends), tuple(inputs), step.variables, step.windows, stage, exchange, HOME)
+    return Op(p.Closure(many, ends, seed), tuple(inputs), step.variables, step.windows, stage, exchange, HOME)

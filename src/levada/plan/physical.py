@@ -232,11 +232,13 @@ class RLeft:
 class Closure:
     """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one; ``ends`` that are given.
 
-    The first input has the pairs of one step; a second one, the terms that a path of no step connects with themselves.
+    The first input has the pairs of one step; a second one, the terms that a path of no step connects with themselves. ``seed``:
+    the end (0 or 1) of which nothing matters but the values that the last input has.
     """
 
     many: bool
     ends: tuple[Term | None, Term | None]
+    seed: int | None = None
 
 
 class Semi(StrEnum):

@@ -263,12 +263,13 @@ class ROrder:
 class Closure:
     """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` of them form the output.
 
-    ``given``: whether start and end are constants of the member.
+    ``given``: whether start and end are constants of the member. ``seed``: the end whose values the last input has.
     """
 
     many: bool
     given: tuple[bool, bool]
     kept: tuple[int, ...]
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

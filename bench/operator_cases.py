@@ -285,9 +285,8 @@ def minus_static(folder: Path, size: Size) -> Workload:
 def once(folder: Path, size: Size) -> Workload:
     s = rows(size)
     static = tuple(f'<http://e/k{k % 1000}> <http://e/name> "{k}"' for k in range(size.groups))
-    inner = "{ SELECT ?s (COUNT(?n) AS ?c) WHERE { ?s :name ?n } GROUP BY ?s }"
-    text = _asked(size, "SELECT ?s ?c", f"WINDOW :w {{ ?s :p ?v }} {inner}")
-    return Workload(_triples(folder, s), text, int((s.k < min(size.groups, 1000)).sum()), static=static)
+    group = "WINDOW :w { ?s :p ?v } { SELECT ?s (COUNT(?n) AS ?c) WHERE { ?s :name ?n } GROUP BY ?s }"
+    return Workload(_triples(folder, s), _asked(size, "SELECT ?s ?c", group), int((s.k < 1000).sum()), static=static)
 
 
 @case("RGroup")
@@ -335,8 +334,8 @@ def closure_seeded(folder: Path, size: Size) -> Workload:
     """Chains of ten edges, the first of another property; each lies in one window. Nine paths of the 45 begin behind the first edge."""
     s = rows(size)
     node = np.arange(s.n) // 10 * 11 + np.arange(s.n) % 10
-    text = _asked(size, "SELECT ?a ?b", "WINDOW :w { ?a :q ?x . ?x :p+ ?b }")
     streams = _triples(folder, Events(node, s.v, s.ts), "q" + "p" * 9, objects=node + 1, to="n")
+    text = _asked(size, "SELECT ?a ?b", "WINDOW :w { ?a :q ?x . ?x :p+ ?b }")
     return Workload(streams, text, s.n // 10 * 9 + max(s.n % 10 - 1, 0))
 
 

@@ -273,6 +273,22 @@ def _greater(size: Size, s: Events) -> int:
     return int((last_q[code[0::2]] > np.arange(s.n)[0::2]).sum())
 
 
+@case("RSemi, of static data")
+def minus_static(folder: Path, size: Size) -> Workload:
+    s = rows(size)
+    static = tuple(f'<http://e/k{k}> <http://e/name> "{k}"' for k in range(size.groups // 2))
+    text = _asked(size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v } MINUS { ?s :name ?n }")
+    return Workload(_triples(folder, s), text, int((s.k >= size.groups // 2).sum()), static=static)
+
+
+@case("Once")
+def once(folder: Path, size: Size) -> Workload:
+    s = rows(size)
+    static = tuple(f'<http://e/k{k % 1000}> <http://e/name> "{k}"' for k in range(size.groups))
+    group = "WINDOW :w { ?s :p ?v } { SELECT ?s (COUNT(?n) AS ?c) WHERE { ?s :name ?n } GROUP BY ?s }"
+    return Workload(_triples(folder, s), _asked(size, "SELECT ?s ?c", group), int((s.k < 1000).sum()), static=static)
+
+
 @case("RGroup")
 def rgroup(folder: Path, size: Size) -> Workload:
     s = rows(size)
@@ -313,6 +329,16 @@ def closure(folder: Path, size: Size) -> Workload:
     return Workload(streams, text, chains * 10 + rest * (rest + 1) // 2)
 
 
+@case("Closure, from a pattern")
+def closure_seeded(folder: Path, size: Size) -> Workload:
+    """Chains of ten edges, the first of another property; each lies in one window. Nine paths of the 45 begin behind the first edge."""
+    s = rows(size)
+    node = np.arange(s.n) // 10 * 11 + np.arange(s.n) % 10
+    streams = _triples(folder, Events(node, s.v, s.ts), "q" + "p" * 9, objects=node + 1, to="n")
+    text = _asked(size, "SELECT ?a ?b", "WINDOW :w { ?a :q ?x . ?x :p+ ?b }")
+    return Workload(streams, text, s.n // 10 * 9 + max(s.n % 10 - 1, 0))
+
+
 @case("Deltas, Running and Net")
 def running(folder: Path, size: Size) -> Workload:
     """A group's row is new where a row of it comes, and where one leaves while others stay and none comes."""
@@ -329,6 +355,14 @@ def running_max(folder: Path, size: Size) -> Workload:
     """The values grow, so each row that comes is its group's greatest."""
     s = rows(size)
     text = f"Istream(Select k, Max(v) From S [Range {size.window} ms] Group By k)"
+    return Workload(_tuples(folder, size, s), text, s.n, "cql")
+
+
+@case("Running, Min")
+def running_min(folder: Path, size: Size) -> Workload:
+    """The values grow, so the least is the oldest: each row is its group's least once, when those before it have left."""
+    s = rows(size)
+    text = f"Istream(Select k, Min(v) From S [Range {size.window} ms] Group By k)"
     return Workload(_tuples(folder, size, s), text, s.n, "cql")
 
 

@@ -122,3 +122,12 @@ def test_a_window_of_a_view_that_gives_nothing_is_no_content_of_its_reader() -> 
     )
     expected = check(text, reference, A=A)
     assert min(report.time for report in expected) == 5000
+
+
+def test_a_condition_on_a_column_that_meets_a_computed_one_above() -> None:
+    """The filter was to give the value facets that the union reads, of which a typed column carries only some."""
+    text = "Register Stream V (c Integer) As Istream(Select k + 1 As c From A); Select k From R Where k > 2 Union Select c From V"
+    view = sql("Select k + 1 As c From A", {"A": ("A", ALL)}, {"c": "integer"}, "ISTREAM")
+    on = {"R": ("R", ALL), "V": ("V", ALL)}
+    reference = sql("Select k From R Where k > 2 Union All Select c From V", on, {"k": "integer"}, views={"V": view})
+    check(text, reference, A=A, R=(Row(500, (7, 1.0), 1), Row(1500, (1, 1.0), 1), Row(2500, (7, 1.0), -1)))

@@ -77,7 +77,9 @@ def not_by_changes(node: a.Node) -> str:
 
 def _adds_up(aggregate: Aggregate) -> bool:
     arg: Expression | None = aggregate.arg
-    return aggregate.function in _ADD_UP and not aggregate.distinct and (arg is None or not calls(arg, _PER_REPORT))
+    if arg is None:
+        return aggregate.function in _ADD_UP and not aggregate.distinct
+    return aggregate.function in _ADD_UP and not calls(arg, _PER_REPORT)
 
 
 def momentary(node: a.Node, windows: Sequence[a.WindowOn]) -> bool:

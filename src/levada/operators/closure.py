@@ -2,10 +2,10 @@
 
 All rows of a report are at the operator's home. Its terms become dense nodes, its steps edges, with member and report as parts of
 a node, so that all members and all due reports are one graph in which each path stays within its own; one kernel searches it
-(``kernels/reach``). A given start begins the search; a given end alone begins it backwards. Over static data there are no reports:
-the rows come once and so do the pairs.
+(``kernels/reach``). A given start begins the search; a given end alone begins it backwards. So do the values of the rows with which
+the pairs will be joined (*seeds*). Over static data there are no reports: the rows come once and so do the pairs.
 
-Cost: what the starts reach; without a given end the closure may be as large as the square of the terms.
+Cost: what the starts reach; without a given end or seeds the closure may be as large as the square of the terms.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from levada.plan.layout import Facet
 from levada.plan.topology import PlanNode
 
 Ints = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
 Constants = npt.NDArray[np.uint64]  # identities of the members' given ends, shape (members, 3, 2)
 
 
 def closure(node: PlanNode, frames: list[Frame | None], constants: Constants) -> Frame | None:
-    """The pairs of all reports; ``frames`` are the steps and, of ``?`` and ``*``, the terms that reach themselves."""
+    """The pairs of all reports; ``frames`` are the steps, of ``?`` and ``*`` the terms that reach themselves, and the seeds."""
     step = node.step
     assert isinstance(step, s.Closure), "paths"
     steps = _input(node, frames, 0)
-    zeros = _input(node, frames, 1) if len(node.input_layouts) > 1 else None
+    last = len(node.input_layouts) - 1
+    zeros = _input(node, frames, 1) if last > (step.seed is not None) else None
     facets = node.input_layouts[0].slots
     ends = [_terms(steps, 0, facets[0]), _terms(steps, 1, facets[1])]
     every = concat([*ends, *([] if zeros is None else [_terms(zeros, 0, facets[0])])])
@@ -40,7 +42,10 @@ def closure(node: PlanNode, frames: list[Frame | None], constants: Constants) ->
     terms = every.take(first)
     zero = np.zeros(terms.n, bool)
     zero[codes[2 * steps.n :]] = True
-    i, j = _connected(step, terms, codes[: steps.n], codes[steps.n : 2 * steps.n], zero, constants)
+    given = [_is(terms, constants, end) if step.given[end] else np.ones(terms.n, bool) for end in (0, 1)]
+    if step.seed is not None:
+        given[step.seed] = _seeded(terms, _input(node, frames, last))
+    i, j = _connected(step, codes[: steps.n], codes[steps.n : 2 * steps.n], zero, given)
     return _pairs(node, step, terms, i, j) if len(i) else None
 
 
@@ -61,17 +66,16 @@ def _key(terms: Frame) -> r.Key:
 
 
 def _connected(
-    step: s.Closure, terms: Frame, sources: Ints, targets: Ints, zero: npt.NDArray[np.bool_], constants: Constants
-) -> tuple[Ints, Ints]:
+    step: s.Closure, sources: Ints, targets: Ints, zero: Bools, given: list[Bools]
+) -> tuple[Ints, Ints]:  # fmt: skip
     """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has a step."""
-    given = [_is(terms, constants, end) if step.given[end] else np.ones(terms.n, bool) for end in (0, 1)]
-    backwards = step.given[1] and not step.given[0]
+    backwards = (step.given[1] or step.seed == 1) and not step.given[0]
     if backwards:
         sources, targets = targets, sources
     begins = zero.copy()
     begins[sources] = True
     starts = np.flatnonzero(begins & given[1 if backwards else 0]).astype(np.int32)
-    i, j = reach(*edges_of(sources, targets, terms.n), starts, zero, many=step.many)
+    i, j = reach(*edges_of(sources, targets, len(zero)), starts, zero, many=step.many)
     if backwards:
         return j, i
     if step.given[1]:
@@ -80,7 +84,16 @@ def _connected(
     return i, j
 
 
-def _is(terms: Frame, constants: Constants, end: int) -> npt.NDArray[np.bool_]:
+def _seeded(terms: Frame, seeds: Frame) -> Bools:
+    """Which terms, each of which is there once, are among the seeds of their member and report."""
+    (k, h), (seed_k, seed_h) = _key(terms), _key(seeds)
+    codes, _ = group(np.concatenate([k, seed_k]), np.concatenate([h, seed_h]))
+    found = np.zeros(terms.n + seeds.n, bool)
+    found[codes[terms.n :]] = True
+    return found[: terms.n]
+
+
+def _is(terms: Frame, constants: Constants, end: int) -> Bools:
     """Which terms are the end that their member gives."""
     wanted = constants[terms["op"], end]
     same: npt.NDArray[np.bool_] = (terms["x0"] == wanted[:, 0]) & (terms["y0"] == wanted[:, 1])

@@ -22,11 +22,11 @@ from levada.model.time import TIMELESS
 from levada.operators.expressions import Scope, evaluate, truth
 from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
 from levada.operators.pool import Pool
-from levada.operators.rows import value, with_report, zeros
+from levada.operators.rows import renumbered, value, with_report, zeros
 from levada.operators.solutions import copies, name_seed
 from levada.operators.values import column, slot
 from levada.plan import shapes as s
-from levada.plan.layout import Layout, slot_columns
+from levada.plan.layout import Layout
 from levada.plan.topology import PlanNode
 
 _COMPARE = (Function.LESS, Function.LESS_EQUAL, Function.GREATER, Function.GREATER_EQUAL)
@@ -58,7 +58,7 @@ def _kept(frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int],
         frame = frame.take(rows)
     columns = {n: c for n, c in frame.columns.items() if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))}
     for i, at in enumerate(kept):
-        columns.update({n: frame[f"{n[0]}{at}"] for n in slot_columns(i, layout.slots[i])})
+        columns.update(renumbered(frame, at, i, layout.slots[i]))
     return Frame(columns, frame.n)
 
 

@@ -4,9 +4,13 @@ RJoin pairs compatible rows; RLeft keeps left rows without a partner, its condit
 RSemi (MINUS, EXISTS, NOT EXISTS) keeps left rows with a partner, or without one, or tells which have one (MARK); without a
 condition each distinct right row is met once: pairs are at most as many as left rows wherever all shared variables are keys.
 Shared variables that may be unbound are no keys: pairs are tested for compatibility and filled from either side.
+
+Right rows that last (``operators/lasting``) come as a run: they are of no report, and left ones may have event times.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,22 +29,24 @@ from levada.plan import shapes as s
 from levada.plan.layout import slot_columns
 from levada.plan.physical import Semi
 from levada.plan.topology import PlanNode
+from levada.windows.runs import Run
 
 Ints = npt.NDArray[np.int64]
+Right = Frame | Run
 Origins = tuple[tuple[int, int], ...]
 
 
-def rjoin(node: PlanNode, left: Frame | None, right: Frame | None) -> Frame | None:
+def rjoin(node: PlanNode, left: Frame | None, right: Right | None) -> Frame | None:
     """All compatible pairs of one report."""
     if left is None or right is None:
         return None
     step = node.step
     assert isinstance(step, s.RJoin), "a join of report rows"
     i, j = _pairs(left, step.left, right, step.right, step.fills)
-    return _paired(node, left, i, right, j, step.out, step.fills) if len(i) else None
+    return _paired(node, left, i, _rows(right), j, step.out, step.fills) if len(i) else None
 
 
-def rleft(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -> Frame | None:
+def rleft(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -> Frame | None:
     """All compatible pairs that satisfy the condition, and the left rows that have none."""
     if left is None:
         return None
@@ -49,20 +55,20 @@ def rleft(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -
     none = np.empty(0, np.int64)
     i, j = (none, none) if right is None else _pairs(left, step.left, right, step.right, step.fills)
     if right is not None and step.condition is not None and len(i):
-        keep = _satisfying(node, step, left, i, right, j, pool)
+        keep = _satisfying(node, step, left, i, _rows(right), j, pool)
         i, j = i[keep], j[keep]
     alone = np.ones(left.n, bool)
     alone[i] = False
     rest = np.flatnonzero(alone)
     parts = []
     if right is not None and len(i):
-        parts.append(_paired(node, left, i, right, j, step.out, step.fills))
+        parts.append(_paired(node, left, i, _rows(right), j, step.out, step.fills))
     if len(rest):
         parts.append(_unpaired(node, left, rest, step.out))
     return concat(parts) if parts else None
 
 
-def rsemi(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -> Frame | None:
+def rsemi(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -> Frame | None:
     """The left rows that have a partner in their report, or those that have none."""
     if left is None:
         return None
@@ -73,7 +79,7 @@ def rsemi(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -
         partnered[_partners(node, step, left, right, pool)] = True
     marks = step.test is Semi.MARK
     keep = np.arange(left.n) if marks else np.flatnonzero(partnered == (step.test is Semi.EXISTS))
-    columns: dict[str, Column] = {"op": left["op"][keep], "r": left["r"][keep]}
+    columns = _about(left, keep)
     for n, at in enumerate(step.kept):
         columns.update(r.gather(left, keep, at, n, node.layout.slots[n]))
     if len(node.layout.slots) > (last := len(step.kept)):
@@ -81,17 +87,17 @@ def rsemi(node: PlanNode, left: Frame | None, right: Frame | None, pool: Pool) -
     return Frame(columns, len(keep)) if len(keep) else None
 
 
-def _partners(node: PlanNode, step: s.RSemi, left: Frame, right: Frame, pool: Pool) -> Ints:
+def _partners(node: PlanNode, step: s.RSemi, left: Frame, right: Right, pool: Pool) -> Ints:
     """The left row of each pair that counts."""
-    if step.condition is None:
+    if step.condition is None and not isinstance(right, Run):  # those that last are distinct already
         seen = (*step.right, *(at for _, at in step.fills))
         right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
     i, j = _pairs(left, step.left, right, step.right, step.fills)
     if step.test is Semi.MINUS and not step.left and len(i):  # keys are bound: there, all pairs meet
-        keep = _meeting(left, i, right, j, step.fills)
+        keep = _meeting(left, i, _rows(right), j, step.fills)
         i, j = i[keep], j[keep]
     if step.condition is not None and len(i):
-        i = i[_satisfying(node, step, left, i, right, j, pool)]
+        i = i[_satisfying(node, step, left, i, _rows(right), j, pool)]
     return i
 
 
@@ -104,18 +110,34 @@ def _meeting(left: Frame, i: Ints, right: Frame, j: Ints, fills: Origins) -> npt
 
 
 def _pairs(
-    left: Frame, left_keys: tuple[int, ...], right: Frame, right_keys: tuple[int, ...], fills: tuple[tuple[int, int], ...]
+    left: Frame, left_keys: tuple[int, ...], right: Right, right_keys: tuple[int, ...], fills: tuple[tuple[int, int], ...]
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Row numbers of compatible pairs."""
-    lk, lh = r.with_report(r.key_of(left, left_keys), left)
-    rk, rh = r.with_report(r.key_of(right, right_keys), right)
-    order, buckets = arrange(rk, rh, np.zeros(right.n, np.int64), np.ones(right.n, np.int64))
-    found, at = join_pairs(lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), buckets)
-    i, j = found.astype(np.int64), order[at]
+    lk, lh = r.key_of(left, left_keys)
+    if not isinstance(right, Run):
+        lk, lh = r.with_report((lk, lh), left)
+        right = run_of(right, r.with_report(r.key_of(right, right_keys), right))
+    found, at = join_pairs(lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), right.buckets)
+    i, j = found.astype(np.int64), right.at(at).astype(np.int64)
     if fills:
-        keep = compatible(left, i, right, j, fills)
+        keep = compatible(left, i, right.rows, j, fills)
         i, j = i[keep], j[keep]
     return i, j
+
+
+def run_of(rows: Frame, key: r.Key) -> Run:
+    """Rows that meet whoever has their key."""
+    order, buckets = arrange(*key, np.zeros(rows.n, np.int64), np.ones(rows.n, np.int64))
+    return Run(rows, buckets, order.astype(np.int32), None)
+
+
+def _rows(right: Right) -> Frame:
+    return right.rows if isinstance(right, Run) else right
+
+
+def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
+    """What rows have beside slots: member, and report or event times and weight."""
+    return {n: c[i] for n, c in left.columns.items() if not (n[0] in "xykdmc" and n[1:].isdigit())}
 
 
 def _satisfying(
@@ -123,7 +145,7 @@ def _satisfying(
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """The condition over the pairs: left slots, then right slots; a shared variable has the value of the joined row."""
     width = len(node.input_layouts[0].slots)
-    columns: dict[str, Column] = {"op": left["op"][i], "r": left["r"][i]}
+    columns = _about(left, i)
     for at, facets in enumerate(node.input_layouts[0].slots):
         columns.update(r.gather(left, i, at, at, facets))
     for at, facets in enumerate(node.input_layouts[1].slots):
@@ -146,7 +168,7 @@ def _take_right(columns: dict[str, Column], at: int, names: list[str], other: in
 def _paired(
     node: PlanNode, left: Frame, i: Ints, right: Frame, j: Ints, out: Origins, fills: Origins
 ) -> Frame:  # fmt: skip
-    columns: dict[str, Column] = {"op": left["op"][i], "r": left["r"][i]}
+    columns = _about(left, i)
     filled = dict(fills)
     for n, (side, at) in enumerate(out):
         facets = node.layout.slots[n]
@@ -160,7 +182,7 @@ def _paired(
 
 def _unpaired(node: PlanNode, left: Frame, rest: Ints, out: tuple[tuple[int, int], ...]) -> Frame:
     """Left rows alone: the right side's slots are unbound."""
-    columns: dict[str, Column] = {"op": left["op"][rest], "r": left["r"][rest]}
+    columns = _about(left, rest)
     blank = r.empty(node.layout)
     for n, (side, at) in enumerate(out):
         facets = node.layout.slots[n]

@@ -90,11 +90,17 @@ def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
 
 
 def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
-    names = slot_columns(i, facets)
     if at < 0:
-        return {n: np.zeros(frame.n, DTYPES[n[0]]) for n in names}
-    # of a typed column only some value facets travel; where it meets columns of no type, the others follow from these
-    return {n: frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at) for n in names}
+        return {n: np.zeros(frame.n, DTYPES[n[0]]) for n in slot_columns(i, facets)}
+    return renumbered(frame, at, i, facets)
+
+
+def renumbered(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
+    """The columns of slot ``at`` as columns of slot ``i`` with these facets.
+
+    Of a typed column only some value facets travel; where it meets columns of no type, the others follow from these.
+    """
+    return {n: frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at) for n in slot_columns(i, facets)}
 
 
 def _window(frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool) -> dict[str, Column]:

@@ -5,10 +5,11 @@ before, and the sums of its runs one after the other, give its aggregates at eve
 
     COUNT, SUM, AVG   integers and counts by cumulative sums; doubles exactly, by ``kernels.running``
     MIN, MAX          how often each value of the group stands, and the best one that does
+    DISTINCT          the same of values, which come and go with their rows (``operators/running_distinct``)
 
-The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an epoch is its changes (and, for MIN
-and MAX, the distinct values of the groups that change). Without keys there is one group, which is there as long as some window
-holds something. Values are those of tuple streams: a value beyond 64 bits, like none, leaves the aggregate without a value.
+The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an epoch is its changes. Without
+keys there is one group, which is there as long as some window holds something. Values are those of tuple streams: a value beyond
+64 bits, like none, leaves the aggregate without a value.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from levada.operators.groups import finished, group_columns
 from levada.operators.pool import Pool
 from levada.operators.rows import bound, empty, key_of, value
 from levada.operators.running_best import best_values
+from levada.operators.running_distinct import distinct_weights
 from levada.plan import shapes as s
 from levada.plan.topology import PlanNode
 from levada.windows import tallies
@@ -99,7 +101,8 @@ def running(node: PlanNode, state: State, frames: Sequence[Frame | None], pool: 
     if not rows.n and not witnesses:
         return None
     runs = _runs(step, rows, witnesses)
-    sums = _sums(step, rows, runs, witnessed=len(frames) > 1)
+    weights = _weights(node, step, state, rows, runs)
+    sums = _sums(step, rows, runs, weights, witnessed=len(frames) > 1)
     key = f"{node.id}.groups"
     names = tuple(sums)
     kept = tallies.found(state, key, runs.k, runs.h)
@@ -115,7 +118,7 @@ def running(node: PlanNode, state: State, frames: Sequence[Frame | None], pool: 
     tallies.insert(
         state, key, tallies.added(Frame(totals, runs.groups), (), names), partial(tallies.added, by=(), sums=names)
     )
-    merged = _merged(node, step, state, rows, runs, points, pool)
+    merged = _merged(node, step, state, rows, runs, weights, points, pool)
     return _changed(finished(node, step, merged, pool), runs, points["#rows"] > 0)
 
 
@@ -139,7 +142,21 @@ def _runs(step: s.Running, rows: Frame, witnesses: Sequence[Frame]) -> Runs:
     )  # fmt: skip
 
 
-def _sums(step: s.Running, rows: Frame, runs: Runs, *, witnessed: bool) -> dict[str, Longs]:
+def _weights(node: PlanNode, step: s.Running, state: State, rows: Frame, runs: Runs) -> list[npt.NDArray[np.int8]]:
+    """Of each aggregate the weight of each change; of DISTINCT ones by the values. The best of distinct ones is the best of all."""
+    adds = [a.distinct and a.function not in (_A.MIN, _A.MAX) for a in step.aggregates]
+    of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))
+    return [
+        distinct_weights(state, f"{node.id}.distinct{j}", rows, a.slot, runs.rows, runs.w, (runs.k[of], runs.h[of]))
+        if distinct
+        else runs.w
+        for j, (a, distinct) in enumerate(zip(step.aggregates, adds, strict=True))
+    ]
+
+
+def _sums(
+    step: s.Running, rows: Frame, runs: Runs, weights: Sequence[npt.NDArray[np.int8]], *, witnessed: bool
+) -> dict[str, Longs]:  # fmt: skip
     """Per run, by how much each count and sum of integers changes. ``#rows``: what keeps the group there."""
     n = len(runs.of)
     there = runs.rows >= 0
@@ -156,6 +173,7 @@ def _sums(step: s.Running, rows: Frame, runs: Runs, *, witnessed: bool) -> dict[
         np.add.at(out["#rows"], runs.run[~there], runs.w[~there])
     for j, spec in enumerate(step.aggregates):
         p = f"a{j}."
+        w = weights[j][there].astype(np.int64)
         if spec.function is _A.COUNT:
             out[p + "n"] = total(w) if spec.slot < 0 else total(w * bound(rows, spec.slot)[at])
             continue
@@ -177,7 +195,8 @@ def _sums(step: s.Running, rows: Frame, runs: Runs, *, witnessed: bool) -> dict[
 
 
 def _merged(
-    node: PlanNode, step: s.Running, state: State, rows: Frame, runs: Runs, points: dict[str, Column], pool: Pool
+    node: PlanNode, step: s.Running, state: State, rows: Frame, runs: Runs, weights: Sequence[npt.NDArray[np.int8]],
+    points: dict[str, Column], pool: Pool,
 ) -> Frame:  # fmt: skip
     """The groups at every point, as partial aggregates."""
     n = runs.groups + len(runs.of)
@@ -194,7 +213,7 @@ def _merged(
             case _A.COUNT:
                 columns[p + "n"] = points[p + "n"]
             case _A.SUM | _A.AVG:
-                columns.update(_sum_columns(node, state, rows, runs, points, j, spec))
+                columns.update(_sum_columns(node, state, rows, runs, weights[j], points, j, spec))
             case _:
                 columns[p + "err"] = points[p + "err"]
                 columns.update(best_values(f"{node.id}.values{j}", state, rows, runs, spec, p, pool))
@@ -202,7 +221,8 @@ def _merged(
 
 
 def _sum_columns(
-    node: PlanNode, state: State, rows: Frame, runs: Runs, points: dict[str, Column], j: int, spec: s.Aggregate
+    node: PlanNode, state: State, rows: Frame, runs: Runs, weights: npt.NDArray[np.int8], points: dict[str, Column], j: int,
+    spec: s.Aggregate,
 ) -> dict[str, Column]:  # fmt: skip
     """SUM and AVG at every point; an average is a double, also one of integers."""
     p = f"a{j}."
@@ -213,20 +233,22 @@ def _sum_columns(
     as_double = (points[p + "nd"] > 0) | ((points[p + "n"] > 0) & (spec.function is _A.AVG))
     out[p + "t"] = np.where(as_double, 3, 0).astype(np.int8)
     out[p + "fh"], out[p + "fl"] = (
-        _double_sums(f"{node.id}.limbs{j}", state, rows, runs, spec.slot),
+        _double_sums(f"{node.id}.limbs{j}", state, rows, runs, weights, spec.slot),
         np.zeros(len(none)),
     )
     return out
 
 
-def _double_sums(key: str, state: State, rows: Frame, runs: Runs, slot: int) -> npt.NDArray[np.float64]:
+def _double_sums(
+    key: str, state: State, rows: Frame, runs: Runs, weights: npt.NDArray[np.int8], slot: int
+) -> npt.NDArray[np.float64]:
     """The exact sums of the finite doubles of a slot at every point, rounded."""
     there = np.maximum(runs.rows, 0)
     bits, w = np.zeros(len(there), np.int64), np.zeros(len(there), np.int8)
     if rows.n:
         bits = np.ascontiguousarray(value(rows, "d", slot)[there]).view(np.int64)
         finite = (rows[f"k{slot}"][there] == Kind.DOUBLE) & ((bits & _FINITE) != _FINITE) & (runs.rows >= 0)
-        bits, w = np.where(finite, bits, 0), np.where(finite, runs.w, 0).astype(np.int8)
+        bits, w = np.where(finite, bits, 0), np.where(finite, weights, 0).astype(np.int8)
     kept = tallies.found(state, key, runs.k, runs.h)
     nothing = np.empty(0, np.int64)
     of, limb, base = (nothing, nothing, nothing) if kept is None else (kept[0], kept[1]["#i"], kept[1]["#n"])

@@ -1,12 +1,16 @@
 """MIN and MAX by changes: how often each value of a group stands, and the best of those that do.
 
-The values of the groups that change, those that are kept and those that come, are ranked together; ``kernels.running.running_best``
-then follows the changes. Cost: the changes and the distinct values of their groups.
+``kernels.running.running_best`` follows the changes of a group's values. It needs what stood before only from the best value down
+to one that stands throughout: nothing below that is ever the best. So the state is in order of the values (``windows/ordered``),
+and of each group that changes so many of the best are read that one of them is sure to stay. Where the best values leave, as many
+are read as leave, and taken out of the state with what has gone; where they stay, one or two.
+
+Cost: the changes, whatever the groups hold; values move between pieces of state as in ``windows/ordered``.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,15 +26,48 @@ from levada.operators.pool import Pool
 from levada.operators.rows import bound, value
 from levada.operators.values import column
 from levada.plan import shapes as s
-from levada.windows import tallies
+from levada.windows import ordered
 from levada.windows.pieces import State
 
 if TYPE_CHECKING:
     from levada.operators.running import Runs
 
 Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 _FACETS = ("x", "y", "k", "d", "m", "c")
+_FIRST = 2  # values of a group that are read at first
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The distinct values that are known of the groups that change, by group, each group's from the worst to the best.
+
+    ``base``: how often each stood before, as far as is known; ``starts`` of the groups; ``place`` of each row of ``found`` and of
+    each new one. From the place ``sure`` of its group on all is known; of the groups that are ``whole`` there is no more.
+    """
+
+    rows: Frame
+    base: Longs
+    starts: Longs
+    found: ordered.First | None
+    found_place: Longs
+    place: Longs
+    sure: Longs
+    whole: Bools
+
+    @property
+    def known(self) -> Bools:
+        """The values of which all is known."""
+        return np.arange(self.rows.n) >= self.sure[self.rows["#g"]]
+
+    def enough(self, w: npt.NDArray[np.int8]) -> Bools:
+        """The groups of which something is sure to stand at every report: not all that stands can leave."""
+        groups = len(self.starts) - 1
+        leaving = np.zeros(self.rows.n, np.bool_)
+        leaving[self.place[w < 0]] = True
+        staying = np.bincount(self.rows["#g"][self.known & (self.base > 0) & ~leaving], minlength=groups)
+        return (staying > 0) | self.whole
 
 
 def best_values(
@@ -39,33 +76,51 @@ def best_values(
     """The columns of the least or greatest value of each group at every point; zeros where none stands."""
     there = np.flatnonzero(runs.rows >= 0)
     there = there[bound(rows, spec.slot)[runs.rows[there]]] if rows.n else there[:0]
-    group_of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))
-    new = (
-        _slot(rows, spec.slot)
-        .take(runs.rows[there])
-        .with_(**{"#g": group_of[there], "#n": np.zeros(len(there), np.int64)})
-    )
-    kept = tallies.found(state, key, runs.k, runs.h)
-    values = new if kept is None else concat([kept[1].with_(**{"#g": kept[0]}).select(new.columns), new])
-    codes, first = group(*_identity(values, values["#g"]))
-    distinct = values.take(first)
-    counts = np.zeros(len(first), np.int64)
-    np.add.at(counts, codes, values["#n"])
-    order = _ranked(distinct, spec.function is AggregateFunction.MIN, pool)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))[there]
+    w = runs.w[there]
+    new = _slot(rows, spec.slot).take(runs.rows[there]).with_(**{"#g": of, "#n": np.zeros(len(there), np.int64)})
+    least = spec.function is AggregateFunction.MIN
+    leaving = np.bincount(of[w < 0], minlength=runs.groups)
+    wanted = np.full(runs.groups, _FIRST, np.int64)
+    while True:
+        values = _values(ordered.first(state, key, runs.k, runs.h, wanted), new, runs.groups, least, pool)
+        enough = values.enough(w)
+        if enough.all():
+            break
+        wanted = np.where(enough, wanted, np.maximum(2 * wanted, leaving + 1))
     at = np.full(len(runs.rows), -1, np.int64)
-    at[there] = place[codes[values.n - new.n :]]
-    value_starts = np.searchsorted(distinct["#g"][order], np.arange(runs.groups + 1))
-    before, after = running_best(runs.starts, runs.run, at, runs.w, value_starts, counts[order], len(runs.of))
-    _remember(key, state, distinct.take(order), at, runs)
+    at[there] = values.place
+    before, after = running_best(runs.starts, runs.run, at, runs.w, values.starts, values.base, len(runs.of))
+    _remember(key, state, values, w, runs, least, pool)
     best = runs.placed(before, after)
-    return {prefix + name: _taken(distinct[f"{name}0"][order], best) for name in _FACETS if f"{name}0" in distinct}
+    return {prefix + n: _taken(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows}
 
 
 def _slot(rows: Frame, i: int) -> Frame:
     """The columns of slot ``i`` as those of slot 0."""
     return Frame({f"{name}0": rows[f"{name}{i}"] for name in _FACETS if f"{name}{i}" in rows}, rows.n)
+
+
+def _values(found: ordered.First | None, new: Frame, groups: int, least: bool, pool: Pool) -> _Values:
+    """What has been found of the state and the new values, as one."""
+    n = 0 if found is None else found.rows.n
+    every = new if found is None else concat([found.rows.with_(**{"#g": found.of}).select(new.columns), new])
+    codes, first = group(*_identity(every, every["#g"]))
+    distinct = every.take(first)
+    order = _ranked(distinct, least, pool)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    base = np.zeros(len(order), np.int64)
+    np.add.at(base, codes, every["#n"])
+    places = place[codes]
+    rows = distinct.take(order)
+    starts = np.searchsorted(rows["#g"], np.arange(groups + 1))
+    sure, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
+    if found is not None:  # of what is below the last that was read of a piece, the piece has more
+        cut = found.of[found.cut]
+        np.maximum.at(sure, cut, places[found.cut])
+        whole[cut] = False
+    return _Values(rows, base[order], starts, found, places[:n], places[n:], sure, whole)
 
 
 def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
@@ -82,23 +137,41 @@ def _ranked(values: Frame, least: bool, pool: Pool) -> Longs:
     if not values.n:
         return np.empty(0, np.int64)
     rank = np.unique(compare_rank(column(values, 0, pool)), return_inverse=True)[1]
+    by = values["#g"] * (int(rank.max()) + 1) + (rank.max() - rank if least else rank)
+    order = np.argsort(by, kind="stable")
+    if (by[order[1:]] != by[order[:-1]]).all():
+        return order
     x, y = _identity(values, np.zeros(values.n, np.int64))
-    return np.lexsort((~x, ~y, -rank if least else rank, values["#g"]))
+    return np.lexsort((~x, ~y, by))
 
 
-def _remember(key: str, state: State, values: Frame, at: Longs, runs: Runs) -> None:
-    """Adds what each value's count has changed by."""
-    change = np.zeros(values.n, np.int64)
-    np.add.at(change, at[at >= 0], runs.w[at >= 0])
-    of = values["#g"]
-    plain = {n: c for n, c in values.columns.items() if n != "#g"}
-    rows = Frame({**plain, "#k": runs.k[of], "#h": runs.h[of], "#n": change}, values.n).where(change != 0)
-    tallies.insert(state, key, rows, partial(_added, key))
-
-
-def _added(key: str, rows: Frame) -> Frame:
+def _remember(
+    key: str, state: State, values: _Values, w: npt.NDArray[np.int8], runs: Runs, least: bool, pool: Pool
+) -> None:  # fmt: skip
+    """Adds what each value's count has changed by; where some of the best are gone, takes these and writes anew what stands."""
+    change = np.zeros(values.rows.n, np.int64)
+    np.add.at(change, values.place, w.astype(np.int64))
+    known, of = values.known, values.rows["#g"]
+    found = values.found
+    if found is not None:
+        read = np.zeros(values.rows.n, np.bool_)
+        read[values.found_place] = True
+        gone = np.zeros(runs.groups, np.bool_)
+        gone[of[known & read & (values.base + change <= 0)]] = True
+        anew = known & gone[of]
+        change = np.where(anew, values.base + change, change)
+        ordered.take(state, key, found, np.flatnonzero(anew[values.found_place]), runs.k, runs.h)
+    plain = {n: c for n, c in values.rows.columns.items() if n != "#g"}
+    rows = Frame({**plain, "#k": runs.k[of], "#h": runs.h[of], "#n": change}, values.rows.n)
+    rows = rows.take(np.flatnonzero(change)[::-1])
     words = [n for n in ("x0", "y0") if n in rows] or [n for n in ("m0", "d0") if n in rows]
-    return tallies.added(rows, tuple(words), ("#n",))
+
+    def order(some: Frame) -> Longs:
+        """Groups together, the best of each first."""
+        codes = group(some["#k"], some["#h"])[0].astype(np.int64)
+        return _ranked(some.with_(**{"#g": codes}), least, pool)[::-1]
+
+    ordered.insert(state, key, rows, tuple(words), order)
 
 
 def _taken(values: Column, best: Longs) -> Column:

@@ -85,22 +85,22 @@ def select(rows: Op, pattern: TriplePattern, *beside: str) -> Op:
     return Op(p.Select(pattern, beside), (rows,), names, rows.windows, rows.stage, (None,), HOME, weighted=True)
 
 
-def occur(op: Op) -> Op:
-    """Makes raw rows a set, partitioned by all their variables."""
+def occur(op: Op, by: tuple[str, ...] = ()) -> Op:
+    """Makes raw rows a set, partitioned by all their variables, or by some."""
     if not op.raw:
         return op
-    keys = op.variables or HOME
+    keys = by or op.variables or HOME
     stage, exchange = place((op,), keys)
     return Op(p.Occur(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
 
 
-def hold(op: Op) -> Op:
+def hold(op: Op, by: tuple[str, ...] = ()) -> Op:
     """Rows of one window brought up from the intake, where they wait for its watermark; raw ones become a set."""
     if op.raw:
-        return occur(op)
+        return occur(op, by)
     if op.stage > 0 or not op.windows:
         return op
-    keys = tuple(v for v in op.variables if v not in op.maybe)[:1] or HOME
+    keys = by or tuple(v for v in op.variables if v not in op.maybe)[:1] or HOME
     stage, exchange = place((op,), keys)
     return replace(op, spec=p.Hold(), inputs=(op,), stage=stage, exchange=exchange, placed=keys)
 
@@ -271,24 +271,13 @@ def is_number(s: p.AggregateSpec, op: Op) -> bool:
 
 
 def rjoin(left: Op, right: Op) -> Op:
-    """An inner join of report rows."""
+    """An inner join of report rows; right ones that last are there at every report."""
     shared, keys, placed = join_keys(left, right)
     stage, exchange = place((left, right), placed)
     names = (*left.variables, *(v for v in right.variables if v not in shared))
     typed = (left.typed | right.typed) - frozenset(v for v in shared if v not in left.typed or v not in right.typed)
-    spec = p.RJoin(keys, shared)
+    spec = p.RJoin(keys, shared, right.windows is not None)
     return Op(spec, (left, right), names, None, stage, exchange, placed, _both_maybe(left, right, shared), typed=typed)
-
-
-def left(left_: Op, right: Op, condition: Expression | None) -> Op:
-    """OPTIONAL on report rows."""
-    shared, keys, placed = join_keys(left_, right)
-    stage, exchange = place((left_, right), placed)
-    names = (*left_.variables, *(v for v in right.variables if v not in shared))
-    maybe = left_.maybe | (frozenset(right.variables) - set(shared))
-    typed = (left_.typed | right.typed) - frozenset(v for v in shared if v not in left_.typed or v not in right.typed)
-    spec = p.RLeft(keys, shared, condition)
-    return Op(spec, (left_, right), names, None, stage, exchange, placed, maybe, typed=typed)
 
 
 def distinct(op: Op) -> Op:

@@ -152,21 +152,22 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
                 merge(out, _ids(i.variables if is_raw else (*keys, *shared)))
                 for i, is_raw in zip(op.inputs, raw, strict=True)
             ]
-        case p.RJoin(_, shared):
+        case p.RJoin(_, shared, _):
             return [merge(out, _ids(shared)) for _ in op.inputs]
-        case p.RSemi(_, _, shared, condition):
+        case p.RSemi(_, _, shared, condition, _):
             own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
             if condition is not None and random(condition):
                 return [merge(whole, own) for whole in _every(op, out)]
             return [merge(out, own), own]
-        case p.RLeft(_, shared, condition):
+        case p.RLeft(_, shared, condition, _):
             own = expression_needs(condition) if condition is not None else {}
             if condition is not None and random(condition):
                 return [merge(whole, own) for whole in _every(op, out)]
             return [merge(out, own, _ids(shared)) for _ in op.inputs]
         case p.Closure():
             ends = merge(*(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values())))
-            return [ends for _ in op.inputs]
+            steps = len(op.inputs) - (spec.seed is not None)
+            return [ends if i < steps else _ids(rows.variables) for i, rows in enumerate(op.inputs)]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out)]
         case p.Running(keys, aggregates):
@@ -184,6 +185,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [merge(_every(op, out)[0], dict.fromkeys(op.variables, Facet.TEXT))]
         case p.Select(_):
             return [_select_needs(op, out)]
+        case p.Once():
+            return _every(op, out) if op.weighted else [out]
         case p.Report():
             return _every(op, out) if op.inputs[0].weighted else [out]
         case _:

@@ -26,8 +26,8 @@ from levada.plan.recorded import Intern, Recorded
 from levada.plan.timing import Timing
 
 _PASSING = (
-    p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.RExcept, p.ROrder, p.Last, p.LastBy, p.Session, p.Lift, p.Deltas,
-    p.Tally, p.Net, p.Emit,
+    p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.RExcept, p.ROrder, p.Last, p.LastBy, p.Session, p.Lift, p.Once,
+    p.Deltas, p.Tally, p.Net, p.Emit,
 )  # fmt: skip
 _SIDE_BY_SIDE = (p.Union, p.Tally, p.RExcept)  # their inputs have the same columns
 
@@ -124,11 +124,14 @@ class Installer:
         return Installed(*self.intern(shape, member), names)
 
     def _below(self, op: Op, base: Op, wants: Needs) -> Installed:
-        """An input; what is below a lift belongs to a level of its own."""
-        outer = self.level
-        self.level = op.spec.level if isinstance(op.spec, p.Lift) else outer
+        """An input; what is below a lift belongs to a level of its own, and so does what is evaluated once: one without windows."""
+        outer = self.level, self.timing
+        if isinstance(op.spec, p.Lift):
+            self.level = op.spec.level
+        elif isinstance(op.spec, p.Once):
+            self.level, self.timing = (), self.timing.windowless(op.spec.again)
         installed = self.install(base, wants)
-        self.level = outer
+        self.level, self.timing = outer
         return installed
 
     def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
@@ -209,6 +212,8 @@ class Installer:
                 return s.LastBy(tuple(ins[0].index(k) for k in keys)), self._windows(op)
             case p.Lift(_, _, weighted):
                 return s.Lift(weighted), self._windows(op)
+            case p.Once(again):
+                return s.Once(op.weighted), replace(self._windows(op), again=again)
             case p.Select(pattern, beside):
                 places, constants = positions(pattern.positions, op.variables, names)
                 every = (*places, *map(op.variables.index, beside))
@@ -222,10 +227,10 @@ class Installer:
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 member = replace(self._windows(op), constants=terms, query=self._drawing(expression))
                 return s.Extend(lifted, kept_, _drawn(draw, ins[0]), self.tuples), member
-            case p.Closure(many, ends):
+            case p.Closure(many, ends, seed):
                 given = (ends[0] is not None, ends[1] is not None)
                 shown = tuple(op.variables.index(v) for v in names)
-                return s.Closure(many, given, shown), s.Member(constants=ends)
+                return s.Closure(many, given, shown, seed), s.Member(constants=ends)
             case p.Union():
                 return s.Union(), s.Member()
             case p.Occur():
@@ -278,24 +283,18 @@ class Installer:
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
                 return s.RGroup(self.kinds, listed, slots, folded, kept, self.tuples), self._schedule()
-            case p.RJoin(keys, _):
+            case p.RJoin(keys, _, lasting):
                 sides, out, fills = _sides(keys, names, ins)
-                return s.RJoin(*sides, out, fills), s.Member()
-            case p.RLeft(keys, _, condition):
+                return s.RJoin(*sides, out, fills, lasting), s.Member()
+            case p.RLeft(keys, _, condition, lasting):
                 sides, out, fills = _sides(keys, names, ins)
-                if condition is None:
-                    return s.RLeft(*sides, out, fills, None), s.Member()
-                both = (*ins[0], *ins[1])
-                lifted, terms = _lift(condition, both)
-                return s.RLeft(*sides, out, fills, lifted), s.Member(constants=terms, query=self._drawing(condition))
-            case p.RSemi(test, keys, _, condition):
+                lifted, member = self._condition(op, condition, ins)
+                return s.RLeft(*sides, out, fills, lifted, lasting), member
+            case p.RSemi(test, keys, _, condition, lasting):
                 sides, _, fills = _sides(keys, (), ins)
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                if condition is None:
-                    return s.RSemi(test, *sides, kept_, fills, None), s.Member()
-                lifted, terms = _lift(condition, (*ins[0], *ins[1]))
-                member = s.Member(constants=terms, query=self._drawing(condition))
-                return s.RSemi(test, *sides, kept_, fills, lifted), member
+                lifted, member = self._condition(op, condition, ins)
+                return s.RSemi(test, *sides, kept_, fills, lifted, lasting), member
             case p.RDistinct():
                 return s.RDistinct(), s.Member()
             case p.ROrder(keys, offset, limit, in_order):
@@ -309,6 +308,16 @@ class Installer:
                 return s.Changes(output, self.kinds, rows, listed, certain), self._schedule(carried)
             case _:
                 raise AssertionError(f"no shape for {type(spec).__name__}")
+
+    def _condition(
+        self, op: Op, condition: Expression | None, ins: list[tuple[str, ...]]
+    ) -> tuple[Expression | None, s.Member]:
+        """What pairs of rows must satisfy; a member has the windows of rows with event times."""
+        member = self._windows(op) if op.windows else s.Member()
+        if condition is None:
+            return None, member
+        lifted, terms = _lift(condition, (*ins[0], *ins[1]))
+        return lifted, replace(member, constants=terms, query=self._drawing(condition))
 
     def _aggregates(
         self, op: Op, keys: tuple[str, ...], specs: tuple[p.AggregateSpec, ...], names: tuple[str, ...], ins: tuple[str, ...]

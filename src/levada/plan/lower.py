@@ -14,15 +14,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random
+from levada.algebra.expression import AggregateFunction, Call, Expression, Function, Var, random, variables
 from levada.algebra.incremental import level
 from levada.algebra.show import children
 from levada.model.time import WindowKind
 from levada.plan import build, build_deltas, pairing
 from levada.plan import physical as p
+from levada.plan.alone import alone, connected
 from levada.plan.join_order import join_all
 from levada.plan.levels import Mode, mode_of, top
-from levada.plan.listing import free_parts, needs_list, per_report
+from levada.plan.listing import free_parts, needs_list, per_report, reads_window
 from levada.plan.ordering import shown_order
 from levada.plan.origin import time_variables
 from levada.plan.over import Leaves, graphs_read
@@ -62,6 +63,7 @@ class _Lowering:
         self.mode = mode_of(query, query.pattern, query.output, self.own, every=every)
         self.listed = self.mode is Mode.REPORTS and (every or not query.windows or self.changing or needs_list(query))
         self.tuples = any(isinstance(part, (a.Scan, a.Derived)) for part in level(query.pattern))
+        self.continuous = reads_window(query.pattern)  # else the whole is static, and its order is what ORDER BY says
         self.fresh = 0
         self.draws = 0
 
@@ -125,6 +127,12 @@ class _Lowering:
         return all(w in times for w in self.own)
 
     def node(self, node: a.Node) -> Op:
+        """The operators of a part; what static data alone answer is a leaf."""
+        if self.own and self.continuous and alone(node, changing=bool(self.leaves.replaceable)):
+            return self._once(node)
+        return self._node(node)
+
+    def _node(self, node: a.Node) -> Op:
         match node:
             case a.Unit():
                 return build.constant((), ((),))
@@ -141,13 +149,13 @@ class _Lowering:
             case a.Bgp() | a.Entailed() | a.Join():
                 return self._conjunction(node, ())
             case a.LeftJoin(left, right, condition):
-                return build.left(self._r(self.node(left)), self._r(self.node(right)), condition)
+                return pairing.left(*self._sides(left, right, condition), condition)
             case a.Minus(left, right):
-                return pairing.minus(self._r(self.node(left)), self._r(self.node(right)))
+                return pairing.minus(*self._sides(left, right))
             case a.Exists(left, right, condition, negated):
-                return pairing.exists(self._r(self.node(left)), self._r(self.node(right)), condition, negated=negated)
+                return pairing.exists(*self._sides(left, right, condition), condition, negated=negated)
             case a.Mark(left, right, condition, variable):
-                return pairing.mark(self._r(self.node(left)), self._r(self.node(right)), condition, variable)
+                return pairing.mark(*self._sides(left, right, condition), condition, variable)
             case a.Closure():
                 return self._closure(node)
             case a.Union(left, right):
@@ -170,6 +178,23 @@ class _Lowering:
                 return build.order(self._r(self.node(child)), keys, 0, None)
             case a.Slice(child, offset, limit):
                 return self._slice(child, offset, limit)
+
+    def _once(self, node: a.Node) -> Op:
+        """A part that reads static data alone: lowered as a query without windows."""
+        again = self.leaves.replaceable & graphs_read(self.q, node)
+        outer = self.own, self.leaves, self.listed
+        self.own, self.leaves, self.listed = (), replace(self.leaves, q=replace(self.q, windows=())), True
+        rows = self._r(self.node(node))
+        self.own, self.leaves, self.listed = outer
+        return pairing.once(rows, again, len(self.q.windows))
+
+    def _sides(self, left: a.Node, right: a.Node, condition: Expression | None = None) -> tuple[Op, Op]:
+        """Two parts of which one decides on the other: report rows, but that static rows on the right stay what they are."""
+        one, other = self.node(left), self.node(right)
+        if not self.own or other.windows != () or one.windows == ():
+            return self._r(one), self._r(other)
+        late = condition is not None and per_report(condition)
+        return self._r(one) if late else one, other
 
     def _r(self, op: Op) -> Op:
         if self.mode is Mode.CHANGES:
@@ -202,14 +227,22 @@ class _Lowering:
             left, right = self._r(left), self._r(right)
         return build.union(left, right)
 
-    def _closure(self, node: a.Closure) -> Op:
-        """Paths over static data that stay are found once and kept as rows, others per report."""
+    def _closure(self, node: a.Closure, beside: Op | None = None) -> Op:
+        """Paths over static data that stay are found once and kept as rows, others per report.
+
+        ``beside``: report rows with which they will be joined; an end that these bind is where the search begins.
+        """
         inputs = [build.rename(self.node(node.child), (node.start, node.end))]
         if node.zero is not None:
             inputs.append(build.rename(self.node(node.zero), (node.start,)))
         if any(op.windows != () or op.weighted for op in inputs):
             inputs = [self._r(op) for op in inputs]
-        return pairing.closure(inputs, node.many, node.ends)
+        bound = () if beside is None else tuple(v for v in beside.variables if v not in beside.maybe)
+        seed = next((end for end, name in enumerate((node.start, node.end)) if name in bound), None)
+        if beside is None or seed is None or node.ends != (None, None):
+            return pairing.closure(inputs, node.many, node.ends)
+        seeds = build.rename(beside, ((node.start, node.end)[seed],))
+        return pairing.closure([*inputs, seeds], node.many, node.ends, seed)
 
     def _filter(self, node: a.Filter) -> Op:
         """Filters above a conjunction go down into it, one conjunct at a time; others stay where they stand."""
@@ -232,20 +265,40 @@ class _Lowering:
 
     def _conjunction(self, node: a.Node, conjuncts: Sequence[Expression]) -> Op:
         """A tree of joins as one flat conjunction, so that the order is free; report rows join last."""
-        parts = beside([op for op in self._parts(node) if not build.is_unit(op)])
+        paths: list[a.Closure] = []
+        parts = beside([op for op in self._parts(node, paths) if not build.is_unit(op)])
         if self.tuples:
             parts = _require_keys(parts)
         timed = [op for op in parts if op.windows is not None]
         reported = [op for op in parts if op.windows is None]
-        if not reported:
+        if not reported and not paths:
             return join_all(timed, conjuncts) if timed else self._constants(conjuncts)
-        whole = reported[0]
-        for op in reported[1:]:
-            whole = build.rjoin(whole, op)
-        if timed:
-            whole = build.rjoin(self._r(join_all(timed)), whole)
+        static = [op for op in timed if self.own and op.windows == () and not isinstance(op.spec, p.Constant)]
+        moving = [op for op in timed if op not in static]
+        always = {v for op in moving for v in op.variables if v not in op.maybe}
+        early = [c for c in conjuncts if variables(c) and set(variables(c)) <= always]
+        if moving:
+            reported = [self._r(join_all(moving, early)), *reported]
+        whole = self._joined(reported, paths)
+        for group in connected(static):
+            whole = build.rjoin(whole, join_all(group))
         for condition in conjuncts:
-            whole = build.filter_(whole, condition)
+            whole = build.filter_(whole, condition) if condition not in early else whole
+        return whole
+
+    def _joined(self, reported: Sequence[Op], paths: Sequence[a.Closure]) -> Op:
+        """Report rows, and paths that are searched from what these bind."""
+        whole: Op | None = None
+        for op in reported:
+            whole = op if whole is None else build.rjoin(whole, op)
+        left = list(paths)
+        while left:
+            there = set() if whole is None else set(whole.variables)
+            path = next((n for n in left if there & {n.start, n.end}), left[0])
+            left.remove(path)
+            op = self._r(self._closure(path, whole))
+            whole = op if whole is None else build.rjoin(whole, op)
+        assert whole is not None, "rows or paths"
         return whole
 
     def _constants(self, conjuncts: Sequence[Expression]) -> Op:
@@ -254,10 +307,14 @@ class _Lowering:
             op = build.filter_(op, condition)
         return op
 
-    def _parts(self, node: a.Node) -> list[Op]:
+    def _parts(self, node: a.Node, paths: list[a.Closure]) -> list[Op]:
+        """The parts of a conjunction but for paths over windows, which are searched when the others are known."""
         match node:
             case a.Join(left, right):
-                return [*self._parts(left), *self._parts(right)]
+                return [*self._parts(left, paths), *self._parts(right, paths)]
+            case a.Closure() if self.own and reads_window(node):
+                paths.append(node)
+                return []
             case a.Bgp(source, patterns):
                 return self.leaves.bgp(source, patterns)
             case a.Entailed():
@@ -281,7 +338,8 @@ class _Lowering:
         if self.mode is Mode.CHANGES:
             return build_deltas.running(child, node.keys, tuple(specs), names, () if node.keys else self._witnesses())
         child = self._r(child) if self.mode is Mode.INSTANT else child
-        return build.group(child, node.keys, tuple(specs), names, self.listed, self.q.windows)
+        windows = self.q.windows if self.own else ()
+        return build.group(child, node.keys, tuple(specs), names, self.listed, windows)
 
     def _witnesses(self) -> tuple[Op, ...]:
         """The windows of this level, each as that it holds something."""

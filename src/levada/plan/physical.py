@@ -4,12 +4,13 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
 ``topology`` turns it into shared nodes with slots.
 
-    below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift -> Filter Extend Union Occur Join
+    below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift Once -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
     above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct RExcept ROrder Closure Changes -> Emit
     above, by changes    Filter Extend Union Running Tally Net -> Emit, Lift
 
-Closure (paths) also stands below the report, over static rows alone.
+Closure (paths) also stands below the report, over static rows alone; so do RLeft and RSemi (and above it RJoin) whose right side
+are static rows alone (``lasting``). What static data alone answer is a level of its own below a Once.
 """
 
 from __future__ import annotations
@@ -18,103 +19,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from levada.algebra.expression import AggregateFunction, Expression
-from levada.algebra.nodes import Alternative, Output, TriplePattern
+from levada.algebra.nodes import Output
 from levada.model.term import Term
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is the default graph)."""
-
-    pattern: TriplePattern
-    stream: str | None
-    graphs: tuple[str | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Entailed:
-    """A triple pattern by its alternatives, over what ``Match`` is over; ``alike`` as in ``nodes.Entailed``."""
-
-    pattern: TriplePattern
-    alternatives: tuple[Alternative, ...]
-    alike: tuple[tuple[Term, ...], ...]
-    stream: str | None
-    graphs: tuple[str | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Star:
-    """Triple patterns of one subject over a stream whose elements are closed: joined inside the element, at the intake."""
-
-    patterns: tuple[TriplePattern, ...]
-    stream: str
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """Columns of a tuple stream, one per output variable; ``sign``: the column of the weights, if rows have any."""
-
-    stream: str
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    sign: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """VALUES: rows of terms."""
-
-    rows: tuple[tuple[Term | None, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Last:
-    """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in, -1 out."""
-
-    window: int
-    count: int
-    bag: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """The rows of a session window: as they come, with weights, or ``ended``, at the end of their session.
-
-    Whether a session has ended follows from the times of all elements of its stream. ``bag``: no row comes twice, or all count.
-    """
-
-    window: int
-    ended: bool
-    bag: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LastBy:
-    """As ``Last`` over tuples, of each value of the variables ``keys``."""
-
-    window: int
-    count: int
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Lift:
-    """Report rows as content of a window: what a query within the query gave at r is there from r on.
-
-    ``level``: the windows of the query within. ``weighted``: its changes, with both signs; else elements of a stream.
-    """
-
-    window: int
-    level: tuple[int, ...]
-    weighted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """A triple pattern over rows (s, p, o) of ``Last``, and the variables that they have beside these."""
-
-    pattern: TriplePattern
-    beside: tuple[str, ...] = ()
+from levada.plan.physical_leaves import Constant as Constant
+from levada.plan.physical_leaves import Entailed as Entailed
+from levada.plan.physical_leaves import Last as Last
+from levada.plan.physical_leaves import LastBy as LastBy
+from levada.plan.physical_leaves import Lift as Lift
+from levada.plan.physical_leaves import Match as Match
+from levada.plan.physical_leaves import Once as Once
+from levada.plan.physical_leaves import Scan as Scan
+from levada.plan.physical_leaves import Select as Select
+from levada.plan.physical_leaves import Session as Session
+from levada.plan.physical_leaves import Star as Star
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,37 +128,38 @@ class Panes:
 
 @dataclass(frozen=True, slots=True)
 class RJoin:
-    """Inner join of report rows per report; compatible where keys may be unbound."""
+    """Inner join of report rows per report; compatible where keys may be unbound. ``lasting``: the right rows are of no report."""
 
     keys: tuple[str, ...]
     shared: tuple[str, ...]
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RLeft:
-    """Left join of report rows per report, with the OPTIONAL's condition."""
+    """Left join of report rows per report, with the OPTIONAL's condition; with ``lasting`` right rows also of rows with times."""
 
     keys: tuple[str, ...]
     shared: tuple[str, ...]
     condition: Expression | None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Closure:
     """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one; ``ends`` that are given.
 
-    The first input has the pairs of one step; a second one, the terms that a path of no step connects with themselves.
+    The first input has the pairs of one step; a second one, the terms that a path of no step connects with themselves. ``seed``:
+    the end (0 or 1) of which nothing matters but the values that the last input has.
     """
 
     many: bool
     ends: tuple[Term | None, Term | None]
+    seed: int | None = None
 
 
 class Semi(StrEnum):
-    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds.
-
-    MARK keeps all, with a further variable: whether there is a partner.
-    """
+    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds; MARK keeps all."""
 
     EXISTS = "exists"
     NOT_EXISTS = "not exists"
@@ -251,12 +169,13 @@ class Semi(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RSemi:
-    """The left report rows with, or without, a compatible right one that satisfies the condition."""
+    """The left report rows with, or without, a compatible right one that satisfies the condition; ``lasting`` as in ``RLeft``."""
 
     test: Semi
     keys: tuple[str, ...]
     shared: tuple[str, ...]
     condition: Expression | None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +258,7 @@ class Emit:
 
 
 Spec = (
-    Match | Entailed | Star | Scan | Constant | Last | LastBy | Session | Select | Lift
+    Match | Entailed | Star | Scan | Constant | Last | LastBy | Session | Select | Lift | Once
     | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Tally | Net | Emit

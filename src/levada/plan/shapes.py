@@ -55,6 +55,13 @@ class Lift:
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """Timeless rows as rows of static data; ``weighted``: of data that may be replaced."""
+
+    weighted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """As ``Match``, over slots 0, 1, 2 = s, p, o, and those that there are beside these."""
 
@@ -151,23 +158,25 @@ class Panes:
 
 @dataclass(frozen=True, slots=True)
 class RJoin:
-    """As ``Join``, over report rows."""
+    """As ``Join``, over report rows. ``lasting``: the right rows are of no report and stay."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
     out: tuple[tuple[int, int], ...]
     fills: tuple[tuple[int, int], ...]
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RLeft:
-    """As ``RJoin`` with unmatched left rows kept; the condition sees left slots, then right slots."""
+    """As ``RJoin`` with unmatched left rows kept; the condition sees left slots, then right slots; ``lasting``, too."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
     out: tuple[tuple[int, int], ...]
     fills: tuple[tuple[int, int], ...]
     condition: Expression | None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +192,7 @@ class RSemi:
     kept: tuple[int, ...]
     fills: tuple[tuple[int, int], ...]
     condition: Expression | None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +263,13 @@ class ROrder:
 class Closure:
     """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` of them form the output.
 
-    ``given``: whether start and end are constants of the member.
+    ``given``: whether start and end are constants of the member. ``seed``: the end whose values the last input has.
     """
 
     many: bool
     given: tuple[bool, bool]
     kept: tuple[int, ...]
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +294,7 @@ class Emit:
 
 Step = (
     Match | Entailed | Star | Scan | Constant
-    | Last | LastBy | Session | Select | Lift | Filter | Extend | Union | Occur | Hold | Join
+    | Last | LastBy | Session | Select | Lift | Once | Filter | Extend | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Tally | Net | Emit
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from levada.algebra.nodes import Query, WindowOn
+from levada.algebra.nodes import Query, Reporting, WindowOn
 from levada.model.time import Window, WindowKind
 from levada.plan import shapes as s
 
@@ -23,6 +23,10 @@ class Timing:
     start: int
     every: bool
     again: tuple[str | None, ...] = ()
+
+    def windowless(self, again: tuple[str | None, ...]) -> Timing:
+        """The times of a part that reads no window: it is answered as a query without windows."""
+        return Timing(replace(self.query, windows=(), reports=Reporting()), self.start, True, again)
 
     def kinds(self, level: tuple[int, ...]) -> tuple[WindowKind, ...]:
         """The kinds of the windows whose reports are those of a level, and of the clock."""

@@ -17,6 +17,7 @@ from levada.operators.groups import panes, rgroup
 from levada.operators.join import join
 from levada.operators.last import last, select
 from levada.operators.last_by import last_by
+from levada.operators.lasting import ALWAYS, lasting, once
 from levada.operators.lift import lift
 from levada.operators.occur import occur
 from levada.operators.pairing import rjoin, rleft, rsemi
@@ -27,6 +28,7 @@ from levada.operators.shape_rows import distinct, order
 from levada.operators.tally import rexcept, tally
 from levada.plan import shapes as s
 from levada.plan.topology import PlanNode
+from levada.windows.runs import Run
 
 if TYPE_CHECKING:
     from levada.runtime.stage import StageRun
@@ -51,13 +53,20 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
         case s.Join():
             return join(node, run.state, frames, run.horizons(node))
         case s.RJoin():
-            return rjoin(node, frames[0], frames[1])
+            return rjoin(node, frames[0], _right(run, node, step.lasting, frames[1]))
         case s.RLeft():
-            return rleft(node, frames[0], frames[1], run.pool)
+            return rleft(node, frames[0], _right(run, node, step.lasting, frames[1]), run.pool)
+        case s.Once():
+            out = once(
+                node, run.state, first, node.read_whole(run.context.first, run.context.replaced), _instants(run, node)
+            )
+            if out is not None:
+                run.lifted(node, out)
+            return out
         case s.Closure():
             return closure(node, frames, _constants(run.context.plan, node, run.context.seed))
         case s.RSemi():
-            return rsemi(node, frames[0], frames[1], run.pool)
+            return rsemi(node, frames[0], _right(run, node, step.lasting, frames[1]), run.pool)
         case s.Deltas():
             return deltas(node, run.state, first, run.calendar(node, step.kinds), run.pool)
         case s.Running():
@@ -71,6 +80,17 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
             return concat(there) if there else None
         case _:
             return None if first is None else _one_input(run, node, first)
+
+
+def _right(run: StageRun, node: PlanNode, stays: bool, frame: Frame | None) -> Frame | Run | None:
+    """The right rows of a join of report rows: those of the reports, or those that stay."""
+    return lasting(node, run.state, frame) if stays else frame
+
+
+def _instants(run: StageRun, node: PlanNode) -> npt.NDArray[np.int64]:
+    """From when on what this epoch reads of static data is there, for each member: for those that read it first, always."""
+    first = (np.arange(len(node.members)) >= node.fresh) & run.context.first
+    return np.where(first, ALWAYS, run.context.replacement.instant if run.context.replacement else ALWAYS)
 
 
 def _one_input(run: StageRun, node: PlanNode, frame: Frame) -> Frame | None:

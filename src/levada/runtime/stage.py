@@ -40,7 +40,7 @@ from levada.windows.presence import Seen
 from levada.windows.reports import Progress
 from levada.windows.runs import Horizons
 
-DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session)
+DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session, s.Once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class StageRun:
             table = node.windows.pick([[p[at] for p in step.windows].index(w) for w in range(len(layout.windows))])
         elif isinstance(step, (s.Report, s.Panes, s.Changes, s.Deltas)) and step.rows is not None:
             table = node.windows.pick(step.rows)
-        elif isinstance(step, (s.Occur, s.Hold, s.Last, s.LastBy)):
+        elif isinstance(step, (s.Occur, s.Hold, s.Last, s.LastBy, s.RLeft, s.RSemi)) and layout.windows:
             table = node.windows
         else:
             return MAX

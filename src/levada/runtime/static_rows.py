@@ -20,7 +20,7 @@ from levada.intake.parse import Triples
 from levada.intake.rows import Patterns, matched, patterns_of
 from levada.kernels.groups import group
 from levada.model.frame import Frame, concat
-from levada.model.time import MIN
+from levada.operators.lasting import ALWAYS
 from levada.operators.pool import Pool
 from levada.operators.rows import key_of
 from levada.plan import shapes as s
@@ -28,7 +28,6 @@ from levada.plan.topology import Plan, PlanNode
 from levada.runtime.context import Context, load_setup
 from levada.sources.static import StaticFile, chunks, cut, of_graphs
 
-ALWAYS = MIN + 1  # the event time of what was there before all elements
 Mask = npt.NDArray[np.bool_]
 Graphs = tuple[str | None, ...]
 

@@ -121,6 +121,13 @@ def insert(
     state.replace(key, pieces)
 
 
+def together(state: State, key: str, run: Run, alive: Mask) -> None:
+    """Adds rows that never leave: all of the input as one run, written anew, without those of members that are gone."""
+    rows = [_rows(state, p) for p in state.pieces(key)]
+    both = concat([*(r.where(alive[r["op"]]) for r in rows), run.rows])
+    state.replace(key, _put(state, arranged(both), 0, 1) if both.n else [])
+
+
 def _appended(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
     """The open run with an epoch's rows behind its own; None unless all of them live, are later, and count equally long.
 

@@ -52,7 +52,6 @@ def test_integers_become_floats_where_a_view_says_so() -> None:
     ("text", "place", "message"),
     [
         (f"{G}Rstream(Select n From G)", (1, 85), "Rstream without a window [Now] for each of its rows over a view or a query"),
-        (f"{G}Select Count(Distinct n) From G", (1, 85), "DISTINCT COUNT over a view or a query in brackets is not there yet"),
         ("Select k From R [Range 5 s]", (1, 18), "R is a relation, which has no window."),
         ("Select ts From R", (1, 8), "There is no column ts."),
         (f"{G}Select k From G [Now]", (1, 102), "G is a relation, which has no window."),

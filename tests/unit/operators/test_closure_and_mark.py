@@ -98,3 +98,17 @@ def test_a_mark_says_which_rows_have_a_partner(left: list, right: list) -> None:
     terms = bench.terms(out, 2)
     found = [(r, *row, mark) for r, row, mark in zip(out["r"].tolist(), terms, out["m2"].tolist(), strict=True)]
     assert sorted(found) == sorted((r, a, b, int((r, a) in there)) for r, a, b in left)
+
+
+@given(edges, st.lists(st.tuples(st.integers(0, 1), names), max_size=4), st.sampled_from(("?x", "?y")))
+def test_seeds_are_where_the_search_begins(
+    rows: list[tuple[int, str, str]], seeds: list[tuple[int, str]], bound: str
+) -> None:
+    """The rows with which paths are joined bind one end: only paths from there, or to there, are found."""
+    bench = Bench("SELECT *", f"{bound} :q ?v . ?x :p+ ?y")
+    node = bench.node(s.Closure)
+    end = ["?x", "?y"].index(bound)
+    assert isinstance(node.step, s.Closure) and node.step.seed == end
+    few = bench.frame(node, [(name,) for _, name in seeds], 1, r=[r for r, _ in seeds]) if seeds else None
+    found = _pairs(bench, closure(node, [_steps(bench, node, rows), few], _constants(bench, node)), 2)
+    assert found == sorted(path for path in _reached(rows) if (path[0], path[1 + end]) in seeds)

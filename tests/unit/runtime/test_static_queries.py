@@ -15,7 +15,7 @@ from levada.emission.serialize import Batch, Format, lines
 from levada.engine import Engine
 from levada.errors import QueryError, UnknownNameError, UsageError
 from levada.model.time import TIMELESS
-from levada.testing.question import Element
+from levada.testing.question import Element, literal
 from levada.testing.streams import write_lines
 
 PREFIX = "PREFIX : <http://e/>\n"
@@ -182,3 +182,30 @@ def test_a_query_that_comes_while_the_engine_runs_is_answered() -> None:
         second = engine.register(f"{PREFIX}SELECT ?s {{ ?s :kind :L }}")
         assert next(second.results()).rows.rows() == [("<http://e/c>",)]
         engine.stop()
+
+
+STANDING = {
+    "a group": "{ SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :k ?v } GROUP BY ?s }",
+    "the greatest": "{ SELECT ?s ?v WHERE { ?s :k ?v } ORDER BY DESC(?v) LIMIT 900 }",
+    "OPTIONAL": "OPTIONAL { ?s :k ?v FILTER(?v != 3) }",
+    "MINUS": "MINUS { ?s :k ?v }",
+    "EXISTS": "FILTER(EXISTS { ?s :k ?v } || ?s = :none)",
+    "beside report rows": "OPTIONAL { WINDOW :w { ?s :q ?z } } ?s :k ?v",
+}
+
+
+@pytest.mark.parametrize("name", STANDING)
+def test_what_static_data_alone_say_is_found_once(name: str, tmp_path: Path) -> None:
+    """Nobody touches the thousand static rows again (their texts, until their table is sealed: eight epochs)."""
+    static = [f"<http://e/s{i % 500}> <http://e/k> {literal(i)}" for i in range(1000)]
+    elements = [Element(100 * i, (f"<http://e/s{i}> <http://e/p> {literal(i)}",)) for i in range(200)]
+    touched = []
+    window = "FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]"
+    with Engine(False, partitions=1, epoch_rows=10) as engine:
+        engine.stream("http://e/s", write_lines(tmp_path / "s.nt", elements))
+        engine.static(static)
+        engine.register(f"PREFIX : <http://e/> SELECT * {window} WHERE {{ WINDOW :w {{ ?s :p ?o }} {STANDING[name]} }}")
+        engine.on_epoch(lambda manifest: touched.append(manifest.rows_in + manifest.rows_state))
+        engine.start(once=True)
+        engine.await_end()
+    assert max(touched[10:16]) < 400 < max(touched), touched

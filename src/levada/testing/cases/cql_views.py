@@ -104,7 +104,8 @@ def _select(draw: st.DrawFn, known: tuple[Known, ...], names: _Names, nest: bool
     form = draw(st.sampled_from(("plain", "plain", "distinct", "group", "group", "count")))
     tail = ""
     if form == "count":
-        items = [("Count(*)", "integer")]
+        some = [("Count(*)", "integer"), *((f"Count(Distinct {c})", "integer") for c, _ in columns)]
+        items = draw(st.lists(st.sampled_from(some), min_size=1, max_size=2))
     elif form == "group":
         items, tail = draw(_grouped(columns, numbers, outermost))
     else:
@@ -139,6 +140,8 @@ def _grouped(
     kinds = dict(columns)
     every = [("Count(*)", "integer"), *((f"{f}({c})", k) for c, k in columns if k != "boolean" for f in ("Min", "Max"))]
     every += [(f"Sum({c})", kinds[c]) for c in numbers] * 2
+    every += [(f"Count(Distinct {c})", "integer") for c in kinds]
+    every += [(f"{f}(Distinct {c})", kinds[c]) for c in numbers for f in ("Sum", "Max")]
     every += [(f"Avg({c})", "double") for c in numbers] if outermost else []
     some = draw(st.lists(st.sampled_from(every), min_size=1, max_size=3))
     having = draw(st.sampled_from(("", "", " Having Count(*) > 1")))

@@ -83,14 +83,13 @@ class Engine:
         self._own_session = False
         self._master = master
         self._temporary = checkpoint is None
-        self.root = Path(tempfile.mkdtemp(prefix="levada-")) if checkpoint is None else Path(checkpoint).absolute()
+        self.root = Path(tempfile.mkdtemp(prefix="levada-")) if checkpoint is None else Path(checkpoint)
         self._interval = parse_duration(epoch)
-        self._epoch_rows = epoch_rows
-        self._partitions = partitions
+        self._epoch_rows, self._partitions, self._seed = epoch_rows, partitions, seed
         self._sink, self._letters, self._keep = sink, letters, keep_results
-        self._seed = seed
-        self._known = Registry(schema, self.root / "static", regime)
-        self._statics = Statics(self.root / "static")
+        placed = self.root.absolute() / "static"  # a task may stand in another directory
+        self._known = Registry(schema, placed, regime)
+        self._statics = Statics(placed)
         self._spools = Spools()
         self._changed = threading.RLock()
         self._new_plan = True

@@ -74,6 +74,7 @@ class Checkpoint:
         except BaseException:
             self._lock.release()
             raise
+        self.root = root.absolute()  # tasks may stand in another directory
 
     def _facts(self, partitions: int, groups: int, seed: int | None) -> Facts:
         path = self.root / "levada.json"

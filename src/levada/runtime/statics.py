@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -107,7 +108,7 @@ class Statics:
         raise UsageError(message, hint=f"{close} {hint}" if close.startswith("Did") else hint)
 
     def reload(self) -> None:
-        """Takes in the files that have changed on the disk. Raises ``SourceError`` if one is not well-formed."""
+        """Takes in the files that have changed on the disk; of one that is not well-formed it warns, and what was there stays."""
         if not self._stamps or time.monotonic() - self._looked < LOOK:
             return
         self._looked = time.monotonic()
@@ -122,10 +123,11 @@ class Statics:
             if stamp == self._stamps[file.origin]:
                 return
             copy = self._sound(file)
-        except SourceError:
-            if not os.path.exists(file.origin):
-                return  # it is about to come
-            raise
+        except SourceError as error:
+            if os.path.exists(file.origin):  # else it is about to come
+                self._stamps[file.origin] = stamp
+                warnings.warn(f"{error} What was there before stays.", stacklevel=1)
+            return
         if _stamp(file.origin) == stamp:  # else it changed while it was read: the next look will see
             self._stamps[file.origin] = stamp
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])

@@ -3,11 +3,10 @@
 Two paths, one meaning: operators on exact numbers, booleans, times and identities are vectorised over NumPy columns; all
 else, and every row that the vectorised path cannot decide, is evaluated once per distinct combination of arguments by the
 functions of ``scalar``. Modules: ``values`` (columns), ``rows`` (blocks of one kind, the general path), ``compare``,
-``arithmetic``, ``logic``, ``seeded``, ``evaluate``, ``needs`` (facets that an expression reads), ``rank`` (ORDER BY, MIN, MAX).
+``arithmetic``, ``logic``, ``seeded``, ``evaluate``, ``rank`` (ORDER BY, MIN, MAX).
 """
 
 from levada.operators.expressions.evaluate import Scope, evaluate, truth
-from levada.operators.expressions.needs import needs
 from levada.operators.expressions.rank import compare_rank, order_rank, order_rows
 from levada.operators.expressions.values import Column, Identify, constant, from_texts, gather
 
@@ -20,7 +19,6 @@ __all__ = [
     "evaluate",
     "from_texts",
     "gather",
-    "needs",
     "order_rank",
     "order_rows",
     "truth",

@@ -248,7 +248,9 @@ def test_a_file_that_changes_is_read_anew(stream: Path, tmp_path: Path) -> None:
         path.unlink()
         put(path, "<http://e/a> <http://e/kind> <new> .\n")  # equal content under another number on the disk
         time.sleep(0.5)
-        with pytest.warns(UserWarning, match=r"kinds\.ttl, line \d+, column \d+ is not well-formed Turtle.* stays\.") as told:
+        with pytest.warns(
+            UserWarning, match=r"kinds\.ttl, line \d+, column \d+ is not well-formed Turtle.* stays\."
+        ) as told:
             put(path, "<http://e/a> <http://e/kind> \n")
             wait(engine, lambda: len(told) > 0)
             time.sleep(0.5)

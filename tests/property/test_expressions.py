@@ -19,12 +19,14 @@ from levada.algebra.expression import Call, Const, Expression, Var
 from levada.algebra.expression import Function as Fn
 from levada.intake.identity import identify
 from levada.model.term import XSD, Blank, Iri, Kind, Literal, Term
-from levada.operators.expressions import Column, Scope, evaluate, from_texts, needs, truth
+from levada.operators.expressions import Column, Scope, evaluate, from_texts, truth
 from levada.operators.expressions.scalar import order
 from levada.operators.expressions.scalar.literals import literal_of, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.values import classify
+from levada.plan.facets import expression_needs
+from levada.plan.layout import Facet
 
 IDENTIFY = partial(identify, seed=3)
 NAMES = ("a", "b", "c")
@@ -231,17 +233,17 @@ def test_the_facets_of_results_are_those_of_their_texts(expression, rows):
     assert np.allclose(dbl[~floating], dbl_[~floating], rtol=1e-15, atol=0)
 
 
-def only(column: Column, facets: frozenset[str]) -> Column:
+def only(column: Column, facets: Facet) -> Column:
     """The column with nothing but these facets; numbers come with the texts of hard ones."""
     kind, dbl, man, scale = column.values()
     slim = Column(column.n, kind=kind)
-    if "id" in facets:
+    if Facet.ID in facets:
         slim.x, slim.y = column.x, column.y
-    if "num" in facets:
+    if Facet.NUM in facets:
         slim.dbl, slim.man, slim.scale = dbl, man, scale
     hard = np.isin(kind, (Kind.HARD_NUMBER, Kind.HARD_TIME))
-    texts = [t if h or "text" in facets else None for t, h in zip(column.texts().to_list(), hard, strict=True)]
-    if "text" in facets or ("num" in facets and hard.any()):
+    texts = [t if h or Facet.TEXT in facets else None for t, h in zip(column.texts().to_list(), hard, strict=True)]
+    if Facet.TEXT in facets or (Facet.NUM in facets and hard.any()):
         slim.text = lambda: pl.Series(texts, dtype=pl.String)
     return slim
 
@@ -250,10 +252,9 @@ def only(column: Column, facets: frozenset[str]) -> Column:
 @given(EXPRESSIONS, TABLES)
 def test_needs_are_enough(expression, rows):
     columns, n = columns_of(rows, False), len(rows)
-    slim = {name: only(columns[name], facets) for name, facets in needs(expression, {"truth"}).items()}
+    slim = {name: only(columns[name], facets) for name, facets in expression_needs(expression).items()}
     whole = truth(expression, Scope(n, columns, identify=IDENTIFY))
     assert (truth(expression, Scope(n, slim, identify=IDENTIFY)) == whole).all()
-    slim = {name: only(columns[name], facets) for name, facets in needs(expression, {"text"}).items()}
     assert evaluated(expression, slim, n) == evaluated(expression, columns, n)
 
 

@@ -103,7 +103,7 @@ class WindowTable:
 
     def at(self, members: I64) -> WindowTable:
         """The table of these members, in this order."""
-        return WindowTable(*(column[:, members] for column in self._columns))
+        return WindowTable(*(column.take(members, axis=1) for column in self._columns))
 
     @property
     def _columns(self) -> tuple[Any, ...]:

@@ -89,7 +89,7 @@ def _right(run: StageRun, node: PlanNode, stays: bool, frame: Frame | None) -> F
 
 def _instants(run: StageRun, node: PlanNode) -> npt.NDArray[np.int64]:
     """From when on what this epoch reads of static data is there, for each member: for those that read it first, always."""
-    first = (np.arange(len(node.members)) >= node.fresh) & run.context.first
+    first = node.fresh if run.context.first else np.zeros(len(node.members), np.bool_)
     return np.where(first, ALWAYS, run.context.replacement.instant if run.context.replacement else ALWAYS)
 
 

@@ -26,7 +26,7 @@ def _topology(group: str = GROUP) -> list[tuple[object, object]]:
     topology = Topology(STREAMS)
     text = TEXT.format(group)
     topology.add("q", translate(parse(text), text=text), 0)
-    return [(node.shape, node.rows) for node in topology.nodes]
+    return [(node.shape, node.members.rows) for node in topology.nodes.values()]
 
 
 def test_what_is_recorded_is_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:

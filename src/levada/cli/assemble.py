@@ -35,7 +35,9 @@ def assemble(given: Given) -> App:
         static=tuple(map(parse_static, given.static)),
         queries=tuple(_query(Path(path), given.dialect) for path in given.queries),
     )
-    both = base.merged(added)
+    named = {stream.name for stream in added.streams}
+    kept = replace(base, streams=tuple(stream for stream in base.streams if stream.name not in named))
+    both = kept.merged(added)
     alone = App(queries=tuple(query for source in both.queries for query in statements(source)))
     return replace(replace(both, queries=()).merged(alone), options=_options(base.options, options))
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from levada.__main__ import main as start
 from levada.app import App, Options, QuerySource
 from levada.cli.assemble import Given, assemble
 from levada.cli.main import main
@@ -238,6 +239,22 @@ def test_arguments_override_the_app_file(folder):
     ]
     assert app.options == Options(epoch=250, t0=86_400_000, empty_reports=True, epoch_rows=5)
     assert ([s.name for s in app.streams], [s.path for s in app.static]) == (["A"], ["r.ttl"])
+
+
+def test_a_stream_of_the_arguments_takes_the_place_of_that_of_the_app_file(folder):
+    (folder / "two.yaml").write_text("streams: {A: {path: gone.csv, schema: {k: integer}}, B: {path: b.nt}}")
+    app = assemble(Given(app=Path("two.yaml"), streams=("A=./a.csv,schema=k:integer",)))
+    assert [(s.name, Path(s.path).name) for s in app.streams] == [("B", "b.nt"), ("A", "a.csv")]
+    with pytest.raises(UsageError, match="A"):
+        assemble(Given(streams=("A=./a.csv,schema=k:integer", "A=./b.csv,schema=k:integer")))
+
+
+def test_an_interrupt_before_there_is_anything_to_end(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("levada.cli.main.main", interrupted)
+    assert (start(), capsys.readouterr().err) == (130, "levada: interrupted.\n")
 
 
 def one_query(**options):

@@ -329,6 +329,10 @@ class Shape:
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]
 
+    def __reduce__(self) -> tuple[type[Shape], tuple[object, ...]]:
+        """Made anew where it is read: hashes of texts differ from process to process."""
+        return Shape, (self.step, self.stage, self.inputs, self.layout, self.generation)
+
 
 @dataclass(frozen=True, slots=True)
 class Member:

@@ -45,7 +45,8 @@ def published(folder: Path) -> Counter[tuple[int, str]]:
 
 
 def newest(folder: Path) -> int:
-    return max((int(file.stem) for file in folder.glob("manifests/*")), default=-1)
+    """The newest manifest's epoch. One that is being written has a name of its own: it is not there yet."""
+    return max((int(file.name) for file in folder.glob("manifests/*") if file.name.isdigit()), default=-1)
 
 
 def test_a_worker_dies_and_no_result_is_lost_or_doubled(folder: Path, tmp_path: Path) -> None:

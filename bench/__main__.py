@@ -29,6 +29,7 @@ class Name(StrEnum):
     YABENCH = "yabench"
     ENTAILMENT = "entailment"
     STATIC = "static"
+    PLANNING = "planning"
 
 
 def main(

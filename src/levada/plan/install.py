@@ -7,7 +7,7 @@ and ``Member``; ``Topology`` finds or makes the node and the member. Projections
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from levada.algebra.expression import Call, Const, Expression, Var, random
 from levada.algebra.incremental import level
@@ -32,8 +32,7 @@ _PASSING = (
 _SIDE_BY_SIDE = (p.Union, p.Tally, p.RExcept)  # their inputs have the same columns
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(NamedTuple):
     """An operator in the topology: its shape, its member, and the names of its output slots."""
 
     shape: s.Shape
@@ -83,11 +82,14 @@ class Installer:
         return self.done[key]
 
     def _applied(self, op: Op, needs: Needs) -> Installed:
-        """What was recorded of the tree below where the same of it was read, with other terms."""
+        """What was recorded of the tree below where the same of it was read, with other terms.
+
+        All identities are read of it: below they are compared anyway, and so fewer shapes do for more patterns.
+        """
         assert isinstance(op.spec, p.Applied), "a tree and terms"
         (tree,) = op.inputs
         names = dict(zip(op.variables, tree.variables, strict=True))
-        wants = {names[v]: facets for v, facets in needs.items()}
+        wants = {names[v]: needs.get(v, NOTHING) | Facet.ID for v in op.variables}
         key = (id(tree), tuple(sorted(wants.items())))
         if key not in self.recorded:
             outer = self.intern, self.done
@@ -119,7 +121,7 @@ class Installer:
         names = self._outputs(op, needs, ins)
         layout = self._layout(op, names, needs, edges)
         step, member = self._step(op, names, ins)
-        shape = s.Shape(step, op.stage, tuple((i.shape, e) for i, e in zip(inputs, edges, strict=True)), layout)
+        shape = s.Shape(step, op.stage, tuple([(i.shape, e) for i, e in zip(inputs, edges, strict=True)]), layout)
         member = member.over(tuple([i.member for i in inputs]))
         return Installed(*self.intern(shape, member), names)
 
@@ -139,7 +141,7 @@ class Installer:
             return op.variables  # a static graph is a set: whole rows are told apart where they are read
         if isinstance(op.spec, _PASSING):
             return ins[0]  # rows go through as they come
-        return tuple(v for v in op.variables if v in needs)
+        return tuple([v for v in op.variables if v in needs])
 
     def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[s.Edge]) -> Layout:
         if isinstance(op.spec, _PASSING):
@@ -152,7 +154,7 @@ class Installer:
             return Layout(tuple(facets), (), op.weighted, True)
         if isinstance(op.spec, p.Union):
             return Layout(tuple(facets), edges[0].layout.windows, op.weighted, False)
-        return Layout(tuple(facets), tuple(self._span(op, w, edges) for w in op.windows), op.weighted, False)
+        return Layout(tuple(facets), tuple([self._span(op, w, edges) for w in op.windows]), op.weighted, False)
 
     def _span(self, op: Op, window: int, edges: list[s.Edge]) -> Span:
         """Whether a window's rows need ``hi`` and ``prev``."""
@@ -172,18 +174,18 @@ class Installer:
     def _edge(
         self, op: Op, i: int, child: Op, names: tuple[str, ...], needs: Needs, installed: Installed, source: dict[str, str]
     ) -> s.Edge:  # fmt: skip
-        slots = tuple(installed.names.index(source[v]) if source.get(v) in installed.names else -1 for v in names)
+        places = {v: n for n, v in enumerate(installed.names)}
+        slots = tuple([places.get(source.get(v, ""), -1) for v in names])
         base = installed.shape.layout
-        windows = range(len(base.windows))
         spans = base.windows
-        index: tuple[int, ...] = tuple(windows)
+        index: tuple[int, ...] = tuple(range(len(spans)))
         if isinstance(op.spec, p.Union) and op.windows is not None:
             assert child.windows is not None, "both inputs have event times"
-            index = tuple(child.windows.index(w) if w in child.windows else -1 for w in op.windows)
-            spans = tuple(base.windows[n] if n >= 0 else Span(True, False) for n in index)
-        layout = Layout(tuple(needs[v] for v in names), spans, base.weighted, base.report)
+            index = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
+            spans = tuple([base.windows[n] if n >= 0 else Span(True, False) for n in index])
+        layout = Layout(tuple([needs[v] for v in names]), spans, base.weighted, base.report)
         exchange = op.exchange[i]
-        by = None if exchange is None else tuple(names.index(v) for v in exchange if v) if exchange != HOME else ()
+        by = None if exchange is None else tuple([names.index(v) for v in exchange if v]) if exchange != HOME else ()
         return s.Edge(slots, index, layout, by)
 
     def _windows(self, op: Op) -> s.Member:
@@ -213,7 +215,7 @@ class Installer:
             case p.Lift(_, _, weighted):
                 return s.Lift(weighted), self._windows(op)
             case p.Once(again):
-                return s.Once(op.weighted), replace(self._windows(op), again=again)
+                return s.Once(op.weighted), self._windows(op)._replace(again=again)
             case p.Select(pattern, beside):
                 places, constants = positions(pattern.positions, op.variables, names)
                 every = (*places, *map(op.variables.index, beside))
@@ -225,7 +227,7 @@ class Installer:
             case p.Extend(expression, draw):
                 lifted, terms = _lift(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                member = replace(self._windows(op), constants=terms, query=self._drawing(expression))
+                member = self._windows(op)._replace(constants=terms, query=self._drawing(expression))
                 return s.Extend(lifted, kept_, _drawn(draw, ins[0]), self.tuples), member
             case p.Closure(many, ends, seed):
                 given = (ends[0] is not None, ends[1] is not None)
@@ -240,7 +242,7 @@ class Installer:
             case p.Join():
                 return self._join(op, spec, names, ins), self._windows(op)
             case p.Emit():
-                member = replace(self._schedule(), query=self.name) if self.every else s.Member(query=self.name)
+                member = self._schedule()._replace(query=self.name) if self.every else s.Member(query=self.name)
                 return s.Emit(op.inputs[0].weighted, self.every, self.kinds if self.every else ()), member
             case _:
                 return self._above(op, names, ins)
@@ -317,7 +319,7 @@ class Installer:
         if condition is None:
             return None, member
         lifted, terms = _lift(condition, (*ins[0], *ins[1]))
-        return lifted, replace(member, constants=terms, query=self._drawing(condition))
+        return lifted, member._replace(constants=terms, query=self._drawing(condition))
 
     def _aggregates(
         self, op: Op, keys: tuple[str, ...], specs: tuple[p.AggregateSpec, ...], names: tuple[str, ...], ins: tuple[str, ...]
@@ -348,6 +350,8 @@ def _union_needs(op: Op, needs: Needs) -> Needs:
 
 def _alike(edges: list[s.Edge]) -> list[s.Edge]:
     """The edges of a union, whose inputs must have the same columns."""
+    if all(e.layout == edges[0].layout for e in edges):
+        return edges
     spans = tuple(
         Span(any(w.hi for w in ws), any(w.prev for w in ws))
         for ws in zip(*(e.layout.windows for e in edges), strict=True)
@@ -359,7 +363,7 @@ def _alike(edges: list[s.Edge]) -> list[s.Edge]:
 
 def _through(op: Op) -> tuple[Op, dict[str, str]]:
     """The operator below projections, and for each name above its name there."""
-    source = {v: v for v in op.variables}
+    source = dict(zip(op.variables, op.variables, strict=True))
     while isinstance(op.spec, p.Rename):
         child = op.inputs[0]
         inner = dict(zip(op.variables, op.spec.sources, strict=True))
@@ -391,6 +395,6 @@ def _sides(
     """Key slots of both sides, the origin of each output slot, and shared slots that may be unbound."""
     left, right = ins
     sides = (tuple(left.index(k) for k in keys), tuple(right.index(k) for k in keys))
-    out = tuple((0, left.index(v)) if v in left else (1, right.index(v)) for v in names)
-    fills = tuple((left.index(v), right.index(v)) for v in left if v in right and v not in keys)
+    out = tuple([(0, left.index(v)) if v in left else (1, right.index(v)) for v in names])
+    fills = tuple([(left.index(v), right.index(v)) for v in left if v in right and v not in keys])
     return sides, out, fills

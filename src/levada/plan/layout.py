@@ -6,8 +6,8 @@ rows have weights, and whether they are report rows (a report time ``r`` in plac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntFlag
+from typing import NamedTuple
 
 from levada.model.term import Kind
 
@@ -24,6 +24,9 @@ class Facet(IntFlag):
     INT = 8
     DBL = 16
 
+    def __contains__(self, other: Facet) -> bool:
+        return other._value_ & self._value_ == other._value_
+
     def __or__(self, other: int) -> Facet:
         """Both; remembered, since a plan asks for thousands and an enum makes each anew."""
         value = self._value_ | int(other)
@@ -37,16 +40,14 @@ _SETS: dict[int, Facet] = {}
 NOTHING = Facet(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """The event times of one window in a row: ``lo`` always; ``hi`` when rows join several triples; ``prev`` for sets."""
 
     hi: bool
     prev: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Columns of a frame. ``windows`` is empty for rows of static data and for report rows."""
 
     slots: tuple[Facet, ...]

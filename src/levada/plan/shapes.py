@@ -8,6 +8,7 @@ numbers; in expressions a variable is named by its slot ("0", "1", ...), a const
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from levada.algebra.expression import AggregateFunction, Expression
 from levada.algebra.nodes import Output
@@ -300,8 +301,7 @@ Step = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """How an input's rows become a consumer's: slot by slot and window by window (-1: unbound, absent).
 
     ``exchange``: slots of the consumer's input by whose identities rows are partitioned, () by the member, None local.
@@ -334,8 +334,7 @@ class Shape:
         return Shape, (self.step, self.stage, self.inputs, self.layout, self.generation)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """What one query's operator adds to its shape. Only the fields of its kind are set.
 
     ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a clock is on no stream).

@@ -54,8 +54,8 @@ class Timing:
         """What decides the reports of a level: its windows, the clock; behind them ``static``, if its rows have its times."""
         own = self._member(self._over(level))
         behind = (*self._clock, *([STATIC.window] if self._static in carried else []))
-        return replace(
-            own, windows=own.windows + behind, streams=own.streams + ("",) * len(behind), every=self.every,
+        return own._replace(
+            windows=own.windows + behind, streams=own.streams + ("",) * len(behind), every=self.every,
             nonempty=self.query.reports.nonempty, again=self.again,
         )  # fmt: skip
 

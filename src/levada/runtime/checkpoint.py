@@ -29,7 +29,7 @@ from levada.plan.topology import Plan, Topology
 from levada.runtime.context import Setup, load_plan, load_setup
 from levada.runtime.manifest import Manifest, read_manifest, replace_file, write_once
 
-FORMAT = 6
+FORMAT = 7
 FOLDERS = ("plans", "manifests", "state", "results", "side")
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import aggregate, join, srbench_q3, static
+from bench import aggregate, join, planning, srbench_q3, static
 from bench.__main__ import Name
 
 ROOT = Path(__file__).parents[3]
@@ -48,6 +48,13 @@ def test_the_command_prints_one_json_object(name: str) -> None:
         assert told["median_ms"] > 0 and set(told["levada"]["cpu"]) == {"driver", "jvm", "workers"}
     else:
         assert set(told["levada"]) >= SIDE and told["levada"]["rows_per_cpu_s"] > 0
+
+
+@pytest.mark.skipif(not planning.DATA.is_dir(), reason=f"The texts of CityBench are not there: {planning.DATA}")
+def test_published_queries_of_three_languages_are_planned() -> None:
+    told = planning.run(0.1, stepped=True)
+    assert {name.split()[0] for name in told.more["each"]} == set(planning.TEXTS)
+    assert told.levada["count"] > 30 and told.more["worst_ms"] == told.levada["most_ms"]
 
 
 def test_every_benchmark_is_a_module() -> None:

@@ -93,9 +93,17 @@ def run(scale: float, stepped: bool) -> Result:
     planned = {name: spent(partial(plan, text, beside), rounds) for name, text, beside in cases}
     parsed = {name: spent(partial(parse, text), rounds) for name, text, _ in cases}
     worst = max(planned, key=lambda name: planned[name])
-    more = {"worst_ms": round(planned[worst], 2), "worst": worst, "each": {n: round(ms, 2) for n, ms in planned.items()}}
+    more = {
+        "worst_ms": round(planned[worst], 2),
+        "worst": worst,
+        "each": {n: round(ms, 2) for n, ms in planned.items()},
+    }
     return Result("planning", _side(planned), _side(parsed), more=more)
 
 
 def _side(times: dict[str, float]) -> dict[str, Any]:
-    return {"count": len(times), "median_ms": round(median(times.values()), 2), "most_ms": round(max(times.values()), 2)}
+    return {
+        "count": len(times),
+        "median_ms": round(median(times.values()), 2),
+        "most_ms": round(max(times.values()), 2),
+    }

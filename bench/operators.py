@@ -2,7 +2,8 @@
 
 Rows per CPU-second of the stepped engine, from the epoch after which the window is full to the last before the streams end, counts of
 results checked against the generator's own formula; and how much more a row costs with a window, an epoch, and a number of
-keys ten times as large (``growth``). A case's windows and formula are in ``operator_cases``.
+keys ten times as large (``growth``). A case's windows and formula are in ``operator_cases`` and
+``operator_forms``.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.apart import apart
-from bench.operator_cases import CASES
 from bench.operator_data import Size
+from bench.operator_forms import CASES
 from bench.result import Result, check_count
 from levada import Engine
 from levada.runtime.manifest import Manifest

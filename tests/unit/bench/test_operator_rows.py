@@ -7,8 +7,8 @@ from when they are full; the results are counted, too.
 from __future__ import annotations
 
 import pytest
-from bench.operator_cases import CASES
 from bench.operator_data import Size
+from bench.operator_forms import CASES
 from bench.operators import go
 
 EPOCH = 50

@@ -6,6 +6,7 @@ report. Cost: the formats' own; a file a report costs Python (and the caller two
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -21,6 +22,8 @@ from levada.model.time import MIN
 
 Sizes = npt.NDArray[np.int64]
 Cut = Callable[[Sizes], Sequence[tuple[int, int]]]
+_NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")  # the controls, U+FFFE, U+FFFF
+_REPLACEMENT = "\ufffd".encode()
 _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 
@@ -64,9 +67,12 @@ def _by_report(form: Format, query: str, variables: Sequence[str], batch: Batch)
 
 
 def _xml(srj: bytes) -> bytes:
-    """SPARQL JSON results as SPARQL XML results."""
+    """SPARQL JSON results as SPARQL XML results.
+
+    A reader of XML takes a bare carriage return for a line feed, and refuses a document with a character that XML 1.0 has not.
+    """
     found = ox.parse_query_results(srj, ox.QueryResultsFormat.JSON)
     assert isinstance(found, ox.QuerySolutions | ox.QueryBoolean), "a document of results has solutions or a boolean"
     data = found.serialize(format=ox.QueryResultsFormat.XML)
     assert data is not None, "without an output file the print is returned"
-    return data
+    return _NOT_XML.sub(_REPLACEMENT, data).replace(b"\r", b"&#13;")

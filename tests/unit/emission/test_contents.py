@@ -1,6 +1,7 @@
 """The files of a batch in each format, read by libraries that others wrote; what cannot be held is refused."""
 
 import json
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import polars as pl
@@ -59,6 +60,15 @@ def test_xml_results_are_a_document_a_report():
         (None, '"x"'),
     ]
     assert b"http://e/\xc3\xa9" in one and files(Format.SRX, ASK)[0][1].endswith(b"<boolean>true</boolean></sparql>")
+
+
+def test_xml_results_are_xml_whatever_a_literal_holds():
+    texts = ["a\rb", "\r\n", "\x01\b\f\x1f", "\ufffe\uffff", " <&>\t", "\x7f\x85\u2028"]
+    terms = [str(ox.Literal(text)) for text in texts]
+    batch = Batch(np.full(len(terms), 4000), columns={"n": pl.Series(terms)})
+    ((_, data),) = files(Format.SRX, batch, ("n",))
+    shown = [e.text for e in ET.fromstring(data).iter("{http://www.w3.org/2005/sparql-results#}literal")]
+    assert shown == ["a\rb", "\r\n", "\ufffd" * 4, "\ufffd" * 2, " <&>\t", "\x7f\x85\u2028"]
 
 
 def test_graphs_in_quads_are_named_by_query_and_time():

@@ -71,9 +71,9 @@ class QueryError(LevadaError):
         where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
         lines = [where + self.message]
         if self.span and self.text:
-            source = (self.text.splitlines() or [""])[min(self.span.line, len(self.text.splitlines())) - 1 :][:1]
-            if source:
-                shown = source[0].replace("\t", " ")
+            source = self.text.rstrip("\n").split("\n")  # as lines are counted: str.splitlines knows more line ends
+            if self.text:
+                shown = source[min(self.span.line, len(source)) - 1].rstrip("\r").replace("\t", " ")
                 lines += ["  " + shown, "  " + " " * (self.span.column - 1) + "^"]
         if self.expected:
             lines.append("expected: " + ", ".join(self.expected))

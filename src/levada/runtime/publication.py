@@ -108,8 +108,8 @@ class Publication:
         for part, (kind, name, _) in enumerate(manifest.side):
             path = Path(root) / name
             if path.exists():
-                lines = path.read_text().splitlines()
-                sink.publish(Letter(kind), manifest.epoch, [json.loads(line) for line in lines], part)
+                lines = path.read_bytes().split(b"\n")  # str.splitlines also cuts within texts, such as at U+2028
+                sink.publish(Letter(kind), manifest.epoch, [json.loads(line) for line in lines if line], part)
 
     def _forget_plans(self, manifest: Manifest) -> None:
         """Plans older than what is held or published; readers of queries need none."""

@@ -8,6 +8,7 @@ millisecond, and the kernels want a buffer of their own anyway.
 from __future__ import annotations
 
 import csv
+import io
 import os
 from dataclasses import dataclass
 
@@ -89,7 +90,7 @@ def read_header(path: str, size: int, *, whole: bool) -> Header | None:
     if not records:
         return None
     text = data[:end].tobytes().removeprefix(_BOM).decode("utf-8", "replace")
-    names = next(row for row in csv.reader(text.splitlines(keepends=True)) if row)
+    names = next(row for row in csv.reader(io.StringIO(text, newline="")) if row)
     return Header(tuple(name.strip() for name in names), end)
 
 

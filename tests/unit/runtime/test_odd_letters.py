@@ -1,0 +1,35 @@
+"""Late elements and dead letters are told in a line each, whatever characters their texts hold."""
+
+import json
+
+import levada
+
+QUERY = "SELECT ?s ?o FROM NAMED WINDOW <w> ON <http://e/s> [RANGE 1s STEP 1s] WHERE { WINDOW <w> { ?s ?p ?o } }"
+ODD = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei\\tj"
+
+
+def test_letters_with_characters_that_other_readers_take_for_line_ends(tmp_path):
+    late, dead = f'<http://e/a> <http://e/p> "{ODD}" 500 .', f'<http://e/a> <http://e/p> "{ODD}" .'
+    first = f'<http://e/a> <http://e/p> "{ODD}" 2500 .'
+    (tmp_path / "s.nt").write_text("".join(line + "\n" for line in (first, late, dead)))
+    with levada.Engine(False, epoch_rows=1, letters=tmp_path / "letters") as engine:
+        engine.stream("s", tmp_path / "s.nt")
+        query = engine.register(QUERY)
+        engine.start(once=True)
+        engine.await_end()
+        (row,) = query.to_polars().rows()
+    assert row[0] == 3000 and row[2].startswith('"a\u2028b\u2029c\x85d')
+    for kind, text in (("late", late), ("dead-letter", dead)):
+        (path,) = (tmp_path / "letters" / kind).iterdir()
+        (letter,) = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+        assert letter["text"] == text
+
+
+def test_a_header_with_such_characters_is_one_line(tmp_path):
+    (tmp_path / "s.csv").write_text('k\u2028x,"two\nlines",ts\n1,2,1000\n')
+    with levada.Engine(False) as engine:
+        engine.stream("S", tmp_path / "s.csv", schema="ts:integer")
+        query = engine.register("Istream(Select ts From S [Now])", dialect="cql")
+        engine.start(once=True)
+        engine.await_end()
+        assert query.to_polars()["report"].to_list() == [1000]

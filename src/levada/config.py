@@ -72,6 +72,7 @@ class StreamConfig:
     to: int | None = None
     limit: int | None = None
     mapping: RowMapping | None = None
+    settled: bool = False  # a file is whole as soon as it is there (no user's option: a spool's files)
 
     @classmethod
     def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:

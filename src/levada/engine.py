@@ -290,8 +290,8 @@ class Engine:
         self._epochs.run(msgspec.json.decode(text, type=Intention))
 
     def _publish(self, manifest: Manifest) -> None:
-        assert self._publication is not None, "started"
-        self._publication.publish(manifest)
+        self.publication.publish(manifest)
+        self._spools.forget(manifest.positions)
         for tell in list(self._on_epoch):
             tell(manifest)
 

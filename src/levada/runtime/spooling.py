@@ -20,6 +20,9 @@ class Spool(Protocol):
     def check(self) -> None:
         """Raises what made it fail."""
 
+    def forget(self, position: Mapping[str, Any]) -> None:
+        """Deletes what lies before a committed position."""
+
     def stop(self) -> None:
         """Ends after the current batch."""
 
@@ -50,6 +53,11 @@ class Spools:
         """Raises what made one fail."""
         for spool in self._all:
             spool.check()
+
+    def forget(self, positions: Mapping[str, Mapping[str, Any]]) -> None:
+        """Deletes the batches that a manifest with these positions covers."""
+        for spool in self._all:
+            spool.forget(positions.get(spool.config.name, {}))
 
     def stop(self) -> None:
         """Ends them."""

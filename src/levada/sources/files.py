@@ -156,7 +156,8 @@ class FileSource:
             self._drop(name)
             self._listing.forget(name)
             return
-        finished = later and (self.config.files == "sequence" or self.config.whole_files)
+        closed = self.config.files == "sequence" or self.config.whole_files
+        finished = self.config.settled or (later and closed)
         file = self._files.setdefault(name, SourceFile(name, path, size, finished))
         file.size, file.finished = size, finished
         (self._growing.discard if finished else self._growing.add)(name)

@@ -4,14 +4,15 @@
 
 Exactly once: a batch is one file, named by its number and there whole or not at all; a batch that Spark runs again after a crash
 finds its file and leaves it. Spark's own checkpoint lies beside the data. RDF batches are N-Triples or N-Quads lines with their
-times, each file a document (a blank node is one node within its batch); tuples are Parquet. Files stay until the checkpoint goes.
-Cost: what Spark takes to bring a batch to the driver, then a few string operations of Polars a row.
+times (``runtime.spool_lines``), each file a document (a blank node is one node within its batch); tuples are Parquet. A file goes
+when the manifest of an epoch says that the stream has been read beyond it. Cost: what Spark takes to bring a batch to the driver,
+then a few string operations of Polars a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from pyspark.sql.streaming import StreamingQuery
 from levada.config import StreamConfig
 from levada.emission.serialize import joined
 from levada.errors import EngineError, UsageError, near
-from levada.model.term import XSD
+from levada.runtime.spool_lines import statement_lines, text_lines
 from levada.sinks.whole import write_whole
 
 _TYPES: tuple[tuple[tuple[type[t.DataType], ...], str], ...] = (
@@ -33,6 +34,7 @@ _TYPES: tuple[tuple[tuple[type[t.DataType], ...], str], ...] = (
     ((t.StringType,), "string"),
     ((t.BooleanType,), "boolean"),
 )
+_TIMES = (*_TYPES[0][0], t.StringType, t.TimestampType, t.TimestampNTZType, t.DateType)
 _OWN = ("columns", "text", "tuples")
 
 
@@ -46,6 +48,7 @@ class Spool:
     text: str | None
     config: StreamConfig
     query: StreamingQuery | None = field(default=None)
+    _forgotten: str = ""
 
     def start(self, *, once: bool) -> None:
         """Starts the query; with ``once`` what is there now is written before this returns."""
@@ -66,10 +69,10 @@ class Spool:
         return self.folder / "data"
 
     def write(self, batch: DataFrame, number: int) -> None:
-        """A batch as a file, unless it is there already."""
+        """A batch as a file, unless it is there already, or has been: then a later one is."""
         form = self.config.format
         path = self.data / f"{number:012d}.{form}"
-        if path.exists():
+        if path.name <= max((p.name for p in self.data.iterdir() if _is_batch(p)), default=""):
             return
         found = pl.from_arrow(batch.toArrow())
         assert isinstance(found, pl.DataFrame), "a table is a frame"
@@ -80,21 +83,22 @@ class Spool:
             found.write_parquet(beside)
             write_whole(path, beside.read_bytes())
         else:
-            write_whole(path, joined(found.select(line=self._line(found))["line"]))
+            lines = statement_lines(found, self.columns) if self.text is None else text_lines(found, self.text)
+            write_whole(path, joined(lines))
 
-    def _line(self, found: pl.DataFrame) -> pl.Expr:
-        """The N-Triples or N-Quads line of a row, with its time as a further term before the dot."""
-        if self.text is not None:
-            return pl.concat_str(pl.col(self.text).str.strip_chars("\n\r"), pl.lit("\n"))
-        *terms, time = self.columns
-        ts = pl.col(time)
-        if found[time].dtype.is_temporal():
-            ts = ts.dt.epoch("ms")
-        elif found[time].dtype == pl.String:
-            moment = pl.concat_str(pl.lit('"'), ts, pl.lit(f'"^^<{XSD}dateTime>'))
-            ts = pl.when(ts.str.contains(r"^[+-]?[0-9]+$")).then(ts).otherwise(moment)
-        parts = [pl.col(name).fill_null("") for name in terms]
-        return pl.concat_str(*parts, ts.cast(pl.String).fill_null(""), pl.lit(".\n"), separator=" ")
+    def forget(self, position: Mapping[str, Any]) -> None:
+        """Deletes the batches before the one in which a committed position stands: no epoch reads them again.
+
+        That one stays. Spark runs no batch again but its last, which is none before a batch that has been written; so a batch
+        that lies below the newest file has been here.
+        """
+        current = position.get("file", "")
+        if current == self._forgotten:
+            return
+        for path in self.data.iterdir():
+            if _is_batch(path) and path.name < current:
+                path.unlink(missing_ok=True)
+        self._forgotten = current
 
     def check(self) -> None:
         """Raises ``EngineError`` if the query has failed."""
@@ -106,6 +110,10 @@ class Spool:
         """Ends the query after its current batch."""
         if self.query is not None:
             self.query.stop()
+
+
+def _is_batch(path: Path) -> bool:
+    return not path.name.startswith(".")
 
 
 def _first(error: Exception) -> str:
@@ -127,20 +135,39 @@ def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) 
             raise UsageError(
                 f"The DataFrame of the stream {name} has no column {column}.", hint=near(column, frame.columns)
             )
+    for column, kinds, word in _typed(columns, given.get("text")):
+        if not isinstance(frame.schema[column].dataType, kinds):
+            kind = frame.schema[column].dataType.simpleString()
+            raise UsageError(f"The column {column} of the stream {name} is a {kind}.", hint=f"Make it {word}.")
     options = {key: value for key, value in given.items() if key not in _OWN}
+    unfit = (
+        ("files", True, "its batches are one sequence"),
+        ("format", True, "its batches are written by Levada"),
+        ("time", bool(columns), "its last column is the time"),
+    )
+    for key, wrong, why in unfit:
+        if wrong and key in options:
+            raise UsageError(f"The stream {name} is a DataFrame, {why}.", hint=f"Leave {key}= out.")
     if given.get("tuples"):
-        options = {
-            "schema": _schema(frame.schema.fields, options.get("time", "field:ts")),
-            **options,
-            "format": "parquet",
-        }
+        options["format"] = "parquet"
+        if options.get("mapping") is None:
+            options.setdefault("schema", _schema(frame.schema.fields))
     else:
         options["format"] = "nt" if len(columns) == 4 else "nq"
     folder = root / "spool" / xxhash.xxh3_64_hexdigest(name.encode())
-    return Spool(frame, folder, columns, given.get("text"), StreamConfig.of(name, folder / "data", **options))
+    config = replace(StreamConfig.of(name, folder / "data", **options), settled=True)
+    return Spool(frame, folder, columns, given.get("text"), config)
 
 
-def _schema(fields: Sequence[t.StructField], time: str) -> dict[str, str]:
+def _typed(columns: Sequence[str], text: str | None) -> Iterator[tuple[str, tuple[type[t.DataType], ...], str]]:
+    """Columns whose type matters: the types that each may have, in a word."""
+    for column in [*columns[:-1], *([text] if text else [])]:
+        yield column, (t.StringType,), "a string"
+    if columns:
+        yield columns[-1], _TIMES, "a whole number of ms, a timestamp or an ISO time"
+
+
+def _schema(fields: Sequence[t.StructField]) -> dict[str, str]:
     """The columns of the four types; the time's may have another."""
     found = {}
     for one in fields:

@@ -51,6 +51,17 @@ def test_what_ends_is_still_shown() -> None:
     assert values(expected["q"], "p")[0] == ["<http://e/r>"]
 
 
+def test_what_ends_at_a_later_periodic_report_is_still_shown() -> None:
+    """The row counts in [1200, 1500), so that the periodic report at 2800 is the first to say that it is gone. Its text
+    had been dropped at 1500 where epochs came in between: DStream said that an unbound variable was gone.
+    """
+    windows = {"w": Clause("step", 300, 300)}
+    asked = query("SELECT ?o", "WINDOW :w { ?s :p ?o }", windows=windows, output="DSTREAM", report="periodic:1400ms")
+    elements = (at(1100, ":a :p :b"), *(at(t, f":a :q {t}") for t in (1300, 1500, 1700, 1900, 2300)), at(4500, ":a :p :c"))
+    expected = check(asked, s=elements)
+    assert values(expected["q"], "o")[0] == ["<http://e/b>"]
+
+
 def test_a_computed_variable_that_nobody_reads() -> None:
     """ASK drops every variable: behind a join that keeps event times, BIND looked for the slot that it does not have."""
     group = "WINDOW :w { ?s :q ?s . ?s ?k ?o } WINDOW :v { ?s :p ?u } BIND(?o + 1 AS ?e)"

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from levada.kernels.keyed_route import partition_of
 from levada.model.frame import Frame, concat, unpack
 from levada.model.terms import Terms
-from levada.model.time import MAX, MIN, Times
+from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators import live
 from levada.operators.calendar import Calendar
 from levada.operators.pool import Pool
@@ -47,13 +47,15 @@ DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session, s.Once
 class Nodes:
     """The nodes of one stage, inputs before consumers; those that may have something to do without rows.
 
-    ``schedules``: the distinct ones of nodes whose reports are listed, and their families.
+    ``schedules``: the distinct ones of nodes whose reports are listed, and their families. ``lag``: how long after it has left
+    its windows a row may still be said to have ended, since the next periodic report is the one that says it.
     """
 
     every: tuple[PlanNode, ...]
     due: frozenset[int]
     schedules: tuple[Schedule, ...]
     families: Families
+    lag: int
 
 
 @lru_cache(maxsize=8)
@@ -64,7 +66,14 @@ def nodes_of(plan: str, stage: int) -> Nodes:
     listed = tuple(n for n in every if getattr(n.step, "listed", False))
     due = {n.id for n in every if isinstance(n.step, DUE_KINDS)} | {n.id for n in listed if isinstance(n.step, s.Emit)}
     schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
-    return Nodes(every, frozenset(due), schedules, Families.of(schedules))
+    return Nodes(every, frozenset(due), schedules, Families.of(schedules), max(map(_period, every), default=0))
+
+
+def _period(node: PlanNode) -> int:
+    """The longest period of the node's members, if it says at periodic reports what has ended."""
+    if not isinstance(node.step, (s.Changes, s.Deltas)) or WindowKind.CLOCK not in node.step.kinds:
+        return 0
+    return int(node.windows.step[node.step.kinds.index(WindowKind.CLOCK)].max(initial=0))
 
 
 class StageRun:
@@ -171,6 +180,7 @@ class StageRun:
         """Terms live as long as the rows that came with them, or that they were computed for (report rows are gone by then)."""
         horizon = min(int(self.progress.old.min(initial=MAX)) - 1, MAX - 1)
         dead = max([self.dead, *(d for _, d in self.made)])
+        dead = dead if dead >= MAX else dead + self.nodes.lag
         kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
         term_runs.insert(self.state, Terms.merge(kept), dead, horizon)
 

@@ -152,6 +152,14 @@ def test_a_transitive_property_with_terms_that_are_the_same() -> None:
     everywhere(f"{WITHIN} . {ALIKE}", "SELECT *", "WINDOW :w { :d :within ?y }", s=PARTS)
 
 
+def test_a_chain_that_ends_in_a_literal_says_nothing_of_it() -> None:
+    """The property above a transitive one is symmetric: the chain's last term would be a subject."""
+    schema = f":within a <{OWL}TransitiveProperty> ; {SUBP} :near . :near a <{OWL}SymmetricProperty>"
+    elements = (at(100, ":a :within :b"), at(200, ':b :within "x"'), at(300, ":c :near :a"))
+    expected = everywhere(schema, "SELECT ?x ?y", "WINDOW :w { ?x :near ?y }", s=elements)
+    assert not any(value.startswith('"') for value in values(expected["q0"], "x")[0])
+
+
 def test_patterns_of_several_windows_and_of_static_graphs() -> None:
     asked = [
         query("SELECT ?x ?y ?v", "WINDOW :w { ?x :measured ?v } WINDOW :o { ?x :within ?y } ?y a :Place", name="both",

@@ -108,7 +108,10 @@ class _Rewriting:
             pairs = self._leaf(source, a.TriplePattern(start, q, end))
             for p, turned in below:
                 first, last = (end, start) if turned else (start, end)
-                pairs = a.Union(pairs, self._closure(source, first, p, last, (None, None)))
+                chain: a.Node = self._closure(source, first, p, last, (None, None))
+                if turned:  # a chain may end in a literal, of which nothing can be said
+                    chain = a.Filter(chain, Call(Function.NOT, (Call(Function.IS_LITERAL, (start,)),)))
+                pairs = a.Union(pairs, chain)
             pairs = a.Closure(pairs, None, start.name, end.name, False, (ends[0], ends[1]))
         if goal.subject == goal.object and isinstance(goal.subject, Var):
             return a.Project(a.Filter(pairs, _same(start, end)), (start.name,))

@@ -16,7 +16,7 @@ from pathlib import Path
 from levada.errors import CheckpointError
 from levada.model.time import MAX, MIN, WindowKind
 from levada.naming import is_made, shown
-from levada.plan.patterns import patterns_read
+from levada.plan.patterns import patterns_read, starved
 from levada.plan.topology import Plan, QueryPlan
 from levada.runtime.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.manifest import Manifest, StreamRecord
@@ -90,7 +90,7 @@ def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
     holder = shown(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None
     patterns = tuple(_patterns(query, manifest, plan))
     due = _next_report(query, least)
-    why = "" if results else _why(query, manifest, patterns, due, least, holder)
+    why = "" if results else _why(query, manifest, plan, due, least, holder)
     return QueryStatus(query.name, results, least, holder, patterns, due, why)
 
 
@@ -116,19 +116,22 @@ def _next_report(query: QueryPlan, least: int) -> int | None:
 
 
 def _why(
-    query: QueryPlan, manifest: Manifest, patterns: tuple[PatternStatus, ...], due: int | None, least: int, holder: str | None
+    query: QueryPlan, manifest: Manifest, plan: Plan, due: int | None, least: int, holder: str | None
 ) -> str:  # fmt: skip
     """A sentence for a query without results."""
+    if not query.streams:
+        return "Nothing in the static data answers it."
     for name in query.streams:
         if not manifest.streams.get(name, StreamRecord()).elements:
             return f"No element of {shown(name)} has been read."
-    for p in patterns:
-        if p.matched == 0:
-            return f"No triple of {p.stream} has matched the pattern {p.text}."
-    matched = "All patterns have matched, but nothing" if all(p.matched for p in patterns) else "Nothing"
+    wanting = starved(plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text))
+    if wanting:
+        streams = " or ".join(dict.fromkeys(shown(stream) for stream, _ in wanting))
+        patterns = " or ".join(dict.fromkeys(text for _, text in wanting))
+        return f"No triple of {streams} has matched the pattern {patterns}."
     if least >= MAX:
-        return f"{matched} came through the query's joins, filters and windows."
+        return "Nothing came through the query's joins, filters and windows."
     if due is not None:
         late = f" {holder} holds it back." if holder is not None else ""
         return f"The next report can be made when the watermark, at {least}, reaches {due}.{late}"
-    return f"{matched} has come through the query's joins, filters and windows yet."
+    return "Nothing has come through the query's joins, filters and windows yet."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from levada.model.term import Term
 from levada.plan import shapes as s
+from levada.plan.physical import Semi
 from levada.plan.topology import Plan
 
 MOST_COUNTED = 256  # patterns of a stream whose matches are counted; with more, counting would cost more than it tells
@@ -56,3 +57,29 @@ def patterns_read(plan: Plan, number: int, member: int) -> Iterator[tuple[str, s
         case _:
             for below, at in zip(node.inputs, own.inputs, strict=True):
                 yield from patterns_read(plan, below, at)
+
+
+def starved(
+    plan: Plan, number: int, member: int, matched: Callable[[str, str], int | None]
+) -> tuple[tuple[str, str], ...]:
+    """The patterns, as (stream, pattern), for want of whose matches an operator can have no row; () if it may have some.
+
+    ``matched``: how many triples a pattern has had so far. The optional side of an operator keeps no row back, a union only where
+    all of its sides are starved, and an aggregate without GROUP BY has a row in any case.
+    """
+    node = plan.nodes[number]
+    inputs = list(zip(node.inputs, node.members[member].inputs, strict=True))
+    match node.step:
+        case s.Match() | s.Entailed() | s.Star():
+            return tuple(read for read in patterns_read(plan, number, member) if matched(*read) == 0)[:1]
+        case s.Union():
+            sides = [starved(plan, *side, matched) for side in inputs]
+            return tuple(dict.fromkeys(read for side in sides for read in side)) if all(sides) else ()
+        case s.RGroup(keys=()) | s.Panes(keys=()) | s.Running(keys=()):
+            return ()
+        case s.RLeft() | s.RExcept() | s.RSemi(test=Semi.NOT_EXISTS | Semi.MINUS | Semi.MARK):
+            inputs = inputs[:1]
+        case s.Closure(seed=seed) if len(inputs) > 1 + (seed is not None):
+            return ()  # a path of no step connects what no step does
+    found = (starved(plan, *side, matched) for side in inputs)
+    return next((side for side in found if side), ())

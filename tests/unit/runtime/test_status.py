@@ -43,6 +43,35 @@ def test_patterns_that_nothing_matches_are_named(root):
     assert never.why == f"No triple of {S} has matched the pattern ?a <http://e/typo> ?b."
 
 
+@pytest.mark.parametrize(
+    ("group", "starved"),
+    [
+        ("WINDOW :w { ?a :p ?n OPTIONAL { ?a :typo ?m } }", False),
+        ("WINDOW :w { ?a :p ?n MINUS { ?a :typo ?m } }", False),
+        ("WINDOW :w { ?a :p ?n FILTER NOT EXISTS { ?a :typo ?m } }", False),
+        ("WINDOW :w { { ?a :p ?n } UNION { ?a :typo ?n } }", False),
+        ("WINDOW :w { ?a :p ?n . ?a :typo? ?m }", False),
+        ("WINDOW :w { ?a :p ?n } { SELECT (COUNT(*) AS ?m) { WINDOW :w { ?a :typo ?k } } }", False),
+        ("WINDOW :w { ?a :p ?n FILTER EXISTS { ?a :typo ?m } }", True),
+        ("WINDOW :w { { ?a :typo ?n } UNION { ?n :typo ?a } }", True),
+        ("WINDOW :w { ?a :p ?n . ?a :typo+ ?m }", True),
+        ("WINDOW :w { ?a :p ?n } { SELECT ?a (COUNT(*) AS ?m) { WINDOW :w { ?a :typo ?k } } GROUP BY ?a }", True),
+    ],
+)
+def test_only_what_holds_all_rows_back_is_named_as_the_reason(tmp_path, group, starved):
+    far = {"w": (S, step(1_000_000, 1_000_000))}
+    query = asked("far", "SELECT ?a ?n", group, far)
+    with Engine(False, partitions=2) as engine:
+        engine.stream(S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)]))
+        engine.register(query.text, name="far")
+        engine.register("SELECT ?a { ?a <http://e/p> ?b }", name="static")
+        engine.start(once=True, keep_open=True)
+        engine.await_end()
+        far, static = engine.status().queries
+    assert far.why.startswith("No triple of" if starved else "The next report can be made"), far.why
+    assert static.why == "Nothing in the static data answers it."
+
+
 def test_the_stream_that_holds_a_query_back_and_the_next_report(root):
     hot, _, both = read_status(root).queries
     assert (hot.watermark, hot.holds_back, hot.next_report) == (5000, None, 6000)

@@ -75,6 +75,30 @@ EARLY = {
     "a path of a step": "?y :q+ ?x",
 }
 
+HIDDEN = {
+    "a variable of the same name": "{ SELECT ?z { ?z :q ?y } } ?z :r ?k",
+    "below a count": "{ SELECT ?z (COUNT(?y) AS ?n) { ?z :p ?y } GROUP BY ?z HAVING(COUNT(*) > 1) } ?z :q ?y",
+    "shown and hidden": "{ SELECT ?y { ?y :q ?x FILTER(?y != ?x) } }",
+    "in a filter of its own": "{ SELECT ?z { ?z :q ?y FILTER(?y != :b) } } ?z :p ?k",
+    "in its OPTIONAL": "?y :q ?u OPTIONAL { { SELECT ?u { ?u :r ?x } } } FILTER(?u != :b)",
+    "in a MINUS": "?z :q ?u MINUS { SELECT ?u { ?u :r ?y } }",
+    "with LIMIT": "{ SELECT (COUNT(*) AS ?n) { ?y :q ?z } LIMIT 1 } FILTER(?n > 2)",
+    "two levels": "{ SELECT ?y { ?y :q ?z { SELECT ?z { ?z :r ?x } } } }",
+}
+
+MAYBE = {  # ?o and ?u are bound by some outer solutions only
+    "a filter in a nested group": "{ ?z :q ?k FILTER(?k = ?o) } ?z :p ?m",
+    "a filter of what is not bound": "{ ?z :q ?k FILTER(!BOUND(?o)) }",
+    "OPTIONAL": "?z :q ?k OPTIONAL { ?z :r ?o } FILTER(BOUND(?o) && ?k != ?x)",
+    "BIND": "?z :q ?k BIND(COALESCE(?o, :a) AS ?m) ?m :r ?n",
+    "EXISTS": "?z :q ?k FILTER EXISTS { ?o :r ?k }",
+    "NOT EXISTS": "?z :q ?k FILTER NOT EXISTS { ?o :r ?k }",
+    "MINUS": "?z :q ?k MINUS { ?k :r ?o }",
+    "two of them": "{ ?z :q ?k FILTER(?k = ?o || ?k = ?u) } ?z :p ?m",
+    "beside one that is bound": "{ ?z :q ?k FILTER(?k = ?o || ?k = ?x) } ?z :p ?m",
+    "a sub-select that shows it": "{ SELECT ?o ?k { ?z :q ?k FILTER(?k != ?o) } } ?k :r ?m",
+}
+
 
 def _asked(head: str, group: str, tail: str, **given: object) -> CaseQuery:
     """As ``query``; EXISTS may stand in the head and the tail, too."""
@@ -98,9 +122,27 @@ def test_outer_values_early() -> None:
     check(*asked, silent=True, s=ELEMENTS)
 
 
+def test_what_a_sub_select_hides_is_no_outer_variable() -> None:
+    """By the scope of variables (18.2.1), as SPARQL 1.2's draft has it and other engines do."""
+    groups = [f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {inner} }} }}" for inner in HIDDEN.values()]
+    asked = [_asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}") for i, g in enumerate(groups)]
+    check(*asked, silent=True, s=ELEMENTS)
+
+
+@pytest.mark.parametrize("word", ["FILTER EXISTS {0}", "FILTER NOT EXISTS {0}", "FILTER(?x = :a || EXISTS {0})"])
+def test_outer_values_that_some_solutions_have(word: str) -> None:
+    left = "?x :p ?y OPTIONAL { ?y :r ?o } OPTIONAL { ?x :q ?u }"
+    groups = [f"WINDOW :w {{ {left} {word.format('{ ' + inner + ' }')} }}" for inner in MAYBE.values()]
+    asked = [_asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}") for i, g in enumerate(groups)]
+    check(*asked, silent=True, s=ELEMENTS)
+
+
 def test_each_case_says_something() -> None:
     """A case of which nothing follows tests nothing."""
-    inner = [("SELECT *", f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {text} }} }}", "") for text in EARLY.values()]
+    texts = [*EARLY.values(), *HIDDEN.values()]
+    inner = [("SELECT *", f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {text} }} }}", "") for text in texts]
+    left = "?x :p ?y OPTIONAL { ?y :r ?o } OPTIONAL { ?x :q ?u }"
+    inner += [("SELECT *", f"WINDOW :w {{ {left} FILTER EXISTS {{ {text} }} }}", "") for text in MAYBE.values()]
     for parts in (*EXPRESSIONS.values(), *inner):
         asked = _asked(*parts, windows={"w": WINDOWS[2]}).reference
         assert evaluate(asked, {STREAM: ELEMENTS}, STATIC), parts

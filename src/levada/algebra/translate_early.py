@@ -4,9 +4,9 @@ Substitution (SPARQL 1.1, 18.6) gives the inner pattern the outer values at once
 distinct values that the outer solutions have, where they are looked at: below the filter, on the left of the OPTIONAL, under the
 BIND, among the terms that a path of no step connects with themselves. A variable that some outer solution leaves unbound would
 not be substituted there, so only variables that are always bound can be joined in. Of a sub-select only what it shows can be an
-outer variable: of what it hides, the scope of variables (18.2.1) says that it is another one, and 18.6 that it is replaced. Of a
-MINUS the sides meet in some variable of the inner group. LIMIT counts the rows of one outer solution. Where that is not so,
-``TooEarlyError`` names what it is.
+outer variable: what it hides and binds is another one by the scope of variables (18.2.1), as SPARQL 1.2's draft has it; of what
+it hides and only looks at, engines differ. Of a MINUS the sides meet in some variable of the inner group. LIMIT counts the rows of
+one outer solution. Where that is not so, ``TooEarlyError`` names what it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from levada.algebra.nodes import (
     Slice,
     Union,
 )
-from levada.algebra.variables import certain, expressions, mentioned
+from levada.algebra.show import children
+from levada.algebra.variables import certain, expressions, mentioned, possible
 
 _WORDS: dict[type[Node], str] = {
     LeftJoin: "An OPTIONAL",
@@ -66,23 +67,27 @@ def domain(left: Node, names: frozenset[str]) -> Node:
 class Early:
     """Binds what an inner pattern looks at.
 
-    ``left`` has the outer solutions, ``outer`` are their variables, ``known`` those that are always bound.
+    ``left`` has the outer solutions, ``every`` are their variables, ``outer`` those that the pattern sees, ``known`` those of
+    them that are always bound.
     """
 
     left: Node
     outer: frozenset[str]
     known: frozenset[str]
+    every: frozenset[str]
 
     def bind(self, node: Node) -> Node:
         """An inner pattern whose join with the outer solutions is what substitution means. Raises ``TooEarlyError``."""
-        if isinstance(node, (Project, Slice)) and (found := unbound(node, self.outer)):
+        if isinstance(node, Slice) and (found := unbound(node, self.outer)):
             raise TooEarlyError(node, min(found))
+        if isinstance(node, Project):
+            return replace(node, child=self._within(node).bind(node.child))
         inner: dict[str, Any] = {
             name: self.bind(child) for name in _CHILDREN if (child := getattr(node, name, None)) is not None
         }
         bound = replace(node, **inner) if inner else node
         match node, bound:
-            case (Project() | Slice(), _):
+            case (Slice(), _):
                 return bound
             case (Group(_, keys, _), Group(child, _, _)):
                 return self._all_bound(bound, (self.outer & mentioned(node)) - (certain(child) & frozenset(keys)))
@@ -92,6 +97,13 @@ class Early:
                 return child  # without LIMIT an order changes nothing
             case _:
                 return self._early(bound)
+
+    def _within(self, node: Project) -> Early:
+        """The outer values as a sub-select sees them: those that it shows. What it hides must be bound by its own patterns."""
+        shown = frozenset(node.variables)
+        if strange := self.every & mentioned(node.child) - shown - _bound(node.child):
+            raise TooEarlyError(node, min(strange))
+        return replace(self, outer=self.outer & shown, known=self.known & shown)
 
     def _all_bound(self, node: Node, names: frozenset[str]) -> Node:
         if names:
@@ -106,7 +118,7 @@ class Early:
         if not names:
             return left
         if not (certain(minus.left) & certain(minus.right)) - self.outer or not names <= self.known:
-            raise TooEarlyError(minus, min(names))
+            raise TooEarlyError(minus, min(names - self.known or names))
         return Join(domain(self.left, names), left)
 
     def _early(self, node: Node) -> Node:
@@ -117,7 +129,7 @@ class Early:
         if names <= self.known:
             node = self._joined(node, domain(self.left, names), names)
         if left_over := unbound(node, self.outer) if not isinstance(node, Closure) else names - self.known:
-            raise TooEarlyError(node, min(left_over))
+            raise TooEarlyError(node, min(left_over - self.known or left_over))
         return node
 
     def _joined(self, node: Node, values: Node, names: frozenset[str]) -> Node:
@@ -137,6 +149,12 @@ class Early:
         ends = [Project(Extend(Project(values, (node.end,)), node.start, Var(node.end)), (node.start,))]
         starts = [Project(values, (node.start,))]
         return Union(*starts, *ends) if len(names) == 2 else (starts if node.start in names else ends)[0]
+
+
+def _bound(node: Node) -> frozenset[str]:
+    """The variables that some part of a pattern binds, also where nothing outside can see it, but not what a sub-select hides."""
+    below = () if isinstance(node, Project) else children(node)
+    return possible(node).union(*map(_bound, below))
 
 
 _CHILDREN = ("left", "right", "child", "zero")
@@ -161,8 +179,6 @@ def unbound(node: Node, outer: frozenset[str]) -> frozenset[str]:
             return outer & {start, end} if zero is not None and ends == (None, None) else frozenset()
         case Group(child, keys, _):
             return (outer & mentioned(node)) - (certain(child) & frozenset(keys))
-        case Project(child, names):
-            return (outer & mentioned(child)) - frozenset(names)
         case OrderBy():
             return seen
         case Slice():

@@ -10,20 +10,27 @@ variable that ``Mark`` adds to the solutions over which the expression is evalua
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
-from levada.algebra.expression import Call, Expression, Function, variables
-from levada.algebra.nodes import Distinct, Exists, Filter, Join, Mark, Node, OrderBy, Slice
+from levada.algebra.expression import Call, Expression, Function, Var, variables
+from levada.algebra.nodes import Distinct, Exists, Filter, Join, Mark, Node, OrderBy, Slice, Union
 from levada.algebra.translate_context import Context, Marked
 from levada.algebra.translate_early import Early, TooEarlyError, domain, unbound
 from levada.algebra.translate_expressions import operation
 from levada.algebra.translate_times import stamped
 from levada.algebra.variables import certain, draws, mentioned, possible
-from levada.errors import Span
+from levada.errors import Span, UnsupportedError
 from levada.syntax import ast
 
 Tested = tuple[Node, bool, Span]
 """The inner pattern of an EXISTS, whether it is NOT EXISTS, and its place."""
+
+Joined = Callable[[Node, Node, Expression | None], Node]
+"""The join that an EXISTS is: of outer solutions, an inner pattern and a condition."""
+
+_MOST_SPLITS = 2  # each doubles what is evaluated
 
 
 def conjuncts(condition: ast.Expression) -> list[ast.Expression]:
@@ -45,8 +52,8 @@ def as_exists(condition: ast.Expression) -> ast.Exists | None:
 
 def exists(left: Node, tested: Tested, context: Context) -> Node:
     """The solutions of ``left`` that the condition keeps. Raises ``UnsupportedError`` where a join is not what 18.6 says."""
-    right, condition = _inner(left, tested[0], tested[2], context)
-    return Exists(left, right, condition, tested[1])
+    inner, negated, span = tested
+    return _each(left, inner, span, context, lambda part, right, condition: Exists(part, right, condition, negated))
 
 
 def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
@@ -55,9 +62,12 @@ def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
         if mark.stamp is not None:
             left = stamped(left, mark, context)
             continue
-        right, condition = _inner(left, mark.pattern, mark.span, context)
-        left = Mark(left, right, condition, mark.variable)
+        left = _each(left, mark.pattern, mark.span, context, _marking(mark.variable))
     return left
+
+
+def _marking(variable: str) -> Joined:
+    return lambda part, right, condition: Mark(part, right, condition, variable)
 
 
 def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> Node:
@@ -72,17 +82,48 @@ def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> No
     return Join(domain(left, unseen), right)
 
 
-def _inner(left: Node, inner: Node, span: Span, context: Context) -> tuple[Node, Expression | None]:
-    """The pattern of an EXISTS over ``left`` as the right side of a join, and the join's condition."""
-    outer = possible(left)
-    right, condition = _correlated(_any(inner), outer)
-    known = frozenset() if draws(left) else certain(left)
-    try:
-        return Early(left, outer, known).bind(right), condition
-    except TooEarlyError as found:
-        hint = f"In EXISTS, use ?{found.name} in a triple pattern first, or in a FILTER at the end of its group."
-        feature = f"{found.word} within EXISTS that uses ?{found.name} of the outer group"
-        raise context.unsupported(feature, span, hint=hint) from None
+def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -> Node:
+    """``join`` of the outer solutions, the inner pattern as the right side of a join with them, and the join's condition.
+
+    Where the inner pattern looks early at a variable that only some outer solutions bind, those that bind it and those that do not
+    are joined apart: for these it is a variable of the inner group alone.
+    """
+    parts = [_Part(left)]
+    joined: list[Node] = []
+    while parts:
+        part = parts.pop()
+        outer = possible(left) - part.gone
+        known = frozenset() if draws(left) else certain(part.node)
+        right, condition = _correlated(_any(inner), outer)
+        try:
+            joined.append(join(part.node, Early(part.node, outer, known, outer).bind(right), condition))
+        except TooEarlyError as found:
+            if found.name in known or part.splits == _MOST_SPLITS or draws(left):
+                raise _refused(found, span, context) from None
+            parts += part.split(found.name)
+    return reduce(Union, reversed(joined))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some of the outer solutions: those that do not bind ``gone``, and bind what ``node`` is filtered by."""
+
+    node: Node
+    gone: frozenset[str] = frozenset()
+    splits: int = 0
+
+    def split(self, name: str) -> list[_Part]:
+        """Those that do not bind a variable, and those that do."""
+        bound = Call(Function.BOUND, (Var(name),))
+        without = _Part(Filter(self.node, Call(Function.NOT, (bound,))), self.gone | {name}, self.splits + 1)
+        return [without, replace(self, node=Filter(self.node, bound), splits=self.splits + 1)]
+
+
+def _refused(found: TooEarlyError, span: Span, context: Context) -> UnsupportedError:
+    hint = f"In EXISTS, use ?{found.name} in a triple pattern first, or in a FILTER at the end of its group."
+    return context.unsupported(
+        f"{found.word} within EXISTS that uses ?{found.name} of the outer group", span, hint=hint
+    )
 
 
 def _any(node: Node) -> Node:

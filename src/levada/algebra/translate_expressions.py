@@ -16,7 +16,11 @@ from levada.syntax import ast
 from levada.syntax.dialects.csparql import TIMESTAMP
 from levada.syntax.iri import resolve
 
-CASTS = ("boolean", "double", "float", "decimal", "integer", "string", "dateTime")
+CASTS = (
+    *("boolean", "double", "float", "decimal", "integer", "string", "dateTime", "date", "time", "duration"),
+    *("dayTimeDuration", "yearMonthDuration", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
+)
+"""SPARQL's own (17.5), and those to the other types that its dates and times are made of, as other engines have them."""
 _BUILT_INS = {function.value.upper(): function for function in Function}
 _BUILT_INS |= {"ISURI": Function.IS_IRI, "URI": Function.IRI}
 

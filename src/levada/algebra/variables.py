@@ -1,6 +1,6 @@
 """The variables of a pattern: those that its solutions may bind, those that they all bind, those that it mentions at all.
 
-What EXISTS may mean follows from these three (``translate_exists``). Cost: linear in the tree.
+What EXISTS may mean follows from these (``translate_exists``). Cost: linear in the tree.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def certain(node: a.Node) -> frozenset[str]:
             return certain(left) | {variable}
         case a.Derived(columns=columns):
             return frozenset(name for _, name in columns)
+        case a.Filter(child, ex.Call(ex.Function.BOUND, (ex.Var(name),))):
+            return certain(child) | {name}
         case a.Union(left, right):
             return certain(left) & certain(right)
         case a.Group(child, keys, _):
@@ -63,18 +65,28 @@ def certain(node: a.Node) -> frozenset[str]:
 
 
 def mentioned(node: a.Node) -> frozenset[str]:
-    """Every variable that stands in a pattern, also in its expressions and where nothing outside can see it."""
+    """Every variable that stands in a pattern, also in its expressions and on the right of MINUS. Of a sub-select those that it
+    shows: of what it hides, one of the same name outside is another variable (18.2.1).
+
+    >>> sorted(mentioned(a.Minus(a.Values(("x",), ()), a.Project(a.Values(("y", "z"), ()), ("y",)))))
+    ['x', 'y']
+    """
+    if isinstance(node, a.Project):
+        return frozenset(node.variables)
+    return _stated(node).union(*map(mentioned, children(node)))
+
+
+def _stated(node: a.Node) -> frozenset[str]:
+    """The variables that stand in a node itself."""
     used = _own(node).union(*(ex.variables(e) for e in expressions(node)))
     match node:
         case a.Extend(_, variable, _) | a.Mark(_, _, _, variable):
             used |= {variable}
-        case a.Project(_, names):
-            used |= set(names)
         case a.Group(_, keys, aggregates):
             used |= {*keys, *(name for name, _ in aggregates)}
         case _:
             pass
-    return used.union(*map(mentioned, children(node)))
+    return used
 
 
 def expressions(node: a.Node) -> tuple[ex.Expression, ...]:

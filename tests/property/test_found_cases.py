@@ -57,7 +57,11 @@ def test_what_ends_at_a_later_periodic_report_is_still_shown() -> None:
     """
     windows = {"w": Clause("step", 300, 300)}
     asked = query("SELECT ?o", "WINDOW :w { ?s :p ?o }", windows=windows, output="DSTREAM", report="periodic:1400ms")
-    elements = (at(1100, ":a :p :b"), *(at(t, f":a :q {t}") for t in (1300, 1500, 1700, 1900, 2300)), at(4500, ":a :p :c"))
+    elements = (
+        at(1100, ":a :p :b"),
+        *(at(t, f":a :q {t}") for t in (1300, 1500, 1700, 1900, 2300)),
+        at(4500, ":a :p :c"),
+    )
     expected = check(asked, s=elements)
     assert values(expected["q"], "o")[0] == ["<http://e/b>"]
 

@@ -160,6 +160,14 @@ def test_a_chain_that_ends_in_a_literal_says_nothing_of_it() -> None:
     assert not any(value.startswith('"') for value in values(expected["q0"], "x")[0])
 
 
+@pytest.mark.parametrize("group", ["?x :far ?y", "?x ?p ?y", "?x a ?c", ":b :far ?y", "?x :far+ ?y"])
+def test_what_is_turned_twice_says_nothing_of_literals_either(group: str) -> None:
+    """``:near`` is symmetric and the inverse of ``:far``: of a literal neither way through a turned triple can be gone."""
+    schema = f":near a <{OWL}SymmetricProperty> ; <{OWL}inverseOf> :far . :far <{RDFS}domain> :Far"
+    elements = (at(100, ':a :near "x"'), at(200, ":b :near :c"), at(300, ':d :far "y"'))
+    everywhere(schema, "SELECT *", f"WINDOW :w {{ {group} }}", s=elements)
+
+
 def test_patterns_of_several_windows_and_of_static_graphs() -> None:
     asked = [
         query("SELECT ?x ?y ?v", "WINDOW :w { ?x :measured ?v } WINDOW :o { ?x :within ?y } ?y a :Place", name="both",

@@ -3,7 +3,7 @@
 Under a schema each entailed triple but those of transitive properties follows from one explicit triple (s p o):
 
     head          where
-    s q o, o q s  q is a super-property of p, straight or turned
+    s q o, o q s  q is a super-property of p, straight or turned (or turned twice: both need an o that is no literal)
     s type c      c is a class of p's subjects, or the triple is s type d and c is above d
     o type c      c is a class of p's objects
     s p s, o p o  p is subClassOf or subPropertyOf; c p c if something is of class c: in static data, where the schema is
@@ -54,8 +54,8 @@ def _of(goal: TriplePattern, schema: Schema, static: bool) -> Iterator[Alternati
     elif goal.predicate == TYPE:
         yield from _types(goal, schema)
     else:
-        for p, turned in sorted(schema.subproperties(goal.predicate), key=str):
-            yield from _unified(goal, (_S, p, _O), _turned(goal.predicate, turned), turned)
+        for p, turned, resource in sorted(schema.subproperties(goal.predicate), key=str):
+            yield from _unified(goal, (_S, p, _O), _turned(goal.predicate, turned), resource)
     if static:
         yield from _own(goal, schema)
 
@@ -67,9 +67,9 @@ def _turned(p: Term, turned: bool) -> _Head:
 def _any(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
     """With a variable for the predicate: all that follows from any property, and from any class."""
     for p in sorted(schema.entailing(), key=str):
-        for q, turned in sorted(schema.superproperties(p), key=str):
+        for q, turned, resource in sorted(schema.superproperties(p), key=str):
             if isinstance(q, Iri) and (q, turned) != (p, False):
-                yield from _unified(goal, (_S, p, _O), _turned(q, turned), turned)
+                yield from _unified(goal, (_S, p, _O), _turned(q, turned), resource)
     yield from _types(goal, schema)
 
 

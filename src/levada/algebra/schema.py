@@ -39,6 +39,8 @@ _RESERVED = (TYPE, *_RDFS_SCHEMA, *_OWL_SCHEMA)
 Statement = tuple[Term, Term, Term]
 Turned = tuple[Term, bool]
 """A property, and whether its subject and object change places."""
+Reached = tuple[Term, bool, bool]
+"""The same, and whether they do so anywhere on the way: then it is said of triples whose object is no literal alone."""
 
 
 class Regime(StrEnum):
@@ -176,11 +178,11 @@ class Schema:
         terms = {*self.properties, *self.domains, *self.ranges}
         return frozenset(p for p in terms if isinstance(p, Iri))
 
-    def superproperties(self, p: Term) -> frozenset[Turned]:
+    def superproperties(self, p: Term) -> frozenset[Reached]:
         """What a triple of ``p`` entails a triple of, ``p`` itself among them."""
         return _turned(p, self.properties)
 
-    def subproperties(self, q: Term) -> frozenset[Turned]:
+    def subproperties(self, q: Term) -> frozenset[Reached]:
         """The properties a triple of which entails one of ``q``, ``q`` itself among them; they are IRIs."""
         return frozenset(found for found in _turned(q, self._sources) if isinstance(found[0], Iri))
 
@@ -196,9 +198,9 @@ class Schema:
     def _typed(self, p: Term) -> Iterator[tuple[Term, bool, bool]]:
         """The classes that follow from a triple of ``p``: whether of its object, and whether only if that is no literal."""
         plain, resource, objects = set[Term](), set[Term](), set[Term]()
-        for q, turned in self.superproperties(p):
+        for q, turned, no_literal in self.superproperties(p):
             subject, other = (self.ranges, self.domains) if turned else (self.domains, self.ranges)
-            (resource if turned else plain).update(subject.get(q, ()))
+            (resource if no_literal else plain).update(subject.get(q, ()))
             objects |= other.get(q, frozenset())
         plain, resource, objects = ({d for c in cs for d in self.above(c)} for cs in (plain, resource, objects))
         yield from ((c, False, False) for c in plain)
@@ -214,16 +216,16 @@ class Schema:
         return (term, *(other for other in self._group.get(term, ()) if other != term))
 
 
-def _turned(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Turned]:
-    """The properties that are reachable, and whether subject and object have changed places on the way."""
-    seen: set[Turned] = {(p, False)}
-    waiting = [(p, False)]
+def _turned(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reached]:
+    """The properties that are reachable; one that needs no turn on its way is not there a second time as one that does."""
+    seen: set[Reached] = {(p, False, False)}
+    waiting = list(seen)
     while waiting:
-        q, turned = waiting.pop()
-        new = {(r, turned != turn) for r, turn in edges.get(q, ())} - seen
+        q, turned, ever = waiting.pop()
+        new = {(r, turned != turn, ever or turn) for r, turn in edges.get(q, ())} - seen
         seen |= new
         waiting += new
-    return frozenset(seen)
+    return frozenset(found for found in seen if not (found[2] and (found[0], found[1], False) in seen))
 
 
 def _both(pairs: Iterable[tuple[Term, Term]]) -> list[tuple[Term, Term]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from levada.algebra import nodes as a
 from levada.algebra.alternatives import alternatives
 from levada.algebra.expression import Call, Const, Expression, Function, Var
-from levada.algebra.schema import SAME, SUB_CLASS, SUB_PROPERTY, Regime, Schema
+from levada.algebra.schema import SAME, SUB_CLASS, SUB_PROPERTY, Reached, Regime, Schema
 from levada.model.term import Iri, Term
 from levada.model.time import WindowKind
 from levada.optimizer.counted import distinct_union
@@ -45,7 +45,7 @@ class _Rewriting:
     query: a.Query
     schema: Schema
     _fresh: int = 0
-    _paths: dict[bool, dict[Term, list[tuple[Term, bool]]]] = field(default_factory=dict)
+    _paths: dict[bool, dict[Term, list[Reached]]] = field(default_factory=dict)
 
     def node(self, node: a.Node) -> a.Node:
         if not isinstance(node, a.Bgp):
@@ -102,15 +102,15 @@ class _Rewriting:
         start, end = self._end(goal.subject), self._end(goal.object, goal.subject)
         ends = tuple(None if isinstance(t, Var) else t for t in (goal.subject, goal.object))
         below = self._closed(source)[q]
-        if (q, False) in below:
+        if (q, False, False) in below:
             pairs: a.Node = self._closure(source, start, q, end, (ends[0], ends[1]))
         else:
             pairs = self._leaf(source, a.TriplePattern(start, q, end))
-            for p, turned in below:
+            for p, turned, resource in below:
                 first, last = (end, start) if turned else (start, end)
                 chain: a.Node = self._closure(source, first, p, last, (None, None))
-                if turned:  # a chain may end in a literal, of which nothing can be said
-                    chain = a.Filter(chain, Call(Function.NOT, (Call(Function.IS_LITERAL, (start,)),)))
+                if resource:  # a chain may end in a literal, of which nothing can be said
+                    chain = a.Filter(chain, Call(Function.NOT, (Call(Function.IS_LITERAL, (last,)),)))
                 pairs = a.Union(pairs, chain)
             pairs = a.Closure(pairs, None, start.name, end.name, False, (ends[0], ends[1]))
         if goal.subject == goal.object and isinstance(goal.subject, Var):
@@ -123,18 +123,18 @@ class _Rewriting:
         step = self._leaf(source, a.TriplePattern(start, p, end))
         return a.Closure(step, None, start.name, end.name, True, ends)
 
-    def _closed(self, source: a.Source) -> dict[Term, list[tuple[Term, bool]]]:
+    def _closed(self, source: a.Source) -> dict[Term, list[Reached]]:
         """The properties whose triples follow from several: for each the transitive ones that entail it, straight or turned."""
         static = _is_static(source)
         if static not in self._paths:
             transitive = set(self.schema.transitive)
             if static:
                 transitive |= {SUB_CLASS, SUB_PROPERTY} | ({SAME} if self.schema.regime is Regime.OWL else set())
-            found: dict[Term, list[tuple[Term, bool]]] = {}
+            found: dict[Term, list[Reached]] = {}
             for p in sorted((t for t in transitive if isinstance(t, Iri)), key=str):
-                for q, turned in sorted(self.schema.superproperties(p), key=str):
+                for q, turned, resource in sorted(self.schema.superproperties(p), key=str):
                     if isinstance(q, Iri):
-                        found.setdefault(q, []).append((p, turned))
+                        found.setdefault(q, []).append((p, turned, resource))
             self._paths[static] = found
         return self._paths[static]
 

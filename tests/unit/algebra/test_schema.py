@@ -43,8 +43,9 @@ def test_classes_are_closed_along_cycles() -> None:
 
 def test_properties_turn_and_turn_back() -> None:
     found = schema((P, SUB_PROPERTY, Q), (Q, INVERSE, R), (R, SUB_PROPERTY, S), (S, TYPE, SYMMETRIC))
-    assert found.superproperties(P) == {(P, False), (Q, False), (R, True), (S, True), (S, False)}
-    assert found.subproperties(Q) == {(Q, False), (P, False), (R, True)}
+    straight, turned, twice = (False, False), (True, True), (False, True)
+    assert found.superproperties(P) == {(P, *straight), (Q, *straight), (R, *turned), (S, *turned), (S, *twice)}
+    assert found.subproperties(Q) == {(Q, *straight), (P, *straight), (R, *turned)}
 
 
 def test_domains_and_ranges_are_inherited_along_both_hierarchies_and_turned() -> None:
@@ -56,11 +57,11 @@ def test_domains_and_ranges_are_inherited_along_both_hierarchies_and_turned() ->
 def test_rdfs_knows_nothing_of_owl() -> None:
     said = [(P, INVERSE, Q), (A, EQUAL_CLASS, B), (P, TYPE, TRANSITIVE), (A, SAME, B), (P, EQUAL_PROPERTY, Q)]
     found = schema(*said, regime=Regime.RDFS)
-    assert found.above(A) == {A} and found.superproperties(P) == {(P, False)}
+    assert found.above(A) == {A} and found.superproperties(P) == {(P, False, False)}
     assert not found.transitive and not found.alike
     owl = schema(*said)
     assert owl.above(A) == {A, B} == owl.above(B)
-    assert owl.superproperties(P) == {(p, turned) for p in (P, Q) for turned in (False, True)}
+    assert owl.superproperties(P) == {(p, turned, turned) for p in (P, Q) for turned in (False, True)}
     assert owl.transitive == {P}
 
 
@@ -74,8 +75,8 @@ def test_what_is_the_same_shares_all_that_is_said() -> None:
 
 def test_blank_nodes_lie_between_but_are_no_predicates() -> None:
     found = schema((P, SUB_PROPERTY, Blank("x")), (Blank("x"), SUB_PROPERTY, Q), (A, SUB_CLASS, Blank("c")))
-    assert (Q, False) in found.superproperties(P)
-    assert found.subproperties(Q) == {(Q, False), (P, False)}
+    assert (Q, False, False) in found.superproperties(P)
+    assert found.subproperties(Q) == {(Q, False, False), (P, False, False)}
     assert Blank("c") in found.above(A)
 
 

@@ -204,13 +204,19 @@ def _each(name: str, group: ast.Group, windows: Iterable[tuple[int, Iri]], conte
     return _union(found) if found else Values((name,), ())
 
 
+_UNDECLARED = (
+    "A window is declared before WHERE: FROM NAMED WINDOW <w> ON <s> [RANGE PT10S]; or, in CQELS-QL, where it is read: "
+    "STREAM <s> [RANGE PT10S] {..}."
+)
+
+
 def _window(name: ast.Name, context: Context) -> InWindow:
     """The window of a WINDOW pattern."""
     assert isinstance(name, ast.Constant), "a variable ranges over all windows"
     if iri(name) not in context.windows:
-        declared = ", ".join(f"<{known}>" for known in context.windows) or "none"
+        declared = ", ".join(f"<{known}>" for known in context.windows)
         close = near(iri(name), context.windows)
-        hint = (f"{close} " if close.startswith("Did") else "") + f"Declared: {declared}."
+        hint = (f"{close} " if close.startswith("Did") else "") + f"Declared: {declared}." if declared else _UNDECLARED
         message = f"The window <{iri(name)}> is not declared."
         raise UnknownNameError(message, span=name.span, text=context.text, hint=hint)
     return InWindow(context.windows[iri(name)])

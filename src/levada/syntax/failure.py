@@ -15,6 +15,7 @@ from lark.exceptions import UnexpectedInput
 from lark.lexer import TerminalDef
 
 from levada.errors import QuerySyntaxError, near
+from levada.syntax.slips import slip
 from levada.syntax.source import Source
 
 _MOST = 8
@@ -63,6 +64,7 @@ _FIRST = [
 ]
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _TOKEN = re.compile(r"[^\s(){}\[\];,.]+|\S")
+_SIGILS = ("?", "$", ":", "@", "<", '"', "'", "^")  # a word behind one of them is a name
 _LETTERS_BEFORE = re.compile(r"[A-Za-z_]*\Z")
 
 
@@ -76,7 +78,9 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
         if message:
             accepted = set()
         else:
-            offset, hint = _near_miss(text, offset, accepted, parser.terminals)
+            hint = slip(text, offset, accepted)
+            if not hint:
+                offset, hint = _near_miss(text, offset, accepted, parser.terminals)
             message = f"{_word(text, offset)} cannot stand here."
     terminals = [terminal for terminal in parser.terminals if terminal.name in accepted]
     names = {_readable(terminal) for terminal in terminals} | {_NAMES[name] for name in accepted & {"$END"}}
@@ -128,12 +132,13 @@ def _near_miss(text: str, offset: int, accepted: set[str], terminals: Iterable[T
     glued = _LETTERS_BEFORE.search(text, 0, offset)
     before = offset - len(glued.group()) if glued else offset
     here = _words(terminal for terminal in terminals if terminal.name in accepted)
-    for start, words in ((offset, here), (before, _words(terminals) if before < offset else set())):
+    every = _words(terminals)
+    for start, words in ((offset, here), (before, every if before < offset else set())):
         word = _WORD.match(text, start)
-        if word is None or text[word.end() : word.end() + 1] == ":":
+        if word is None or text[word.end() : word.end() + 1] == ":" or text[start - 1 : start] in _SIGILS:
             continue
         hint = near(word.group().upper(), words)
-        if hint.startswith("Did") and word.group().upper() not in words:
+        if hint.startswith("Did") and word.group().upper() not in every:
             return start, hint
     return offset, ""
 

@@ -133,6 +133,12 @@ def test_names_that_do_not_exist(clauses: str, pattern: str, message: str, hint:
     assert hint is None or error.hint == hint
 
 
+def test_where_no_window_is_declared_the_hint_says_how() -> None:
+    error = refusal("SELECT ?s { STREAM <s> { ?s ?p ?o } }")
+    assert (error.message, error.span) == ("The window <s> is not declared.", Span(1, 20))
+    assert error.hint.endswith("where it is read: STREAM <s> [RANGE PT10S] {..}.")
+
+
 def test_a_near_cast_is_named() -> None:
     error = refusal(f"{PROLOGUE}SELECT * {WINDOW} {{ FILTER(xsd:int(1)) }}")
     assert error.hint.startswith("Did you mean http://www.w3.org/2001/XMLSchema#integer")

@@ -144,6 +144,9 @@ def test_an_undeclared_prefix_says_what_is_declared() -> None:
     with pytest.raises(UnknownNameError) as caught:
         parse("SELECT * { ?s x:y 'x' }")
     assert caught.value.hint == "No prefix is declared."
+    with pytest.raises(UnknownNameError) as caught:
+        parse("SELECT * { ?s rdfs:label 'x' }")
+    assert caught.value.hint == "Write PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>."
 
 
 def test_keywords_match_in_any_case_but_a_does_not() -> None:

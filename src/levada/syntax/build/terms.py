@@ -22,6 +22,13 @@ _BEYOND_LATIN_1 = (
     "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u1fff\u200c-\u200d\u203f-\u2040\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
+_STANDARD = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "xsd": XSD,
+}
+"""The prefixes that everybody declares alike."""
 _NO_NAME_CHARACTER = re.compile(f"[^\\x00-\\x7f\u00b7{_BEYOND_LATIN_1}]")
 _NOT_FIRST = re.compile("(?:^|[:?$])[\u0300-\u036f\u203f-\u2040]")
 _STRING_ESCAPE = re.compile(r"\\([tbnrf\\\"'])")
@@ -123,6 +130,8 @@ class Terms:
         if hint.startswith("Did"):
             hint += f" Declared: {', '.join(sorted(declared))}."
         hint = hint.replace("Known:", "Declared:").replace("None is known.", "No prefix is declared.")
+        if prefix in _STANDARD:
+            hint = f"Write PREFIX {prefix}: <{_STANDARD[prefix]}>."
         return UnknownNameError(f"The prefix {prefix}: is not declared.", span=span, text=self._source.text, hint=hint)
 
     def _check_name(self, token: Token) -> None:

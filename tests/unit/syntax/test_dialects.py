@@ -184,7 +184,12 @@ def test_what_is_refused_by_name(text: str, feature: str, span: Span) -> None:
             "Did you mean STEP? The text was read as C-SPARQL.",
         ),
         ("SELECT ?s { STREAM <s> [RANGE 10s] ?s ?p ?o }", Span(1, 36), '"{"', "The text was read as CQELS-QL."),
-        ("SELECT ?s FROM NAMED STREAM <s> { ?s ?p ?o }", Span(1, 33), '"["', "The text was read as SPARQLstream."),
+        (
+            "SELECT ?s FROM NAMED STREAM <s> { ?s ?p ?o }",
+            Span(1, 33),
+            '"["',
+            "A window stands in brackets, such as [RANGE PT10S STEP PT5S]. The text was read as SPARQLstream.",
+        ),
     ],
 )
 def test_an_error_is_told_in_the_words_of_the_dialect(text: str, span: Span, expected: str, hint: str) -> None:

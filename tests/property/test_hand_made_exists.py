@@ -137,6 +137,16 @@ def test_outer_values_that_some_solutions_have(word: str) -> None:
     check(*asked, silent=True, s=ELEMENTS)
 
 
+@pytest.mark.parametrize(
+    "inner", ["?z :q ?o", "?z :r ?u . ?o :q ?u", "?z :p ?k OPTIONAL { ?k :r ?o } FILTER(?k != ?y)"]
+)
+def test_what_stands_before_an_optional_may_be_unbound(inner: str) -> None:
+    left = "?x :p ?y OPTIONAL { ?y :r ?o } OPTIONAL { ?x :q ?u }"
+    for word in ("EXISTS", "NOT EXISTS"):
+        group = f"WINDOW :w {{ {left} OPTIONAL {{ ?z :p ?y FILTER {word} {{ {inner} }} }} }}"
+        check(query("SELECT *", group, windows={"w": WINDOWS[1]}), s=ELEMENTS)
+
+
 def test_each_case_says_something() -> None:
     """A case of which nothing follows tests nothing."""
     texts = [*EARLY.values(), *HIDDEN.values()]

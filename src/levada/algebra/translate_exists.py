@@ -11,7 +11,6 @@ variable that ``Mark`` adds to the solutions over which the expression is evalua
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 
 from levada.algebra.expression import Call, Expression, Function, Var, variables
@@ -20,7 +19,7 @@ from levada.algebra.translate_context import Context, Marked
 from levada.algebra.translate_early import Early, TooEarlyError, domain, unbound
 from levada.algebra.translate_expressions import operation
 from levada.algebra.translate_times import stamped
-from levada.algebra.variables import certain, draws, mentioned, possible
+from levada.algebra.variables import certain, draws, mentioned, never, possible
 from levada.errors import Span, UnsupportedError
 from levada.syntax import ast
 
@@ -30,7 +29,7 @@ Tested = tuple[Node, bool, Span]
 Joined = Callable[[Node, Node, Expression | None], Node]
 """The join that an EXISTS is: of outer solutions, an inner pattern and a condition."""
 
-_MOST_SPLITS = 2  # each doubles what is evaluated
+MOST_SPLITS = 2  # each doubles what is evaluated
 
 
 def conjuncts(condition: ast.Expression) -> list[ast.Expression]:
@@ -71,15 +70,34 @@ def _marking(variable: str) -> Joined:
 
 
 def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> Node:
-    """The right side of OPTIONAL with what an EXISTS or a stamp in its filters uses of the left: they see both (18.2.2.6)."""
-    unseen = mentioned(mark.pattern) & possible(left) - certain(right)
+    """The right side of OPTIONAL with what an EXISTS or a stamp in its filters uses of the left: they see both (18.2.2.6).
+
+    Raises ``TooLittleError`` where only some solutions of the left bind it.
+    """
+    unseen = mentioned(mark.pattern) & possible(left) - certain(right) - never(left)
     if not unseen:
         return right
-    if draws(left) or not unseen <= certain(left):
+    if draws(left) or (mark.stamp is not None and not unseen <= certain(left)):
         word = "EXISTS" if mark.stamp is None else "f:timestamp()"
         feature = f"{word} in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
         raise context.unsupported(feature, mark.span)
+    if maybe := unseen - certain(left):
+        raise TooLittleError(min(maybe), mark.span)
     return Join(domain(left, unseen), right)
+
+
+class TooLittleError(Exception):
+    """A variable that only some outer solutions bind, where it must be known whether they do."""
+
+    def __init__(self, name: str, span: Span) -> None:
+        super().__init__(name)
+        self.name, self.span = name, span
+
+
+def apart(left: Node, name: str) -> tuple[Node, Node]:
+    """The solutions that bind a variable, and those that do not."""
+    bound = Call(Function.BOUND, (Var(name),))
+    return Filter(left, bound), Filter(left, Call(Function.NOT, (bound,)))
 
 
 def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -> Node:
@@ -88,35 +106,20 @@ def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -
     Where the inner pattern looks early at a variable that only some outer solutions bind, those that bind it and those that do not
     are joined apart: for these it is a variable of the inner group alone.
     """
-    parts = [_Part(left)]
+    parts = [(left, 0)]
     joined: list[Node] = []
     while parts:
-        part = parts.pop()
-        outer = possible(left) - part.gone
-        known = frozenset() if draws(left) else certain(part.node)
+        part, splits = parts.pop()
+        outer = possible(part) - never(part)
+        known = frozenset() if draws(left) else certain(part)
         right, condition = _correlated(_any(inner), outer)
         try:
-            joined.append(join(part.node, Early(part.node, outer, known, outer).bind(right), condition))
+            joined.append(join(part, Early(part, outer, known, outer).bind(right), condition))
         except TooEarlyError as found:
-            if found.name in known or part.splits == _MOST_SPLITS or draws(left):
+            if found.name in known or splits == MOST_SPLITS or draws(left):
                 raise _refused(found, span, context) from None
-            parts += part.split(found.name)
-    return reduce(Union, reversed(joined))
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Some of the outer solutions: those that do not bind ``gone``, and bind what ``node`` is filtered by."""
-
-    node: Node
-    gone: frozenset[str] = frozenset()
-    splits: int = 0
-
-    def split(self, name: str) -> list[_Part]:
-        """Those that do not bind a variable, and those that do."""
-        bound = Call(Function.BOUND, (Var(name),))
-        without = _Part(Filter(self.node, Call(Function.NOT, (bound,))), self.gone | {name}, self.splits + 1)
-        return [without, replace(self, node=Filter(self.node, bound), splits=self.splits + 1)]
+            parts += [(half, splits + 1) for half in reversed(apart(part, found.name))]
+    return reduce(Union, joined)
 
 
 def _refused(found: TooEarlyError, span: Span, context: Context) -> UnsupportedError:

@@ -29,7 +29,17 @@ from levada.algebra.nodes import (
     Values,
 )
 from levada.algebra.translate_context import Context, Marked
-from levada.algebra.translate_exists import Tested, as_exists, conjuncts, exists, marked, optional_side
+from levada.algebra.translate_exists import (
+    MOST_SPLITS,
+    Tested,
+    TooLittleError,
+    apart,
+    as_exists,
+    conjuncts,
+    exists,
+    marked,
+    optional_side,
+)
 from levada.algebra.translate_expressions import operation, with_marks
 from levada.algebra.translate_levels import level
 from levada.algebra.translate_paths import path
@@ -142,17 +152,29 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
             raise AssertionError("the filters of a group are collected before")
 
 
-def _optional(left: Node, parts: Parts, context: Context) -> Node:
+def _optional(left: Node, parts: Parts, context: Context, splits: int = 0) -> Node:
     right, condition, tests, marks = parts
     if isinstance(right, Unit):
         return left
+    try:
+        right = _tested(left, right, tests, marks, context)
+    except TooLittleError as found:
+        if splits == MOST_SPLITS:
+            feature = f"EXISTS in the FILTER of an OPTIONAL that uses ?{found.name} of what stands before"
+            raise context.unsupported(feature, found.span) from None
+        return Union(*(_optional(half, parts, context, splits + 1) for half in apart(left, found.name)))
+    return LeftJoin(left, right, condition)
+
+
+def _tested(left: Node, right: Node, tests: Sequence[Tested], marks: Sequence[Marked], context: Context) -> Node:
+    """The right side of OPTIONAL with what its condition asks of EXISTS and of stamps. Raises as ``optional_side``."""
     for mark in marks:
         mark = settled(mark, Join(left, right), context)
         right = marked(optional_side(left, right, mark, context), [mark], context)
     for tested in tests:
         mark = Marked("", tested[0], tested[2])
         right = exists(optional_side(left, right, mark, context), tested, context)
-    return LeftJoin(left, right, condition)
+    return right
 
 
 def inline(data: ast.InlineData) -> Values:

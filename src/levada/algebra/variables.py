@@ -64,6 +64,22 @@ def certain(node: a.Node) -> frozenset[str]:
             return _own(node).union(*map(certain, children(node)))
 
 
+def never(node: a.Node) -> frozenset[str]:
+    """The variables in scope that no solution binds, as the filters above a pattern say.
+
+    >>> not_bound = ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var("x"),)),))
+    >>> sorted(never(a.Filter(a.Values(("x", "y"), ((None, None),)), not_bound)))
+    ['x']
+    """
+    match node:
+        case a.Filter(child, ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var(name),)),))):
+            return never(child) | {name}
+        case a.Filter(child, _):
+            return never(child)
+        case _:
+            return frozenset()
+
+
 def mentioned(node: a.Node) -> frozenset[str]:
     """Every variable that stands in a pattern, also in its expressions and on the right of MINUS. Of a sub-select those that it
     shows: of what it hides, one of the same name outside is another variable (18.2.1).

@@ -60,6 +60,8 @@ def spec(text: str, dialect: str) -> ast.WindowSpec:
         ("rspql", "RANGE 3 TRIPLES", ast.LastTriples(3)),
         ("rspql", "ELEMENTS 10 STEP 4", ast.LastTriples(10, 4)),
         ("rspql", "FROM NOW-PT35M TO NOW-PT5M", ast.Range(2_100_000, None, 300_000)),
+        ("rspql", "FROM NOW-PT35M TO NOW-PT0S", ast.Range(2_100_000, None, 0)),
+        ("sparqlstream", "NOW - 10 S TO NOW - 0 S", ast.Range(10_000, None, 0)),
         ("rspql", "FROM NOW-PT35M TO NOW-PT5M STEP PT1M", ast.Range(2_100_000, 60_000, 300_000)),
         ("rspql", "SESSION PT5M", ast.Session(300_000)),
         ("cqels", "RANGE 5s", ast.Range(5_000, None)),

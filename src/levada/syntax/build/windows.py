@@ -187,8 +187,15 @@ class Windows(Patterns):
 
     def length(self, number: Token, unit: Token | None = None) -> int:
         """A duration in one of its spellings."""
+        return self._milliseconds(number, unit, least=1)
+
+    def ago(self, number: Token, unit: Token | None = None) -> int:
+        """A duration before now, which may be none: ``TO NOW - 0 s``."""
+        return self._milliseconds(number, unit, least=0)
+
+    def _milliseconds(self, number: Token, unit: Token | None, least: int) -> int:
         try:
-            return milliseconds(f"{number}{unit or ''}")
+            return milliseconds(f"{number}{unit or ''}", least)
         except ValueError as error:
             raise self._error(str(error), self._span(number)) from None
 

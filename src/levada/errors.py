@@ -98,6 +98,10 @@ class SourceError(LevadaError):
     """A stream or static file that cannot be read."""
 
 
+class FileFault(SourceError):  # noqa: N818  # an answer, too: among the files of a folder one such becomes a dead letter
+    """A file of a stream that is not what its name or the stream's columns say."""
+
+
 class PromiseError(LevadaError):
     """A stream that breaks what was promised of it (``closed=element``)."""
 

@@ -101,12 +101,13 @@ class Epochs:
             over and not last.streams.get(c.name, StreamRecord()).ended
             for c, over in zip(self.configs, ended, strict=True)
         )
+        broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
         wall = self.wall()
         silence = self.sourcing.silence(references, last.streams, wall)
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
         due = bool(references or newly_ended or self.plan_is_new or flush or is_due(last.held, self.due, wall))
-        due = due or replacement is not None or bool(overtaken)
+        due = due or replacement is not None or bool(overtaken or broken)
         if not (due or silence or plan.made):
             return None
         given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
@@ -128,6 +129,7 @@ class Epochs:
             setup,
             replacement,
             overtaken,
+            broken,
         )
 
     def setup(self) -> str:
@@ -166,7 +168,7 @@ class Epochs:
         context = self._context(intention)
         outcomes = self._outcomes(self._job(intention, context))
         manifest = self._manifest(intention, context, outcomes)
-        manifest.side += letters_of(context, intention.overtaken)
+        manifest.side += letters_of(context, intention)
         self.checkpoint.commit(manifest)
         self.sourcing.told(intention.overtaken)
         if self.plan is not None and intention.plan == self.plan.version:
@@ -262,7 +264,8 @@ class Epochs:
             own = [c for c in controls if c.stream == i]
             record = _added(before, own, intention.finished.get(name, []))
             missed = len(intention.overtaken.get(name, ()))
-            record.overtaken, record.dead = before.overtaken + missed, record.dead + missed
+            record.overtaken = before.overtaken + missed
+            record.dead += missed + len(intention.broken.get(name, ()))
             record.watermark = int(new[i])
             record.ended = state.ended
             read = sum(c.elements for c in own)

@@ -16,8 +16,9 @@ import msgspec
 import numpy as np
 
 from levada.config import StreamConfig
+from levada.errors import FileFault
 from levada.formats import MADE
-from levada.intake.admission import dead_records, late_records
+from levada.intake.admission import Dead, dead_records, late_records
 from levada.intake.documents import parse_document
 from levada.intake.elements import Elements, elements_of
 from levada.intake.mapped import mapped_of
@@ -26,7 +27,7 @@ from levada.intake.rows import Patterns, constants, matched, patterns_of, scanne
 from levada.intake.star import subject_numbers
 from levada.intake.tuples import Tuples, tuples_of
 from levada.model.frame import Frame
-from levada.model.time import MAX
+from levada.model.time import MAX, MIN
 from levada.operators.pool import Pool
 from levada.plan import shapes as s
 from levada.plan.topology import Plan, PlanNode
@@ -91,10 +92,11 @@ class IntakeRun:
         config = next((c for c in self.setup.streams if c.name == reference.stream), None)
         if config is None:
             config, bounds["future_above"] = made_config(reference), MAX  # windows may close far in the future
-        if config.tabular:
-            control = self._tuples(config, reference, stream, bounds)
-        else:
-            control = self._triples(config, reference, stream, bounds)
+        try:
+            control = (self._tuples if config.tabular else self._triples)(config, reference, stream, bounds)
+        except FileFault as fault:  # nothing of it has been delivered: it is read whole before
+            self._aside(reference, [Dead(reference.start, str(fault), "")], (), w)
+            control = Control(stream, reference.partition, MIN, 0, 0, 0, 1, 0, 0, 0)
         self.controls.append(control)
 
     def _triples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:

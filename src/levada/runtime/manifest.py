@@ -34,6 +34,7 @@ class Intention(msgspec.Struct):
     setup: str = ""  # the streams and static files, by the file's name
     replacement: Replacement | None = None
     overtaken: dict[str, list[str]] = {}  # stream -> files that came too late to be read
+    broken: dict[str, dict[str, str]] = {}  # stream -> files that cannot be read, and why
 
 
 class Held(msgspec.Struct):

@@ -47,6 +47,16 @@ class Sourcing:
         """The files that came when a later name was read already, and of which nobody has been told."""
         return {name: list(source.overtaken) for name, source in self.sources.items() if source.overtaken}
 
+    def broken(self, positions: Positions, after: Positions) -> tuple[dict[str, dict[str, str]], Positions]:
+        """The files that cannot be read and of which nobody has been told; and the positions that say that it has been told."""
+        found, said = {}, dict(after)
+        for name, source in self.sources.items():
+            told = positions.get(name, {}).get("broken", ())
+            if new := {file: why for file, why in source.broken.items() if file not in told}:
+                found[name] = new
+                said[name] = {**after.get(name, {}), "broken": sorted({*told, *new})}
+        return found, said
+
     def told(self, overtaken: Mapping[str, Sequence[str]]) -> None:
         """An epoch has told of these files."""
         for name, files in overtaken.items():

@@ -15,10 +15,13 @@ the same references. A position is JSON; ``{}`` is the beginning. Its keys:
     passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or elements are parts of
                documents): elements that passed. One reference is given at a time with ``limit_left`` on it, and the
                CALLER adds what the task counted before it takes again. Otherwise ``limit`` counts ``taken``.
+    broken     files of which it has been told that they cannot be read (the CALLER adds them when an epoch tells)
 
 A file is finished when a later name exists or the source is frozen. The files of a directory are one sequence in the order
 of their names (a name that comes up before one that is being read comes too late: ``overtaken``, until it is told), or a
-partition each. Cost: a look at the directory a discovery (``sources/listing``) and a ``stat`` of each file that may grow; an
+partition each. A file of a folder that cannot be read (damaged, without the columns) is passed over, and is in ``broken`` until it
+is told; the first of all, before anything was read, raises what is wrong, as a single file does: it is a wrong use.
+Cost: a look at the directory a discovery (``sources/listing``) and a ``stat`` of each file that may grow; an
 ``open`` and one pass over the bytes at several GB a second a take.
 """
 
@@ -31,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from levada.config import StreamConfig
-from levada.errors import CheckpointError, SourceError
+from levada.errors import CheckpointError, FileFault, SourceError
 from levada.sources.listing import Listing, is_glob
 from levada.sources.pieces import WINDOW, Cutter, Piece, SourceFile
 from levada.sources.reference import Reference, document_id
@@ -47,6 +50,9 @@ class FileSource:
         self.config = config
         self.frozen = False
         self.overtaken: list[str] = []
+        self.broken: dict[str, str] = {}
+        self._told: set[str] = set()
+        self._begun = False
         self._cutter = Cutter(config, scratch)
         self._files: dict[str, SourceFile] = {}
         self._names: list[str] = []
@@ -92,6 +98,7 @@ class FileSource:
         """The references of the next elements, at most ``rows`` in all, and the position behind them."""
         assert rows > 0, "an epoch takes at least one element"
         self._frontier = max(self._frontier, position.get("file", ""))
+        self._remember(position)
         rows = self._allowed(position, rows)
         if rows <= 0:
             return [], position
@@ -120,6 +127,7 @@ class FileSource:
         if self.config.files == "sequence":
             unread = self.backlog(position)
             return {self.config.name: unread} if unread or "file" in position else {}
+        self._remember(position)
         read = position.get("files", {})
         partitions = dict.fromkeys(read, False)
         for name, file in self._files.items():
@@ -178,13 +186,43 @@ class FileSource:
 
     def _drain(self, file: SourceFile, at: int, rows: int, one: bool = False) -> Iterator[Piece]:
         """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is, or no more data)."""
-        while rows > 0 and (piece := self._cutter.next(file, at, rows)) is not None:
+        while rows > 0 and (piece := self._next(file, at, rows)) is not None:
             if piece.elements:
                 yield piece
                 if one:
                     return
             at = piece.stop
             rows -= piece.elements
+
+    def _next(self, file: SourceFile, at: int, rows: int) -> Piece | None:
+        try:
+            return self._cutter.next(file, at, rows)
+        except FileFault as fault:
+            self._pass_over(file, fault)
+            return None
+
+    def _size(self, file: SourceFile) -> int:
+        try:
+            return self._cutter.content(file)[1]
+        except FileFault as fault:
+            self._pass_over(file, fault)
+            return 0
+
+    def _pass_over(self, file: SourceFile, fault: FileFault) -> None:
+        """A broken file holds nothing, and is told of once; the first one raises (see the module's head)."""
+        single = not (os.path.isdir(self.config.path) or is_glob(self.config.path))
+        if single or (file.name == self._names[0] and not self._begun):
+            raise fault
+        file.fault = str(fault)
+        if file.name not in self._told:
+            self.broken[file.name] = file.fault
+
+    def _remember(self, position: Position) -> None:
+        """What a position says of the runs before this one."""
+        self._begun = self._begun or "file" in position or "files" in position
+        self._told.update(position.get("broken", ()))
+        for name in self._told & self.broken.keys():
+            del self.broken[name]
 
     def _take_sequence(self, position: Position, rows: int, one: bool) -> tuple[list[_Taken], Position]:
         taken: list[_Taken] = []
@@ -207,7 +245,7 @@ class FileSource:
         ats: dict[str, int] = dict(position.get("files", {}))
         first = bisect_left(self._names, position.get("after", "") + "\0")
         active = [self._files[name] for name in self._names[first:] + self._names[:first]]
-        active = [file for file in active if self._cutter.content(file)[1] != ats.get(file.name, 0)]
+        active = [file for file in active if self._size(file) != ats.get(file.name, 0)]
         taken: list[_Taken] = []
         while active and rows > 0:
             share = max(rows // len(active), 1)
@@ -230,7 +268,7 @@ class FileSource:
 
     def _has_unread(self, file: SourceFile, at: int) -> bool:
         """Whether a whole element lies behind ``at``; what was found at the beginning of a file is kept in mind."""
-        if self._cutter.content(file)[1] == at:
+        if self._size(file) == at:
             return False
         seen = self._peeked.get(file.name)
         if at == 0 and seen is not None and seen[0] == file.state:

@@ -19,7 +19,7 @@ from typing import IO, cast
 import pyarrow as pa
 import xxhash
 
-from levada.errors import SourceError
+from levada.errors import FileFault, SourceError
 from levada.formats import PACKED
 
 _COPY = 1 << 20
@@ -73,7 +73,7 @@ def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool)
             return None
         if damaged:
             form = _NAMES[Path(path).suffix.lower()]
-            raise SourceError(f"The file {path} of the stream {stream} is not a whole {form} file: {error}.") from error
+            raise FileFault(f"The file {path} of the stream {stream} is not a whole {form} file: {error}.") from error
         raise SourceError(f"The file {path} of the stream {stream} cannot be unpacked: {error}.") from error
 
 

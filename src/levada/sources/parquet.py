@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from levada.config import StreamConfig
-from levada.errors import SourceError, near
+from levada.errors import FileFault, SourceError, near
 from levada.sources.listing import list_files
 
 _TARGET = 4 << 20
@@ -55,7 +55,7 @@ def layout(config: StreamConfig, path: str, *, finished: bool) -> Layout | None:
     except (pa.ArrowInvalid, OSError) as error:
         if finished or isinstance(error, FileNotFoundError):
             reason = str(error).strip().splitlines()[0]
-            raise SourceError(f"The file {path} of the stream {config.name} is no Parquet: {reason}") from error
+            raise FileFault(f"The file {path} of the stream {config.name} is no Parquet: {reason}") from error
         return None
 
 
@@ -71,7 +71,8 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
             return table.slice(start - edges[groups[0]], stop - start)
     except (pa.ArrowInvalid, OSError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise SourceError(f"The file {path} of the stream {config.name} cannot be read: {reason}") from error
+        kind = SourceError if getattr(error, "errno", None) else FileFault  # the system's, or of what stands there
+        raise kind(f"The file {path} of the stream {config.name} cannot be read: {reason}") from error
 
 
 def with_schema(config: StreamConfig) -> StreamConfig:
@@ -117,15 +118,15 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
-    """The columns are there and of types that the schema's can hold; else a ``SourceError``."""
+    """The columns are there and of types that the schema's can hold; else a ``FileFault``."""
     for name in _needed(config):
         if name not in schema.names:
-            raise SourceError(f"The file {path} has no column {name}.", hint=near(name, schema.names))
+            raise FileFault(f"The file {path} has no column {name}.", hint=near(name, schema.names))
     for name, kind in config.schema:
         found = schema.field(name).type
         held = _type_of(found)
         if held != kind and (held, kind) != ("integer", "double") and not pt.is_null(found):
-            raise SourceError(f"The column {name} of {path} is {found}, but the schema of {config.name} says {kind}.")
+            raise FileFault(f"The column {name} of {path} is {found}, but the schema of {config.name} says {kind}.")
     if config.time_field is not None and not _is_time(schema.field(config.time_field).type):
         found = schema.field(config.time_field).type
-        raise SourceError(f"The column {config.time_field} of {path} is {found}, which is no event time.")
+        raise FileFault(f"The column {config.time_field} of {path} is {found}, which is no event time.")

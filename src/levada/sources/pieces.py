@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from levada.config import StreamConfig
-from levada.errors import SourceError, near
+from levada.errors import FileFault, SourceError, near
 from levada.formats import RDF, format_of
 from levada.kernels.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
 from levada.kernels.records import cut_records
@@ -36,12 +36,16 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class SourceFile:
-    """A file of a stream: its name and path, its size on disk as last seen, whether it will not grow any more."""
+    """A file of a stream: its name and path, its size on disk as last seen, whether it will not grow any more.
+
+    ``fault``: why nothing of it can be read; then it holds nothing.
+    """
 
     name: str
     path: str
     size: int
     finished: bool
+    fault: str = ""
     content: tuple[tuple[int, bool], str, int] | None = field(default=None, repr=False)
     header: Header | None = field(default=None, repr=False)
     layout: Layout | None = field(default=None, repr=False)
@@ -60,7 +64,9 @@ class Cutter:
         self.scratch = scratch
 
     def content(self, file: SourceFile) -> tuple[str, int]:
-        """Where the file's text or rows lie, and how much there is: (path, bytes or rows)."""
+        """Where the file's text or rows lie, and how much there is: (path, bytes or rows). Raises ``FileFault``."""
+        if file.fault:
+            return file.path, 0
         if file.content is None or file.content[0] != file.state:
             file.content = (file.state, *self._content(file))
         return file.content[1:]
@@ -83,13 +89,13 @@ class Cutter:
         return own if mixed and own is not None else self.config.format
 
     def next(self, file: SourceFile, at: int, rows: int) -> Piece | None:
-        """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there."""
+        """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there. Raises ``FileFault``."""
         path, size = self.content(file)
-        if at > size:
+        if at > size and not file.fault:
             raise SourceError(
                 f"The file {file.path} of the stream {self.config.name} became shorter than what was read."
             )
-        if at == size:
+        if at >= size:
             return None
         if self.config.format == "parquet":
             assert file.layout is not None, "a Parquet file with rows has a layout"
@@ -134,6 +140,6 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
     needed = list(dict(config.read_columns)) + ([config.time_field] if config.time_field else [])
     for name in needed:
         if columns.count(name) > 1:
-            raise SourceError(f"The header of {file.path} has the column {name} twice.")
+            raise FileFault(f"The header of {file.path} has the column {name} twice.")
         if name not in columns:
-            raise SourceError(f"The header of {file.path} has no column {name}.", hint=near(name, columns))
+            raise FileFault(f"The header of {file.path} has no column {name}.", hint=near(name, columns))

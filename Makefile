@@ -46,7 +46,7 @@ chaos: setup  ## kills the driver at random points, KILLS times (20; in `make te
 
 nightly: setup  ## CASES random cases (10,000) for each property, against the reference; repeat one with its SEED
 	@echo "SEED=$(SEED) CASES=$(CASES)"
-	@LEVADA_CASES=$(CASES) $(PYTEST) tests/property/test_random_cases.py --hypothesis-seed=$(SEED)
+	@LEVADA_CASES=$(CASES) $(PYTEST) tests/property/test_random_*.py --hypothesis-seed=$(SEED)
 
 conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench
 	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from levada.algebra.expression import Call, Const, Expression, Var, random
+from levada.algebra.expression import Const, Expression, random
 from levada.algebra.incremental import level
 from levada.algebra.nodes import Derived, Output, Query, Scan
-from levada.model.term import Term
 from levada.model.time import WindowKind
 from levada.plan import physical as p
 from levada.plan import shapes as s
@@ -23,6 +22,7 @@ from levada.plan.levels import top
 from levada.plan.merge import PLACES
 from levada.plan.physical import HOME, Op
 from levada.plan.recorded import Intern, Recorded
+from levada.plan.slotted import by_slots, draw_slots, key_sides, parametrised
 from levada.plan.timing import Timing
 
 _PASSING = (
@@ -221,14 +221,14 @@ class Installer:
                 every = (*places, *map(op.variables.index, beside))
                 return s.Select(every, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
             case p.Filter(condition, draw):
-                lifted, terms = _lift(condition, ins[0])
+                lifted, terms = parametrised(condition, ins[0])
                 member = s.Member(constants=terms, query=self._drawing(condition))
-                return s.Filter(lifted, tuple(ins[0].index(v) for v in names), _drawn(draw, ins[0])), member
+                return s.Filter(lifted, tuple(ins[0].index(v) for v in names), draw_slots(draw, ins[0])), member
             case p.Extend(expression, draw):
-                lifted, terms = _lift(expression, ins[0])
+                lifted, terms = parametrised(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 member = self._windows(op)._replace(constants=terms, query=self._drawing(expression))
-                return s.Extend(lifted, kept_, _drawn(draw, ins[0]), self.tuples), member
+                return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Closure(many, ends, seed):
                 given = (ends[0] is not None, ends[1] is not None)
                 shown = tuple(op.variables.index(v) for v in names)
@@ -254,7 +254,7 @@ class Installer:
             (left.windows.index(w) if w in left.windows else -1, right.windows.index(w) if w in right.windows else -1)
             for w in op.windows
         )
-        sides, out, fills = _sides(spec.keys, names, ins)
+        sides, out, fills = key_sides(spec.keys, names, ins)
         return s.Join(*sides, out, fills, windows, spec.raw, spec.negative)
 
     def _above(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
@@ -286,14 +286,14 @@ class Installer:
                 slots = tuple(ins[0].index(k) for k in keys)
                 return s.RGroup(self.kinds, listed, slots, folded, kept, self.tuples), self._schedule()
             case p.RJoin(keys, _, lasting):
-                sides, out, fills = _sides(keys, names, ins)
+                sides, out, fills = key_sides(keys, names, ins)
                 return s.RJoin(*sides, out, fills, lasting), s.Member()
             case p.RLeft(keys, _, condition, lasting):
-                sides, out, fills = _sides(keys, names, ins)
+                sides, out, fills = key_sides(keys, names, ins)
                 lifted, member = self._condition(op, condition, ins)
                 return s.RLeft(*sides, out, fills, lifted, lasting), member
             case p.RSemi(test, keys, _, condition, lasting):
-                sides, _, fills = _sides(keys, (), ins)
+                sides, _, fills = key_sides(keys, (), ins)
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 lifted, member = self._condition(op, condition, ins)
                 return s.RSemi(test, *sides, kept_, fills, lifted, lasting), member
@@ -301,7 +301,7 @@ class Installer:
                 return s.RDistinct(), s.Member()
             case p.ROrder(keys, offset, limit, in_order):
                 constants: list[Const] = []
-                lifted_keys = tuple((_slots(lift(e, constants), ins[0]), d) for e, d in keys)
+                lifted_keys = tuple((by_slots(lift(e, constants), ins[0]), d) for e, d in keys)
                 terms = tuple(c.term for c in constants)
                 member = s.Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
                 return s.ROrder(lifted_keys, offset, limit, in_order), member
@@ -318,7 +318,7 @@ class Installer:
         member = self._windows(op) if op.windows else s.Member()
         if condition is None:
             return None, member
-        lifted, terms = _lift(condition, (*ins[0], *ins[1]))
+        lifted, terms = parametrised(condition, (*ins[0], *ins[1]))
         return lifted, member._replace(constants=terms, query=self._drawing(condition))
 
     def _aggregates(
@@ -329,10 +329,6 @@ class Installer:
             s.Aggregate(a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct, a.separator) for a in specs
         )
         return folded, tuple(op.variables.index(v) for v in names)
-
-
-def _drawn(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, ...], int] | None:
-    return None if draw is None else (tuple(names.index(v) for v in draw.solution), draw.place)
 
 
 def _union_needs(op: Op, needs: Needs) -> Needs:
@@ -370,31 +366,3 @@ def _through(op: Op) -> tuple[Op, dict[str, str]]:
         source = {v: inner[n] for v, n in source.items() if inner.get(n) in child.variables}
         op = child
     return op, source
-
-
-def _slots(expression: Expression, names: tuple[str, ...]) -> Expression:
-    """Variables by slot; one that the input lacks is named "" and is unbound."""
-    match expression:
-        case Var(name):
-            return Var(str(names.index(name)) if name in names else "")
-        case Call(function, args):
-            return Call(function, tuple(_slots(arg, names) for arg in args))
-        case _:
-            return expression
-
-
-def _lift(expression: Expression, names: tuple[str, ...]) -> tuple[Expression, tuple[Term, ...]]:
-    constants: list[Const] = []
-    lifted = _slots(lift(expression, constants), names)
-    return lifted, tuple(c.term for c in constants)
-
-
-def _sides(
-    keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]]
-) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:  # fmt: skip
-    """Key slots of both sides, the origin of each output slot, and shared slots that may be unbound."""
-    left, right = ins
-    sides = (tuple(left.index(k) for k in keys), tuple(right.index(k) for k in keys))
-    out = tuple([(0, left.index(v)) if v in left else (1, right.index(v)) for v in names])
-    fills = tuple([(left.index(v), right.index(v)) for v in left if v in right and v not in keys])
-    return sides, out, fills

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from levada.algebra import nodes
 from levada.algebra.cql_levels import Levels
 from levada.algebra.depth import check_depth
-from levada.algebra.incremental import derived
+from levada.algebra.incremental import derived, level
 from levada.algebra.options import QueryOptions
 from levada.algebra.translate_windows import reporting
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
@@ -58,12 +58,15 @@ def translate_asked(
 ) -> nodes.Query:
     """The algebra of one query of a script. Raises ``QueryError``."""
     levels = Levels(text, streams, relations, script, options)
-    top = levels.statement(asked.query, asked.views)
+    top = levels.outermost(asked)
     levels.check_report()
     check_depth(top.node, text)
-    if derived(top.node) and (options.empty_reports or reporting(options) != nodes.Reporting()):
-        what = "Empty" if options.empty_reports else "Periodic or non-empty"
-        message = f"{what} reports of a query over a view are not there yet in CQL."
+    if (
+        options.empty_reports
+        and derived(top.node)
+        and any(isinstance(p, nodes.Group) and not p.keys for p in level(top.node))
+    ):
+        message = "Empty reports of an aggregate without Group By over a view or a query in brackets are not there yet in CQL."
         raise UnsupportedError(message, span=asked.query.span, text=text)
     return nodes.Query(
         form=nodes.Form.SELECT,

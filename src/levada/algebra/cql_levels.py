@@ -5,7 +5,10 @@ Every query is a *level* with windows of its own. What a query in brackets or a 
     a plain relation of nothing but selections and joins   becomes part of the level that reads it, windows included
     any other, and every stream                            is ``Derived``: a level of its own under a window of the reader
 
-What has one group without keys reads all of them in the second way: its row is there while one of its own tables holds something.
+All are read in the second way where it matters when the tables themselves hold something or change: by one group without keys,
+whose row is there while one of its own tables holds something; by Rstream, which reports when one of them changes, unless each of
+its rows lasts an instant; and under a policy of non-empty or empty reports.
+
 A view is written out where it is used, so it sees its streams from the reader's start on. A view that is registered as a stream
 and is a plain relation is its Istream, as in STREAM. Union and Except take their columns by position, with the names of the left
 side. A relation has no window and no event time. Cost: linear in the text with its views written out.
@@ -22,11 +25,12 @@ from levada.algebra.cql_expression import cast
 from levada.algebra.cql_scope import Columns
 from levada.algebra.cql_select import Leaf, Named, SelectBlock, one_group
 from levada.algebra.expression import Expression, Var
-from levada.algebra.incremental import derived, momentary, monotone, not_by_changes
+from levada.algebra.incremental import derived, monotone, not_by_changes
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.model.time import Window, WindowKind
 from levada.syntax.cql_ast import (
+    Asked,
     Column,
     Combination,
     LiteralType,
@@ -79,12 +83,15 @@ class Levels:
         for declared in script.declared:
             self._check_declared(declared.schema)
 
-    def statement(self, statement: Statement, visible: int) -> Level:
-        """A query that sees the first ``visible`` views."""
+    def outermost(self, asked: Asked) -> Level:
+        """The query that is asked, under the report policy of the options."""
+        return self.statement(asked.query, asked.views, apart=self.options.nonempty or self.options.empty_reports)
+
+    def statement(self, statement: Statement, visible: int, *, apart: bool = False) -> Level:
+        """A query that sees the first ``visible`` views. ``apart``: its tables are levels of their own, if they are queries."""
         before = len(self.windows)
-        body = statement.body
-        translated = self._select(body, visible) if isinstance(body, Select) else self._combination(body, visible)
-        node, columns, own = translated
+        apart = apart or (statement.output == "Rstream" and not _for_an_instant(statement.body))
+        node, columns, own = self._body(statement.body, visible, apart)
         level = Level(node, columns, tuple(sorted(own)), nodes.Output[(statement.output or "relation").upper()])
         assert before < len(self.windows), "a query reads something"
         self._check_level(level, statement.span)
@@ -97,16 +104,21 @@ class Levels:
 
     # -- the two forms of a query --
 
-    def _select(self, select: Select, visible: int) -> tuple[nodes.Node, Typed, set[int]]:
+    def _body(self, body: Select | Combination, visible: int, apart: bool) -> tuple[nodes.Node, Typed, set[int]]:
+        return (
+            self._select(body, visible, apart) if isinstance(body, Select) else self._combination(body, visible, apart)
+        )
+
+    def _select(self, select: Select, visible: int, apart: bool) -> tuple[nodes.Node, Typed, set[int]]:
         own: set[int] = set()
-        apart = one_group(select)
+        apart = apart or one_group(select)
         block = SelectBlock(select, [self._leaf(table, visible, own, apart) for table in select.tables], self.text)
         node = block.pattern()
         return node, tuple(zip(block.outputs, block.types, strict=True)), own
 
-    def _combination(self, body: Combination, visible: int) -> tuple[nodes.Node, Typed, set[int]]:
-        left, columns, own = self._operand(body.left, visible)
-        right, others, more = self._operand(body.right, visible)
+    def _combination(self, body: Combination, visible: int, apart: bool) -> tuple[nodes.Node, Typed, set[int]]:
+        left, columns, own = self._operand(body.left, visible, apart)
+        right, others, more = self._operand(body.right, visible, apart)
         if [kind for _, kind in columns] != [kind for _, kind in others]:
             types = [", ".join(kind for _, kind in side) for side in (columns, others)]
             message = f"{body.operator} of ({types[0]}) and ({types[1]}): the columns differ."
@@ -115,21 +127,21 @@ class Levels:
         both = nodes.Union if body.operator is Operator.UNION else nodes.Except
         return both(left, right), columns, own | more
 
-    def _operand(self, operand: Table | Combination, visible: int) -> tuple[nodes.Node, Typed, set[int]]:
+    def _operand(self, operand: Table | Combination, visible: int, apart: bool) -> tuple[nodes.Node, Typed, set[int]]:
         if isinstance(operand, Combination):
-            return self._combination(operand, visible)
+            return self._combination(operand, visible, apart)
         query = operand.query
         if query is not None and query.output is None:
-            level = self.statement(query, visible)
+            level = self.statement(query, visible, apart=apart)
             return level.node, level.columns, set(level.own)
         own: set[int] = set()
-        leaf = self._leaf(operand, visible, own)
+        leaf = self._leaf(operand, visible, own, apart)
         columns = tuple(leaf.columns.declared.items())
         return leaf.node(tuple((c, c) for c, _ in columns)), columns, own
 
     # -- tables --
 
-    def _leaf(self, table: Table, visible: int, own: set[int], apart: bool = False) -> Leaf:
+    def _leaf(self, table: Table, visible: int, own: set[int], apart: bool) -> Leaf:
         """A table of From; its windows are added to ``own``. ``apart``: it is a level of its own, if it is a query."""
         if table.query is not None:
             return self._derived(table, self.statement(table.query, visible), own, apart)
@@ -141,7 +153,7 @@ class Levels:
             message = f"There is no tuple stream {table.stream}."
             raise UnknownNameError(message, span=table.span, text=self.text, hint=near(table.stream, known))
         if table.stream in self.relations:
-            return self._derived(table, self._relation(table.stream), own)
+            return self._derived(table, self._relation(table.stream), own, apart)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
         partition = self._partition(table.window, columns)
         at = self._add(nodes.WindowOn(table.alias, table.stream, self._window(table.window)))
@@ -180,7 +192,7 @@ class Levels:
                 raise QueryError(message, span=schema.span, text=self.text)
         return renamed(level.node, [n for n, _ in level.columns], [n for n, _ in schema.columns], casts)
 
-    def _derived(self, table: Table, level: Level, own: set[int], apart: bool = False) -> Leaf:
+    def _derived(self, table: Table, level: Level, own: set[int], apart: bool) -> Leaf:
         """What a query in brackets or a view gives, as a table."""
         columns = Columns(table.alias, dict(level.columns), False, table.span)
         spec = self._spec(table, level.relation)
@@ -242,18 +254,10 @@ class Levels:
     # -- what cannot be --
 
     def _check_level(self, level: Level, span: Span) -> None:
-        """Above a view or a query in brackets only what follows from its changes, or lasts an instant."""
-        if not derived(level.node):
-            return
-        what = ""
-        if level.output is not nodes.Output.RSTREAM:
-            what = not_by_changes(level.node)
-        elif not momentary(level.node, self.windows):
-            what = "Rstream without a window [Now] for each of its rows"
-        if what:
-            raise UnsupportedError(
-                f"{what} over a view or a query in brackets is not there yet in CQL.", span=span, text=self.text
-            )
+        """Above a view or a query in brackets only what follows from its changes."""
+        if derived(level.node) and (what := not_by_changes(level.node)):
+            message = f"{what} over a view or a query in brackets is not there yet in CQL."
+            raise UnsupportedError(message, span=span, text=self.text)
 
     def _check_declared(self, schema: Schema) -> None:
         """A declaration says of a stream what it is."""
@@ -269,6 +273,21 @@ class Levels:
         if (columns := self.streams[schema.name]) != dict(schema.columns):
             shown = ", ".join(f"{name} {kind}" for name, kind in columns.items())
             raise QueryError(f"The stream {schema.name} has the columns {shown}.", span=schema.span, text=self.text)
+
+
+def _for_an_instant(body: Select | Combination) -> bool:
+    """Whether each row of a query contains one of a window [Now], so that it is there at one instant and no other."""
+    if isinstance(body, Combination):
+        return all(map(_operand_for_an_instant, (body.left, body.right)))
+    return not one_group(body) and any(table.window.word is WindowWord.NOW for table in body.tables)
+
+
+def _operand_for_an_instant(operand: Table | Combination) -> bool:
+    if isinstance(operand, Combination):
+        return _for_an_instant(operand)
+    if operand.query is not None and operand.query.output is None:
+        return _for_an_instant(operand.query.body)
+    return operand.window.word is WindowWord.NOW
 
 
 def _inlined(level: Level, named: Named) -> nodes.Node:

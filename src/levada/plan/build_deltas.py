@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from levada.algebra.expression import AggregateFunction
-from levada.algebra.nodes import Output
+from levada.algebra.nodes import Output, Reporting
 from levada.plan import build
 from levada.plan import physical as p
 from levada.plan.partitioning import LOST, grouped, place
@@ -107,6 +107,18 @@ def difference(left: Op, right: Op) -> Op:
     return Op(
         spec, (left, right), left.variables, None, stage, exchange, keys, maybe, weighted=by_changes, typed=typed
     )  # fmt: skip
+
+
+def snapshot(
+    op: Op, witnesses: tuple[Op, ...], output: Output, level: tuple[int, ...], reports: Reporting, *, listed: bool, every: bool
+) -> Op:  # fmt: skip
+    """A result kept by changes at its reports, which its windows (``witnesses``) decide: all of it in one place."""
+    op = deltas(op, op.variables)
+    inputs = (op, *witnesses)
+    stage, exchange = place(inputs, HOME)
+    spec = p.Snapshot(output, level, reports, listed, every)
+    weighted = output is not Output.RSTREAM
+    return replace(op, spec=spec, inputs=inputs, stage=stage, exchange=exchange, placed=HOME, weighted=weighted)
 
 
 def net(op: Op, output: Output) -> Op:

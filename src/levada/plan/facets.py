@@ -172,6 +172,8 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [_group_needs(op, keys, aggregates, out)]
         case p.Running(keys, aggregates):
             return [_group_needs(op, keys, aggregates, out), *({} for _ in op.inputs[1:])]
+        case p.Snapshot():
+            return [*_every(op, out)[:1], *({} for _ in op.inputs[1:])]
         case p.ROrder(keys, _, _, _):
             own = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]

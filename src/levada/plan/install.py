@@ -7,11 +7,12 @@ and ``Member``; ``Topology`` finds or makes the node and the member. Projections
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
 from levada.algebra.expression import Const, Expression, random
-from levada.algebra.incremental import level
-from levada.algebra.nodes import Derived, Output, Query, Scan
+from levada.algebra.incremental import derived, level
+from levada.algebra.nodes import Derived, Output, Query, Reporting, Scan
 from levada.model.time import WindowKind
 from levada.plan import physical as p
 from levada.plan import shapes as s
@@ -27,7 +28,7 @@ from levada.plan.timing import Timing
 
 _PASSING = (
     p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.RExcept, p.ROrder, p.Last, p.LastBy, p.Session, p.Lift, p.Once,
-    p.Deltas, p.Tally, p.Net, p.Emit,
+    p.Deltas, p.Tally, p.Net, p.Snapshot, p.Emit,
 )  # fmt: skip
 _SIDE_BY_SIDE = (p.Union, p.Tally, p.RExcept)  # their inputs have the same columns
 
@@ -54,8 +55,10 @@ class Installer:
         again: Collection[str | None] = (),
     ) -> None:  # fmt: skip
         self.q = query
-        self.timing = Timing(query, start, every, tuple(sorted(again, key=str)))
-        self.every = every
+        by_changes = derived(query.pattern)  # of these the outermost operator knows the policy, and no other
+        self.every = every and not by_changes
+        own = replace(query, reports=Reporting()) if by_changes else query
+        self.timing = Timing(own, start, self.every, tuple(sorted(again, key=str)))
         self.since = since
         self.name = name
         self.intern = intern
@@ -275,6 +278,11 @@ class Installer:
                 return s.RExcept(), s.Member()
             case p.Net(output):
                 return s.Net(output), s.Member()
+            case p.Snapshot(output, windows, reports, listed, every):
+                member = self.timing.of_snapshot(windows, reports, every=every)
+                member = member._replace(query=self.name if every else "")
+                kinds = self.timing.snapshot_kinds(windows, reports)
+                return s.Snapshot(output, kinds, reports.clock is not None, reports.nonempty, listed, every), member
             case p.Panes(keys, aggregates, listed):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)

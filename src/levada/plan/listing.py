@@ -37,6 +37,13 @@ def needs_list(query: a.Query) -> bool:
     return snapshot and _reads_static(query.pattern)
 
 
+def needs_latest(query: a.Query) -> bool:
+    """Whether the last report follows from the last element, whatever it matches: closes beside a window that never empties."""
+    kinds = [w.window.kind for w in query.windows]
+    closes = query.reports.clock is not None or any(k.on_close for k in kinds)
+    return closes and any(k.endless for k in kinds)
+
+
 def _reads_static(node: a.Node) -> bool:
     """Whether some part has no window: as report rows it exists at every report."""
     match node:

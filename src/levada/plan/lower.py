@@ -22,8 +22,8 @@ from levada.plan import build, build_deltas, pairing
 from levada.plan import physical as p
 from levada.plan.alone import alone, connected
 from levada.plan.join_order import join_all
-from levada.plan.levels import Mode, mode_of, top
-from levada.plan.listing import free_parts, needs_list, per_report, reads_window
+from levada.plan.levels import Mode, level_of, top
+from levada.plan.listing import free_parts, per_report, reads_window
 from levada.plan.ordering import shown_order
 from levada.plan.origin import time_variables
 from levada.plan.over import Leaves, graphs_read
@@ -57,11 +57,9 @@ class _Lowering:
         self.q = query
         self.leaves = leaves
         self.changing = bool(query.windows) and not leaves.replaceable.isdisjoint(graphs_read(query, query.pattern))
-        self.every = every
-        self.own = top(query)
-        self.pattern = query.pattern
-        self.mode = mode_of(query, query.pattern, query.output, self.own, every=every)
-        self.listed = self.mode is Mode.REPORTS and (every or not query.windows or self.changing or needs_list(query))
+        self.at = level_of(query, query.pattern, query.output, top(query), query.reports, every=every)
+        if self.at.mode is Mode.REPORTS and (every or not query.windows or self.changing):
+            self.at = replace(self.at, listed=True)
         self.tuples = any(isinstance(part, (a.Scan, a.Derived)) for part in level(query.pattern))
         self.continuous = reads_window(query.pattern)  # else the whole is static, and its order is what ORDER BY says
         self.fresh = 0
@@ -70,36 +68,36 @@ class _Lowering:
     def query(self) -> Lowered:
         if self.q.form is a.Form.ASK:
             return Lowered(build.emit(self._ask(self.node(self.q.pattern))), True)
-        return Lowered(build.emit(self._level(self.q.variables, self.q.output)), self.listed)
+        return Lowered(build.emit(self._level(self.q.variables, self.q.output)), self.at.listed)
 
     def _level(self, names: Sequence[str], output: a.Output) -> Op:
         """The report rows of the level that is being lowered."""
-        body = build.rename(self.node(self.pattern), names)
-        if self.mode is Mode.CHANGES and body.windows is None:
+        body = build.rename(self.node(self.at.pattern), names)
+        if self.at.whole:
+            own, reports, every = self.at.own, self.at.reports, self.at.every
+            windows = self._witnesses()
+            return build_deltas.snapshot(body, windows, output, own, reports, listed=self.at.listed, every=every)
+        if self.at.mode is Mode.CHANGES and body.windows is None:
             return build_deltas.net(body, output)
-        if output is a.Output.RSTREAM or self.q.reports.nonempty or free_parts(self.pattern):
+        if output is a.Output.RSTREAM or self.at.reports.nonempty or free_parts(self.at.pattern):
             body = self._r(body)
         if output is not a.Output.RSTREAM:
-            body = build.changes(body, output, self.listed, self._timed(body))
-            if self.q.form is a.Form.SELECT and (keys := shown_order(self.pattern, names)):
+            body = build.changes(body, output, self.at.listed, self._timed(body))
+            if self.q.form is a.Form.SELECT and (keys := shown_order(self.at.pattern, names)):
                 body = replace(build.order(body, keys, 0, None), weighted=body.weighted)
         return body
 
     def _derived(self, node: a.Derived) -> Op:
         """A query within the query: its level by itself, then its rows as content of the window."""
-        outer = self.own, self.pattern, self.mode, self.listed
-        self.own, self.pattern = node.level, node.child
-        self.mode = mode_of(self.q, node.child, node.output, node.level, every=False)
-        inner = replace(
-            self.q, pattern=node.child, output=node.output, windows=tuple(self.q.windows[w] for w in node.level)
-        )
-        self.listed = self.mode is Mode.REPORTS and needs_list(inner)
+        outer = self.at
+        self.at = level_of(self.q, node.child, node.output, node.level, a.Reporting(), every=False)
         counted = self.q.windows[node.source.index].window.kind is WindowKind.COUNT
-        # a stream's elements are told apart by whole rows; of a relation only what is read has to change
+        # a stream's elements are told apart by whole rows, and so are a relation's changes where they are reports;
+        # else only what is read of a relation has to change
         seen = tuple(dict.fromkeys(c for c, _ in node.columns))
-        names = seen if node.output is a.Output.RELATION else _outputs(node.child)
+        names = seen if node.output is a.Output.RELATION and not outer.whole else _outputs(node.child)
         rows = self._level(names, node.output)
-        self.own, self.pattern, self.mode, self.listed = outer
+        self.at = outer
         lifted = build_deltas.lift(rows, node.source.index, node.level, weighted=node.output is a.Output.RELATION)
         if counted:
             lifted = self.leaves.last(lifted, node.source.index, node.partition)
@@ -124,11 +122,11 @@ class _Lowering:
         if body.windows is None or body.weighted:
             return False
         times = time_variables(body)
-        return all(w in times for w in self.own)
+        return all(w in times for w in self.at.own)
 
     def node(self, node: a.Node) -> Op:
         """The operators of a part; what static data alone answer is a leaf."""
-        if self.own and self.continuous and alone(node, changing=bool(self.leaves.replaceable)):
+        if self.at.own and self.continuous and alone(node, changing=bool(self.leaves.replaceable)):
             return self._once(node)
         return self._node(node)
 
@@ -170,7 +168,7 @@ class _Lowering:
                 return self._group(node)
             case a.Project(child, names):
                 return build.rename(self.node(child), names)
-            case a.Distinct(child) if self.mode is Mode.CHANGES:
+            case a.Distinct(child) if self.at.mode is Mode.CHANGES:
                 return build_deltas.distinct(self.node(child))
             case a.Distinct(child):
                 return build.distinct(self._r(self.node(child)))
@@ -182,24 +180,27 @@ class _Lowering:
     def _once(self, node: a.Node) -> Op:
         """A part that reads static data alone: lowered as a query without windows."""
         again = self.leaves.replaceable & graphs_read(self.q, node)
-        outer = self.own, self.leaves, self.listed
-        self.own, self.leaves, self.listed = (), replace(self.leaves, q=replace(self.q, windows=())), True
+        outer = self.at, self.leaves
+        self.at, self.leaves = (
+            replace(self.at, own=(), listed=True),
+            replace(self.leaves, q=replace(self.q, windows=())),
+        )
         rows = self._r(self.node(node))
-        self.own, self.leaves, self.listed = outer
+        self.at, self.leaves = outer
         return pairing.once(rows, again, len(self.q.windows))
 
     def _sides(self, left: a.Node, right: a.Node, condition: Expression | None = None) -> tuple[Op, Op]:
         """Two parts of which one decides on the other: report rows, but that static rows on the right stay what they are."""
         one, other = self.node(left), self.node(right)
-        if not self.own or other.windows != () or one.windows == ():
+        if not self.at.own or other.windows != () or one.windows == ():
             return self._r(one), self._r(other)
         late = condition is not None and per_report(condition)
         return self._r(one) if late else one, other
 
     def _r(self, op: Op) -> Op:
-        if self.mode is Mode.CHANGES:
+        if self.at.mode is Mode.CHANGES:
             return build_deltas.deltas(op, op.variables)
-        return build.report(op, self.listed, instant=self.mode is Mode.INSTANT) if op.windows is not None else op
+        return build.report(op, self.at.listed, instant=self.at.mode is Mode.INSTANT) if op.windows is not None else op
 
     def _extend(self, op: Op, variable: str, expression: Expression) -> Op:
         op = self._r(op) if per_report(expression) else op
@@ -273,7 +274,7 @@ class _Lowering:
         reported = [op for op in parts if op.windows is None]
         if not reported and not paths:
             return join_all(timed, conjuncts) if timed else self._constants(conjuncts)
-        static = [op for op in timed if self.own and op.windows == () and not isinstance(op.spec, p.Constant)]
+        static = [op for op in timed if self.at.own and op.windows == () and not isinstance(op.spec, p.Constant)]
         moving = [op for op in timed if op not in static]
         always = {v for op in moving for v in op.variables if v not in op.maybe}
         early = [c for c in conjuncts if variables(c) and set(variables(c)) <= always]
@@ -312,7 +313,7 @@ class _Lowering:
         match node:
             case a.Join(left, right):
                 return [*self._parts(left, paths), *self._parts(right, paths)]
-            case a.Closure() if self.own and reads_window(node):
+            case a.Closure() if self.at.own and reads_window(node):
                 paths.append(node)
                 return []
             case a.Bgp(source, patterns):
@@ -335,15 +336,15 @@ class _Lowering:
             specs.append(p.AggregateSpec(aggregate.function, arg, aggregate.distinct, aggregate.separator))
         child = build.bind_missing(child, [*node.keys, *(s.arg for s in specs if s.arg is not None)])
         names = tuple(name for name, _ in node.aggregates)
-        if self.mode is Mode.CHANGES:
+        if self.at.mode is Mode.CHANGES:
             return build_deltas.running(child, node.keys, tuple(specs), names, () if node.keys else self._witnesses())
-        child = self._r(child) if self.mode is Mode.INSTANT else child
-        windows = self.q.windows if self.own else ()
-        return build.group(child, node.keys, tuple(specs), names, self.listed, windows)
+        child = self._r(child) if self.at.mode is Mode.INSTANT else child
+        windows = self.q.windows if self.at.own else ()
+        return build.group(child, node.keys, tuple(specs), names, self.at.listed, windows)
 
     def _witnesses(self) -> tuple[Op, ...]:
         """The windows of this level, each as that it holds something."""
-        leaves = (part for part in level(self.pattern) if isinstance(part, (a.Scan, a.Derived)))
+        leaves = (part for part in level(self.at.pattern) if isinstance(part, (a.Scan, a.Derived)))
         return tuple(build_deltas.witness(self.node(leaf)) for leaf in leaves)
 
     def _new(self, stem: str) -> str:

@@ -7,7 +7,7 @@ windows that its rows carry times of (None: report rows), and how its output is 
     below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift Once -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
     above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct RExcept ROrder Closure Changes -> Emit
-    above, by changes    Filter Extend Union Running Tally Net -> Emit, Lift
+    above, by changes    Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift
 
 Closure (paths) also stands below the report, over static rows alone; so do RLeft and RSemi (and above it RJoin) whose right side
 are static rows alone (``lasting``). What static data alone answer is a level of its own below a Once.
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from levada.algebra.expression import AggregateFunction, Expression
-from levada.algebra.nodes import Output
+from levada.algebra.nodes import Output, Reporting
 from levada.model.term import Term
 from levada.plan.physical_leaves import Constant as Constant
 from levada.plan.physical_leaves import Entailed as Entailed
@@ -230,6 +230,20 @@ class Net:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a result kept by changes (the first input) is at its reports; the other inputs are the windows that decide these.
+
+    ``level``: the windows. ``listed``: the last report follows from all elements, too. ``every``: also reports without content.
+    """
+
+    output: Output
+    level: tuple[int, ...]
+    reports: Reporting
+    listed: bool
+    every: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RDistinct:
     """Equal report rows once."""
 
@@ -261,7 +275,7 @@ Spec = (
     Match | Entailed | Star | Scan | Constant | Last | LastBy | Session | Select | Lift | Once
     | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
-    | Deltas | Running | Tally | Net | Emit
+    | Deltas | Running | Tally | Net | Snapshot | Emit
 )  # fmt: skip
 
 TIME = "#time"  # the column of a scan that is the event time

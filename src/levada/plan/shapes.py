@@ -246,6 +246,22 @@ class Net:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A result at its reports, from its changes and those of its windows.
+
+    ``kinds`` are those of the level's windows and of the clock; the member's windows beyond these only hold it back. ``clock``: the
+    last of them is one.
+    """
+
+    output: Output
+    kinds: tuple[WindowKind, ...]
+    clock: bool
+    nonempty: bool
+    listed: bool
+    every: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RDistinct:
     """Equal rows of a report once."""
 
@@ -297,7 +313,7 @@ Step = (
     Match | Entailed | Star | Scan | Constant
     | Last | LastBy | Session | Select | Lift | Once | Filter | Extend | Union | Occur | Hold | Join
     | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
-    | Deltas | Running | Tally | Net | Emit
+    | Deltas | Running | Tally | Net | Snapshot | Emit
 )  # fmt: skip
 
 

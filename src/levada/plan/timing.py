@@ -59,6 +59,20 @@ class Timing:
             nonempty=self.query.reports.nonempty, again=self.again,
         )  # fmt: skip
 
+    def snapshot_kinds(self, level: tuple[int, ...], reports: Reporting) -> tuple[WindowKind, ...]:
+        """The kinds of a level's windows, and of its clock behind them."""
+        return tuple(w.kind for w in self._deciding(level, reports))
+
+    def of_snapshot(self, level: tuple[int, ...], reports: Reporting, *, every: bool) -> s.Member:
+        """What decides the reports of a level kept by changes: its windows, its clock; behind these what only holds them back."""
+        on = self._over(level)
+        beneath = on[len(level) :]
+        clock = [WindowOn("", "", w) for w in self._deciding(level, reports)[len(level) :]]
+        return self._member([*on[: len(level)], *clock, *beneath])._replace(every=every)
+
+    def _deciding(self, level: tuple[int, ...], reports: Reporting) -> list[Window]:
+        return [self.query.windows[w].window for w in level] + [w for w in (reports.clock,) if w is not None]
+
     def _over(self, windows: tuple[int, ...]) -> list[WindowOn]:
         """Windows with their streams; behind them those that are beneath, whose streams hold these back."""
         on = [STATIC if w == self._static else self.query.windows[w] for w in windows]

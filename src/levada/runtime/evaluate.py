@@ -25,6 +25,7 @@ from levada.operators.report import report
 from levada.operators.running import running
 from levada.operators.session import session
 from levada.operators.shape_rows import distinct, order
+from levada.operators.snapshot import snapshot
 from levada.operators.tally import rexcept, tally
 from levada.plan import shapes as s
 from levada.plan.topology import PlanNode
@@ -73,6 +74,10 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
             return running(node, run.state, frames, run.pool)
         case s.Tally():
             return tally(node, run.state, frames)
+        case s.Snapshot():
+            out, shown = snapshot(node, run.state, frames, run.calendar(node, step.kinds), run.pool)
+            run.show(node, shown)
+            return out
         case s.RExcept():
             return rexcept(node, frames[0], frames[1])
         case s.Union():

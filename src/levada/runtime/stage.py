@@ -40,7 +40,7 @@ from levada.windows.presence import Seen
 from levada.windows.reports import Progress
 from levada.windows.runs import Horizons
 
-DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session, s.Once)
+DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session, s.Once, s.Snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +271,13 @@ class StageRun:
             times = calendar.of_member(m)
             if len(times):
                 self.every[node.members[m].query] = times.tolist()
+
+    def show(self, node: PlanNode, reports: Frame) -> None:
+        """Due reports of members that are at home here, of queries that show empty ones."""
+        at_home = self.home(node)
+        for m in np.unique(reports["op"]).tolist():
+            if at_home[m]:
+                self.every[node.members[m].query] = reports["r"][reports["op"] == m].tolist()
 
     def calendar(self, node: PlanNode, kinds: Sequence[Any]) -> Calendar:
         """The due reports of a node."""

@@ -85,19 +85,21 @@ def evaluate(
     if not query.windows:
         return [_once(query, graphs) for graphs in (static or {}, *(graphs for _, graphs in replaced))]
     views = query.views if isinstance(query, ReferenceSql) else {}
+    beneath = _beneath(query, views)
     relations = set(query.relations) if isinstance(query, ReferenceSql) else set()
     for name, view in views.items():
         unknown = {n: v for n, v in view.views.items() if n not in streams}
         asked = replace(view, after=max(view.after, query.after), relations=frozenset(relations), views=unknown)
         streams = {**streams, name: rows_of(evaluate(asked, streams), list(view.types))}
         relations |= {name} if view.output == "RELATION" else set()
-    seen = {on: occurrences(streams[on], query.after) for on, _ in query.windows.values()}
+    seen = {on: occurrences(streams[on], query.after) for on in {on for on, _ in query.windows.values()} | beneath}
     held = {name: _held(query, name, streams, seen, relations) for name in query.windows}
     windows = {name: window for name, (_, window) in query.windows.items()}
-    counted = [ts for on, window in query.windows.values() for ts, _ in seen[on] if ts >= window.start]
+    begin = min(window.start for window in windows.values())
+    counted = [ts for on in beneath for ts, _ in seen[on] if ts >= begin]
     out: list[Report] = []
     before: Answer = None
-    latest = max((ts for on, _ in query.windows.values() for ts, _ in seen[on]), default=MIN)
+    latest = max((ts for on in beneath for ts, _ in seen[on]), default=MIN)
     for time in report_times(windows, held, counted if query.empty_reports else (), query.clock, latest):
         contents = {name: content(held[name], time) for name in held}
         if query.nonempty and not any(contents.values()):
@@ -108,6 +110,14 @@ def evaluate(
         out += _reports(query, time, before, now)
         before = now
     return out
+
+
+def _beneath(query: Question, views: Mapping[str, ReferenceSql]) -> set[str]:
+    """The streams from outside that a query reads, itself or by views."""
+    found: set[str] = set()
+    for on, _ in query.windows.values():
+        found |= _beneath(views[on], {**views, **views[on].views}) if on in views else {on}
+    return found
 
 
 def _known(static: Graphs, replaced: Sequence[tuple[int, Graphs]], time: int) -> Graphs:
@@ -302,9 +312,10 @@ def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterato
         if now is not None and (query.output == "RSTREAM" or now is not before):
             yield Report(time, boolean=bool(now))
         return
-    for change, bag in differences(query.output, before or Counter(), now or Counter()):
-        if bag or query.empty_reports:
-            yield _report(query, time, change, bag)
+    found = differences(query.output, before or Counter(), now or Counter())
+    said = [one for one in found if one[1]] or found[-1:] * query.empty_reports  # a relation's empty report is written once
+    for change, bag in said:
+        yield _report(query, time, change, bag)
 
 
 def differences(output: str, before: Bag, now: Bag) -> list[tuple[str | None, Bag]]:

@@ -1,21 +1,21 @@
 """Random CQL with views, relations, partitioned windows, Union, Except, DISTINCT, and queries in brackets, each with its SQL.
 
-A text has up to two views over the streams of ``cql.SCHEMAS`` and the relation ``R``, and a query over all of these. Whatever reads
-a view, a relation or a query in brackets is no Rstream, unless one of its windows is [Now]: that is what the engine refuses.
-Averages stand in the outermost query only, since equality of what two engines have rounded means nothing.
+A text has up to two views over the streams of ``cql.SCHEMAS`` and the relation ``R``, and a query over all of these, some with
+periodic or non-empty reports. Averages stand in the outermost query only, since equality of what two engines have rounded means
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
 from levada.testing.cases.case import Case, CaseQuery
 from levada.testing.cases.cql import SCHEMAS, VALUES
 from levada.testing.cases.elements import BASES, LATENESSES, arrival, rows, times
-from levada.testing.cases.windows import ORIGINS, Clause, cql_clauses
+from levada.testing.cases.windows import ORIGINS, PERIODS, Clause, cql_clauses, reporting
 from levada.testing.question import ReferenceSql, Row
 
 RELATION = {"k": "integer", "v": "double"}
@@ -41,8 +41,7 @@ class Query:
     columns: tuple[tuple[str, str], ...]
     windows: dict[str, tuple[str, Clause]] = field(default_factory=dict)
     partitions: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    free: bool = True  # only windows on streams from outside
-    momentary: bool = False
+    single: bool = False  # an aggregate without Group By
     inner: dict[str, tuple[Query, str]] = field(default_factory=dict)  # queries in brackets, with their outputs
 
 
@@ -65,7 +64,7 @@ def _table(
     alias = names.fresh("t")
     if nest and draw(st.integers(0, 5)) == 5:
         inner = draw(_query(known, names, nest=False, outermost=False))
-        output = draw(_outputs(inner))
+        output = draw(_OUTPUTS)
         name = f"inner.{alias}"
         found.inner[name] = (inner, output)
         text = f"({_asked(inner, output)})"
@@ -73,7 +72,6 @@ def _table(
     else:
         chosen = draw(st.sampled_from(known))
         text = chosen.name
-    found.free &= chosen.base and not chosen.relation
     if chosen.relation:
         found.windows[alias] = (chosen.name, Clause("all"))
         return f"{text} As {alias}", chosen, alias
@@ -85,7 +83,6 @@ def _table(
         found.partitions[alias] = tuple(by)
         shown = f"[Partition By {', '.join(f'{alias}.{c}' for c in by)} Rows {clause.count}]"
     found.windows[alias] = (chosen.name, clause)
-    found.momentary |= clause.kind == "now"
     return f"{text} {shown} As {alias}", chosen, alias
 
 
@@ -111,8 +108,7 @@ def _select(draw: st.DrawFn, known: tuple[Known, ...], names: _Names, nest: bool
     else:
         items = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=3))
         items = [(f"{t} + 1", k) if k in _NUMBERS and draw(st.integers(0, 5)) == 5 else (t, k) for t, k in items]
-    if form in ("count", "group"):
-        found.momentary &= form == "group"
+    found.single = form == "count"
     head = "Select Distinct " if form == "distinct" else "Select "
     shown = ", ".join(f"{text} As c{i}" for i, (text, _) in enumerate(items))
     found.columns = tuple((f"c{i}", kind) for i, (_, kind) in enumerate(items))
@@ -178,14 +174,11 @@ def _query(draw: st.DrawFn, known: tuple[Known, ...], names: _Names, *, nest: bo
     )
     return Query(
         f"{left.cql} {'Union' if union else 'Except'} {right.cql}", sql, left.columns, left.windows | right.windows,
-        left.partitions | right.partitions, left.free and right.free, union and left.momentary and right.momentary,
-        left.inner | right.inner,
+        left.partitions | right.partitions, left.single, left.inner | right.inner,
     )  # fmt: skip
 
 
-def _outputs(query: Query) -> st.SearchStrategy[str]:
-    some = ("RELATION", "RELATION", "ISTREAM", "DSTREAM")
-    return st.sampled_from((*some, "RSTREAM") if query.free or query.momentary else some)
+_OUTPUTS = st.sampled_from(("RELATION", "RELATION", "ISTREAM", "DSTREAM", "RSTREAM", "RSTREAM"))
 
 
 def _asked(query: Query, output: str) -> str:
@@ -203,13 +196,20 @@ def cql_view_queries(draw: st.DrawFn, name: str) -> CaseQuery:
     if draw(st.integers(0, 4)) == 4:
         options["bounds"] = "(]"
     if draw(st.integers(0, 4)) == 4:
-        options["report"] = "change"
+        options["report"] = draw(st.sampled_from(("change", "change+nonempty")))
+    elif draw(st.integers(0, 4)) == 4:
+        policies = (
+            "nonempty",
+            *(f"periodic:{p}ms" for p in PERIODS),
+            *(f"periodic:{p}ms+nonempty" for p in PERIODS[:2]),
+        )
+        options["report"] = draw(st.sampled_from(policies))
     views: dict[str, ReferenceSql] = {}
     lines: list[str] = []
     for _ in range(draw(st.sampled_from((1, 1, 0, 2)))):
         inner = draw(_query(known, names, nest=False, outermost=False))
         view = names.fresh("V")
-        output = draw(_outputs(inner))
+        output = draw(_OUTPUTS)
         relation = output == "RELATION" and draw(st.integers(0, 3)) < 3
         kinds = ", ".join(f"{c} {kind}" for c, kind in inner.columns)
         kind = "Relation" if relation else "Stream"
@@ -218,9 +218,13 @@ def cql_view_queries(draw: st.DrawFn, name: str) -> CaseQuery:
         views[view] = _question(inner, output, options, views)
         known = (*known, *[Known(view, dict(inner.columns), relation, base=False)] * 3)
     outer = draw(_query(known, names, nest=True, outermost=True))
-    output = draw(_outputs(outer))
+    if not outer.single and "nonempty" not in str(options.get("report")) and draw(st.integers(0, 3)) == 3:
+        options["empty_reports"] = True
+    output = draw(_OUTPUTS)
     text = "\n".join([*lines, _asked(outer, output)])
-    return CaseQuery(name, text, "cql", options, _question(outer, output, options, views))
+    asked = _question(outer, output, options, views)
+    empty = bool(options.get("empty_reports"))
+    return CaseQuery(name, text, "cql", options, replace(asked, empty_reports=empty, **reporting(options)))
 
 
 def _question(

@@ -313,7 +313,9 @@ def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterato
             yield Report(time, boolean=bool(now))
         return
     found = differences(query.output, before or Counter(), now or Counter())
-    said = [one for one in found if one[1]] or found[-1:] * query.empty_reports  # a relation's empty report is written once
+    said = [one for one in found if one[1]] or found[
+        -1:
+    ] * query.empty_reports  # a relation's empty report is written once
     for change, bag in said:
         yield _report(query, time, change, bag)
 

@@ -131,3 +131,17 @@ def test_a_condition_on_a_column_that_meets_a_computed_one_above() -> None:
     on = {"R": ("R", ALL), "V": ("V", ALL)}
     reference = sql("Select k From R Where k > 2 Union All Select c From V", on, {"k": "integer"}, views={"V": view})
     check(text, reference, A=A, R=(Row(500, (7, 1.0), 1), Row(1500, (1, 1.0), 1), Row(2500, (7, 1.0), -1)))
+
+
+def test_a_column_that_is_grouped_by_together_with_a_computed_one() -> None:
+    """Of a typed key only some value facets came to the group, and it was asked for all of them by what it was put together with."""
+    step = Window(WindowKind.CLOSE_OPEN, 2000, 1000)
+    for clause, window in (("[Range 2 s]", RANGE), ("[Range 2 s Slide 1 s]", step)):
+        for output in ("RELATION", "RSTREAM"):
+            text = f"Select v, Count(*) From A {clause} Group By v Union Select w + 1, k From B {clause}"
+            reference = sql(
+                "Select v, Count(*) From A Group By v Union All Select w + 1, k From B",
+                {"A": ("A", window), "B": ("B", window)}, {"v": "double", "Count(*)": "integer"}, output,
+            )  # fmt: skip
+            asked = text if output == "RELATION" else f"Rstream({text})"
+            check(asked, reference, A=A, B=(Row(1500, (2, 1.0)), Row(2500, (6, 1.5))))

@@ -26,7 +26,7 @@ from levada.operators.concat import concatenated
 from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
 from levada.operators.pool import Pool
-from levada.operators.rows import key_of, value, with_report
+from levada.operators.rows import key_of, renumbered, value, with_report
 from levada.operators.values import column, slot
 from levada.plan import shapes as s
 from levada.plan.layout import slot_columns
@@ -183,7 +183,7 @@ def finished(node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame
     for i, at in enumerate(step.kept):
         facets = node.layout.slots[i]
         if at < len(step.keys):
-            columns.update({n: merged[f"{n[0]}{at}"] for n in slot_columns(i, facets)})
+            columns.update(renumbered(merged, at, i, facets))
             continue
         j = at - len(step.keys)
         found, hard = aggregates.finish(merged, j, step.aggregates[j])

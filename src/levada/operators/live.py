@@ -17,6 +17,9 @@ from levada.model.time import MIN, Times
 from levada.windows.cancel import uncancelled
 from levada.windows.pieces import Piece, State, due_together
 
+OWN = ".live"
+"""How the keys of pieces end whose rows may have brought their own texts."""
+
 
 def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) -> None:
     """Appends rows (with #s, #e) that still have something to say, and the texts that live no longer than they do."""
@@ -28,7 +31,7 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
 
 def own_terms(state: State) -> Iterator[Terms]:
     """The texts that were remembered with rows when the epoch began: what ends in it is still shown."""
-    for piece in state.first_pieces(".live"):
+    for piece in state.first_pieces(OWN):
         frames = state.frames(piece)
         if f"{piece.name}.id" in frames:
             yield Terms.from_frames(frames, piece.name)

@@ -26,6 +26,7 @@ from levada.kernels.groups import group
 from levada.kernels.running import running_sums
 from levada.model.frame import Column, Frame, concat
 from levada.model.term import Kind
+from levada.operators import live
 from levada.operators.groups import finished, group_columns
 from levada.operators.pool import Pool
 from levada.operators.rows import bound, empty, key_of, value
@@ -216,7 +217,8 @@ def _merged(
                 columns.update(_sum_columns(node, state, rows, runs, weights[j], points, j, spec))
             case _:
                 columns[p + "err"] = points[p + "err"]
-                columns.update(best_values(f"{node.id}.values{j}", state, rows, runs, spec, p, pool))
+                own = "" if step.keys else live.OWN  # without keys the changes come from another stage
+                columns.update(best_values(f"{node.id}.values{j}{own}", state, rows, runs, spec, p, pool))
     return Frame(columns, n)
 
 

@@ -10,6 +10,7 @@ Cost: the changes, whatever the groups hold; values move between pieces of state
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from levada.kernels.groups import group
 from levada.kernels.keyed import combine
 from levada.kernels.running import running_best
 from levada.model.frame import Column, Frame, concat
+from levada.operators import live
 from levada.operators.expressions import compare_rank
 from levada.operators.pool import Pool
 from levada.operators.rows import bound, value
@@ -171,7 +173,11 @@ def _remember(
         codes = group(some["#k"], some["#h"])[0].astype(np.int64)
         return _ranked(some.with_(**{"#g": codes}), least, pool)[::-1]
 
-    ordered.insert(state, key, rows, tuple(words), order)
+    def texts(some: Frame) -> Mapping[str, Frame]:
+        """Of values that came as changes from another stage no row is here that would keep them."""
+        return pool.pick(some["x0"], some["y0"]).frames("") if key.endswith(live.OWN) and "x0" in some else {}
+
+    ordered.insert(state, key, rows, tuple(words), order, texts)
 
 
 def _taken(values: Column, best: Longs) -> Column:

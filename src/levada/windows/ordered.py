@@ -10,7 +10,7 @@ have been taken from a piece is a tally, which ends with the piece. Cost: the ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,7 +27,12 @@ from levada.windows.pieces import Piece, State
 Words = npt.NDArray[np.uint64]
 Longs = npt.NDArray[np.int64]
 Order = Callable[[Frame], Longs]
+Texts = Callable[[Frame], Mapping[str, Frame]]
 _ADDED = partial(tallies.added, by=(), sums=("#n",))
+
+
+def _no_texts(rows: Frame) -> Mapping[str, Frame]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +74,10 @@ def take(state: State, key: str, found: First, rows: Longs, k: Words, h: Words) 
         _count(state, key, state.pieces(key)[int(number)], k[of], h[of], counts.astype(np.int64))
 
 
-def insert(state: State, key: str, rows: Frame, by: tuple[str, ...], order: Order) -> None:
+def insert(state: State, key: str, rows: Frame, by: tuple[str, ...], order: Order, texts: Texts = _no_texts) -> None:
     """Adds an epoch's changes ``#n`` of the values ``by`` of groups #k, #h, which are in order: groups together, best rows first.
 
-    ``order`` puts rows in that order.
+    ``order`` puts rows in that order. ``texts`` are kept with them, where nothing else keeps them.
     """
     if not rows.n:
         return
@@ -84,7 +89,7 @@ def insert(state: State, key: str, rows: Frame, by: tuple[str, ...], order: Orde
         rows = tallies.added(concat([*older, rows]), by, ("#n",))
         rows = rows.take(order(rows))
     if rows.n:
-        pieces.append(state.put({"": rows, ".dir": _directory(rows)}, rows.n, (MAX, 0, 0)))
+        pieces.append(state.put({"": rows, ".dir": _directory(rows), **texts(rows)}, rows.n, (MAX, 0, 0)))
     state.replace(key, pieces)
 
 

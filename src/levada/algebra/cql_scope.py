@@ -13,7 +13,7 @@ Columns of different types (integer = double) are never one variable: variables 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from levada.errors import QueryError, Span, UnknownNameError, near
@@ -41,10 +41,11 @@ class Columns:
 
 
 class Scope:
-    """The tables of a Select block with their columns and types."""
+    """The tables of a Select block with their columns and types; ``results`` are the names that it gives its own columns."""
 
-    def __init__(self, tables: Sequence[Columns], text: str) -> None:
+    def __init__(self, tables: Sequence[Columns], text: str, results: Collection[str] = ()) -> None:
         self.text = text
+        self.results = results
         self.tables = tuple(tables)
         self.aliases: list[str] = []
         for table in tables:
@@ -68,6 +69,9 @@ class Scope:
         found = [ColumnRef(i, column.name) for i in tables if column.name in self.columns(i)]
         if not found:
             where = f"{column.table} has no column" if column.table else "There is no column"
+            if not column.table and column.name in self.results:
+                hint = f"{column.name} is a name of the result only: write what it stands for."
+                raise UnknownNameError(f"{where} {column.name}.", span=column.span, text=self.text, hint=hint)
             hint = near(column.name, (name for i in tables for name in self.columns(i)))
             raise UnknownNameError(f"{where} {column.name}.", span=column.span, text=self.text, hint=hint)
         if len(found) > 1:

@@ -36,7 +36,7 @@ from levada.algebra.cql_scope import (
 )
 from levada.algebra.expression import Aggregate, Expression, Var
 from levada.errors import QueryError, Span
-from levada.syntax.cql_ast import Call, Column, Every, Item, Operation, Select
+from levada.syntax.cql_ast import Call, Column, Every, Item, Operation, Select, show_expression
 from levada.syntax.cql_ast import Expression as Syntax
 
 Named = tuple[tuple[str, str], ...]
@@ -57,7 +57,8 @@ class SelectBlock:
         self.select = select
         self.text = text
         self.tables = tables
-        self.scope = Scope([table.columns for table in tables], text)
+        named = [item.alias for item in select.items if isinstance(item, Item) and item.alias]
+        self.scope = Scope([table.columns for table in tables], text, named)
         self.items = self.scope.expand(self.select.items)
         self.outputs = output_names(self.scope, self.items)
         self.classes, self.conditions = self._split_where()
@@ -163,7 +164,9 @@ class SelectBlock:
                 f"{self.scope.aliases[r.table]}.{r.name}" for r, n in self.names.items() if n == error.args[0]
             )
             message = f"The column {column} is neither in Group By nor inside an aggregate."
-            raise QueryError(message, span=span, text=self.text) from None
+            grouped = ", ".join([*map(show_expression, self.select.group), column])
+            hint = f"Say Group By {grouped}, or an aggregate such as Max({column})."
+            raise QueryError(message, span=span, text=self.text, hint=hint) from None
 
 
 def one_group(select: Select) -> bool:

@@ -2,14 +2,12 @@
 
 ``parse_cql`` reads one query, ``parse_script`` a text of several statements. The grammar (``cql.lark``) is LALR(1) and is built
 once, at the first query (tens of ms); a query then costs about a millisecond. What CQL has and Levada does not evaluate is
-refused here where one word tells (Order By, Like, sub-queries in a condition ...), by name and position; the tables are in
-``dialects/cql.py``. What STREAM's scripts have around their statements is put in its place by ``cql_script``.
+refused here where one word tells (Order By, Like, sub-queries in a condition ...), by name and position (``cql_mistakes``). What
+STREAM's scripts have around their statements is put in its place by ``cql_script``.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -19,7 +17,7 @@ import lark
 from lark import Token, v_args
 from lark.tree import Meta
 
-from levada.errors import QuerySyntaxError, Span, UnsupportedError, near
+from levada.errors import QuerySyntaxError, Span, near
 from levada.syntax.cql_ast import (
     Call,
     Column,
@@ -39,12 +37,9 @@ from levada.syntax.cql_ast import (
     WindowSpec,
     WindowWord,
 )
+from levada.syntax.cql_mistakes import mistake
 from levada.syntax.cql_script import Part, script_of
-from levada.syntax.dialects.cql import DEFAULT_UNIT, EXPECTED, REFUSED, TYPES, UNITS
-
-_OFFERED = 8  # a list of expected words longer than this helps nobody
-_WORD = re.compile(r"\w+")
-_SUB_QUERY = re.compile(r"\(\s*(?:select|[idr]stream)\b", re.IGNORECASE)
+from levada.syntax.dialects.cql import DEFAULT_UNIT, TYPES, UNITS
 
 
 def parse_cql(text: str) -> Statement:
@@ -89,26 +84,9 @@ def _parser() -> lark.Lark:
 
 
 def _refuse(error: lark.UnexpectedInput, text: str, rule: str) -> NoReturn:
-    """Turns Lark's error into ours: a feature that is not there, or a syntax error with what was expected."""
+    """Turns Lark's error into ours."""
     start = len(text.rstrip()) if _at_end(error) else (error.pos_in_stream or 0)
-    span = Span(text.count("\n", 0, start) + 1, start - (text.rfind("\n", 0, start) + 1) + 1)
-    word = _WORD.match(text, start)
-    found = word[0] if word else text[start : start + 1].strip()
-    feature = "a sub-query" if _SUB_QUERY.match(text, start) else REFUSED.get(found.lower())
-    if feature:
-        raise UnsupportedError(f"{feature[0].upper()}{feature[1:]} is not there yet in CQL.", span=span, text=text)
-    if found in ("'", '"'):
-        raise QuerySyntaxError("This string is not closed, or does not fit here.", span=span, text=text)
-    allowed = _acceptable(text[:start], rule)
-    words = list(dict.fromkeys(EXPECTED[name] for name in EXPECTED if name in allowed))
-    close = difflib.get_close_matches(found.lower(), [w.lower() for w in words if w.isalpha()], n=1)
-    raise QuerySyntaxError(
-        f"{found!r} does not fit here." if found else "The query ends too early.",
-        span=span,
-        text=text,
-        expected=words[:_OFFERED],
-        hint=f"Did you mean {close[0].capitalize()}?" if close else "",
-    )
+    raise mistake(text, start, lambda prefix: _acceptable(prefix, rule))
 
 
 def _at_end(error: lark.UnexpectedInput) -> bool:

@@ -74,6 +74,15 @@ def test_what_cannot_be_is_refused_at_its_place(text: str, place: tuple[int, int
     assert caught.value.span is not None and (caught.value.span.line, caught.value.span.column) == place
 
 
+def test_a_name_of_the_result_is_no_column() -> None:
+    with pytest.raises(QueryError) as caught:
+        translated("Select Sum(v) As s From A Having s > 1")
+    assert caught.value.hint == "s is a name of the result only: write what it stands for."
+    with pytest.raises(QueryError) as caught:
+        translated("Select k, Sum(v) From A Group By v")
+    assert caught.value.hint == "Say Group By v, A.k, or an aggregate such as Max(A.k)."
+
+
 def test_empty_reports_of_a_count_over_a_view_are_refused() -> None:
     with pytest.raises(UnsupportedError):
         translated(f"{G}Select Count(*) From G", empty_reports=True)

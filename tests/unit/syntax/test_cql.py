@@ -146,6 +146,36 @@ def test_a_syntax_error_shows_what_was_expected():
 
 
 @pytest.mark.parametrize(
+    ("text", "column", "message", "hint"),
+    [
+        ("Selct k From S", 1, "No query begins with 'Selct'.", "Did you mean Select?"),
+        ("Istream Select k From S", 1, "Istream takes a query in brackets.", "Write Istream(Select ..)."),
+        ("Select k From S Union All Select k From T", 27, "'Select' does not fit here.", "there is no All."),
+        ("Istream(Select k From S) Union Istream(Select k From T)", 26, "'Union' does not fit here.", "(Istream(..)) Union (..)."),
+        ("Select k From Istream(Select k From S)", 22, "'(' does not fit here.", "(Istream(..)) [Now] As a name."),
+        ("Select k From S Where k == 1", 26, "'=' does not fit here.", "Write = for equality."),
+        ("Select k From S Where k = 1 && v > 2", 29, "'&' does not fit here.", "Write And."),
+        ("Select k From S [Slide 3 s]", 18, "'Slide' does not fit here.", "Write [Range 1 minute Slide 10 seconds]."),
+        ("Select k From S [Range '5 s']", 24, "\"'5 s'\" does not fit here.", ""),
+    ],
+)  # fmt: skip
+def test_a_slip_is_told_as_what_was_meant(text, column, message, hint):
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse_cql(text)
+    assert (caught.value.span, caught.value.message) == (Span(1, column), message)
+    assert caught.value.hint.endswith(hint)
+
+
+def test_a_view_without_as_and_a_type_that_is_none():
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse_script("Register Stream V (k Integer) Select k From S")
+    assert (caught.value.span, caught.value.hint) == (Span(1, 31), "A view is Register .. As Select ..")
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse_script("Register Stream V (k Text) As Select k From S")
+    assert caught.value.expected[:2] == ("Integer", "Int")
+
+
+@pytest.mark.parametrize(
     ("text", "span", "message"),
     [
         ("", Span(1, 1), "The query ends too early."),
@@ -155,7 +185,7 @@ def test_a_syntax_error_shows_what_was_expected():
         ("Select k From S [Range 0.5 ms]", Span(1, 24), "A duration is a whole number of milliseconds."),
         ("Select k From S [Range 5 parsecs]", Span(1, 26), "'parsecs' is not a unit of time."),
         ("Select k From S [Rows 0]", Span(1, 23), "A window holds at least one row."),
-        ("Select k From S Where s = 'x", Span(1, 27), "This string is not closed, or does not fit here."),
+        ("Select k From S Where s = 'x", Span(1, 27), "This string is not closed."),
         ("Select k § From S", Span(1, 10), "'§' does not fit here."),
     ],
 )

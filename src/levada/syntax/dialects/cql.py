@@ -45,10 +45,6 @@ TYPES: dict[str, str] = {
 
 # A word where the grammar has no place for it -> the feature that it would begin, in the words of the language.
 REFUSED: dict[str, str] = {
-    "select": "a sub-query",
-    "istream": "a sub-query",
-    "dstream": "a sub-query",
-    "rstream": "a sub-query",
     "minus": "Minus (write Except)",
     "intersect": "Intersect",
     "slide": "Slide on this kind of window",
@@ -63,6 +59,15 @@ REFUSED: dict[str, str] = {
     "join": "Join in From (write the condition into Where)",
     "case": "Case",
     "create": "Create (write Register Stream or Relation .. As)",
+}
+
+# Operators of other languages -> how CQL writes them.
+FOREIGN: dict[str, str] = {
+    "==": "Write = for equality.",
+    "&&": "Write And.",
+    "||": "Write Or; strings cannot be put together.",
+    "!": "Write Not, or <>.",
+    "%": "There is no remainder: write a - a / b * b.",
 }
 
 # Words of the lexer -> what people call them; the order is that in which they are offered, most useful first.

@@ -24,8 +24,8 @@ Streams = Annotated[
         metavar="NAME=PATH[,key=value...]",
         rich_help_panel=_SOURCES,
         help="A stream: a file, a folder that may grow, or a pattern. NAME is its IRI, or a word: the stream in CQL and "
-        "every IRI that ends in /word or #word. Keys: format, time, unit, lateness, element, schema, sign, mapping, unique, closed, "
-        "idle, files, ahead, from, to, limit. Write <IRI>=PATH if the IRI holds an = sign.",
+        "every IRI that ends in /word or #word. Keys: format, time, unit, lateness, element, schema, sign, mapping, unique, "
+        "closed, idle, files, ahead, from, to, limit. Write <IRI>=PATH if the IRI holds an = sign.",
     ),
 ]
 Static = Annotated[

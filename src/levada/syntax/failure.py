@@ -15,7 +15,7 @@ from lark.exceptions import UnexpectedInput
 from lark.lexer import TerminalDef
 
 from levada.errors import QuerySyntaxError, near
-from levada.syntax.slips import slip
+from levada.syntax.slips import slip, unclosed
 from levada.syntax.source import Source
 
 _MOST = 8
@@ -72,8 +72,9 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
     """The error of a text that ``parser`` does not accept."""
     text = source.decoded
     accepted, offset = _stop(parser, text)
-    hint, message = "", "The query ends too early."
+    hint, message = _left_open(source), "The query ends too early."
     if offset < len(text.rstrip()):
+        hint = ""
         message = _open(text, offset, accepted)
         if message:
             accepted = set()
@@ -86,6 +87,14 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
     names = {_readable(terminal) for terminal in terminals} | {_NAMES[name] for name in accepted & {"$END"}}
     expected = sorted(names, key=_usefulness)[:_MOST]
     return QuerySyntaxError(message, span=source.span(offset), text=source.text, expected=expected, hint=hint)
+
+
+def _left_open(source: Source) -> str:
+    at = unclosed(source.decoded)
+    if at is None:
+        return ""
+    place = source.span(at)
+    return f'The "{source.decoded[at]}" in line {place.line}, column {place.column} is not closed.'
 
 
 def _stop(parser: Lark, text: str) -> tuple[set[str], int]:

@@ -1,4 +1,5 @@
-"""What people write where SPARQL has another word or sign: signs of other languages, commas in SELECT, clauses in another order.
+"""What people write where SPARQL has another word or sign: signs of other languages, commas in SELECT, clauses in another order;
+and brackets that they leave open.
 
 A slip is told by what stands where the parser stopped, what stands before it, and what could have stood there. Its hint says what
 to write, which the list of what was expected does not.
@@ -31,6 +32,28 @@ _SELECTING = re.compile(
 _COMPUTED = re.compile(r"AS\b|\w+\s*\(", re.IGNORECASE)
 _NAME = re.compile(r"[?$<]|\w*:")
 _WORD = re.compile(r"[A-Za-z_]+")
+
+
+_PARTS = re.compile(
+    r"""\#[^\n\r]*|\"{3}(?:[^"\\]|\\.|"(?!""))*"{3}|'{3}(?:[^'\\]|\\.|'(?!''))*'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    r"""|<[^<>"{}|^`\\\s]*>|(?P<bracket>[()\[\]{}])""",
+    re.DOTALL,
+)
+
+
+def unclosed(text: str) -> int | None:
+    """The place of the last bracket that is opened and not closed.
+
+    >>> unclosed("ASK { ?s <p(> '(' ")
+    4
+    """
+    opened: list[int] = []
+    for part in _PARTS.finditer(text):
+        if part.lastgroup and part.group() in "([{":
+            opened.append(part.start())
+        elif part.lastgroup and opened:
+            opened.pop()
+    return opened[-1] if opened else None
 
 
 def slip(text: str, offset: int, accepted: Set[str]) -> str:

@@ -107,6 +107,20 @@ def test_the_end_comes_too_early() -> None:
     assert error("  # nothing").message == "The query ends too early."
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("ASK {\n  { ?s ?p '}' }  # }", 'The "{" in line 1, column 5 is not closed.'),
+        ('ASK { FILTER(?x IN (1, """)""", 2)', 'The "(" in line 1, column 13 is not closed.'),
+        ("ASK { ?s <p)> [ <q> ?o", 'The "[" in line 1, column 15 is not closed.'),
+        ("PREFIX : <e>", ""),
+    ],
+)
+def test_a_bracket_that_is_left_open_is_named(text: str, hint: str) -> None:
+    caught = error(text)
+    assert (caught.message, caught.hint) == ("The query ends too early.", hint)
+
+
 def test_the_message_shows_the_line_and_a_caret() -> None:
     assert str(error("SELECT *\n  WERE { }")) == (
         "line 2, column 3: WERE cannot stand here.\n"

@@ -61,6 +61,7 @@ def _rows(
     if not rows:
         return None
     every = concat(rows)
+    every = every if node.alive.all() else every.where(node.alive[every["op"]])
     if step.output is Output.RSTREAM:
         out, kept = _standing(node, every, due)
     else:
@@ -82,6 +83,7 @@ def _due(node: PlanNode, step: s.Snapshot, state: State, windows: list[Frame], c
     key = f"{node.id}.occupied"
     kept = [state.whole(p) for p in state.pieces(key)]
     before = Occupied.of(kept, len(node.members))
+    before.held[~node.alive] = 0  # of members that are gone nothing is kept
     op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in windows)])
     r, w = (
         np.concatenate([np.empty(0, np.int64), *(f[name].astype(np.int64) for f in windows)]) for name in ("r", "w")

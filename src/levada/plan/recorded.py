@@ -8,7 +8,7 @@ costs its members, and not its planning.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from levada.model.term import Term
 from levada.plan import shapes as s
@@ -34,11 +34,14 @@ class Recorded:
     def again(self, intern: Intern, places: Sequence[Term], terms: Sequence[Term]) -> tuple[s.Shape, int]:
         """Installs all of them with these terms at these places; the last one's shape and member."""
         given = dict(zip(places, terms, strict=False))
-        numbers: list[int] = []
+        made: list[tuple[s.Shape, int]] = []
         for i, (shape, member) in enumerate(self.entries):
-            inputs = tuple([numbers[at] for at in member.inputs])
+            below = tuple([(made[at][0], edge) for at, (_, edge) in zip(member.inputs, shape.inputs, strict=True)])
+            if any(a is not b for (a, _), (b, _) in zip(below, shape.inputs, strict=True)):
+                shape = replace(shape, inputs=below)  # an input may be of another generation than when it was recorded
+            inputs = tuple([made[at][1] for at in member.inputs])
             constants = tuple([None if t is None else given[t] for t in member.constants])
-            shape, number = intern(shape, member.over(inputs, constants))
-            self.entries[i] = (shape, member)  # the topology's own is found faster
-            numbers.append(number)
-        return shape, numbers[-1]
+            own, number = intern(shape, member.over(inputs, constants))
+            self.entries[i] = (shape if own.generation else own, member)  # the topology's own is found faster
+            made.append((own, number))
+        return made[-1]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
 from levada.algebra.translate import translate
+from levada.plan import members
 from levada.plan.install import Installed, Installer
 from levada.plan.layout import Facet
 from levada.plan.over import StreamFacts
@@ -58,3 +61,18 @@ def test_a_further_pattern_of_a_form_costs_its_join(monkeypatch: pytest.MonkeyPa
         _topology(" . ".join(f"?x :p{i} ?v{i}" for i in range(n)))
         costs.append(len(planned))
     assert costs[1] - costs[0] == 8
+
+
+def test_a_further_generation_of_a_node_is_read_by_those_that_are_installed_over_it() -> None:
+    """Members were counted in the new node, and looked up in the old one: rows of one stream were taken for those of another."""
+    topology = Topology(STREAMS)
+    with patch.object(members, "EMPTY", 1), patch.object(members, "SHARE", 0):
+        for n in range(6):
+            text = TEXT.format(f"?x :p{n} ?v . ?y :q{n} ?v . ?x ?k :c{n} . ?x ?k :d{n}")
+            topology.add(f"q{n}", translate(parse(text), text=text), n)
+            if n % 3 < 2:
+                topology.remove(f"q{n}")
+            assert all(node.members.uses[at] for node in topology.nodes.values() for at in node.members.living())
+    assert any(node.shape.generation for node in topology.nodes.values())
+    for node in topology.nodes.values():
+        assert all(topology.nodes[i].shape is s for i, (s, _) in zip(node.inputs, node.shape.inputs, strict=True))

@@ -27,6 +27,7 @@ from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
 from levada.operators.pool import Pool
 from levada.operators.rows import key_of, renumbered, value, with_report
+from levada.operators.turns import Turns, values
 from levada.operators.values import column, slot
 from levada.plan import shapes as s
 from levada.plan.layout import slot_columns
@@ -105,6 +106,8 @@ def _at_reports(
     merged = _slid(step, concat(parts), calendar, pool) if parts and not step.listed else None
     if merged is not None:
         return finished(node, step, merged, pool) if merged.n else None
+    if not all(kind.on_close for kind in step.kinds):
+        parts = _turning(step, parts, calendar, pool)
     expanded = []
     for part in parts:
         at, r = calendar.pairs(part["op"], part["#s"], part["#e"], step.listed)
@@ -115,6 +118,24 @@ def _at_reports(
     if not step.keys and step.listed:
         merged = _everywhere(step, merged, calendar, home, pool)
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
+
+
+def _turning(step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool) -> list[Frame]:
+    """Groups between the instants at which they change, as if these were panes; of rows that count at some due report."""
+    due = []
+    for part in parts:
+        op = part["op"]
+        low, high = np.maximum(part["#s"], calendar.low[op] + 1), np.minimum(part["#e"] - 1, calendar.high[op])
+        due.append(part.where(low <= high))
+    rows = concat(due) if due else None
+    if rows is None or not rows.n:
+        return []
+    op = rows["op"]
+    turns = Turns.of_rows(rows, len(step.keys), calendar.low[op] + 1, calendar.high[op])
+    shown, merged = values(rows, turns, step.aggregates, partial(_rank, pool))
+    of = turns.first[turns.of[shown]]
+    times = {"#s": turns.at[shown], "#e": np.minimum(turns.until[shown], calendar.high[op[of]] + 1)}
+    return [Frame({**group_columns(rows, range(len(step.keys)), of), **times, **merged}, len(of))]
 
 
 def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame | None:

@@ -239,9 +239,12 @@ def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
 
 def group(
     op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpec, ...], names: tuple[str, ...], listed: bool,
-    windows: Sequence[WindowOn],
+    windows: Sequence[WindowOn], *, periodic: bool = False,
 ) -> Op:  # fmt: skip
-    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per report."""
+    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per report.
+
+    ``periodic``: a clock says when reports are, not the windows.
+    """
     summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
     on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
     computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if is_number(s, op))
@@ -249,7 +252,7 @@ def group(
         n for n, s in zip(names, aggregates, strict=True) if s.function is not AggregateFunction.COUNT
     )
     typed = (op.typed & set(keys)) | computed
-    if op.windows is not None and summable and on_close:
+    if op.windows is not None and summable and windows and (on_close or not periodic):
         op = occur(op)
         stage, exchange, placed = grouped(op, keys)
         spec: p.Spec = p.Panes(keys, aggregates, listed)

@@ -340,7 +340,8 @@ class _Lowering:
             return build_deltas.running(child, node.keys, tuple(specs), names, () if node.keys else self._witnesses())
         child = self._r(child) if self.at.mode is Mode.INSTANT else child
         windows = self.q.windows if self.at.own else ()
-        return build.group(child, node.keys, tuple(specs), names, self.at.listed, windows)
+        periodic = self.at.reports.clock is not None
+        return build.group(child, node.keys, tuple(specs), names, self.at.listed, windows, periodic=periodic)
 
     def _witnesses(self) -> tuple[Op, ...]:
         """The windows of this level, each as that it holds something."""

@@ -26,14 +26,15 @@ _WORDS = {
     "ENDSWITH": "STRENDS",
 }
 _MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
+_BRACKETS = (
+    r"\((?:[^(){}]|\((?:[^(){}]|\([^(){}]*+\))*+\))*+\)"  # three deep; nothing is tried twice, however many there are
+)
 _SELECTING = re.compile(
-    r"\bSELECT(?:\s+(?:DISTINCT|REDUCED|[RID]STREAM))?(?:\s+[?$]\w+|\s*\([^{}]*\))*[\s,]*\Z", re.IGNORECASE
+    rf"\bSELECT(?:\s+(?:DISTINCT|REDUCED|[RID]STREAM))?(?:\s+[?$]\w+|\s*{_BRACKETS})*+[\s,]*\Z", re.IGNORECASE
 )
 _COMPUTED = re.compile(r"AS\b|\w+\s*\(", re.IGNORECASE)
 _NAME = re.compile(r"[?$<]|\w*:")
 _WORD = re.compile(r"[A-Za-z_]+")
-
-
 _PARTS = re.compile(
     r"""\#[^\n\r]*|\"{3}(?:[^"\\]|\\.|"(?!""))*"{3}|'{3}(?:[^'\\]|\\.|'(?!''))*'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
     r"""|<[^<>"{}|^`\\\s]*>|(?P<bracket>[()\[\]{}])""",

@@ -161,3 +161,10 @@ def test_what_other_languages_write(text: str, column: int, hint: str) -> None:
 def test_a_stream_without_its_window() -> None:
     caught = error("SELECT * FROM STREAM <s> WHERE { ?s ?p ?o }")
     assert caught.hint == "A window stands in brackets, such as [RANGE PT10S STEP PT5S]. The text was read as C-SPARQL."
+
+
+def test_a_mistake_behind_many_computed_columns_is_found_at_once() -> None:
+    columns = " ".join(f"(COUNT(?x{i}) AS ?n{i})" for i in range(200))
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse(f"SELECT {columns} WHERE {{ ?a ?b ; }}")
+    assert caught.value.span is not None and caught.value.span.column == len(f"SELECT {columns} WHERE {{ ?a ?b ;")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from levada import Engine
-from levada.runtime import made
-from levada.runtime.manifest import Intention, Manifest, StreamRecord
+from levada.runtime.driver import derived_streams as made
+from levada.runtime.store.manifest import Intention, Manifest, StreamRecord
 
 
 def empty_after_first(engine: Engine, times: float = math.inf) -> None:

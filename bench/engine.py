@@ -22,7 +22,7 @@ from bench.empty import empty_after_first
 from bench.measure import Tree, peak_memory
 from bench.meter import Meter
 from levada import Engine
-from levada.runtime.manifest import Manifest
+from levada.runtime.store.manifest import Manifest
 
 Streams = Mapping[str, Mapping[str, Any]]
 Queries = Mapping[str, Mapping[str, str]]

@@ -14,11 +14,23 @@ import numpy as np
 import xxhash
 
 from bench.srbench import Weather, _triples
-from levada.intake.match import PatternTable, match_by_comparison
-from levada.intake.parse import Triples, parse
-from levada.intake.parse_twin import parse_slow
-from levada.kernels import expand, groups, interval, keyed, keyed_route, probe, probe_latest, sums, sums_dd, xxh3
-from levada.kernels import keyed_twins as twins
+from levada.intake.matching.match import PatternTable, match_by_comparison
+from levada.intake.parse.ntriples import Triples, parse
+from levada.intake.parse.ntriples_twin import parse_slow
+from levada.kernels.keyed import (
+    groups,
+    keyed,
+    probe,
+    probe_latest,
+    sums,
+    sums_dd,
+)
+from levada.kernels.keyed import keyed_twins as twins
+from levada.kernels.keyed import (
+    route as keyed_route,
+)
+from levada.kernels.text import xxh3
+from levada.kernels.time import expand, interval
 from levada.model.time import MIN, Window, WindowKind
 
 Call = Callable[[], Any]

@@ -22,7 +22,7 @@ from bench.operator_data import Size
 from bench.operator_forms import CASES
 from bench.result import Result, check_count
 from levada import Engine
-from levada.runtime.manifest import Manifest
+from levada.runtime.store.manifest import Manifest
 
 TIMES = 10
 ONLY = "LEVADA_OPERATORS"  # names of cases, with | between, in place of all

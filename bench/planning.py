@@ -17,12 +17,12 @@ from typing import Any
 
 from bench.apart import SideError
 from bench.result import Result
-from levada.config import StreamConfig
+from levada.engine.ontology import Ontology
+from levada.engine.registration import Around, Asked, resolved, understood
 from levada.errors import QueryError
-from levada.ontology import Ontology
-from levada.plan.over import StreamFacts
-from levada.plan.topology import Topology
-from levada.registration import Around, Asked, resolved, understood
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.topology.topology import Topology
+from levada.streams.stream_config import StreamConfig
 from levada.syntax import parse
 
 DATA = Path(__file__).parents[2] / "shared/data"

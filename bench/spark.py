@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.measure import Cpu, Tree, peak_memory
 from bench.meter import side
-from levada.runtime.java import find_java
+from levada.runtime.spark.java import find_java
 
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 POLL = 0.1  # s; until the warm-up is over

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from levada.app import STDOUT, load_app
-from levada.application import run_app
+from levada.app.app_file import STDOUT, load_app
+from levada.app.run import run_app
 from levada.demo.board import Board
 from levada.demo.folder import APP, fill
 from levada.demo.source import data_folder, read_tables

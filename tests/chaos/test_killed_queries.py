@@ -27,7 +27,7 @@ RUN = """
 import sys
 from pathlib import Path
 from levada.emission.serialize import Format
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.sinks.files import FileSink
 from levada_kill import arm
 root, point, *names = sys.argv[1:]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.cases import Case, CaseQuery, Clause
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Element, ReferenceQuery, Report, TripleTemplate

@@ -14,7 +14,7 @@ import pytest
 from citybench import DAY, MENDS, MISSING, SES, Published, available, cut, for_reference, published, static
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Report
 from levada.testing.reference import evaluate

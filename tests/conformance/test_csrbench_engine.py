@@ -15,7 +15,7 @@ import pytest
 from csrbench import MISSING, POLICIES, QUERIES, STREAM, available, benchmark, elements, expected, listed, published
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Report
 from levada.testing.reference import evaluate

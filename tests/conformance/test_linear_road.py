@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from stream_scripts import DATA, sources, texts
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.model.time import Window, WindowKind
-from levada.syntax.cql import parse_script
-from levada.syntax.cql_ast import (
+from levada.syntax.cql.ast import (
     Combination,
     Every,
     Item,
@@ -28,6 +27,7 @@ from levada.syntax.cql_ast import (
     WindowWord,
     show_expression,
 )
+from levada.syntax.cql.parser import parse_script
 from levada.testing.cases import Case, CaseQuery
 from levada.testing.compare import same
 from levada.testing.question import ReferenceSql, Row

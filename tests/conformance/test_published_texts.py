@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from published import FAULTY, MISSING, available, texts
 
-from levada.algebra.translate import translate
 from levada.errors import QueryError, QuerySyntaxError, UnsupportedError
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
-from levada.plan.lower import StreamFacts
-from levada.plan.topology import Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.syntax.dialects.recognise import recognise
+from levada.translation.sparql.translate import translate
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
 EVERY = texts() if available() else []

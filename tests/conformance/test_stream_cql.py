@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from stream_scripts import DATA, SIGN, Line, expected, script_of, sources, texts, value, write_csv
 
-from levada.algebra.cql import translate_asked
 from levada.algebra.options import QueryOptions
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.model.term import Literal, parse_term
-from levada.plan.lower import StreamFacts, lower
-from levada.syntax.cql import parse_script
+from levada.plan.lowering.lower import StreamFacts, lower
+from levada.syntax.cql.parser import parse_script
+from levada.translation.cql.translate import translate_asked
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is absent")
 OPEN = frozenset({"test4"})

@@ -14,14 +14,15 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from levada.algebra import expression as ex
 from levada.algebra import nodes as n
-from levada.algebra.expression import Function
 from levada.algebra.incremental import level
-from levada.algebra.translate import translate
 from levada.errors import QueryError
+from levada.model import expression as ex
+from levada.model.expression import Function
 from levada.model.term import Iri, Literal
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
+from levada.translation.sparql.translate import translate
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "sparql"
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"

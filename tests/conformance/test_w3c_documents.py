@@ -6,7 +6,7 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from levada.intake.documents import parse_document
+from levada.intake.parse.documents import parse_document
 from levada.sources.reference import Reference
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "rdf" / "rdf11"

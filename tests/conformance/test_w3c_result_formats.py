@@ -13,7 +13,7 @@ from w3c_runs import form_of
 from w3c_suite import MISSING, W3cTest, suite, triples
 
 from levada.emission.serialize import Batch, Format, heading, lines
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.syntax import parse
 
 FORMATS = {".csv": Format.CSV, ".tsv": Format.TSV, ".srj": Format.NDJSON}

@@ -18,10 +18,11 @@ import pyoxigraph as ox
 from w3c_results import Expected, row
 from w3c_suite import W3cTest, iri, triples
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.query import Query, Report
 from levada.errors import Span
-from levada.query import Query, Report
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
 from levada.testing.question import Element
 from levada.testing.streams import write_lines
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.cases import Case, CaseQuery
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Element, Graphs, Report

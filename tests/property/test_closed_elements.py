@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from stepped import Collected
 from test_random_cases import EXAMPLES
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import PromiseError
-from levada.kernels.star import meet, meet_by_search
+from levada.kernels.keyed.star import meet, meet_by_search
 from levada.model.time import Window, WindowKind
 from levada.testing.cases import Case, CaseQuery, cases
 from levada.testing.compare import read_ndjson, same_queries

@@ -15,9 +15,8 @@ import pyoxigraph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.algebra.expression import Call, Const, Expression, Var
-from levada.algebra.expression import Function as Fn
-from levada.intake.identity import identify
+from levada.model.expression import Call, Const, Expression, Var
+from levada.model.expression import Function as Fn
 from levada.model.term import XSD, Blank, Iri, Kind, Literal, Term
 from levada.operators.expressions import Column, Scope, evaluate, from_texts, truth
 from levada.operators.expressions.scalar import order
@@ -25,8 +24,9 @@ from levada.operators.expressions.scalar.literals import literal_of, value_of
 from levada.operators.expressions.scalar.numbers import ExpressionError
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.values import classify
-from levada.plan.facets import expression_needs
-from levada.plan.layout import Facet
+from levada.plan.install.facets import expression_needs
+from levada.plan.sealed.layout import Facet
+from levada.terms.identity import identify
 
 IDENTIFY = partial(identify, seed=3)
 NAMES = ("a", "b", "c")

@@ -14,7 +14,7 @@ import pytest
 from judged import OUTPUTS, PREFIX, RANGE, STREAM, TUMBLING, at, check, check_everywhere, query, values
 from stepped import Collected, run_case
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.model.term import XSD
 from levada.testing.cases import Case, Clause
 from levada.testing.compare import read_ndjson

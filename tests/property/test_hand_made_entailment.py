@@ -203,7 +203,7 @@ def test_a_promise_of_unique_or_closed_elements_changes_nothing() -> None:
     import tempfile
     from pathlib import Path
 
-    from levada.engine import Engine
+    from levada.engine.engine import Engine
     from levada.testing.streams import write_lines
 
     text = query("SELECT ?x ?v", "WINDOW :w { ?x a :Room ; :measured ?v ; :t ?v }").text

@@ -6,12 +6,12 @@ import pytest
 from judged import PREFIX, STREAM, WINDOWS, at, check
 
 from levada.algebra.show import show
-from levada.algebra.translate import translate
 from levada.errors import QueryError
 from levada.syntax import parse
 from levada.testing.cases import CaseQuery, Clause
 from levada.testing.cases.windows import compact
 from levada.testing.question import ReferenceQuery
+from levada.translation.sparql.translate import translate
 
 OTHER = "http://e/t"
 STREAMS = {

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.parse import TermColumn, Triples, parse
-from levada.intake.parse_twin import parse_slow
+from levada.intake.parse.ntriples import TermColumn, Triples, parse
+from levada.intake.parse.ntriples_twin import parse_slow
 from levada.model.term import XSD
 
 NAMES = (

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stepped import run_case, run_in_two
 
-from levada.plan import members
+from levada.plan.topology import members
 from levada.testing.cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from stepped import Collected, read_ndjson
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.cases import Case, cases
 from levada.testing.compare import same_queries
 from levada.testing.streams import write_documents, write_graphs, write_lines, write_packed, write_rdf

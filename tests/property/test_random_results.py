@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stepped import _name_sources
 
 from levada.emission.formats import Format, fitting
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll
 from levada.testing.cases import cases, cql_cases
 from levada.testing.compare import same

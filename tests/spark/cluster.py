@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from levada.runtime.java import find_java
+from levada.runtime.spark.java import find_java
 
 PATIENCE = 120  # s until all workers are there
 

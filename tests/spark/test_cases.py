@@ -55,7 +55,7 @@ def test_streams_that_queries_make(case, rows, spark):
 
 def test_a_plan_of_several_stages(spark, tmp_path):
     """Three patterns on three keys need an exchange between joins; each of them is a stage."""
-    from levada.engine import Engine
+    from levada.engine.engine import Engine
     from levada.testing.streams import write_lines
 
     sys.path.append(str(Path(__file__).parents[1] / "unit" / "runtime"))

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from levada.emission.formats import Format
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import EngineError, UsageError
 from levada.runtime.spark.spool import Spool
 from levada.sinks.files import FileSink

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from levada.engine import Engine
-from levada.runtime import gathering
+from levada.engine.engine import Engine
+from levada.runtime.driver import load_static as gathering
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 TEXT = "SELECT (COUNT(*) AS ?n) (SUM(?o) AS ?m) { ?s <http://e/p> ?o }"

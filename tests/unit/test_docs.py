@@ -24,7 +24,7 @@ import pytest
 import typer
 
 import levada
-import levada.application
+import levada.app.run
 from levada.cli import main as cli
 from levada.demo.folder import empty_folder, fill
 from levada.demo.source import data_folder, read_tables
@@ -97,7 +97,7 @@ def run_python(block, namespace, where):
 def test_the_examples_of_a_document_run(document, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(levada.application, "run_app", partial(levada.application.run_app, spark=False))
+    monkeypatch.setattr(levada.app.run, "run_app", partial(levada.app.run.run_app, spark=False))
     namespace = {"__name__": "document"}
     for number, (language, name, block) in enumerate(FENCE.findall(document.read_text()), 1):
         where = f"{names(document)}, example {number}"

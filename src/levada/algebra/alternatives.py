@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
-from levada.algebra.expression import Var
 from levada.algebra.nodes import Alternative, TriplePattern
 from levada.algebra.schema import SAME, SUB_CLASS, SUB_PROPERTY, TYPE, Regime, Schema
+from levada.model.expression import Var
 from levada.model.term import Iri, Literal, Term
 
 _S, _O = (

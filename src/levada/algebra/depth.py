@@ -6,11 +6,11 @@ of ``||``, ``&&`` and UNION are balanced before, a basic graph pattern is one no
 
 from __future__ import annotations
 
-from levada.algebra.expression import Aggregate, Call, Expression
 from levada.algebra.nodes import Node
 from levada.algebra.show import children
 from levada.algebra.variables import expressions
 from levada.errors import QueryError
+from levada.model.expression import Aggregate, Call, Expression
 
 MOST_OPERATORS = 250
 MOST_CALLS = 120
@@ -20,7 +20,7 @@ def check_depth(pattern: Node, text: str) -> None:
     """Raises ``QueryError`` for a pattern with too many operators, or an expression with too many calls, one within the other.
 
     >>> from levada.algebra.nodes import Filter, Unit
-    >>> from levada.algebra.expression import Var
+    >>> from levada.model.expression import Var
     >>> check_depth(Filter(Unit(), Var("x")), "")
     """
     waiting: list[tuple[Node, int]] = [(pattern, 1)]

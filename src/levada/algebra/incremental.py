@@ -10,9 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import RANDOM, Aggregate, AggregateFunction, Expression, Function, calls
 from levada.algebra.show import children
 from levada.algebra.variables import expressions
+from levada.model.expression import (
+    RANDOM,
+    Aggregate,
+    AggregateFunction,
+    Expression,
+    Function,
+    calls,
+)
 from levada.model.time import WindowKind
 
 _ADD_UP = (

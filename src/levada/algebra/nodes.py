@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from levada.algebra.expression import Aggregate, Expression, Var
+from levada.model.expression import Aggregate, Expression, Var
 from levada.model.term import Term
 from levada.model.time import Window
 

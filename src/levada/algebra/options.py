@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from levada.algebra.schema import Regime, regime_of
-from levada.config import parse_duration
 from levada.errors import UsageError, near
+from levada.streams.stream_config import parse_duration
 
 Bounds = Literal["[)", "(]"]
 ReportPolicy = Literal["close", "change"]

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from levada.algebra import expression as expressions
-from levada.algebra.expression import Var
 from levada.algebra.nodes import (
     Alternative,
     Bgp,
@@ -48,6 +46,8 @@ from levada.algebra.nodes import (
     Unit,
     Values,
 )
+from levada.model import expression as expressions
+from levada.model.expression import Var
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
 

@@ -5,9 +5,9 @@ What EXISTS may mean follows from these (``translate_exists``). Cost: linear in 
 
 from __future__ import annotations
 
-from levada.algebra import expression as ex
 from levada.algebra import nodes as a
 from levada.algebra.show import children
+from levada.model import expression as ex
 
 
 def possible(node: a.Node) -> frozenset[str]:

@@ -18,11 +18,11 @@ import os
 import re
 from collections.abc import Callable
 
-from levada.app import StaticSource, check_graph
-from levada.config import OPTIONS, StreamConfig, parse_flag
+from levada.app.app_file import StaticSource, check_graph
 from levada.errors import UsageError, near
-from levada.formats import RDF, word_of
-from levada.naming import check_stream_name, is_iri, is_word
+from levada.model.names import check_stream_name, is_iri, is_word
+from levada.streams.formats import RDF, word_of
+from levada.streams.stream_config import OPTIONS, StreamConfig, parse_flag
 
 _OPTION = re.compile(r",(?=[A-Za-z_]+=)")
 _STATIC = ("graph", "format", "reload")

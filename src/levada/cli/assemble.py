@@ -6,17 +6,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from levada.app import App, Options, QuerySource, load_app, read_query
+from levada.app.app_file import App, Options, QuerySource, load_app, read_query
 from levada.cli.arguments import parse_static, parse_stream
 from levada.cli.scripts import statements
-from levada.config import parse_duration, parse_time
 from levada.errors import UsageError
-from levada.naming import check_query_name
+from levada.model.names import check_query_name
+from levada.streams.stream_config import parse_duration, parse_time
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments that every command shares, as typed; ``options`` are those of ``levada.app.Options``, None: not given."""
+    """The arguments that every command shares, as typed; ``options`` are those of ``levada.app.app_file.Options``, None: not given."""
 
     queries: tuple[str, ...] = ()
     app: Path | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from levada.app import App
+from levada.app.app_file import App
 from levada.cli.errors import report
 from levada.cli.queries import Catalog, makers_of, optimized, plan_query, translate_query
 from levada.errors import QueryError, UsageError

@@ -18,14 +18,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from levada.app import STDOUT, App, load_app
+from levada.app.app_file import STDOUT, App, load_app
 from levada.cli.progress import PlainLines
 from levada.cli.run import RunApp
 from levada.demo.board import Board
 from levada.demo.folder import APP, Written, discard, empty_folder, fill
 from levada.demo.source import data_folder, read_tables
-from levada.sinks.whole import sink_error
-from levada.summary import Progress, Summary
+from levada.engine.summary import Progress, Summary
+from levada.sinks.atomic import sink_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Wish:
 def demo(wish: Wish, console: Console | None = None) -> Summary:
     """Runs the demo to its end. Raises ``UsageError`` if the data are not installed or ``keep`` is in use."""
     tables_at = data_folder()
-    from levada.application import run_app  # here: it takes a second to import, and a wrong use is to be told at once
+    from levada.app.run import run_app  # here: it takes a second to import, and a wrong use is to be told at once
 
     return demo_with(run_app, wish, tables_at, console or Console(stderr=True))
 

@@ -15,18 +15,18 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, get_args
 
-from levada.algebra import expression as expressions
 from levada.algebra import show as algebra_text
-from levada.app import App, QuerySource
+from levada.app.app_file import App, QuerySource
 from levada.cli.queries import Catalog, makers_of, naming, optimized, plan_query, translate_query
 from levada.errors import UsageError, near
+from levada.model import expression as expressions
 from levada.model.term import Term
-from levada.plan.merge import PLACES
-from levada.plan.physical import Applied, Op
+from levada.plan.lowering.merge import PLACES
+from levada.plan.physical.operators import Applied, Op
 from levada.syntax import parse
 from levada.syntax import show as show_tree
-from levada.syntax.cql import parse_script
-from levada.syntax.cql_ast import show_script
+from levada.syntax.cql.ast import show_script
+from levada.syntax.cql.parser import parse_script
 
 _TERMS = get_args(Term)
 _EXPRESSIONS = get_args(expressions.Expression)

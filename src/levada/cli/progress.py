@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from levada.summary import Progress
+from levada.engine.summary import Progress
 
 _EVERY = 5.0  # seconds between plain lines
 

@@ -10,19 +10,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from levada.algebra import nodes
-from levada.algebra.cql import translate_cql
-from levada.algebra.translate import translate
-from levada.app import App, QuerySource
+from levada.app.app_file import App, QuerySource
+from levada.engine.ontology import Ontology, ontology_files
+from levada.engine.registration import check_kinds, entailed, over_static
 from levada.errors import LevadaError, QueryError
-from levada.naming import Makers, is_made, match_streams
-from levada.ontology import Ontology, ontology_files
+from levada.intake.static_files import StaticFile, static_source
+from levada.model.names import Makers, is_made, match_streams
 from levada.optimizer.pipeline import optimize
-from levada.plan.lower import Lowered, StreamFacts, lower
-from levada.plan.trial import check_plan
-from levada.registration import check_kinds, entailed, over_static
+from levada.plan.lowering.lower import Lowered, StreamFacts, lower
+from levada.plan.topology.check_size import check_plan
 from levada.sources.parquet import with_schema
-from levada.sources.static import StaticFile, static_source
 from levada.syntax import parse
+from levada.translation.cql.translate import translate_cql
+from levada.translation.sparql.translate import translate
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from levada.app import STDOUT, App
+from levada.app.app_file import STDOUT, App
 from levada.cli.progress import choose
 from levada.emission.formats import Format
+from levada.engine.summary import Summary
 from levada.errors import UsageError
+from levada.sinks.atomic import sink_error, write_whole
 from levada.sinks.stdout import StdoutSink
-from levada.sinks.whole import sink_error, write_whole
-from levada.summary import Summary
 
 RunApp = Callable[..., Summary]
 
@@ -47,7 +47,7 @@ def check_run(app: App, mode: Mode) -> None:
 def run(app: App, mode: Mode) -> Summary:
     """Runs an application to its end."""
     check_run(app, mode)
-    from levada.application import run_app  # here: it takes a second to import, and a wrong use is to be told at once
+    from levada.app.run import run_app  # here: it takes a second to import, and a wrong use is to be told at once
 
     return run_with(run_app, app, mode)
 

@@ -11,11 +11,11 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from levada.app import QuerySource
+from levada.app.app_file import QuerySource
 from levada.errors import QueryError, UsageError
-from levada.naming import check_query_name
-from levada.syntax.cql import parse_script
-from levada.syntax.cql_ast import Asked
+from levada.model.names import check_query_name
+from levada.syntax.cql.ast import Asked
+from levada.syntax.cql.parser import parse_script
 
 _SHOWN = re.compile(r"\S")
 

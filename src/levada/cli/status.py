@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from levada.engine.status import QueryStatus, Status, read_status
+from levada.engine.summary import instant, overtaken, table
 from levada.model.time import MAX, MIN
-from levada.status import QueryStatus, Status, read_status
-from levada.summary import instant, overtaken, table
 
 
 def status(checkpoint: Path, *, as_json: bool) -> None:

@@ -20,9 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.emission.serialize import Batch
+from levada.engine.summary import Progress, instant
 from levada.model.term import Iri, Literal, parse_term
 from levada.model.time import MAX, MIN
-from levada.summary import Progress, instant
 
 _WIDE = 116  # columns from which two queries stand side by side
 _MOST = 16  # rows of a query that are kept

@@ -20,7 +20,7 @@ from levada.demo.rdf import write
 from levada.demo.source import Tables
 from levada.demo.vocabulary import STATIC, STREAMS
 from levada.errors import SinkError, UsageError
-from levada.sinks.whole import sink_error
+from levada.sinks.atomic import sink_error
 
 APP = "app.yaml"
 QUERIES = ("storms", "departures", "airlines")

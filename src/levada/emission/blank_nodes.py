@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from levada.intake.identity import identify, identify_one
-from levada.kernels.keyed import combine
+from levada.kernels.keyed.keyed import combine
 from levada.operators.expressions.seeded import blank
-from levada.operators.solutions import copies, name_seed
+from levada.operators.rows.solutions import copies, name_seed
+from levada.terms.identity import identify, identify_one
 
 Words = npt.NDArray[np.uint64]
 

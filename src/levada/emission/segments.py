@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from levada.algebra.expression import Var
 from levada.algebra.nodes import Form, Output, TriplePattern
 from levada.emission.blank_nodes import blank_nodes
 from levada.emission.serialize import Batch, joined
+from levada.model.expression import Var
 from levada.model.frame import Frame, concat
 from levada.model.term import Blank, Term
-from levada.model.terms import Terms
-from levada.operators.pool import Pool
-from levada.operators.values import column
-from levada.plan.layout import Layout
-from levada.plan.topology import Plan, PlanNode, QueryPlan
+from levada.operators.rows.values import column
+from levada.plan.sealed.layout import Layout
+from levada.plan.topology.topology import Plan, PlanNode, QueryPlan
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
 
 Opener = Callable[[str], tuple[dict[str, Frame], Any]]
 

@@ -26,7 +26,7 @@ import polars as pl
 import pyarrow as pa
 
 from levada.algebra.nodes import Form
-from levada.emission import few
+from levada.emission import serialize_small as few
 from levada.emission.decode import csv_values, json_strings, json_terms, tsv_values
 from levada.emission.formats import HEADED, Format
 from levada.model.time import TIMELESS

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.config import StreamConfig
-from levada.kernels.instants import instants
+from levada.kernels.text.instants import instants
 from levada.model.time import MAX, MIN
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -1,7 +1,7 @@
 """Each triple's element and event time.
 
 An element is a line, consecutive lines of one subject or graph as written, lines without a blank one between
-(``kernels.lines`` decides, as for the driver's cuts), or a whole document; of a stream that a query makes, what one report
+(``kernels.text.lines`` decides, as for the driver's cuts), or a whole document; of a stream that a query makes, what one report
 says. Its time comes from the lines, the graph's IRI, a
 predicate of its own, or the file's name. An element with no time, two different ones, or one that cannot be read goes to the
 dead letters whole. A line that does not parse goes there alone: the rest of its element lives on (and is dead only if its time
@@ -21,16 +21,16 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from levada.config import StreamConfig
 from levada.intake.admission import FUTURE, NO_TIME, TWO_TIMES, WRONG_TIME, Dead, Gate, Late, Verdict, admit, file_time
-from levada.intake.identity import identify_one
-from levada.intake.parse import TermColumn, Triples
-from levada.kernels.elements import number_alike, one_time
-from levada.kernels.instants import instants, last_instants
-from levada.kernels.lines import GRAPH, SUBJECT, number_blocks, number_elements
+from levada.intake.parse.ntriples import TermColumn, Triples
+from levada.kernels.text.elements import number_alike, one_time
+from levada.kernels.text.instants import instants, last_instants
+from levada.kernels.text.lines import GRAPH, SUBJECT, number_blocks, number_elements
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
+from levada.terms.identity import identify_one
 
 Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -108,7 +108,7 @@ def _source(path: str) -> bytes:
 
 def warm() -> None:
     """Compiles or loads every kernel and calls the ``warm`` of modules that have one; Spark's daemon does it before it forks."""
-    for module in pkgutil.iter_modules(__path__):
-        loaded = importlib.import_module(f"{__name__}.{module.name}")
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        loaded = importlib.import_module(module.name)
         if hasattr(loaded, "warm"):
             loaded.warm()

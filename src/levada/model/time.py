@@ -23,7 +23,7 @@ holds nothing and closes at t0 + k * step. STATIC is none, either: it stands for
 and go (by a row of weight -1) at the instants of replacements.
 
 ``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window (``start``).
-The functions take and return ints or int64 arrays alike. ``kernels.interval`` is their compiled twin.
+The functions take and return ints or int64 arrays alike. ``kernels.time.interval`` is their compiled twin.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ alternatives have and not from the ontology.
 from __future__ import annotations
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import Call, Const, Function, Var
 from levada.algebra.variables import possible
+from levada.model.expression import Call, Const, Function, Var
 from levada.model.term import Iri, Term
 
 _PLACES = ("..cs", "..cp", "..co")

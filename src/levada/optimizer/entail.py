@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from levada.algebra import nodes as a
 from levada.algebra.alternatives import alternatives
-from levada.algebra.expression import Call, Const, Expression, Function, Var
 from levada.algebra.schema import SAME, SUB_CLASS, SUB_PROPERTY, Reached, Regime, Schema
+from levada.model.expression import Call, Const, Expression, Function, Var
 from levada.model.term import Iri, Term
 from levada.model.time import WindowKind
 from levada.optimizer.counted import distinct_union

@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.config import StreamConfig
+from levada.intake.static_files import StaticFile
 from levada.model.time import MAX, MIN, Times
-from levada.plan.topology import Plan
-from levada.sources.static import StaticFile
+from levada.plan.topology.topology import Plan
+from levada.streams.stream_config import StreamConfig
 
 
 class StreamState(msgspec.Struct):

@@ -40,7 +40,7 @@ class Job:
     payloads: list[bytes]
     stages: int
     partitions: int
-    functions: tuple[str, str] = ("levada.runtime.tasks:intake", "levada.runtime.tasks:stage")
+    functions: tuple[str, str] = ("levada.runtime.task.tasks:intake", "levada.runtime.task.tasks:stage")
     fused: bool = False
 
     def __post_init__(self) -> None:

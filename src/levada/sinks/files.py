@@ -5,7 +5,7 @@
     out/q1/000000000004000.srj        formats without a place for the report time: a file a report (at 4000 ms)
 
 A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the same file. Parts are cut at
-``Roll.bytes``, at records only. With ``Roll.age`` results of several epochs come as one batch (``runtime.rolling``). Cost:
+``Roll.bytes``, at records only. With ``Roll.age`` results of several epochs come as one batch (``runtime.driver.rolling``). Cost:
 linear, two fsyncs a file.
 """
 
@@ -26,7 +26,7 @@ from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
 from levada.model.time import MIN
-from levada.sinks.whole import sink_error, write_whole
+from levada.sinks.atomic import sink_error, write_whole
 
 OWNER, LOCK = ".levada", ".levada.lock"
 _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static)\.(" + "|".join(Format) + ")")

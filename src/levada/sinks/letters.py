@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from levada.sinks.whole import write_whole
+from levada.sinks.atomic import write_whole
 
 
 class Letter(StrEnum):

@@ -16,7 +16,7 @@ from levada.emission.contents import records
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch, heading, joined
 from levada.errors import SinkError
-from levada.sinks.whole import sink_error
+from levada.sinks.atomic import sink_error
 
 
 class StdoutSink:

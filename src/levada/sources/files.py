@@ -33,11 +33,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from levada.config import StreamConfig
 from levada.errors import CheckpointError, FileFault, SourceError
 from levada.sources.listing import Listing, is_glob
 from levada.sources.pieces import WINDOW, Cutter, Piece, SourceFile
 from levada.sources.reference import Reference, document_id
+from levada.streams.stream_config import StreamConfig
 
 Position = dict[str, Any]
 _Taken = tuple[SourceFile, Piece]

@@ -20,7 +20,7 @@ import pyarrow as pa
 import xxhash
 
 from levada.errors import FileFault, SourceError
-from levada.formats import PACKED
+from levada.streams.formats import PACKED
 
 _COPY = 1 << 20
 _NAMES = {".gz": "gzip", ".zst": "Zstandard"}

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from levada.config import StreamConfig
 from levada.errors import FileFault, SourceError, near
 from levada.sources.listing import list_files
+from levada.streams.stream_config import StreamConfig
 
 _TARGET = 4 << 20
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from levada.config import StreamConfig
 from levada.errors import FileFault, SourceError, near
-from levada.formats import RDF, format_of
-from levada.kernels.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
-from levada.kernels.records import cut_records
+from levada.kernels.text.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
+from levada.kernels.text.records import cut_records
 from levada.sources.inflate import inflate, is_packed
 from levada.sources.parquet import Layout, layout
 from levada.sources.read import Header, read_header, read_range
+from levada.streams.formats import RDF, format_of
+from levada.streams.stream_config import StreamConfig
 
 WINDOW = 4 << 20
 _LEAST_WINDOW = 64 << 10

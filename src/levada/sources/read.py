@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from levada.config import StreamConfig
 from levada.errors import SourceError
-from levada.kernels.bytes_ import parsing_room
-from levada.kernels.records import cut_records
+from levada.kernels.text.bytes_ import parsing_room
+from levada.kernels.text.records import cut_records
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 Bytes = npt.NDArray[np.uint8]
 _HEADER = 1 << 16

@@ -15,8 +15,8 @@ from lark.exceptions import UnexpectedInput
 from lark.lexer import TerminalDef
 
 from levada.errors import QuerySyntaxError, near
-from levada.syntax.slips import slip, unclosed
-from levada.syntax.source import Source
+from levada.syntax.sparql.slips import slip, unclosed
+from levada.syntax.sparql.source import Source
 
 _MOST = 8
 _NAMES = {

@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 import pyoxigraph as ox
 
-from levada.config import parse_time
 from levada.emission.formats import REPORTS, TABLES, Format
-from levada.intake.documents import document_chunks
+from levada.intake.parse.documents import document_chunks
 from levada.model.time import MIN
+from levada.streams.stream_config import parse_time
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Report, Solution
 

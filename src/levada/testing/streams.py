@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from levada.emission.jelly import jelly_bytes
-from levada.formats import QUADS, RDF, format_of
-from levada.intake.documents import PARSERS
+from levada.intake.parse.documents import PARSERS
 from levada.model.term import XSD
+from levada.streams.formats import QUADS, RDF, format_of
 from levada.testing.answers import date_time
 from levada.testing.question import Element, Row
 

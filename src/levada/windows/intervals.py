@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from levada.kernels.interval import interval, leave
+from levada.kernels.time.interval import interval, leave
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.plan.layout import Layout
-from levada.plan.topology import WindowTable
+from levada.plan.sealed.layout import Layout
+from levada.plan.topology.topology import WindowTable
 
 _NONE = np.empty(0, np.int64)
 _LASTING = [int(k) for k in WindowKind if Window(k).leave(0) >= MAX]  # what never ends by time

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.expand import expand_closes
-from levada.kernels.interval import Params, enter
+from levada.kernels.time.expand import expand_closes
+from levada.kernels.time.interval import Params, enter
 from levada.model.time import MAX, MIN, Times, Window, WindowKind, reporting
-from levada.plan.topology import Schedule, WindowTable
+from levada.plan.topology.topology import Schedule, WindowTable
 from levada.windows.intervals import watermark
 from levada.windows.presence import NOTHING, Presence, span
 

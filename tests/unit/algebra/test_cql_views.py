@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from levada.algebra import nodes
-from levada.algebra.cql import translate_cql
 from levada.algebra.incremental import level
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError, UnsupportedError
 from levada.model.time import WindowKind
+from levada.translation.cql.translate import translate_cql
 
 STREAMS = {"A": {"k": "integer", "v": "double"}, "B": {"k": "integer", "n": "string"}, "R": {"k": "integer"}}
 G = "Register Relation G (k Integer, n Integer) As Select k, Count(*) From A Group By k; "

@@ -6,9 +6,9 @@ import pytest
 
 from levada.algebra import nodes as a
 from levada.algebra.show import show_node
-from levada.algebra.translate import translate
 from levada.errors import QueryError, Span, UnknownNameError
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 GRAPHS = ("http://e/g", "http://e/h")
 

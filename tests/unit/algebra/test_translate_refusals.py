@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
 from levada.errors import LevadaError, QueryError, Span, UnknownNameError, UnsupportedError
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
+from levada.translation.cql.translate import translate_cql
+from levada.translation.sparql.translate import translate
 
 PROLOGUE = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 WINDOW = "FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S]"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from levada.algebra.show import show
-from levada.algebra.translate import translate
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 WINDOWS = {
     "@W": "FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] ",

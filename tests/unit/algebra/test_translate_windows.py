@@ -7,11 +7,12 @@ import pytest
 from levada.algebra.nodes import Output
 from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.algebra.show import show
-from levada.algebra.translate import translate
-from levada.algebra.translate_windows import reporting, window
 from levada.errors import UsageError
 from levada.model.time import Window, WindowKind
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
+from levada.translation.sparql.translate import translate
+from levada.translation.sparql.windows import reporting, window
 
 SLIDING = ast.Range(4_000, 2_000)
 ROLLING = ast.Range(4_000, None)

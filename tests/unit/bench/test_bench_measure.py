@@ -14,7 +14,7 @@ from bench.meter import Meter, side
 from bench.result import CountError, Result, best, check_count, ratio
 from rich.console import Console
 
-from levada.application import cpu_seconds
+from levada.app.run import cpu_seconds
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\nprint('x', flush=True)\ntime.sleep(30)"
 

@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from levada.algebra.options import QueryOptions
-from levada.app import App, Options, QuerySource, StaticSource, load_app
+from levada.app.app_file import App, Options, QuerySource, StaticSource, load_app
 from levada.errors import UsageError
 
 WHOLE = """

@@ -11,7 +11,7 @@ import pyoxigraph
 import pytest
 from rich.console import Console
 
-from levada.app import load_app
+from levada.app.app_file import load_app
 from levada.cli import demo as command
 from levada.cli.demo import Wish, demo_with
 from levada.cli.main import main
@@ -22,9 +22,9 @@ from levada.demo.rdf import RDF_TYPE, Shape, date_time, iri, string, typed, writ
 from levada.demo.source import data_folder, read_tables
 from levada.demo.vocabulary import AIR, SCHEMA, SOSA, STATIC, STREAMS
 from levada.emission.serialize import Batch
+from levada.engine.summary import Progress, Summary
 from levada.errors import EngineError, SinkError, UsageError
 from levada.model.time import MAX
-from levada.summary import Progress, Summary
 
 DATA = Path("data")
 FILES = {

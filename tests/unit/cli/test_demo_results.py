@@ -3,10 +3,10 @@
 import polars as pl
 import pytest
 
-from levada.app import load_app
+from levada.app.app_file import load_app
 from levada.demo.folder import fill
 from levada.demo.source import Tables, data_folder, read_tables
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import UsageError
 
 HOUR = 3_600_000

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from levada.app import App, Options, QuerySource, load_app
+from levada.app.app_file import App, Options, QuerySource, load_app
 from levada.cli.main import main
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import UsageError
 
 SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"

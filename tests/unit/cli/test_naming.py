@@ -3,7 +3,7 @@
 import pytest
 
 from levada.errors import UnknownNameError, UsageError
-from levada.naming import check_query_name, check_stream_name, match_streams
+from levada.model.names import check_query_name, check_stream_name, match_streams
 
 
 @pytest.mark.parametrize("name", ["q1", "a.b-c_d", "7", "-x", "übung"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.emission.decode import csv_fields, csv_values, json_strings, json_terms, tsv_values
-from levada.emission.few import csv_value, json_term, tsv_value
+from levada.emission.serialize_small import csv_value, json_term, tsv_value
 from levada.model.term import XSD, Blank, Iri, Literal, parse_term
 
 INTEGER = f"^^<{XSD}integer>"

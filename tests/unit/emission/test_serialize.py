@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.algebra.nodes import Form
-from levada.emission.few import FEW, json_term
 from levada.emission.serialize import Batch, Format, csv, few_lines, heading, joined, lines, many_lines, ndjson, tsv
+from levada.emission.serialize_small import FEW, json_term
 from levada.model.term import XSD
 
 FIVE = f'"5"^^<{XSD}integer>'

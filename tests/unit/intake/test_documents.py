@@ -6,8 +6,8 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from levada.intake import documents
-from levada.intake.documents import Malformed, document_chunks, parse_document
+from levada.intake.parse import documents
+from levada.intake.parse.documents import Malformed, document_chunks, parse_document
 from levada.sources.reference import Reference
 from levada.testing.streams import write_rdf
 

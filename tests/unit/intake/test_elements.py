@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.config import StreamConfig
 from levada.intake.elements import Elements, elements_of
-from levada.intake.parse import parse
-from levada.kernels.lines import GRAPH, SUBJECT, number_elements
+from levada.intake.parse.ntriples import parse
+from levada.kernels.text.lines import GRAPH, SUBJECT, number_elements
 from levada.model.time import MAX, MIN
 from levada.sources.files import FileSource
 from levada.sources.read import read_bytes
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 SEED = 7
 START = 1000

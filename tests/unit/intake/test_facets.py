@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from levada.intake.facets import event_time, facets_of, instant_of, nearest_float
-from levada.intake.parse import parse
+from levada.intake.parse.literals import event_time, facets_of, instant_of, nearest_float
+from levada.intake.parse.ntriples import parse
 from levada.model.term import XSD, Kind
 
 INTEGERS = ("integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger")

@@ -8,7 +8,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.identity import identify, identify_ints, identify_one
+from levada.terms.identity import identify, identify_ints, identify_one
 
 TEXTS = st.lists(st.none() | st.text(max_size=300))
 

@@ -7,10 +7,10 @@ import polars as pl
 import pyoxigraph as ox
 import pytest
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.formula import compiled, names_of
-from levada.mapping import load_mapping
+from levada.streams.formula import compiled, names_of
+from levada.streams.mapping import load_mapping
 
 X = "http://www.w3.org/2001/XMLSchema#"
 CITYBENCH = Path(__file__).parents[3].parent / "shared" / "data" / "citybench" / "streams"

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import xxhash
 
-from levada.intake.identity import identify_one
-from levada.intake.lines import blank_text
-from levada.intake.parse import TermColumn, Triples, columns_of, parse
+from levada.intake.parse.lines import blank_text
+from levada.intake.parse.ntriples import TermColumn, Triples, columns_of, parse
 from levada.model.term import XSD, Kind
 from levada.model.time import MIN
+from levada.terms.identity import identify_one
 
 
 def read(text: str | bytes, quads: bool = False, timed: bool = False, document: int = 1, unit_ms: int = 1) -> Triples:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.config import StreamConfig
 from levada.intake.admission import dead_records, late_records
-from levada.intake.tuples import Tuples, tuples_of
+from levada.intake.tables.tuples import Tuples, tuples_of
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
 from levada.sources.read import CsvChunk
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 SCHEMA = "k:integer;v:double;b:boolean;s:string"
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import groups
-from levada.kernels.keyed_twins import group_twin
+from levada.kernels.keyed import groups
+from levada.kernels.keyed.keyed_twins import group_twin
 
 HALF = st.integers(0, 3) | st.integers(0, 2**64 - 1)
 

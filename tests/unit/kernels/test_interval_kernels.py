@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import expand
-from levada.kernels import keyed_twins as twins
-from levada.kernels.interval import Params, enter, interval, leave, starts_of
+from levada.kernels.keyed import keyed_twins as twins
+from levada.kernels.time import expand
+from levada.kernels.time.interval import Params, enter, interval, leave, starts_of
 from levada.model.time import MAX, MIN, Window, WindowKind
 
 EDGES = [MIN, MIN + 1, MIN + 2, MAX - 2, MAX - 1, MAX]

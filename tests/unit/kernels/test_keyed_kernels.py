@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import keyed, keyed_route
-from levada.kernels.keyed_twins import bucket_order_twin, scatter_order_twin
+from levada.kernels.keyed import keyed
+from levada.kernels.keyed import route as keyed_route
+from levada.kernels.keyed.keyed_twins import bucket_order_twin, scatter_order_twin
 
 WORD = st.integers(0, 2**64 - 1)
 KEYS = st.lists(WORD | st.integers(0, 5).map(lambda b: b << 61), max_size=60).map(lambda v: np.array(v, np.uint64))

@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from levada.intake.parse import _new_columns, _padded, parse
-from levada.kernels import ntriples_terms as state
-from levada.kernels.bytes_ import PAD
-from levada.kernels.ntriples import count_line_ends, parse_lines
-from levada.kernels.xxh3 import schedule
+from levada.intake.parse.ntriples import _new_columns, _padded, parse
+from levada.kernels.text import ntriples_terms as state
+from levada.kernels.text.bytes_ import PAD
+from levada.kernels.text.ntriples import count_line_ends, parse_lines
+from levada.kernels.text.xxh3 import schedule
 from levada.model.term import XSD
 from levada.model.time import MIN
 
@@ -155,9 +155,9 @@ def test_line_ends_are_counted() -> None:
 
 
 CHECKED = """
-from levada.kernels.bytes_ import CHECKED, JIT
-from levada.intake.parse import parse
-from levada.intake.parse_twin import parse_slow
+from levada.kernels.text.bytes_ import CHECKED, JIT
+from levada.intake.parse.ntriples import parse
+from levada.intake.parse.ntriples_twin import parse_slow
 lines = b'''<http://a/b> <a:p> "1.5"^^<http://www.w3.org/2001/XMLSchema#decimal> <a:g> 17 .
 _:x <a:p> "x\\\\u00e9"@EN-us "2013-01-01T05:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
 <http://a/b> <a:p> "1e400"^^<http://www.w3.org/2001/XMLSchema#double> 5 . # comment

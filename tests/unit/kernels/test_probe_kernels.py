@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import keyed_twins as twins
-from levada.kernels import probe, probe_latest
+from levada.kernels.keyed import keyed_twins as twins
+from levada.kernels.keyed import probe, probe_latest
 from levada.model.time import MAX, MIN
 
 Row = tuple[int, int, int, int]

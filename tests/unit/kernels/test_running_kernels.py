@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.running import running_best, running_counts, running_sums
+from levada.kernels.time.running import running_best, running_counts, running_sums
 
 DOUBLE = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
     [0.1, -0.1, 1e16, 1.0, 1e300, -1e300, 5e-324, -5e-324, 2.0**-1022, 0.0, 2.0**53, 2.0**53 + 2, 0.5]

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.expand import expand_closes
-from levada.kernels.slide import slide
+from levada.kernels.time.expand import expand_closes
+from levada.kernels.time.slide import slide
 from levada.model.time import MAX, MIN
 
 STEP, WIDTH = 10, 40

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import keyed_twins as twins
-from levada.kernels import sums, sums_dd
+from levada.kernels.keyed import keyed_twins as twins
+from levada.kernels.keyed import sums, sums_dd
 
 G = 3
 CODE = st.integers(-1, G - 1)

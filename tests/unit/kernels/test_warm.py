@@ -21,7 +21,7 @@ def test_warm_imports_every_module_and_calls_its_warm(tmp_path: Path, monkeypatc
 
 
 def test_a_strided_column_is_refused() -> None:
-    from levada.kernels.keyed import bucket_order
+    from levada.kernels.keyed.keyed import bucket_order
 
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         pytest.skip("plain Python takes any array")

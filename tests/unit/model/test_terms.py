@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import terms as kernels
+from levada.kernels.text import terms as kernels
 from levada.model.frame import pack, unpack
-from levada.model.terms import Terms
+from levada.terms.table import Terms
 
 Identity = tuple[int, int]
 IDENTITY = st.tuples(st.integers(0, 3), st.integers(0, 2))

@@ -14,20 +14,20 @@ import numpy as np
 import polars as pl
 
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
 from levada.model.frame import Frame
 from levada.model.term import XSD
 from levada.model.time import MIN
-from levada.operators.calendar import Calendar
+from levada.operators.border.calendar import Calendar
 from levada.operators.expressions.values import classify
-from levada.operators.pool import Pool
-from levada.plan.lower import StreamFacts
-from levada.plan.topology import PlanNode, Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.topology.topology import PlanNode, Topology
 from levada.syntax import parse
-from levada.windows.pieces import State
+from levada.terms.term_pool import Pool
+from levada.translation.sparql.translate import translate
 from levada.windows.presence import Seen
 from levada.windows.reports import Progress
-from levada.windows.runs import Horizons
+from levada.windows.state.pieces import State
+from levada.windows.state.runs import Horizons
 
 STREAM = "http://e/s"
 STEPPED = "[RANGE PT4S STEP PT2S]"

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench
 
-from levada.intake.identity import identify_one
 from levada.model.frame import Frame
-from levada.operators.closure import closure
-from levada.operators.pairing import rsemi
-from levada.plan import shapes as s
-from levada.plan.topology import PlanNode
+from levada.operators.per_report.closure import closure
+from levada.operators.per_report.join import rsemi
+from levada.plan.sealed import shapes as s
+from levada.plan.topology.topology import PlanNode
+from levada.terms.identity import identify_one
 
 names = st.sampled_from((":a", ":b", ":c", ":d"))
 edges = st.lists(st.tuples(st.integers(0, 1), names, names), max_size=8)

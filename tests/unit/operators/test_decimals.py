@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from levada.model.frame import Frame
 from levada.model.term import XSD, Kind
-from levada.operators import decimals
+from levada.operators.group import decimals
 
 mantissas = st.integers(-(10**18) + 1, 10**18 - 1)
 rows = st.lists(st.tuples(mantissas, st.integers(0, 18), st.integers(0, 2)), min_size=1, max_size=20)

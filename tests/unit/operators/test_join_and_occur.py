@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from nodes import EVER, Bench, state
 
 from levada.model.time import MIN, Window, WindowKind
-from levada.operators.join import join
-from levada.operators.occur import occur
-from levada.plan import shapes as s
-from levada.windows.runs import Horizons
+from levada.operators.interval.join import join
+from levada.operators.interval.occur import occur
+from levada.plan.sealed import shapes as s
+from levada.windows.state.runs import Horizons
 
 VALUES = (":a", ":b", ":c")
 times = st.integers(0, 12).map(lambda n: 1000 * n)

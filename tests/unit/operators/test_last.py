@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from nodes import Bench, state, term
 
 from levada.model.time import MAX, Window, WindowKind
-from levada.operators.last import last, select
-from levada.plan import shapes as s
+from levada.operators.interval.count_window import last, select
+from levada.plan.sealed import shapes as s
 from levada.testing.reference import content, stays
 
 NAMES = (":a", ":b", ":c", ":d")

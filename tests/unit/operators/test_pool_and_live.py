@@ -9,10 +9,10 @@ import polars as pl
 from nodes import state
 
 from levada.model.frame import Frame
-from levada.model.terms import Terms
 from levada.model.time import MAX
-from levada.operators import live
-from levada.operators.pool import Pool
+from levada.operators.border import report_buffer as live
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
 
 
 def table(*texts: str) -> Terms:

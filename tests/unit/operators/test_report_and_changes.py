@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from nodes import Bench, calendar, state
 
 from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.changes import changes
-from levada.operators.report import report
-from levada.plan import shapes as s
-from levada.plan.topology import Schedule
+from levada.operators.border.changes import changes
+from levada.operators.border.report import report
+from levada.plan.sealed import shapes as s
+from levada.plan.topology.topology import Schedule
 from levada.windows.presence import Seen
 from levada.windows.reports import instants
 

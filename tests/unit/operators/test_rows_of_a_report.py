@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from nodes import Bench, term
 
 from levada.model.frame import Frame
-from levada.operators.compute import extend, filter_, is_threshold, thresholds
-from levada.operators.pairing import rjoin, rleft, rsemi
-from levada.operators.rows import fan_out
-from levada.operators.shape_rows import distinct, order
-from levada.plan import shapes as s
-from levada.plan.topology import FanOut
+from levada.operators.per_report.join import rjoin, rleft, rsemi
+from levada.operators.per_report.order_and_distinct import distinct, order
+from levada.operators.rows.compute import extend, filter_, is_threshold, thresholds
+from levada.operators.rows.edges import fan_out
+from levada.plan.sealed import shapes as s
+from levada.plan.topology.topology import FanOut
 
 values = st.sampled_from((":a", ":b", ":c"))
 pairs = st.lists(st.tuples(st.integers(0, 1), values, values), max_size=8)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.algebra.expression import AggregateFunction
+from levada.model.expression import AggregateFunction
 from levada.model.frame import Frame
 from levada.model.term import Kind
-from levada.operators.pool import Pool
-from levada.operators.running import Runs
-from levada.operators.running_best import best_values
-from levada.plan import shapes as s
-from levada.windows.pieces import State
+from levada.operators.group.best_by_changes import best_values
+from levada.operators.group.by_changes import Runs
+from levada.plan.sealed import shapes as s
+from levada.terms.term_pool import Pool
+from levada.windows.state.pieces import State
 
 GROUPS = 3
 

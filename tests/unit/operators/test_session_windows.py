@@ -11,13 +11,13 @@ from nodes import Bench, state, term
 
 from levada.algebra.options import QueryOptions
 from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.session import session
-from levada.plan import shapes as s
-from levada.plan.topology import PlanNode
+from levada.operators.interval.session import session
+from levada.plan.sealed import shapes as s
+from levada.plan.topology.topology import PlanNode
 from levada.testing.reference import content, stays
-from levada.windows.pieces import State
 from levada.windows.presence import Seen
 from levada.windows.reports import Progress
+from levada.windows.state.pieces import State
 
 NAMES = (":a", ":b", ":c")
 elements = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(NAMES)), min_size=1, max_size=12)

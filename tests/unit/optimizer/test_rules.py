@@ -1,9 +1,9 @@
 """Each rule: pairs of algebra before and after."""
 
 from levada.algebra.show import show_node
-from levada.algebra.translate import translate
 from levada.optimizer.pipeline import RULES, optimize
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 HEAD = "PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE "
 

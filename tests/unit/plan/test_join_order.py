@@ -9,20 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.algebra.expression import Call, Expression, Function, Var
 from levada.algebra.nodes import TriplePattern
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import QueryError
+from levada.model.expression import Call, Expression, Function, Var
 from levada.model.term import Iri
 from levada.model.time import MIN
-from levada.plan import build, join_order
-from levada.plan.lower import StreamFacts
-from levada.plan.partitioning import join_keys, place
-from levada.plan.physical import Op
-from levada.plan.topology import Topology
+from levada.plan.lowering import join_order
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.physical import build
+from levada.plan.physical.operators import Op
+from levada.plan.physical.partitioning import join_keys, place
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 

@@ -9,17 +9,17 @@ import sys
 
 import pytest
 
-from levada.algebra.translate import translate
-from levada.plan.topology import Topology
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 TEXT = """PREFIX : <http://e/> SELECT ?x ?y FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
 WHERE { WINDOW :w { ?x :p ?y . ?y :q ?z } }"""
 WRITER = f"""
 import pickle, sys
-from levada.algebra.translate import translate
-from levada.plan.over import StreamFacts
-from levada.plan.topology import Topology
+from levada.translation.sparql.translate import translate
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 topology = Topology({{"http://e/s": StreamFacts()}})
 text = {TEXT!r}

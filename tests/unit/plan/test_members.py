@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 from levada.algebra.nodes import Query
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
 from levada.model.time import MIN
-from levada.plan import members
-from levada.plan.lower import StreamFacts
-from levada.plan.topology import Plan, Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.topology import members
+from levada.plan.topology.topology import Plan, Topology
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 

@@ -6,14 +6,14 @@ from unittest.mock import patch
 
 import pytest
 
-from levada.algebra.translate import translate
-from levada.plan import members
-from levada.plan.install import Installed, Installer
-from levada.plan.layout import Facet
-from levada.plan.over import StreamFacts
-from levada.plan.physical import Op
-from levada.plan.topology import Topology
+from levada.plan.install.install import Installed, Installer
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.physical.operators import Op
+from levada.plan.sealed.layout import Facet
+from levada.plan.topology import members
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 STREAMS = {f"http://e/{name}": StreamFacts() for name in ("s", "t")}
 TEXT = """PREFIX : <http://e/>

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.translate import translate
 from levada.cli.explain import operator_lines
-from levada.plan.lower import StreamFacts, lower
+from levada.plan.lowering.lower import StreamFacts, lower
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 HEAD = "PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT4S]"
 

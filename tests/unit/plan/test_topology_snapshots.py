@@ -9,14 +9,14 @@ from textwrap import dedent
 
 import pytest
 
-from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
 from levada.model.time import MIN
-from levada.plan.lower import StreamFacts
-from levada.plan.shapes import Join
-from levada.plan.topology import Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.sealed.shapes import Join
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.cql.translate import translate_cql
+from levada.translation.sparql.translate import translate
 
 PREFIX = "PREFIX : <http://e/>\n"
 STREAM = "http://e/s"

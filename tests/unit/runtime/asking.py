@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
-from levada.query import Report as Got
+from levada.engine.engine import Engine
+from levada.engine.query import Report as Got
 from levada.testing.cases import CaseQuery, Clause
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.question import Element, ReferenceQuery, Report, Streams

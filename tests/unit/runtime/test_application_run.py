@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from asking import S, asked, element, judge, step
 
-from levada.app import App, Options, QuerySource
-from levada.application import run_app
-from levada.config import StreamConfig
+from levada.app.app_file import App, Options, QuerySource
+from levada.app.run import run_app
 from levada.emission.serialize import Format
 from levada.errors import CheckpointError, QuerySyntaxError, SinkError, SourceError, UsageError
 from levada.sinks.files import LOCK
 from levada.sinks.stdout import StdoutSink
+from levada.streams.stream_config import StreamConfig
 from levada.testing.compare import read_ndjson
 from levada.testing.published import read_published
 from levada.testing.streams import write_lines
@@ -114,7 +114,7 @@ def test_a_folder_that_is_a_file_is_told(app, tmp_path):
 
 def test_a_full_disk_at_publication_loses_nothing(app, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("levada.sinks.whole._write", _full)
+        patch.setattr("levada.sinks.atomic._write", _full)
         with pytest.raises(SinkError, match=r"The disk that holds .* is full.*no result is lost"):
             run(app())
     run(app())
@@ -165,7 +165,7 @@ def test_errors_name_the_query_and_leave_no_checkpoint_open(app, tmp_path):
 
 
 def test_a_checkpoint_in_use_is_told(app, tmp_path):
-    from levada.runtime.checkpoint import Checkpoint
+    from levada.runtime.store.checkpoint import Checkpoint
 
     held = Checkpoint(tmp_path / "ck", partitions=1)
     with pytest.raises(CheckpointError, match="Another engine is running"):

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from asking import S, asked, element, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.status import read_status
 from levada.errors import SourceError
-from levada.runtime.epoch import Epochs
-from levada.status import read_status
+from levada.runtime.driver.epoch import Epochs
 from levada.testing.streams import write_lines
 
 QUERY = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})

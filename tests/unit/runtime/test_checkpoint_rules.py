@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from asking import S, T, asked, element, expected, judge, run, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
-from levada.runtime.checkpoint import FORMAT, Checkpoint
 from levada.runtime.context import load_plan
-from levada.runtime.files import mapped
-from levada.runtime.manifest import write_once
+from levada.runtime.store.checkpoint import FORMAT, Checkpoint
+from levada.runtime.store.manifest import write_once
+from levada.runtime.store.state_files import mapped
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
-from levada.windows.pieces import read_head
+from levada.windows.state.pieces import read_head
 
 W = {"w": (S, step(2000, 1000))}
 SUM = asked("sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a")
@@ -42,7 +42,7 @@ def append(path, elements):
 
 def test_an_ended_checkpoint_publishes_what_is_missing_and_says_so(stream, ck, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.publication.Publication.publish", _fail)
+        patch.setattr("levada.runtime.driver.publication.Publication.publish", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [SUM])
     got, engine = run(ck, {S: {"path": stream}}, [SUM])
@@ -139,7 +139,7 @@ def test_a_killed_change_of_queries_is_made_at_the_next_start(stream, ck, monkey
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:])
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.loop.Loop._write", _fail)
+        patch.setattr("levada.runtime.driver.loop.Loop._write", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [ALL])
     got, _ = run(ck, {S: {"path": stream}}, [ALL])
@@ -194,7 +194,7 @@ def test_two_engines_do_not_share_a_checkpoint(ck):
 
 
 def test_a_second_engine_that_evaded_the_lock_is_fenced_off(stream, ck, monkeypatch):
-    monkeypatch.setattr("levada.runtime.checkpoint.write_once", lambda path, data: _others(path, data))
+    monkeypatch.setattr("levada.runtime.store.checkpoint.write_once", lambda path, data: _others(path, data))
     with pytest.raises(CheckpointError, match="Another engine has committed epoch 1"):
         run(ck, {S: {"path": stream}}, [SUM])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.question import Row
 from levada.testing.streams import write_csv
 

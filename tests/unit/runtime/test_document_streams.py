@@ -5,7 +5,7 @@ import json
 import pytest
 from asking import S, asked, element, judge, run, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import UsageError
 from levada.testing.cases import Clause
 from levada.testing.streams import write_documents, write_graphs, write_packed, write_rdf

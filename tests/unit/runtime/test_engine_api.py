@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from asking import S, as_expected, asked, element, expected, feed, judge, register, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.query import Report
 from levada.errors import QuerySyntaxError, SourceError, UnknownNameError, UsageError
-from levada.query import Report
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import lines, write_lines

@@ -3,10 +3,11 @@
 import pytest
 from asking import S, T, asked, element, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.model.frame import unpack
-from levada.model.terms import Terms
-from levada.runtime import files, tasks
+from levada.runtime.store import state_files as files
+from levada.runtime.task import tasks
+from levada.terms.table import Terms
 from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 

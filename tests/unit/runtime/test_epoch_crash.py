@@ -11,7 +11,7 @@ from asking import S, T, asked, element, judge, register, step
 from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll
 from levada.testing.cases import Clause
 from levada.testing.compare import read_ndjson
@@ -118,7 +118,7 @@ def test_killed_while_results_are_held_back_for_fuller_files(tmp_path, fate):
 
 def leftovers(root: Path) -> list[str]:
     """Files of attempts in the checkpoint that no manifest names."""
-    from levada.runtime.manifest import read_manifest
+    from levada.runtime.store.manifest import read_manifest
 
     manifests = [read_manifest(p) for p in (root / "ck" / "manifests").iterdir() if p.name.isdigit()]
     named = {name for m in manifests for name in m.files}

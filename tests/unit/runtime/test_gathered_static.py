@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from asking import S
 
-from levada.engine import Engine
-from levada.runtime import gathering
+from levada.engine.engine import Engine
+from levada.runtime.driver import load_static as gathering
 from levada.testing.question import Element
 from levada.testing.streams import write_lines
 

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from levada.errors import JavaError
-from levada.runtime.java import cache_folder, find_java, java_version, parse_version, write_wrapper
+from levada.runtime.spark.java import (
+    cache_folder,
+    find_java,
+    java_version,
+    parse_version,
+    write_wrapper,
+)
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -9,14 +9,14 @@ import time
 import pytest
 
 from levada.errors import CheckpointError
-from levada.runtime.loop import Loop
+from levada.runtime.driver.loop import Loop
 
 PATIENCE = 60  # seconds
 
 CRASH = """
 import json, os, sys
 from pathlib import Path
-from levada.runtime.loop import Loop
+from levada.runtime.driver.loop import Loop
 
 def next_intention(last):
     return json.dumps({"epoch": json.loads(last)["epoch"] + 1 if last else 1, "by": "crash", "odd": "\\u00e9\\n"})

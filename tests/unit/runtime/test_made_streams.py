@@ -8,12 +8,12 @@ import pytest
 from asking import Collected, S, T, element, step
 
 from levada.cli.status import shown as status_text
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.registration import Asked
+from levada.engine.status import read_status
 from levada.errors import LevadaError, UnknownNameError, UsageError
 from levada.model.time import MAX, MIN
-from levada.registration import Asked
-from levada.runtime.manifest import read_manifest
-from levada.status import read_status
+from levada.runtime.store.manifest import read_manifest
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.question import ReferenceQuery
 from levada.testing.reference import elements_of, evaluate

@@ -5,8 +5,8 @@ import json
 from asking import S, asked, element, step
 
 from levada.cli.status import shown, told
-from levada.engine import Engine
-from levada.status import read_status
+from levada.engine.engine import Engine
+from levada.engine.status import read_status
 from levada.testing.streams import write_lines
 
 QUERY = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})

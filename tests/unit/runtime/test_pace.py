@@ -1,6 +1,6 @@
 """One task or many: small epochs as one, unless they were slow; large ones as they were faster."""
 
-from levada.runtime.pace import SLOW, SMALL, WARY, Pace
+from levada.runtime.driver.task_count import SLOW, SMALL, WARY, Pace
 from levada.sources.reference import Reference
 
 

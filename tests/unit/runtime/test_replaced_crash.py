@@ -10,7 +10,7 @@ from asking import S, T, asked, element, step
 from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.reference import evaluate

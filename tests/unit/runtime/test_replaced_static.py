@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from asking import S
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.query import Query
 from levada.errors import CheckpointError, SourceError, UsageError
-from levada.query import Query
 from levada.testing.question import Element
 from levada.testing.streams import lines, write_lines
 

@@ -6,13 +6,13 @@ import threading
 import pytest
 from asking import Collected, S, T, asked, element, expected, judge, register, run, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import SourceError
-from levada.runtime.files import mapped
+from levada.runtime.store.state_files import mapped
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import ManualClock, lines, write_directory, write_lines
-from levada.windows.pieces import read_head
+from levada.windows.state.pieces import read_head
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}") for i in range(20)]
 STEPS = asked("steps", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))})
@@ -156,7 +156,7 @@ class Engines:
 
     def __init__(self, root, monkeypatch, **options):
         self.sink, self.clock = Collected(), ManualClock(10**12)
-        monkeypatch.setattr("levada.engine._wall", self.clock)
+        monkeypatch.setattr("levada.engine.engine._wall", self.clock)
         self.engine = Engine(False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options)
         self.passed = threading.Condition()
 

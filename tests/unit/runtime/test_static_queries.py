@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from asking import S
 
-from levada.app import App, Options, QuerySource, StaticSource
-from levada.application import run_app
+from levada.app.app_file import App, Options, QuerySource, StaticSource
+from levada.app.run import run_app
 from levada.emission.serialize import Batch, Format, lines
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import QueryError, UnknownNameError, UsageError
 from levada.model.time import TIMELESS
 from levada.testing.question import Element, literal

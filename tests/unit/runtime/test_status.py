@@ -6,10 +6,10 @@ import pytest
 from asking import S, T, asked, element, step
 
 from levada.cli.main import main
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.status import read_status
 from levada.errors import CheckpointError
 from levada.model.time import MAX
-from levada.status import read_status
 from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 

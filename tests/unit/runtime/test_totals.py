@@ -2,7 +2,7 @@
 
 from asking import S, asked, element, feed, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 

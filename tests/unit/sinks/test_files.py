@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
+from levada.sinks.atomic import sink_error, write_whole
 from levada.sinks.files import OWNER, FileSink, Roll, claimed, existing_results
 from levada.sinks.letters import Letter, LetterFiles
-from levada.sinks.whole import sink_error, write_whole
 
 
 def batch(n):

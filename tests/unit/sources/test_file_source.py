@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.config import StreamConfig
 from levada.errors import CheckpointError, SourceError
 from levada.sources.files import FileSource
 from levada.sources.read import read_bytes
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 
 def line(i: int) -> str:

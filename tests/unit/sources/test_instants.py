@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.config import parse_time
 from levada.errors import UsageError
-from levada.kernels.instants import instants, last_instants
+from levada.kernels.text.instants import instants, last_instants
 from levada.model.time import MAX, MIN
+from levada.streams.stream_config import parse_time
 
 
 def run(kernel, texts, unit=1):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.lines import (
+from levada.kernels.text.lines import (
     GRAPH,
     SUBJECT,
     cut_blocks,
@@ -19,8 +19,15 @@ from levada.kernels.lines import (
     number_blocks,
     number_elements,
 )
-from levada.kernels.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, cut_records, scan_records
-from levada.kernels.subjects import count_lines, cut_subjects
+from levada.kernels.text.records import (
+    OPEN_QUOTE,
+    SOUND,
+    STRAY_QUOTE,
+    STRAY_RETURN,
+    cut_records,
+    scan_records,
+)
+from levada.kernels.text.subjects import count_lines, cut_subjects
 
 LINES = st.sampled_from(
     [

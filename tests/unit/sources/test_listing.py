@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from levada.config import StreamConfig
 from levada.sources import listing
 from levada.sources.files import FileSource
 from levada.sources.listing import Listing
+from levada.streams.stream_config import StreamConfig
 
 SECOND = 1_000_000_000
 

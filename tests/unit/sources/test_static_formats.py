@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import SourceError, UnknownNameError, UsageError
-from levada.sources import static
-from levada.sources.static import StaticFile, chunks, cut, of_graphs, static_file
+from levada.intake import static_files as static
+from levada.intake.static_files import StaticFile, chunks, cut, of_graphs, static_file
 from levada.testing.streams import write_packed, write_rdf
 
 TRIPLES = [f'<http://e/s{i}> <http://e/p> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer>' for i in range(50)]

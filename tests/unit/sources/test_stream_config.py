@@ -4,9 +4,9 @@ import datetime
 
 import pytest
 
-from levada.config import StreamConfig, parse_duration, parse_time
 from levada.errors import UsageError
-from levada.formats import format_of
+from levada.streams.formats import format_of
+from levada.streams.stream_config import StreamConfig, parse_duration, parse_time
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from levada.config import StreamConfig
 from levada.errors import SourceError
 from levada.sources.files import FileSource
 from levada.sources.parquet import with_schema
 from levada.sources.read import CsvChunk, read_tuples
+from levada.streams.stream_config import StreamConfig
 
 SCHEMA = "k:integer;v:double"
 

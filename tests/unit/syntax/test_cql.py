@@ -3,8 +3,7 @@
 import pytest
 
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
-from levada.syntax.cql import parse_cql, parse_script
-from levada.syntax.cql_ast import (
+from levada.syntax.cql.ast import (
     Column,
     Combination,
     Constant,
@@ -15,6 +14,7 @@ from levada.syntax.cql_ast import (
     WindowWord,
     show,
 )
+from levada.syntax.cql.parser import parse_cql, parse_script
 
 W1 = "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
 W2 = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group By k)"

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.algebra import nodes
-from levada.algebra.cql import translate_cql
-from levada.algebra.expression import AggregateFunction, Call, Const, Function, Var
+from levada.model.expression import AggregateFunction, Call, Const, Function, Var
 from levada.model.term import XSD
+from levada.translation.cql.translate import translate_cql
 
 STREAMS = {
     "A": {"k": "integer", "j": "integer", "v": "double", "s": "string"},

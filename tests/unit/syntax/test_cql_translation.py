@@ -4,12 +4,12 @@ from textwrap import dedent
 
 import pytest
 
-from levada.algebra.cql import translate_cql
 from levada.algebra.nodes import Output
 from levada.algebra.options import QueryOptions
 from levada.algebra.show import show
 from levada.errors import QueryError, Span, UnknownNameError
 from levada.model.time import Window, WindowKind
+from levada.translation.cql.translate import translate_cql
 
 STREAMS = {
     "A": {"k": "integer", "v": "double", "s": "string"},

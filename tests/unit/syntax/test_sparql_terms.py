@@ -6,7 +6,8 @@ import pytest
 
 from levada.errors import QuerySyntaxError, Span, UnknownNameError
 from levada.model.term import RDF, XSD, Iri, Literal
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
 
 
 def triples(text: str, prologue: str = "PREFIX : <http://e/> ") -> list[str]:

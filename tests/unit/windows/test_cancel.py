@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.model.frame import Frame
-from levada.windows.cancel import uncancelled
+from levada.windows.state.cancel import uncancelled
 
 rows = st.lists(
     st.tuples(st.integers(0, 1), st.integers(1, 3), st.integers(5, 6), st.integers(0, 9), st.sampled_from((1, -1))),

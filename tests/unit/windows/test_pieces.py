@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from levada.model.frame import Frame, unpack
-from levada.model.terms import Terms
-from levada.operators import live
-from levada.windows import term_runs
-from levada.windows.pieces import State, read_head
+from levada.operators.border import report_buffer as live
+from levada.terms.table import Terms
+from levada.windows.state import term_runs
+from levada.windows.state.pieces import State, read_head
 
 
 class Files:

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.probe import join_pairs
+from levada.kernels.keyed.probe import join_pairs
 from levada.model.frame import Frame
-from levada.windows import runs
-from levada.windows.pieces import State
+from levada.windows.state import runs
+from levada.windows.state.pieces import State
 
 
 def no_file(name: str) -> object:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.model.frame import Frame
-from levada.windows import tallies
-from levada.windows.pieces import State
+from levada.windows.state import tallies
+from levada.windows.state.pieces import State
 
 MERGE = partial(tallies.added, by=("#i",), sums=("#n",))
 

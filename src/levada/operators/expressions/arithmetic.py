@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions import numeric
 from levada.operators.expressions.numeric import EXACT, FLOATING, MOST, NUMBERS, Floats, Undecided

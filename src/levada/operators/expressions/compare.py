@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Kind, Term
 from levada.operators.expressions import numeric, printing
 from levada.operators.expressions.numeric import EXACT, NUMBERS, Undecided

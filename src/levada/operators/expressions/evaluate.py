@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from levada.algebra.expression import Aggregate, Call, Const, Expression, Function, Param, Var
+from levada.model.expression import Aggregate, Call, Const, Expression, Function, Param, Var
 from levada.operators.expressions import arithmetic, logic, seeded
 from levada.operators.expressions.compare import OPERATORS, compare, negated, same_term
 from levada.operators.expressions.rows import TRUE, strict

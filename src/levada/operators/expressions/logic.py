@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions import compare
 from levada.operators.expressions.rows import ERROR, FALSE, TRUE, Block, Result, blocks, general_truth

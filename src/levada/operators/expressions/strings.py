@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions.rows import Result, general, strict
 from levada.operators.expressions.scalar.table import SCALAR

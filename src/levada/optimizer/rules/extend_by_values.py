@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import Const, random, variables
 from levada.algebra.variables import possible
+from levada.model.expression import Const, random, variables
 from levada.optimizer.rewrite import bottom_up
 
 

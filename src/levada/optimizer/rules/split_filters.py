@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import Call, Function
+from levada.model.expression import Call, Function
 from levada.optimizer.rewrite import bottom_up
 
 

@@ -20,7 +20,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 
-PRELOADED = ("pandas", "pyspark.worker", "levada.runtime.spark.work", "levada.runtime.tasks")
+PRELOADED = ("pandas", "pyspark.worker", "levada.runtime.spark.work", "levada.runtime.task.tasks")
 
 
 def preload() -> None:

@@ -36,8 +36,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from levada.errors import EngineError, JavaError
-from levada.runtime.java import find_java
 from levada.runtime.spark.executor import cause, shares_host
+from levada.runtime.spark.java import find_java
 
 DAEMON = "levada.runtime.spark.daemon"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"

@@ -4,7 +4,7 @@
 
 Exactly once: a batch is one file, named by its number and there whole or not at all; a batch that Spark runs again after a crash
 finds its file and leaves it. Spark's own checkpoint lies beside the data. RDF batches are N-Triples or N-Quads lines with their
-times (``runtime.spool_lines``), each file a document (a blank node is one node within its batch); tuples are Parquet. A file goes
+times (``runtime.spark.spool_lines``), each file a document (a blank node is one node within its batch); tuples are Parquet. A file goes
 when the manifest of an epoch says that the stream has been read beyond it. Cost: what Spark takes to bring a batch to the driver,
 then a few string operations of Polars a row.
 """
@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.streaming import StreamingQuery
 
-from levada.config import StreamConfig
 from levada.emission.serialize import joined
 from levada.errors import EngineError, UsageError, near
-from levada.runtime.spool_lines import statement_lines, text_lines
-from levada.sinks.whole import write_whole
+from levada.runtime.spark.spool_lines import statement_lines, text_lines
+from levada.sinks.atomic import write_whole
+from levada.streams.stream_config import StreamConfig
 
 _TYPES: tuple[tuple[tuple[type[t.DataType], ...], str], ...] = (
     ((t.LongType, t.IntegerType, t.ShortType, t.ByteType), "integer"),

@@ -24,7 +24,7 @@ from levada.syntax.dialects.rspql import RSPQL
 from levada.syntax.dialects.sparqlstream import SPARQLSTREAM
 
 CQL = Dialect("cql", "CQL", (), (".cql",), output="RSTREAM")
-"""CQL has a grammar of its own (``syntax/cql.py``); here it is a name and an ending."""
+"""CQL has a grammar of its own (``syntax/cql/parser.py``); here it is a name and an ending."""
 
 DIALECTS: dict[str, Dialect] = {d.name: d for d in (RSPQL, CQELS, CQELS2, CSPARQL, SPARQLSTREAM, CQL)}
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shorthand import IDENTIFY, call, column, scope, term, text_column, texts
 
-from levada.algebra.expression import Const, Param, Var
-from levada.algebra.expression import Function as Fn
-from levada.intake.facets import facets_of
+from levada.intake.parse.literals import facets_of
+from levada.model.expression import Const, Param, Var
+from levada.model.expression import Function as Fn
 from levada.model.term import XSD, Kind, Literal
 from levada.operators.expressions import Column, Scope, constant, evaluate, from_texts, gather, truth
 from levada.operators.expressions.printing import decimals, distinct, floats, instants, lexicals

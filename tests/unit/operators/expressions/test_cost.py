@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from shorthand import call, term
 
-from levada.algebra.expression import Const, Var
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Const, Var
+from levada.model.expression import Function as Fn
 from levada.model.term import Kind
 from levada.operators.expressions import Column, Scope, truth
 

@@ -3,8 +3,8 @@
 import pytest
 from shorthand import call, column, expected, of_columns, of_constants, scope, split, term
 
-from levada.algebra.expression import Const, Var
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Const, Var
+from levada.model.expression import Function as Fn
 from levada.model.term import XSD, Iri
 from levada.operators.expressions import evaluate
 

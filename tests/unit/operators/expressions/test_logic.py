@@ -3,8 +3,8 @@
 import pytest
 from shorthand import call, column, expected, of_columns, of_constants, scope, split, term, texts
 
-from levada.algebra.expression import Const, Var
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Const, Var
+from levada.model.expression import Function as Fn
 from levada.operators.expressions import evaluate, truth
 
 TRUE, FALSE, ERROR = "true", "false", '"x"^^<http://u>'

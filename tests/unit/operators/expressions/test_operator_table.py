@@ -3,7 +3,7 @@
 import pytest
 from shorthand import expected, of_columns, of_constants, split
 
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Function as Fn
 
 ARITHMETIC = [
     (Fn.ADD, "1 2", "3"),

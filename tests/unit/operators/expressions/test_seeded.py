@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 from shorthand import IDENTIFY, call, column
 
-from levada.algebra.expression import Function as Fn
-from levada.algebra.expression import Var
+from levada.model.expression import Function as Fn
+from levada.model.expression import Var
 from levada.model.term import Kind
 from levada.operators.expressions import Scope, evaluate
 

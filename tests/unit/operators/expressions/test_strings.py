@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from shorthand import IDENTIFY, term
 
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Function as Fn
 from levada.operators.expressions.rows import strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Term
 from levada.operators.expressions.scalar import hashes, numbers, strings, terms
 from levada.operators.expressions.scalar.casts import cast

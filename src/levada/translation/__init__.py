@@ -1,0 +1,1 @@
+"""Syntax tree -> algebra, for each language. Behind this stage nothing knows which language it was."""

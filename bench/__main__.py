@@ -34,9 +34,15 @@ class Name(StrEnum):
 
 def main(
     name: Name,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
-    scale: Annotated[float, typer.Option(min=0.001, help="Of the data; 1 is what docs/benchmarks.md tells of.")] = 1.0,
-    stepped: Annotated[bool, typer.Option(help="Levada without Spark, in one process (for profiles).")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on standard output.")
+    ] = False,
+    scale: Annotated[
+        float, typer.Option(min=0.001, help="Of the data; 1 is what docs/benchmarks.md tells of.")
+    ] = 1.0,
+    stepped: Annotated[
+        bool, typer.Option(help="Levada without Spark, in one process (for profiles).")
+    ] = False,
 ) -> None:
     """Runs one benchmark and its baseline, counts checked first."""
     try:

@@ -1,7 +1,7 @@
 """The kernels with their arguments and their twins: what ``kernels`` times.
 
-A case is made for a number of rows; both functions take no argument and are compared by what they return. Where a twin is a loop in
-Python, it is timed on fewer rows.
+A case is made for a number of rows; both functions take no argument and are compared by what they
+return. Where a twin is a loop in Python, it is timed on fewer rows.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ class Rows:
     @property
     def params(self) -> interval.Params:
         """A window on close and one per element."""
-        windows = (Window(WindowKind.CLOSE_OPEN, range=60_000, step=10_000), Window(WindowKind.RANGE, range=60_001))
+        windows = (
+            Window(WindowKind.CLOSE_OPEN, range=60_000, step=10_000),
+            Window(WindowKind.RANGE, range=60_001),
+        )
         return interval.Params.of(windows)
 
     @property
@@ -97,7 +100,9 @@ def bucket_order(n: int) -> Case:
 
 def scatter_order(n: int) -> Case:
     target = Rows(n).codes % 8
-    return Case(lambda: keyed_route.scatter_order(target, 8), lambda: twins.scatter_order_twin(target, 8), n)
+    return Case(
+        lambda: keyed_route.scatter_order(target, 8), lambda: twins.scatter_order_twin(target, 8), n
+    )
 
 
 def group(n: int) -> Case:
@@ -113,17 +118,25 @@ def _run(n: int) -> Any:
 def join_pairs(n: int) -> Case:
     (k, h), s, run = Rows(n).keys(), Rows(n).ts, _run(n)
     e = s + n // 5
-    return Case(lambda: probe.join_pairs(k, h, s, e, run), lambda: twins.join_pairs_twin(k, h, s, e, run), n)
+    return Case(
+        lambda: probe.join_pairs(k, h, s, e, run), lambda: twins.join_pairs_twin(k, h, s, e, run), n
+    )
 
 
 def latest(n: int) -> Case:
     (k, h), ts, run = Rows(n).keys(), Rows(n).ts, _run(n)
-    return Case(lambda: probe_latest.latest(k, h, ts, run), lambda: twins.latest_twin(k, h, ts, run), n)
+    return Case(
+        lambda: probe_latest.latest(k, h, ts, run), lambda: twins.latest_twin(k, h, ts, run), n
+    )
 
 
 def previous_within(n: int) -> Case:
     (k, h), ts = Rows(n).keys(), Rows(n).ts
-    return Case(lambda: probe_latest.previous_within(k, h, ts), lambda: twins.previous_within_twin(k, h, ts), n)
+    return Case(
+        lambda: probe_latest.previous_within(k, h, ts),
+        lambda: twins.previous_within_twin(k, h, ts),
+        n,
+    )
 
 
 def enter(n: int) -> Case:
@@ -157,7 +170,9 @@ def expand_closes(n: int) -> Case:
 def expand_instants(n: int) -> Case:
     s = Rows(n).ts
     e, at = s + 3000, np.arange(0, n, 1000, dtype=np.int64)
-    return Case(lambda: expand.expand_instants(s, e, at), lambda: twins.expand_instants_twin(s, e, at), n)
+    return Case(
+        lambda: expand.expand_instants(s, e, at), lambda: twins.expand_instants_twin(s, e, at), n
+    )
 
 
 def net(n: int) -> Case:
@@ -167,7 +182,11 @@ def net(n: int) -> Case:
 
 def sum_int(n: int) -> Case:
     c, w, v = Rows(n).codes, Rows(n).weights, Rows(n).values.astype(np.int64)
-    return Case(lambda: sums.round_int(*sums.sum_int(c, v, w, 1000))[0], lambda: twins.sum_int_twin(c, v, w, 1000), n)
+    return Case(
+        lambda: sums.round_int(*sums.sum_int(c, v, w, 1000))[0],
+        lambda: twins.sum_int_twin(c, v, w, 1000),
+        n,
+    )
 
 
 def sum_dd(n: int) -> Case:
@@ -215,9 +234,13 @@ def parse_lines(n: int) -> Case:
 def match(n: int) -> Case:
     triples = _parsed(n)
     predicates = [triples.text(triples.p, row) for row in range(3)]
-    patterns = [(None, p, None) for p in predicates] + [(None, f"<http://example.org/p{i}>", None) for i in range(97)]
+    patterns = [(None, p, None) for p in predicates] + [
+        (None, f"<http://example.org/p{i}>", None) for i in range(97)
+    ]
     table = PatternTable.build(patterns, [0] * len(patterns), SEED)
-    return Case(lambda: table.match(triples), lambda: match_by_comparison(table, triples), triples.n)
+    return Case(
+        lambda: table.match(triples), lambda: match_by_comparison(table, triples), triples.n
+    )
 
 
 def identify(n: int) -> Case:
@@ -233,7 +256,9 @@ def identify(n: int) -> Case:
 
     def twin() -> Any:
         both = [xxhash.xxh3_128_intdigest(t, SEED) for t in texts]
-        return np.array([b & (2**64 - 1) for b in both], np.uint64), np.array([b >> 64 for b in both], np.uint64)
+        return np.array([b & (2**64 - 1) for b in both], np.uint64), np.array(
+            [b >> 64 for b in both], np.uint64
+        )
 
     return Case(kernel, twin, n)
 

@@ -1,8 +1,9 @@
-"""``planning``: what parsing and planning a query of CityBench costs, in three languages; the promise is under 10 ms.
+"""``planning``: what parsing and planning a query of CityBench costs, in three languages; the
+promise is under 10 ms.
 
-The texts are read where the suite lies, ``../shared/data``; a text that is not valid is no case. Each query is planned a number of
-times into a catalog of its own, after rounds that do not count: the median CPU time of the thread, parsing included. The baseline
-is what parsing alone takes.
+The texts are read where the suite lies, ``../shared/data``; a text that is not valid is no case.
+Each query is planned a number of times into a catalog of its own, after rounds that do not count:
+the median CPU time of the thread, parsing included. The baseline is what parsing alone takes.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def plan(text: str, beside: Around) -> None:
     """All that a query costs before it reads anything: parsed, translated, optimized, planned."""
     asked = Asked(text, "q")
     query = resolved(asked, understood(asked, beside), beside, {})
-    Topology({name: StreamFacts.of(config) for name, config in beside.streams.items()}, frozenset()).add("q", query, 0)
+    Topology(
+        {name: StreamFacts.of(config) for name, config in beside.streams.items()}, frozenset()
+    ).add("q", query, 0)
 
 
 def texts() -> Iterator[tuple[str, str, Around]]:

@@ -1,4 +1,6 @@
-"""Every published query text is recognised, parses and plans; what is faulty is refused with the reason."""
+"""Every published query text is recognised, parses and plans; what is faulty is refused with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from levada.translation.sparql.translate import translate
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
 EVERY = texts() if available() else []
-by_name = pytest.mark.parametrize(("name", "dialect", "place"), EVERY, ids=[name for name, _, _ in EVERY])
+by_name = pytest.mark.parametrize(
+    ("name", "dialect", "place"), EVERY, ids=[name for name, _, _ in EVERY]
+)
 
 
 def plan(text: str) -> Topology:

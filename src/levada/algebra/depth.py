@@ -1,7 +1,9 @@
-"""How deep a query may be: what comes after the algebra walks it by recursion, in the engine and in its workers.
+"""How deep a query may be: what comes after the algebra walks it by recursion, in the engine and in
+its workers.
 
-A query that registration accepts must not stop the engine that runs a thousand others, so what is deeper is refused there. Chains
-of ``||``, ``&&`` and UNION are balanced before, a basic graph pattern is one node. Cost: linear in the algebra, without recursion.
+A query that registration accepts must not stop the engine that runs a thousand others, so what is
+deeper is refused there. Chains of ``||``, ``&&`` and UNION are balanced before, a basic graph
+pattern is one node. Cost: linear in the algebra, without recursion.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ MOST_CALLS = 120
 
 
 def check_depth(pattern: Node, text: str) -> None:
-    """Raises ``QueryError`` for a pattern with too many operators, or an expression with too many calls, one within the other.
+    """Raises ``QueryError`` for a pattern with too many operators, or an expression with too many
+    calls, one within the other.
 
     >>> from levada.algebra.nodes import Filter, Unit
     >>> from levada.model.expression import Var
@@ -42,7 +45,8 @@ def _check_expression(expression: Expression, text: str) -> None:
         found, depth = waiting.pop()
         if depth > MOST_CALLS:
             raise _too_deep(
-                f"An expression has at most {MOST_CALLS} operators and functions one within the other.", text
+                f"An expression has at most {MOST_CALLS} operators and functions one within the other.",
+                text,
             )
         match found:
             case Call(_, args):

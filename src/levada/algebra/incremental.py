@@ -1,8 +1,10 @@
-"""Which parts of a query can be kept by changes alone, and which results last an instant (design, section 2).
+"""Which parts of a query can be kept by changes alone, and which results last an instant (design,
+section 2).
 
-A query within a query (``Derived``) gives its rows by its reports, which are known where the rows are and nowhere else. So what
-stands above it must follow from the changes of its inputs: ``by_changes``; or each of its results must last one instant, so that it
-is reported exactly there: ``momentary``. Neither looks below a ``Derived``. Cost: linear in the tree.
+A query within a query (``Derived``) gives its rows by its reports, which are known where the rows
+are and nowhere else. So what stands above it must follow from the changes of its inputs:
+``by_changes``; or each of its results must last one instant, so that it is reported exactly there:
+``momentary``. Neither looks below a ``Derived``. Cost: linear in the tree.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _PER_REPORT = RANDOM | {Function.NOW}
 
 
 def level(node: a.Node) -> Iterator[a.Node]:
-    """The nodes of one level of queries, outermost first; a ``Derived`` belongs to it, what is below does not."""
+    """The nodes of one level of queries, outermost first; a ``Derived`` belongs to it, what is
+    below does not.
+    """
     yield node
     if not isinstance(node, a.Derived):
         for child in children(node):
@@ -52,7 +56,8 @@ def derived(node: a.Node) -> bool:
 def monotone(node: a.Node) -> bool:
     """Whether rows with event times are enough: more of them below only mean more of them here."""
     return not any(
-        isinstance(part, (a.Group, a.Distinct, a.Except)) or (isinstance(part, a.Scan) and part.relation)
+        isinstance(part, (a.Group, a.Distinct, a.Except))
+        or (isinstance(part, a.Scan) and part.relation)
         for part in level(node)
     )
 
@@ -90,7 +95,9 @@ def _adds_up(aggregate: Aggregate) -> bool:
 
 
 def momentary(node: a.Node, windows: Sequence[a.WindowOn]) -> bool:
-    """Whether each solution contains a row of a window [Now], so that it is there at one instant and no other."""
+    """Whether each solution contains a row of a window [Now], so that it is there at one instant
+    and no other.
+    """
     match node:
         case a.Scan(source=source) | a.Derived(source=source):
             return windows[source.index].window.kind is WindowKind.NOW

@@ -1,4 +1,5 @@
-"""The app file: a whole application as one YAML document, and the value that it and the command line become.
+"""The app file: a whole application as one YAML document, and the value that it and the command
+line become.
 
     streams:
       http://example.org/temp: {path: temp.nt.gz, lateness: 10s}
@@ -9,9 +10,10 @@
       pairs: {dialect: cql, text: "Istream(Select ...)", t0: 2013-01-01T00:00:00Z}
     options: {out: results, format: ndjson, epoch: 1s}
 
-Invariant: an ``App`` is valid from birth; paths are those of the process (the loader resolves relative ones against the
-file's folder). Every wrong key or value is a ``UsageError`` that says where (``streams.temp.lateness``), what there is,
-and the near misses. Options of a query win over those of the application. Cost: linear in the file.
+Invariant: an ``App`` is valid from birth; paths are those of the process (the loader resolves
+relative ones against the file's folder). Every wrong key or value is a ``UsageError`` that says
+where (``streams.temp.lateness``), what there is, and the near misses. Options of a query win over
+those of the application. Cost: linear in the file.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ _QUERY_OPTIONS = ("bounds", "t0", "report", "empty_reports", "entailment")
 
 @dataclass(frozen=True, slots=True)
 class StaticSource:
-    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says. ``format`` None: by its ending.
+    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says.
+    ``format`` None: by its ending.
 
     ``reload``: whenever the file changes on the disk, it is read anew.
     """
@@ -73,8 +76,10 @@ class QuerySource:
 class Options:
     """What holds for the whole application.
 
-    ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``: the most elements in one.
-    ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for fuller files, ms. ``t0`` in ms.
+    ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
+    the most elements in one.
+    ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for
+    fuller files, ms. ``t0`` in ms.
     ``ontology``: its files; none are the static data. None: not set.
     """
 
@@ -110,11 +115,15 @@ class App:
         7
         """
         own = {name: getattr(query, name) for name in _QUERY_OPTIONS}
-        chosen = {name: getattr(self.options, name) if value is None else value for name, value in own.items()}
+        chosen = {
+            name: getattr(self.options, name) if value is None else value
+            for name, value in own.items()
+        }
         return options_of(chosen)
 
     def merged(self, other: App) -> App:
-        """This application with another's streams, static data and queries after its own, and its own options.
+        """This application with another's streams, static data and queries after its own, and its
+        own options.
 
         Raises ``UsageError`` if a stream or a query is there twice.
         """
@@ -129,7 +138,9 @@ class App:
         return both
 
     def check_output(self) -> None:
-        """Whether standard output, if results go there, can take them in this format. Raises ``UsageError``."""
+        """Whether standard output, if results go there, can take them in this format. Raises
+        ``UsageError``.
+        """
         if self.options.out == STDOUT:
             if self.options.roll:
                 raise UsageError("roll is for files.", hint="Say --out DIR, or leave --roll out.")
@@ -139,7 +150,9 @@ class App:
 def _check_once(kind: str, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"The {kind} {name} is there twice.", hint=f"Give one {kind} another name.")
+            raise UsageError(
+                f"The {kind} {name} is there twice.", hint=f"Give one {kind} another name."
+            )
 
 
 def load_app(path: Path) -> App:
@@ -151,7 +164,10 @@ def load_app(path: Path) -> App:
     queries = _mapping(sections.get("queries"), "queries")
     app = App(
         streams=tuple(_stream(base, name, value) for name, value in streams.items()),
-        static=tuple(_static(base, i, value) for i, value in enumerate(_list(sections.get("static"), "static"))),
+        static=tuple(
+            _static(base, i, value)
+            for i, value in enumerate(_list(sections.get("static"), "static"))
+        ),
         queries=tuple(_query(base, name, value) for name, value in queries.items()),
         options=_options(base, sections.get("options")),
     )
@@ -166,7 +182,9 @@ def _mapping(value: Any, place: str, known: tuple[str, ...] | None = None) -> di
         raise _wrong(place or "The app file", "a mapping", value)
     for key in value:
         if not isinstance(key, str):
-            raise UsageError(f"{_at(place, str(key))}: a key is a text.", hint=f'Write "{key}" in quotes.')
+            raise UsageError(
+                f"{_at(place, str(key))}: a key is a text.", hint=f'Write "{key}" in quotes.'
+            )
         if known is not None and key not in known:
             raise UsageError(f"{_at(place, key)} is not an option.", hint=near(key, known))
     return dict(value)
@@ -203,7 +221,10 @@ def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     given = {key: _plain_time(option) for key, option in options.items() if key != "path"}
     if "mapping" in given:
         given["mapping"] = _path(base, _at(place, "mapping"), given["mapping"])
-    return cast(StreamConfig, _inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given)))
+    return cast(
+        StreamConfig,
+        _inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given)),
+    )
 
 
 def _plain_time(value: Any) -> Any:
@@ -242,7 +263,8 @@ def _query(base: Path, name: str, value: Any) -> QuerySource:
 
 
 def read_query(file: Path, dialect: str | None = None) -> QuerySource:
-    """The query of a file, under the file's stem; ``dialect`` None is by its ending, if it names one.
+    """The query of a file, under the file's stem; ``dialect`` None is by its ending, if it names
+    one.
 
     Raises ``UsageError`` if the file cannot be read. The name is not checked here.
     """
@@ -268,7 +290,9 @@ def _options(base: Path, value: Any) -> Options:
     return Options(**given)
 
 
-def _values(options: Mapping[str, Any], place: str, readers: Mapping[str, Callable[[Any, str], Any]]) -> dict[str, Any]:
+def _values(
+    options: Mapping[str, Any], place: str, readers: Mapping[str, Callable[[Any, str], Any]]
+) -> dict[str, Any]:
     return {
         key: readers[key](value, _at(place, key))
         for key, value in options.items()
@@ -314,7 +338,9 @@ def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
     def read(value: Any, place: str) -> str:
         if value not in words:
             hint = near(value, words) if isinstance(value, str) else ""
-            raise UsageError(f"{place} is {', '.join(words[:-1])} or {words[-1]}, not {value!r}.", hint=hint)
+            raise UsageError(
+                f"{place} is {', '.join(words[:-1])} or {words[-1]}, not {value!r}.", hint=hint
+            )
         return str(value)
 
     return read

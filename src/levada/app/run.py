@@ -1,4 +1,6 @@
-"""Running a whole application (an ``App``, from the command line or an app file) to its end or until it is told to stop."""
+"""Running a whole application (an ``App``, from the command line or an app file) to its end or
+until it is told to stop.
+"""
 
 from __future__ import annotations
 
@@ -40,25 +42,35 @@ def run_app(
 ) -> Summary:
     """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
 
-    An application without a stream, and without static data that it reads anew, has nothing to wait for: it ends when its queries,
-    which have no windows, are answered.
-    ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second signal ends at once.
+    An application without a stream, and without static data that it reads anew, has nothing to wait
+    for: it ends when its queries, which have no windows, are answered.
+    ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
+    signal ends at once.
     """
     out = Path(app.options.out)
     form = Format(app.options.format)
     sink = on_results or FileSink(out, form, Roll(age=app.options.roll))
     engine = Engine(
-        spark, checkpoint=app.options.checkpoint, epoch=app.options.epoch, epoch_rows=app.options.epoch_rows,
-        master=master or "local[*]", sink=sink, letters=_letters(app), keep_results=False,
+        spark,
+        checkpoint=app.options.checkpoint,
+        epoch=app.options.epoch,
+        epoch_rows=app.options.epoch_rows,
+        master=master or "local[*]",
+        sink=sink,
+        letters=_letters(app),
+        keep_results=False,
         ontology=app.options.ontology,
-    )  # fmt: skip
+    )
     began, cpu = time.monotonic(), cpu_seconds()
     with ExitStack() as held, engine, _signals() as stopped:
         for config in app.streams:
             engine.stream(config.name, config)
         for static in app.static:
             engine.static(static.path, static.graph, static.format, reload=static.reload)
-        asked = [Asked(query.text, query.name, query.dialect, app.query_options(query)) for query in app.queries]
+        asked = [
+            Asked(query.text, query.name, query.dialect, app.query_options(query))
+            for query in app.queries
+        ]
         for registered in engine.register_all(asked):
             with _noted(registered.name):
                 registered.check_fits(form)
@@ -95,7 +107,9 @@ def _noted(query: str) -> Iterator[None]:
 
 @contextmanager
 def _signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, in place of their usual effect; a second one has its usual effect."""
+    """An event that SIGINT and SIGTERM set, in place of their usual effect; a second one has its
+    usual effect.
+    """
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -116,7 +130,9 @@ def _signals() -> Iterator[threading.Event]:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and all processes below it, the JVM and its workers among them."""
+    """CPU seconds of this process and all processes below it, the JVM and its workers among
+    them.
+    """
     total = 0.0
     me = psutil.Process()
     for process in [me, *me.children(recursive=True)]:
@@ -135,10 +151,13 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
     for name, record in engine.records().items():
         was = old.get(name)
         streams[name] = StreamCounts(
-            record.elements - (was.elements if was else 0), record.triples - (was.triples if was else 0),
-            record.late - (was.late if was else 0), record.dead - (was.dead if was else 0), record.watermark,
+            record.elements - (was.elements if was else 0),
+            record.triples - (was.triples if was else 0),
+            record.late - (was.late if was else 0),
+            record.dead - (was.dead if was else 0),
+            record.watermark,
             record.overtaken - (was.overtaken if was else 0),
-        )  # fmt: skip
+        )
     given = [streams[config] for config in engine.streams() if config in streams]
     publication = engine.publication
     progress = engine.progress()

@@ -22,6 +22,10 @@ def check(app: App, *, debug: bool) -> int:
         except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))
             continue
-        windows = ", ".join(f"{window.stream} {window.window.describe()}" for window in query.windows)
-        print(f"{source.name}: ok, {query.form} {query.output} over {windows or 'static data, once'}")
+        windows = ", ".join(
+            f"{window.stream} {window.window.describe()}" for window in query.windows
+        )
+        print(
+            f"{source.name}: ok, {query.form} {query.output} over {windows or 'static data, once'}"
+        )
     return worst

@@ -1,8 +1,10 @@
-"""Small batches, a term at a time: the slow twin of the vectorised serialization, and quicker than it for few rows.
+"""Small batches, a term at a time: the slow twin of the vectorised serialization, and quicker than
+it for few rows.
 
-A vectorised call costs some milliseconds however few its rows are; with ten thousand queries that each have a row or two
-an epoch that would be most of the work. Here a row costs some microseconds. Both write the same bytes: each is the other's
-oracle in the tests. ``FEW`` is where their costs meet.
+A vectorised call costs some milliseconds however few its rows are; with ten thousand queries that
+each have a row or two an epoch that would be most of the work. Here a row costs some microseconds.
+Both write the same bytes: each is the other's oracle in the tests. ``FEW`` is where their costs
+meet.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ FEW = 200  # rows
 _LITERAL = re.compile(r'("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _NUMBER = re.compile(
     r'"(?:([+-]?[0-9]+)"\^\^<X#integer>|([+-]?[0-9]*\.[0-9]+)"\^\^<X#decimal>'
-    r'|([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+)"\^\^<X#double>)'.replace("X#", re.escape(XSD))
+    r'|([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+)"\^\^<X#double>)'.replace(
+        "X#", re.escape(XSD)
+    )
 )
 Text = str | None
 
@@ -76,7 +80,9 @@ def tsv_value(text: str) -> str:
 Row = tuple[int, int, tuple[Text, ...]]  # report, sign, terms
 
 
-def json_lines(query: str, variables: Sequence[str], rows: Sequence[Row], *, relation: bool) -> Iterator[str]:
+def json_lines(
+    query: str, variables: Sequence[str], rows: Sequence[Row], *, relation: bool
+) -> Iterator[str]:
     """NDJSON lines of solutions that are sorted by report, and by falling sign within one."""
     names = [json.dumps(name, ensure_ascii=False) for name in variables]
     prefix = f'{{"query": {json.dumps(query, ensure_ascii=False)}, "report": '
@@ -89,10 +95,16 @@ def json_lines(query: str, variables: Sequence[str], rows: Sequence[Row], *, rel
 
 def _binding(names: Sequence[str], terms: tuple[Text, ...]) -> str:
     bound = zip(names, terms, strict=True)
-    return "{" + ", ".join(f"{name}: {json_term(text)}" for name, text in bound if text is not None) + "}"
+    return (
+        "{"
+        + ", ".join(f"{name}: {json_term(text)}" for name, text in bound if text is not None)
+        + "}"
+    )
 
 
-def table_lines(separator: str, convert: Callable[[str], str], rows: Sequence[Row], *, relation: bool) -> Iterator[str]:
+def table_lines(
+    separator: str, convert: Callable[[str], str], rows: Sequence[Row], *, relation: bool
+) -> Iterator[str]:
     """CSV or TSV lines of solutions in order."""
     for report, sign, terms in rows:
         change = [word(sign)] if relation else []

@@ -1,4 +1,5 @@
-"""The engine: streams, static data and queries in; results out. The facade over the driver's side of everything.
+"""The engine: streams, static data and queries in; results out. The facade over the driver's side
+of everything.
 
     with levada.Engine() as engine:
         engine.stream("http://example.org/temp", "temp.nt")
@@ -7,8 +8,9 @@
         for report in hot.results():
             print(report.time, report.rows)
 
-Queries come and go while the engine runs; each change takes effect with the next epoch. ``start`` runs until ``stop``; with
-``once`` until all that is there has been read. Everything that survives is in the checkpoint (a temporary one if none is given).
+Queries come and go while the engine runs; each change takes effect with the next epoch. ``start``
+runs until ``stop``; with ``once`` until all that is there has been read. Everything that survives
+is in the checkpoint (a temporary one if none is given).
 """
 
 from __future__ import annotations
@@ -56,10 +58,13 @@ GROUPS = 64
 class Engine:
     """Continuous queries on Spark.
 
-    ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in this process without Spark.
-    ``checkpoint``: a folder that survives; None for a temporary one. ``epoch``: the least time between the starts of two epochs
-    (ms, or "1s"). ``epoch_rows``: the most elements in one. ``sink``: where results are published beside the Python readers.
-    ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the schema triples of static data.
+    ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in
+    this process without Spark.
+    ``checkpoint``: a folder that survives; None for a temporary one. ``epoch``: the least time
+    between the starts of two epochs (ms, or "1s"). ``epoch_rows``: the most elements in one.
+    ``sink``: where results are published beside the Python readers.
+    ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the
+    schema triples of static data.
     """
 
     def __init__(
@@ -83,7 +88,9 @@ class Engine:
         self._own_session = False
         self._master = master
         self._temporary = checkpoint is None
-        self.root = Path(tempfile.mkdtemp(prefix="levada-")) if checkpoint is None else Path(checkpoint)
+        self.root = (
+            Path(tempfile.mkdtemp(prefix="levada-")) if checkpoint is None else Path(checkpoint)
+        )
         self._interval = parse_duration(epoch)
         self._epoch_rows, self._partitions, self._seed = epoch_rows, partitions, seed
         self._sink, self._letters, self._keep = sink, letters, keep_results
@@ -107,8 +114,12 @@ class Engine:
 
     # -- what there is --
 
-    def stream(self, name: str, source: str | os.PathLike[str] | StreamConfig, **options: Any) -> None:
-        """A stream: its IRI or a plain word, and a path (options of ``StreamConfig.of``) or a streaming DataFrame of Spark."""
+    def stream(
+        self, name: str, source: str | os.PathLike[str] | StreamConfig, **options: Any
+    ) -> None:
+        """A stream: its IRI or a plain word, and a path (options of ``StreamConfig.of``) or a
+        streaming DataFrame of Spark.
+        """
         if self._loop is not None:
             raise UsageError("Streams are named before the engine starts.")
         config = self._spools.config_of(check_stream_name(name), source, self.root, options)
@@ -118,10 +129,12 @@ class Engine:
         self, source: Source, graph: str | None = None, format: str | None = None, *,
         replaceable: bool = False, reload: bool = False,
     ) -> None:  # fmt: skip
-        """Static RDF: a file in any RDF format (by its ending, or ``format``), or N-Triples lines; ``graph``: all into that one.
+        """Static RDF: a file in any RDF format (by its ending, or ``format``), or N-Triples lines;
+        ``graph``: all into that one.
 
-        While the engine runs: the content of a ``replaceable`` graph from now on, that is for reports after the largest event time
-        that the streams have said when the next epoch begins. ``reload``: the file is read anew whenever it changes on the disk.
+        While the engine runs: the content of a ``replaceable`` graph from now on, that is for
+        reports after the largest event time that the streams have said when the next epoch begins.
+        ``reload``: the file is read anew whenever it changes on the disk.
         """
         if self._loop is None:
             self._statics.add(source, graph, format, replaceable=replaceable, reload=reload)
@@ -143,22 +156,26 @@ class Engine:
     ) -> Query:
         """A query, before or while the engine runs; raises ``QueryError`` if it cannot be.
 
-        ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql; None is the one that the text shows. ``given``: bounds, t0
-        (ISO or ms), report, empty_reports, entailment. A query that comes while the engine runs gives the results of a fresh run
-        over the elements after the largest event time that its streams had seen.
+        ``dialect``: rspql, cqels, cqels2, csparql, sparqlstream or cql; None is the one that the
+        text shows. ``given``: bounds, t0 (ISO or ms), report, empty_reports, entailment. A query
+        that comes while the engine runs gives the results of a fresh run over the elements after
+        the largest event time that its streams had seen.
         """
         chosen = options or query_options(given)
         return self.register_all([Asked(text, name or self._known.free_name(), dialect, chosen)])[0]
 
     def register_all(self, batch: Sequence[Asked]) -> list[Query]:
-        """Queries that come together, all of them or none: each may read what another makes, in whatever order they are given."""
+        """Queries that come together, all of them or none: each may read what another makes, in
+        whatever order they are given.
+        """
         with self._changed:
             found = self._known.add(batch)
             self._plan_changed()
             return [Query(r, self) for r in found]
 
     def unregister(self, query: str | Query) -> None:
-        """Takes a query out; it reports no more from the next epoch on. Raises ``UsageError`` if others read what it makes.
+        """Takes a query out; it reports no more from the next epoch on. Raises ``UsageError`` if
+        others read what it makes.
 
         By its name, or by its handle: then not another one that has come under the name since.
         """
@@ -173,18 +190,26 @@ class Engine:
     # -- running --
 
     def open(self) -> Checkpoint:
-        """The checkpoint, taken for this engine; ``start`` does that too. Raises ``CheckpointError``."""
+        """The checkpoint, taken for this engine; ``start`` does that too. Raises
+        ``CheckpointError``.
+        """
         if self._checkpoint is None:
             partitions = self._partitions or cores(self._master)
-            self._checkpoint = Checkpoint(self.root, partitions=partitions, groups=GROUPS, seed=self._seed)
+            self._checkpoint = Checkpoint(
+                self.root, partitions=partitions, groups=GROUPS, seed=self._seed
+            )
         return self._checkpoint
 
     def start(self, *, once: bool = False, keep_open: bool = False) -> None:
-        """Starts the epochs. ``once``: reads what is there and ends the streams (not with ``keep_open``)."""
+        """Starts the epochs. ``once``: reads what is there and ends the streams (not with
+        ``keep_open``).
+        """
         if self._loop is not None:
             raise UsageError("The engine has been started already.")
         if not self._known.streams and not self._known.queries:
-            hint = "Name a stream with engine.stream(name, path), or register a query without windows."
+            hint = (
+                "Name a stream with engine.stream(name, path), or register a query without windows."
+            )
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
             self._start(self.open(), once, keep_open)
@@ -199,14 +224,25 @@ class Engine:
         sourcing = Sourcing(configs, self.root / "scratch", once=once, keep_open=keep_open)
         if checkpoint.last is not None and checkpoint.last.ended:
             self._after_end(sourcing, checkpoint, checkpoint.last)
-        self._publication = Publication(checkpoint, self._sink, self._letters or self.root, self._keep)
+        self._publication = Publication(
+            checkpoint, self._sink, self._letters or self.root, self._keep
+        )
         self._catalog = Catalog(checkpoint, configs, self._statics.replaceable)
         self._statics.place()
         self._epochs = Epochs(
-            checkpoint, configs, self._statics, sourcing, self._executor(), self._publish, epoch_rows=self._epoch_rows,
-            wall=_wall, due=self._publication.due,
-        )  # fmt: skip
-        self._loop = Loop(self.root / "intentions", self._next, self._run, last_intention=self._epochs.flush)
+            checkpoint,
+            configs,
+            self._statics,
+            sourcing,
+            self._executor(),
+            self._publish,
+            epoch_rows=self._epoch_rows,
+            wall=_wall,
+            due=self._publication.due,
+        )
+        self._loop = Loop(
+            self.root / "intentions", self._next, self._run, last_intention=self._epochs.flush
+        )
         self._loop.start()
         self._settled.set()
 
@@ -217,17 +253,23 @@ class Engine:
         from levada.runtime.spark.session import start_session
 
         if self._spark is None:
-            self._spark = start_session(self._master, scratch=self.root / "spark-local", kept=not self._temporary)
+            self._spark = start_session(
+                self._master, scratch=self.root / "spark-local", kept=not self._temporary
+            )
             self._own_session = True
         return SparkExecutor(self._spark)
 
     def _after_end(self, sourcing: Sourcing, checkpoint: Checkpoint, last: Manifest) -> None:
-        """A checkpoint whose streams have ended: what is missing is published; new data are refused, new queries told of."""
+        """A checkpoint whose streams have ended: what is missing is published; new data are
+        refused, new queries told of.
+        """
         for name, source in sourcing.sources.items():
             source.check_grown(last.positions.get(name, {}))
         self.note = "This checkpoint had ended; its last results are published."
         known = checkpoint.load_topology(last.plan)[1] if last.plan else {}
-        new = [name for name, query in self._known.queries.items() if known.get(name) != query.identity]
+        new = [
+            name for name, query in self._known.queries.items() if known.get(name) != query.identity
+        ]
         if new:
             self.note += f" What it had not run before has no results: {', '.join(new)}."
 
@@ -237,10 +279,12 @@ class Engine:
             self._loop.wake()
 
     def _next(self, last: str | None) -> str | None:
-        """The loop's question: what comes next? Under backlog at once, else not before the least interval is over.
+        """The loop's question: what comes next? Under backlog at once, else not before the least
+        interval is over.
 
-        What was there to read is looked up after the plan: queries that came between the two would miss elements that came
-        after them. Then the answer is dropped, and the question asked again with their plan.
+        What was there to read is looked up after the plan: queries that came between the two would
+        miss elements that came after them. Then the answer is dropped, and the question asked again
+        with their plan.
         """
         assert self._epochs is not None, "started"
         self._spools.check()
@@ -263,13 +307,17 @@ class Engine:
         return msgspec.json.encode(intention).decode()
 
     def _replan(self, epochs: Epochs) -> None:
-        """The plan for the queries as they are now. At the first time the open intention, if any, has been run."""
+        """The plan for the queries as they are now. At the first time the open intention, if any,
+        has been run.
+        """
         assert self._catalog is not None, "started"
         if epochs.last.ended:
             self._catalog.stand(self._known.queries, epochs.last)
             return
         with self._changed:
-            plan = self._catalog.follow(self._known.queries, self._known.dropped, epochs.checkpoint.last)
+            plan = self._catalog.follow(
+                self._known.queries, self._known.dropped, epochs.checkpoint.last
+            )
             self._new_plan = False
             self._known.dropped.clear()
         if plan is not None:
@@ -278,12 +326,16 @@ class Engine:
             epochs.plan = self._catalog.plan(epochs.last.plan)
 
     def _over(self) -> bool:
-        """Whether everything is read and published; never without ``once``, unless the checkpoint had ended."""
+        """Whether everything is read and published; never without ``once``, unless the checkpoint
+        had ended.
+        """
         assert self._epochs is not None, "started"
         last = self._epochs.last
         if last.ended or not self._once:
             return last.ended
-        return self._epochs.sourcing.keep_open and not self._epochs.sourcing.backlog(last.positions, last.streams)
+        return self._epochs.sourcing.keep_open and not self._epochs.sourcing.backlog(
+            last.positions, last.streams
+        )
 
     def _run(self, text: str) -> None:
         assert self._epochs is not None, "started"
@@ -300,7 +352,9 @@ class Engine:
         return self._settled.wait() and self._loop is not None
 
     def await_end(self, timeout: float | None = None) -> bool:
-        """Waits until the epochs end (``once``, or ``stop`` from elsewhere); raises what made them fail."""
+        """Waits until the epochs end (``once``, or ``stop`` from elsewhere); raises what made them
+        fail.
+        """
         if self._loop is None:
             return True
         ended = self._loop.await_end(timeout)
@@ -315,7 +369,9 @@ class Engine:
         raise EngineError(f"The engine stopped in epoch {epoch + 1}: {failure}") from failure
 
     def stop(self, timeout: float | None = None) -> None:
-        """Stops after the current epoch, and gives everything free. Results stay readable until ``close``."""
+        """Stops after the current epoch, and gives everything free. Results stay readable until
+        ``close``.
+        """
         if self._loop is not None:
             self._loop.stop(timeout)
 
@@ -347,9 +403,13 @@ class Engine:
     # -- looking --
 
     def progress(self) -> Progress:
-        """Where the engine is: epochs, elements, results, watermarks, and which stream holds queries back."""
+        """Where the engine is: epochs, elements, results, watermarks, and which stream holds
+        queries back.
+        """
         last = self._epochs.last if self._epochs is not None else Manifest(0, 0)
-        given = {n: s for n, s in last.streams.items() if not is_made(n)}  # what queries make waits for these
+        given = {
+            n: s for n, s in last.streams.items() if not is_made(n)
+        }  # what queries make waits for these
         w = {n: s.watermark for n, s in given.items()}
         open_ = {n: v for n, v in w.items() if v < MAX}
         holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None
@@ -358,11 +418,17 @@ class Engine:
         return Progress(last.epoch, elements, results, time.monotonic() - self._started, w, holder)
 
     def status(self) -> Status:
-        """What each query waits for: watermarks, the elements that matched its patterns, its next report."""
+        """What each query waits for: watermarks, the elements that matched its patterns, its next
+        report.
+        """
         if self._epochs is None:
             raise UsageError("The engine has not been started.")
         last = self._epochs.last
-        return status_of(last, self._epochs.checkpoint.load_plan(last.plan)) if last.plan else Status(0, False, {}, ())
+        return (
+            status_of(last, self._epochs.checkpoint.load_plan(last.plan))
+            if last.plan
+            else Status(0, False, {}, ())
+        )
 
     def on_epoch(self, tell: Callable[[Manifest], None]) -> None:
         """Calls ``tell`` with the manifest of every epoch, after its publication."""
@@ -377,7 +443,9 @@ class Engine:
         return list(self._known.queries)
 
     def records(self) -> dict[str, StreamRecord]:
-        """Counts per stream since the beginning of the checkpoint; of a stream that a query makes by the query's name."""
+        """Counts per stream since the beginning of the checkpoint; of a stream that a query makes
+        by the query's name.
+        """
         if self._epochs is None or self._epochs.plan is None:
             return {}
         return living(self._epochs.last, self._epochs.plan)

@@ -1,7 +1,9 @@
-"""The ontology of an engine's queries: files that were named as such, else the schema triples of all static data.
+"""The ontology of an engine's queries: files that were named as such, else the schema triples of
+all static data.
 
-The schema is one for all graphs: a class hierarchy in a named graph holds for streams and for the default graph alike. What the
-ontology says by itself is in no graph that does not hold it: load the file as static data, too, to ask for it.
+The schema is one for all graphs: a class hierarchy in a named graph holds for streams and for the
+default graph alike. What the ontology says by itself is in no graph that does not hold it: load the
+file as static data, too, to ask for it.
 """
 
 from __future__ import annotations
@@ -40,12 +42,16 @@ class Ontology:
     def _read(self, regime: Regime) -> Iterator[Statement]:
         if not self._files:
             hint = "Name one: --ontology FILE, or Engine(ontology=FILE); or give static data."
-            raise UsageError(f"Entailment {regime} needs an ontology, and there is none.", hint=hint)
+            raise UsageError(
+                f"Entailment {regime} needs an ontology, and there is none.", hint=hint
+            )
         return statements(self._files, regime)
 
 
 def ontology_files(given: Paths) -> list[StaticFile]:
-    """The files of an ontology by their paths: one, or several. Raises ``UsageError``, ``SourceError``."""
+    """The files of an ontology by their paths: one, or several. Raises ``UsageError``,
+    ``SourceError``.
+    """
     paths = [given] if isinstance(given, (str, os.PathLike)) else list(given)
     for path in paths:
         if not os.path.exists(path):

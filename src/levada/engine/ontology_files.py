@@ -1,7 +1,9 @@
-"""The triples by which an ontology counts, out of files of static RDF (``algebra.schema`` says which these are).
+"""The triples by which an ontology counts, out of files of static RDF (``algebra.schema`` says
+which these are).
 
-They are few among what may be millions, so they are found by the identities of their predicates and only then become terms. The
-blank nodes are those of the same file as static data. Cost: that of reading the files.
+They are few among what may be millions, so they are found by the identities of their predicates and
+only then become terms. The blank nodes are those of the same file as static data. Cost: that of
+reading the files.
 """
 
 from __future__ import annotations
@@ -31,7 +33,11 @@ def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statemen
                 own &= _any(triples.o, kinds_of(regime))
             chosen |= own
         for row in np.flatnonzero(chosen).tolist():
-            yield _term(triples, triples.s, row), _term(triples, triples.p, row), _term(triples, triples.o, row)
+            yield (
+                _term(triples, triples.s, row),
+                _term(triples, triples.p, row),
+                _term(triples, triples.o, row),
+            )
 
 
 def _is(column: TermColumn, term: Iri) -> npt.NDArray[np.bool_]:

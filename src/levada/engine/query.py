@@ -1,6 +1,8 @@
-"""A registered query, as the Python API shows it: its results as reports, as a frame, or to a callback.
+"""A registered query, as the Python API shows it: its results as reports, as a frame, or to a
+callback.
 
-All three read published epochs from the checkpoint, each at its own pace: a slow reader costs disk, not memory.
+All three read published epochs from the checkpoint, each at its own pace: a slow reader costs disk,
+not memory.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a query at one report: ``time`` in ms, ``rows`` a frame of canonical N-Triples texts (null: unbound).
+    """The result of a query at one report: ``time`` in ms, ``rows`` a frame of canonical N-Triples
+    texts (null: unbound).
 
-    The one report of a query without windows has no time: None.
-    A relation's changes have the column ``change`` (+1 insert, -1 delete). ASK has ``answer``, CONSTRUCT ``graph`` (N-Triples).
+    The one report of a query without windows has no time: None. A relation's changes have the
+    column ``change`` (+1 insert, -1 delete). ASK has ``answer``, CONSTRUCT ``graph`` (N-Triples).
     """
 
     time: int | None
@@ -42,7 +45,9 @@ class Report:
 
 
 class Query:
-    """A handle on a registered query: on that one, whatever else may come under its name when it has been taken out."""
+    """A handle on a registered query: on that one, whatever else may come under its name when it
+    has been taken out.
+    """
 
     def __init__(self, registered: Registered, engine: Engine) -> None:
         self.name = registered.name
@@ -51,10 +56,11 @@ class Query:
         self._engine = engine
 
     def results(self) -> Iterator[Report]:
-        """The reports with a result, in order: all that there have been, then those to come, until the query is gone.
+        """The reports with a result, in order: all that there have been, then those to come, until
+        the query is gone.
 
-        It goes with the engine, or when it is unregistered. Raises ``UsageError`` before the engine has started, and at the end
-        what made the engine fail: what has been read is then not all.
+        It goes with the engine, or when it is unregistered. Raises ``UsageError`` before the engine
+        has started, and at the end what made the engine fail: what has been read is then not all.
         """
         yield from self._published()
         self._engine.await_end(0)
@@ -73,12 +79,17 @@ class Query:
             threading.Event().wait(POLL)
 
     def to_polars(self) -> pl.DataFrame:
-        """All results so far: ``report`` (ms), the variables as N-Triples texts; a relation's ``change``.
+        """All results so far: ``report`` (ms), the variables as N-Triples texts; a relation's
+        ``change``.
 
         ASK has ``boolean`` and CONSTRUCT ``graph`` in place of variables.
         """
         publication = self._engine.publication
-        frames = [_frame(b) for epoch in list(publication.kept) for b in publication.read_one(epoch, self.standing)]
+        frames = [
+            _frame(b)
+            for epoch in list(publication.kept)
+            for b in publication.read_one(epoch, self.standing)
+        ]
         return pl.concat([self._no_results(), *frames])
 
     def _no_results(self) -> pl.DataFrame:
@@ -93,11 +104,15 @@ class Query:
         return pl.DataFrame(schema={"report": pl.Int64, **shown})
 
     def subscribe(self, callback: Callable[[Report], None]) -> threading.Thread:
-        """Calls ``callback`` with each report, on a thread of its own that ends with the query; before the start, too."""
+        """Calls ``callback`` with each report, on a thread of its own that ends with the query;
+        before the start, too.
+        """
 
         def follow() -> None:
             if self._engine.await_start():
-                for report in self._published():  # a failure is told to whoever waits for the engine
+                for (
+                    report
+                ) in self._published():  # a failure is told to whoever waits for the engine
                     callback(report)
 
         thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)
@@ -140,7 +155,11 @@ def reports(batch: Batch) -> Iterator[Report]:
     times = np.unique(np.concatenate([batch.report, batch.empty]))
     starts, stops = (np.searchsorted(batch.report, times, side=side) for side in _SIDES)
     for time, start, stop in zip(times.tolist(), starts.tolist(), stops.tolist(), strict=True):
-        yield _report(batch, None if time == TIMELESS else time, frame.slice(start, stop - start).drop("report"))
+        yield _report(
+            batch,
+            None if time == TIMELESS else time,
+            frame.slice(start, stop - start).drop("report"),
+        )
 
 
 def _report(batch: Batch, time: int | None, rows: pl.DataFrame) -> Report:

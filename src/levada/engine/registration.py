@@ -1,7 +1,9 @@
-"""Registration: a query's text and options -> its algebra over the engine's streams and static graphs.
+"""Registration: a query's text and options -> its algebra over the engine's streams and static
+graphs.
 
-The names of streams in the text are matched with those that the engine has; a graph that is not there is an error, nothing is
-fetched. All errors are the user's: ``QueryError`` with a place in the text, ``UsageError`` for options.
+The names of streams in the text are matched with those that the engine has; a graph that is not
+there is an error, nothing is fetched. All errors are the user's: ``QueryError`` with a place in the
+text, ``UsageError`` for options.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def query_options(given: Mapping[str, Any]) -> QueryOptions:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query that is to be registered: its text and name, and what ``Engine.register`` takes beside them."""
+    """A query that is to be registered: its text and name, and what ``Engine.register`` takes
+    beside them.
+    """
 
     text: str
     name: str
@@ -57,9 +61,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a query's names can be: the streams, the static graphs (None: the default one), what queries make and these.
+    """What a query's names can be: the streams, the static graphs (None: the default one), what
+    queries make and these.
 
-    ``others`` are the queries that make no stream, by the names that it would have. ``ontology``: what entailment goes by.
+    ``others`` are the queries that make no stream, by the names that it would have. ``ontology``:
+    what entailment goes by.
     """
 
     streams: Mapping[str, StreamConfig]
@@ -79,14 +85,20 @@ def understood(asked: Asked, around: Around) -> a.Query:
         return translate_cql(asked.text, schemas, asked.options, signed)
     names = {g for g in around.graphs if g is not None}
     streams = [n for n, c in around.streams.items() if not c.tabular]
-    return translate(parse(asked.text, asked.dialect), asked.options, text=asked.text, graphs=names, streams=streams)
+    return translate(
+        parse(asked.text, asked.dialect),
+        asked.options,
+        text=asked.text,
+        graphs=names,
+        streams=streams,
+    )
 
 
 def resolved(asked: Asked, query: a.Query, around: Around, named: dict[str, str]) -> a.Query:
     """The query with the names that its streams and graphs have in the engine, optimized.
 
-    ``named`` maps the names by which queries have called streams so far to those; what is new is added, so that a word cannot
-    come to stand for two IRIs.
+    ``named`` maps the names by which queries have called streams so far to those; what is new is
+    added, so that a word cannot come to stand for two IRIs.
     """
     spoken = dialect_of(asked.text, asked.dialect).name
     matched = _matched(query, around, named)
@@ -106,21 +118,29 @@ def resolved(asked: Asked, query: a.Query, around: Around, named: dict[str, str]
 
 
 def entailed(query: a.Query, options: QueryOptions, ontology: Ontology) -> a.Query:
-    """The query over what its graphs entail, if its options say so. Raises ``UsageError`` without an ontology."""
+    """The query over what its graphs entail, if its options say so. Raises ``UsageError`` without
+    an ontology.
+    """
     regime = options.entailment or Regime.NONE
     return query if regime is Regime.NONE else entail(query, ontology.schema(regime))
 
 
 def check_kinds(query: a.Query, spoken: str, tabular: Collection[str]) -> None:
-    """Raises ``UsageError`` for a stream of rows in SPARQL, or of RDF in CQL; ``tabular`` are the windows' streams of rows."""
+    """Raises ``UsageError`` for a stream of rows in SPARQL, or of RDF in CQL; ``tabular`` are the
+    windows' streams of rows.
+    """
     for w in query.windows:
         if (w.stream in tabular) != (spoken == "cql"):
             kind = "tuples" if spoken != "cql" else "RDF"
-            raise UsageError(f"The stream {w.stream} holds {kind}, which a query in {spoken} does not read.")
+            raise UsageError(
+                f"The stream {w.stream} holds {kind}, which a query in {spoken} does not read."
+            )
 
 
 def over_static(query: a.Query, graphs: Collection[str | None]) -> a.Query:
-    """The query over these static graphs: without a default graph, a merge is that of the windows alone."""
+    """The query over these static graphs: without a default graph, a merge is that of the windows
+    alone.
+    """
     if None in graphs or query.graphs is not None:
         return query
     return replace(query, pattern=bottom_up(query.pattern, _no_default))
@@ -129,7 +149,9 @@ def over_static(query: a.Query, graphs: Collection[str | None]) -> a.Query:
 def _matched(query: a.Query, around: Around, named: Mapping[str, str]) -> dict[str, str]:
     """The names in the engine of all streams that have been named so far, and of the query's."""
     try:
-        return match_streams([*named, *(w.stream for w in query.windows)], around.streams, around.makers)
+        return match_streams(
+            [*named, *(w.stream for w in query.windows)], around.streams, around.makers
+        )
     except UnknownNameError:
         for w in query.windows:
             with suppress(UnknownNameError):
@@ -153,7 +175,9 @@ def _check_maker(said: str, maker: str, around: Around) -> None:
 
 
 def in_order(queries: Mapping[str, a.Query], around: Around) -> list[str]:
-    """The names of queries that come together, each behind those whose streams it reads. Raises ``UsageError`` for a cycle."""
+    """The names of queries that come together, each behind those whose streams it reads. Raises
+    ``UsageError`` for a cycle.
+    """
     reads = {}
     for name, query in queries.items():
         matched = _known_streams(query, around)
@@ -163,14 +187,14 @@ def in_order(queries: Mapping[str, a.Query], around: Around) -> list[str]:
     except CycleError as error:
         cycle = list(reversed(error.args[1]))
         told = ", which reads that of ".join(cycle[1:])
-        message = (
-            f"The query {cycle[0]} reads the stream of {told}: queries cannot read each other's streams in a circle."
-        )
+        message = f"The query {cycle[0]} reads the stream of {told}: queries cannot read each other's streams in a circle."
         raise UsageError(message) from None
 
 
 def _known_streams(query: a.Query, around: Around) -> Iterator[str]:
-    """The streams of a query; for those that cannot be matched there is an error when it is resolved."""
+    """The streams of a query; for those that cannot be matched there is an error when it is
+    resolved.
+    """
     for w in query.windows:
         with suppress(LevadaError):
             yield from match_streams([w.stream], around.streams, around.makers).values()

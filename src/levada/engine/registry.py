@@ -1,7 +1,8 @@
 """The registry: streams, static data and queries of an engine, by name, as they are now.
 
-A query may read the stream that another makes: it comes with or after its maker, and goes with or before it. Queries that come
-together may be given in any order. What cannot be registered leaves the registry as it was.
+A query may read the stream that another makes: it comes with or after its maker, and goes with or
+before it. Queries that come together may be given in any order. What cannot be registered leaves
+the registry as it was.
 """
 
 from __future__ import annotations
@@ -29,14 +30,19 @@ from levada.syntax.dialects.recognise import dialect_of
 
 
 class Registry:
-    """What an engine has been told. ``dropped``: queries that were taken out since somebody last emptied it.
+    """What an engine has been told. ``dropped``: queries that were taken out since somebody last
+    emptied it.
 
-    ``ontology``: the files of the engine's ontology; none are the static data, of which lines are to be files in ``folder``.
+    ``ontology``: the files of the engine's ontology; none are the static data, of which lines are
+    to be files in ``folder``.
     ``regime``: the entailment of queries that do not say.
     """
 
     def __init__(
-        self, ontology: Sequence[StaticFile] = (), folder: Path = Path(), regime: Regime = Regime.NONE
+        self,
+        ontology: Sequence[StaticFile] = (),
+        folder: Path = Path(),
+        regime: Regime = Regime.NONE,
     ) -> None:
         self._ontology_files, self._folder, self._regime = list(ontology), folder, regime
         self._ontology: Ontology | None = None  # read when a query asks for entailment
@@ -48,11 +54,17 @@ class Registry:
         self.dropped: set[str] = set()
         self._registered = 0  # queries so far, also those that have been taken out
         self._named: dict[str, str] = {}  # how queries have called streams
-        self._makers: dict[str, list[str]] = {}  # CONSTRUCT queries by the names of the streams that they may make
-        self._others: dict[str, list[str]] = {}  # the other queries in the same way: for what is said of them
+        self._makers: dict[
+            str, list[str]
+        ] = {}  # CONSTRUCT queries by the names of the streams that they may make
+        self._others: dict[
+            str, list[str]
+        ] = {}  # the other queries in the same way: for what is said of them
 
     def free_name(self) -> str:
-        """A name for a query that came without one: that of no other, also when some have been taken out."""
+        """A name for a query that came without one: that of no other, also when some have been
+        taken out.
+        """
         return f"q{self._registered + 1}"
 
     def add_stream(self, config: StreamConfig) -> None:
@@ -61,13 +73,17 @@ class Registry:
             raise UsageError(f"There are two streams {config.name}.")
         maker = shown(self._named.get(config.name, made_by(config.name)))
         if reader := next(self._readers(maker), None):
-            message = f"The query {reader} reads the stream {config.name}, which the query {maker} makes."
+            message = (
+                f"The query {reader} reads the stream {config.name}, which the query {maker} makes."
+            )
             raise UsageError(message, hint="Give one of them another name.")
         self.streams[config.name] = config
         self._facts[config.name] = StreamFacts.of(config)
 
     def name_static(self, files: Sequence[StaticFile]) -> None:
-        """All static data. What GRAPH and FROM name in the queries that are there follows from the graphs that are there."""
+        """All static data. What GRAPH and FROM name in the queries that are there follows from the
+        graphs that are there.
+        """
         self._static = list(files)
         self.graphs = {g for file in files for g in file.graphs}
         self._ontology = None
@@ -108,7 +124,9 @@ class Registry:
         """The options of a query, its entailment that of the engine if they do not say."""
         return replace(options, entailment=options.entailment or self._regime)
 
-    def _resolved(self, batch: Sequence[Asked], queries: dict[str, a.Query], around: Around) -> dict[str, Registered]:
+    def _resolved(
+        self, batch: Sequence[Asked], queries: dict[str, a.Query], around: Around
+    ) -> dict[str, Registered]:
         """The queries of a batch, makers before readers."""
         by_name = {asked.name: asked for asked in batch}
         named = dict(self._named) if len(batch) > 1 else self._named
@@ -124,7 +142,9 @@ class Registry:
         return found
 
     def found(self, name: str, standing: Standing | None = None) -> Registered:
-        """The query of this name; with ``standing`` the one that stands there. Raises ``UsageError`` if there is none."""
+        """The query of this name; with ``standing`` the one that stands there. Raises
+        ``UsageError`` if there is none.
+        """
         if name not in self.queries:
             raise UsageError(f"There is no query {name}.", hint=near(name, self.queries))
         query = self.queries[name]
@@ -136,7 +156,9 @@ class Registry:
         """Takes a query out. Raises ``UsageError`` if others read what it makes."""
         found = self.found(name, standing)
         if readers := list(self._readers(name)):
-            told = " and ".join([", ".join(readers[:-1]), readers[-1]] if len(readers) > 1 else readers)
+            told = " and ".join(
+                [", ".join(readers[:-1]), readers[-1]] if len(readers) > 1 else readers
+            )
             message = f"The stream that the query {name} makes is read by {told}."
             raise UsageError(message, hint="Unregister what reads it first.")
         self._remove_maker(name, self.queries.pop(name).query)
@@ -153,7 +175,11 @@ class Registry:
         """The queries that read what a query makes."""
         if made_by(maker) in self._named.values():
             stream = made_by(maker)
-            yield from (n for n, r in self.queries.items() if any(w.stream == stream for w in r.query.windows))
+            yield from (
+                n
+                for n, r in self.queries.items()
+                if any(w.stream == stream for w in r.query.windows)
+            )
 
     def _around(self, new: dict[str, a.Query]) -> Around:
         """What names can be; ``new``: the queries that come now."""

@@ -1,10 +1,12 @@
 """Why is there no result? What a checkpoint says about each query, also while an engine runs on it.
 
-Everything comes from the last manifest and its plan: the watermark of each stream, how many elements came and how many matched
-each pattern, and when the next report can be. Nothing is locked, so a file may go while it is read: then it is read again.
+Everything comes from the last manifest and its plan: the watermark of each stream, how many
+elements came and how many matched each pattern, and when the next report can be. Nothing is locked,
+so a file may go while it is read: then it is read again.
 
-The rule by which a report comes is that of design, section 1: report r is made when the least watermark of the query's streams
-reaches r (windows on close with bounds ``[)``) or passes it (all others).
+The rule by which a report comes is that of design, section 1: report r is made when the least
+watermark of the query's streams reaches r (windows on close with bounds ``[)``) or passes it (all
+others).
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class PatternStatus:
-    """A pattern of a query over a stream, and how many triples have matched it (None: they are not counted)."""
+    """A pattern of a query over a stream, and how many triples have matched it (None: they are not
+    counted).
+    """
 
     stream: str
     text: str
@@ -35,7 +39,9 @@ class PatternStatus:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """A query: results so far, its watermark (ms), the stream that holds it back, its next report (ms; None: at a change)."""
+    """A query: results so far, its watermark (ms), the stream that holds it back, its next report
+    (ms; None: at a change).
+    """
 
     name: str
     results: int
@@ -78,9 +84,15 @@ def status_of(manifest: Manifest, plan: Plan) -> Status:
 
 
 def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
-    """The streams by their names for people: those from outside, and those that queries make and read."""
+    """The streams by their names for people: those from outside, and those that queries make and
+    read.
+    """
     streams = manifest.streams.items()
-    return {shown(n): record for n, record in streams if not is_made(n) or (n in plan.made and n in plan.read)}
+    return {
+        shown(n): record
+        for n, record in streams
+        if not is_made(n) or (n in plan.made and n in plan.read)
+    }
 
 
 def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
@@ -101,30 +113,43 @@ def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[Patt
             continue
         seen.add((stream, text))
         if not text:
-            yield PatternStatus(stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements)
+            yield PatternStatus(
+                stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements
+            )
         else:
             yield PatternStatus(shown(stream), text, manifest.hits.get(stream, {}).get(text))
 
 
 def _next_report(query: QueryPlan, least: int) -> int | None:
-    """The first time at which a window closes that has not been reported, or of the clock; None if nothing closes."""
+    """The first time at which a window closes that has not been reported, or of the clock; None if
+    nothing closes.
+    """
     windows = [on.window for on in query.windows] if query.clock is None else [query.clock]
     closing = [w for w in windows if w.kind.on_close]
     if not closing or not MIN < least < MAX:
         return None
-    return min(w.next_close(least if w.kind is WindowKind.CLOSE_OPEN else least - 1) for w in closing)
+    return min(
+        w.next_close(least if w.kind is WindowKind.CLOSE_OPEN else least - 1) for w in closing
+    )
 
 
 def _why(
-    query: QueryPlan, manifest: Manifest, plan: Plan, due: int | None, least: int, holder: str | None
-) -> str:  # fmt: skip
+    query: QueryPlan,
+    manifest: Manifest,
+    plan: Plan,
+    due: int | None,
+    least: int,
+    holder: str | None,
+) -> str:
     """A sentence for a query without results."""
     if not query.streams:
         return "Nothing in the static data answers it."
     for name in query.streams:
         if not manifest.streams.get(name, StreamRecord()).elements:
             return f"No element of {shown(name)} has been read."
-    wanting = starved(plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text))
+    wanting = starved(
+        plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text)
+    )
     if wanting:
         streams = " or ".join(dict.fromkeys(shown(stream) for stream, _ in wanting))
         patterns = " or ".join(dict.fromkeys(text for _, text in wanting))

@@ -1,7 +1,9 @@
-"""What a run did, as it goes (``Progress``) and at its end (``Summary``): for the terminal, as JSON, as a Rich table.
+"""What a run did, as it goes (``Progress``) and at its end (``Summary``): for the terminal, as
+JSON, as a Rich table.
 
-Counts are of this run. ``results`` counts solutions (of ASK and CONSTRUCT: reports). A stream holds the queries back when
-its watermark is the least of those that a query waits for. Rates are per second of wall clock, or of CPU of all processes.
+Counts are of this run. ``results`` counts solutions (of ASK and CONSTRUCT: reports). A stream holds
+the queries back when its watermark is the least of those that a query waits for. Rates are per
+second of wall clock, or of CPU of all processes.
 """
 
 from __future__ import annotations
@@ -52,7 +54,12 @@ class Progress:
         'epoch 3 · 12,000 elements · 6,000/s · 7 results · at 1970-01-01T00:00:00Z · a holds back'
         """
         rate = self.elements / self.seconds if self.seconds else 0.0
-        parts = [f"epoch {self.epochs}", f"{self.elements:,} elements", f"{rate:,.0f}/s", f"{self.results:,} results"]
+        parts = [
+            f"epoch {self.epochs}",
+            f"{self.elements:,} elements",
+            f"{rate:,.0f}/s",
+            f"{self.results:,} results",
+        ]
         if self.watermarks:
             parts.append(f"at {instant(min(self.watermarks.values()))}")
         if self.holds_back is not None:
@@ -62,9 +69,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A whole run. ``queries`` maps each query to its results, ``streams`` each stream to its counts.
+    """A whole run. ``queries`` maps each query to its results, ``streams`` each stream to its
+    counts.
 
-    ``reasons`` says of each query that has had no result since the beginning of its checkpoint why that is so.
+    ``reasons`` says of each query that has had no result since the beginning of its checkpoint why
+    that is so.
     """
 
     elements: int = 0
@@ -93,14 +102,17 @@ class Summary:
         return self.elements / self.cpu_seconds if self.cpu_seconds else 0.0
 
     def to_json(self) -> str:
-        """The summary as one JSON object; a watermark is ms, null before any element, "end" after the end.
+        """The summary as one JSON object; a watermark is ms, null before any element, "end" after
+        the end.
 
         >>> json.loads(Summary(elements=4, wall_seconds=2.0).to_json())["elements_per_second"]
         2.0
         """
         content: dict[str, Any] = asdict(self)
         for counts in content["streams"].values():
-            counts["watermark"] = {MIN: None, MAX: "end"}.get(counts["watermark"], counts["watermark"])
+            counts["watermark"] = {MIN: None, MAX: "end"}.get(
+                counts["watermark"], counts["watermark"]
+            )
         content["elements_per_second"] = round(self.elements_per_second, 3)
         content["elements_per_cpu_second"] = round(self.elements_per_cpu_second, 3)
         return json.dumps(content, indent=2, ensure_ascii=False)
@@ -126,13 +138,22 @@ class Summary:
             yield self._stream_table()
             yield from overtaken({name: counts.overtaken for name, counts in self.streams.items()})
         if self.queries:
-            yield table(("query", "results"), [(name, f"{count:,}") for name, count in self.queries.items()])
+            yield table(
+                ("query", "results"), [(name, f"{count:,}") for name, count in self.queries.items()]
+            )
         for name, reason in self.reasons.items():
             yield Text(f"{name}: {reason}")
 
     def _stream_table(self) -> Table:
         rows = [
-            (name, f"{c.elements:,}", f"{c.triples:,}", f"{c.late:,}", f"{c.dead:,}", instant(c.watermark))
+            (
+                name,
+                f"{c.elements:,}",
+                f"{c.triples:,}",
+                f"{c.late:,}",
+                f"{c.dead:,}",
+                instant(c.watermark),
+            )
             for name, c in self.streams.items()
         ]
         return table(("stream", "elements", "triples", "late", "dead", "watermark"), rows)
@@ -171,7 +192,9 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     """A table without lines; the first column to the left, the others to the right."""
     table = Table(box=None, pad_edge=False)
     for i, head in enumerate(heads):
-        table.add_column(head, justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0)
+        table.add_column(
+            head, justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0
+        )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

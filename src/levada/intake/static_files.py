@@ -1,8 +1,10 @@
-"""Static RDF: files in any RDF format, plain or packed, as parsed chunks (design, section 1, static graphs).
+"""Static RDF: files in any RDF format, plain or packed, as parsed chunks (design, section 1, static
+graphs).
 
-A file's triples belong to the default graph, those of a quad format also to its named graphs; with ``graph`` all of them belong
-to that one graph, whatever graphs the file names. Static data must be sound: a file that does not parse is an error that says
-where, not a dead letter. Cost: N-Triples and N-Quads as ``intake.parse.ntriples``, others as ``intake.parse.documents``; a chunk in memory.
+A file's triples belong to the default graph, those of a quad format also to its named graphs; with
+``graph`` all of them belong to that one graph, whatever graphs the file names. Static data must be
+sound: a file that does not parse is an error that says where, not a dead letter. Cost: N-Triples
+and N-Quads as ``intake.parse.ntriples``, others as ``intake.parse.documents``; a chunk in memory.
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ _PLACE = re.compile(r"^Malformed (?:at|between) columns? (\d+)(?: and \d+)?: ")
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file of static RDF: its format, and the graphs that it has triples for (None: the default graph).
+    """A file of static RDF: its format, and the graphs that it has triples for (None: the default
+    graph).
 
-    ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``: N-Triples that are no file yet, in
-    place of what is at the path. ``replaceable``: other data may come in its place. ``origin``: the file of which ``path`` is a
-    copy, "" if it is none.
+    ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``:
+    N-Triples that are no file yet, in place of what is at the path. ``replaceable``: other data may
+    come in its place. ``origin``: the file of which ``path`` is a copy, "" if it is none.
     """
 
     path: str
@@ -55,7 +58,9 @@ class StaticFile:
 
 
 def static_source(
-    source: str | os.PathLike[str] | Iterable[str], graph: str | None = None, form: str | None = None
+    source: str | os.PathLike[str] | Iterable[str],
+    graph: str | None = None,
+    form: str | None = None,
 ) -> StaticFile:
     """A file, or N-Triples lines, as static RDF. Raises ``SourceError``, ``UsageError``.
 
@@ -67,16 +72,25 @@ def static_source(
         return StaticFile("", "nt", frozenset({graph}), lines=lines)
     if not Path(source).exists():
         raise UsageError(f"There is no static file {source}.")
-    return static_file(os.path.abspath(source), graph, form)  # a task may stand in another directory
+    return static_file(
+        os.path.abspath(source), graph, form
+    )  # a task may stand in another directory
 
 
 def named(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
-    """The files, lines with the path that they will have, by which their blank nodes are known; lines stay lines."""
-    return [file if file.path else replace(file, path=str(folder / f"{i}.nt")) for i, file in enumerate(files)]
+    """The files, lines with the path that they will have, by which their blank nodes are known;
+    lines stay lines.
+    """
+    return [
+        file if file.path else replace(file, path=str(folder / f"{i}.nt"))
+        for i, file in enumerate(files)
+    ]
 
 
 def static_file(path: str, graph: str | None = None, form: str | None = None) -> StaticFile:
-    """A file as static RDF; one of a quad format is read for the names of its graphs. Raises ``SourceError``, ``UsageError``."""
+    """A file as static RDF; one of a quad format is read for the names of its graphs. Raises
+    ``SourceError``, ``UsageError``.
+    """
     word = _format(path, form)
     if graph is not None or word not in QUADS:
         return StaticFile(path, word, frozenset({graph}))
@@ -97,7 +111,9 @@ def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[st
 
 
 def _content(files: Sequence[StaticFile], graph: str | None) -> list[tuple[str, str, str]]:
-    """What decides the triples of a graph; the terms of a document may also be relative to its place."""
+    """What decides the triples of a graph; the terms of a document may also be relative to its
+    place.
+    """
     own = [f for f in files if graph in f.graphs]
     return [(f.path, f.format, "" if f.format in LINES else f.origin) for f in own]
 
@@ -109,7 +125,9 @@ def check_sound(file: StaticFile) -> None:
 
 
 def cut(file: StaticFile, size: int) -> list[tuple[int, int | None]]:
-    """Ranges [start, stop) of ``size`` bytes in which a file may be read; (0, None) if it can only be read whole."""
+    """Ranges [start, stop) of ``size`` bytes in which a file may be read; (0, None) if it can only
+    be read whole.
+    """
     if file.format not in LINES or Path(file.path).suffix in PACKED:
         return [(0, None)]
     whole = os.path.getsize(file.path)
@@ -143,7 +161,9 @@ def _name_graphs(triples: Triples, path: str, names: dict[bytes, str | None]) ->
         names[text.encode()] = text[1:-1]
 
 
-def of_graphs(file: StaticFile, triples: Triples, graphs: Iterable[str | None], seed: int) -> Triples:
+def of_graphs(
+    file: StaticFile, triples: Triples, graphs: Iterable[str | None], seed: int
+) -> Triples:
     """The statements of a chunk that are in these graphs."""
     graphs = file.graphs.intersection(graphs)
     if file.whole and graphs:
@@ -160,8 +180,12 @@ def of_graphs(file: StaticFile, triples: Triples, graphs: Iterable[str | None], 
     return triples if keep.all() else triples.take(np.flatnonzero(keep))
 
 
-def chunks(file: StaticFile, seed: int, start: int = 0, stop: int | None = None) -> Iterator[Triples]:
-    """The statements of a file, some at a time, of a range those that begin in it. Raises ``SourceError``."""
+def chunks(
+    file: StaticFile, seed: int, start: int = 0, stop: int | None = None
+) -> Iterator[Triples]:
+    """The statements of a file, some at a time, of a range those that begin in it. Raises
+    ``SourceError``.
+    """
     path, shown = file.path, file.name
     document = document_id("static", path)
     try:
@@ -182,7 +206,9 @@ def chunks(file: StaticFile, seed: int, start: int = 0, stop: int | None = None)
         raise SourceError(f"The static file {shown} cannot be read: {reason}.") from error
 
 
-def _lines(file: StaticFile, seed: int, document: int, start: int, stop: int | None) -> Iterator[Triples]:
+def _lines(
+    file: StaticFile, seed: int, document: int, start: int, stop: int | None
+) -> Iterator[Triples]:
     """N-Triples or N-Quads, some whole lines at a time: the lines that begin in [start, stop)."""
     for at, text in _texts(file, start, stop):
         triples = parse(text, quads=file.format == "nq", timed=False, seed=seed, document=document)
@@ -208,7 +234,11 @@ def _texts(file: StaticFile, start: int, stop: int | None) -> Iterator[tuple[int
             block = source.read(CHUNK)
             rest += block
             last = stop is not None and at + len(rest) >= stop
-            cut = rest.find(b"\n", stop - 1 - at) + 1 if stop is not None and last else rest.rfind(b"\n") + 1
+            cut = (
+                rest.find(b"\n", stop - 1 - at) + 1
+                if stop is not None and last
+                else rest.rfind(b"\n") + 1
+            )
             if not block:
                 cut = len(rest)
             if cut:
@@ -228,7 +258,9 @@ def _line_ends(file: StaticFile, size: int) -> int:
 
 
 def _at_line(triples: Triples, text: bytes, before: int) -> Malformed:
-    """What is wrong with the first line that is no statement; ``before`` lines came before the text."""
+    """What is wrong with the first line that is no statement; ``before`` lines came before the
+    text.
+    """
     at, reason, _ = triples.bad[0]
     place = _PLACE.match(reason)
     line = before + text.count(b"\n", 0, at) + 1

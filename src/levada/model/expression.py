@@ -1,8 +1,10 @@
-"""Expressions of the algebra: variables, constants, calls, aggregates. Immutable values (SPARQL 1.1, section 17).
+"""Expressions of the algebra: variables, constants, calls, aggregates. Immutable values (SPARQL
+1.1, section 17).
 
-``Function`` names every operator and built-in; its value is the SPARQL spelling. A cast is ``Call(Function.CAST, (Const(Iri(
-datatype)), arg))``. ``EVENT_TIME``, which no text can call, is that of a row of one triple (ms). ``Param(i)`` appears only after
-planning: constants lifted out of a shape, so that queries that differ in constants are one operator and a table of parameter rows.
+``Function`` names every operator and built-in; its value is the SPARQL spelling. A cast is
+``Call(Function.CAST, (Const(Iri( datatype)), arg))``. ``EVENT_TIME``, which no text can call, is
+that of a row of one triple (ms). ``Param(i)`` appears only after planning: constants lifted out of
+a shape, so that queries that differ in constants are one operator and a table of parameter rows.
 """
 
 from __future__ import annotations
@@ -160,7 +162,9 @@ RANDOM = frozenset((Function.RAND, Function.UUID, Function.STRUUID, Function.BNO
 
 
 def random(expression: Expression) -> bool:
-    """Whether an expression draws a value of its own in each solution (RAND, UUID, STRUUID, BNODE)."""
+    """Whether an expression draws a value of its own in each solution (RAND, UUID, STRUUID,
+    BNODE).
+    """
     return calls(expression, RANDOM)
 
 

@@ -1,10 +1,13 @@
-"""Names that users give: of queries, of streams, of graphs; one rule each, for the command line, the app file and the API.
+"""Names that users give: of queries, of streams, of graphs; one rule each, for the command line,
+the app file and the API.
 
-A query's name is letters, digits and ``_.-``, and not the name of a folder that holds something else. A stream's name is
-its IRI, or a plain word: the word names the stream in CQL and, in SPARQL, every IRI that ends in ``/word`` or ``#word``.
+A query's name is letters, digits and ``_.-``, and not the name of a folder that holds something
+else. A stream's name is its IRI, or a plain word: the word names the stream in CQL and, in SPARQL,
+every IRI that ends in ``/word`` or ``#word``.
 
-A stream that a query makes is asked for by what the query's REGISTER says, or by the query's own name. Within the engine it is
-``query#``, with a number behind that once it has begun (``query#3``), which no stream's or query's name can be.
+A stream that a query makes is asked for by what the query's REGISTER says, or by the query's own
+name. Within the engine it is ``query#``, with a number behind that once it has begun (``query#3``),
+which no stream's or query's name can be.
 """
 
 from __future__ import annotations
@@ -27,9 +30,14 @@ def check_query_name(name: str) -> str:
     'q1.storms'
     """
     if name in RESERVED:
-        raise UsageError(f"No query can be called {name}: results of that name are kept for {name} elements.")
+        raise UsageError(
+            f"No query can be called {name}: results of that name are kept for {name} elements."
+        )
     if not _QUERY.fullmatch(name):
-        raise UsageError(f"{name!r} is not a name of a query.", hint="A name has letters, digits, _, . and - only.")
+        raise UsageError(
+            f"{name!r} is not a name of a query.",
+            hint="A name has letters, digits, _, . and - only.",
+        )
     return name
 
 
@@ -51,7 +59,9 @@ def check_stream_name(name: str) -> str:
     """A stream's name without angle brackets. Raises ``UsageError``."""
     bare = name[1:-1] if name.startswith("<") and name.endswith(">") else name
     if not (is_word(bare) or is_iri(bare)):
-        raise UsageError(f"{name!r} is not a name of a stream.", hint="Say an absolute IRI or a plain word.")
+        raise UsageError(
+            f"{name!r} is not a name of a stream.", hint="Say an absolute IRI or a plain word."
+        )
     return bare
 
 
@@ -78,11 +88,15 @@ Makers = Mapping[str, Sequence[str]]
 """The queries that make a stream, by each name that it can be asked for by."""
 
 
-def match_streams(used: Iterable[str], names: Iterable[str], makers: Makers | None = None) -> dict[str, str]:
-    """Which stream each stream of the queries is: an equal name, else the word that ends the IRI; a given one before a made one.
+def match_streams(
+    used: Iterable[str], names: Iterable[str], makers: Makers | None = None
+) -> dict[str, str]:
+    """Which stream each stream of the queries is: an equal name, else the word that ends the IRI; a
+    given one before a made one.
 
-    ``used`` are the streams that the queries read, ``names`` those that are given, ``makers`` have those that queries make. Raises
-    ``UnknownNameError`` for one that is not there, ``UsageError`` if a word would stand for two IRIs, or two queries make it.
+    ``used`` are the streams that the queries read, ``names`` those that are given, ``makers`` have
+    those that queries make. Raises ``UnknownNameError`` for one that is not there, ``UsageError``
+    if a word would stand for two IRIs, or two queries make it.
 
     >>> match_streams(["http://e/temp", "A", "http://e/hot"], ["temp", "A"], {"http://e/hot": ["q1"]})
     {'http://e/temp': 'temp', 'A': 'A', 'http://e/hot': 'q1#'}
@@ -91,10 +105,15 @@ def match_streams(used: Iterable[str], names: Iterable[str], makers: Makers | No
     matched: dict[str, str] = {}
     for stream in dict.fromkeys(used):
         name = _match(stream, known, makers or {})
-        other = next((iri for iri, word in matched.items() if word == name and _is_taken(iri, stream, name)), None)
+        other = next(
+            (iri for iri, word in matched.items() if word == name and _is_taken(iri, stream, name)),
+            None,
+        )
         if other is not None:
             hint = "Give the stream by its IRI."
-            raise UsageError(f"The word {_last_word(stream)} could be <{other}> or <{stream}>.", hint=hint)
+            raise UsageError(
+                f"The word {_last_word(stream)} could be <{other}> or <{stream}>.", hint=hint
+            )
         matched[stream] = name
     return matched
 
@@ -106,7 +125,10 @@ def _match(stream: str, known: list[str], makers: Makers) -> str:
         if queries := makers.get(name):
             if len(queries) > 1:
                 hint = "Ask for one of them by a name that the other has not."
-                raise UsageError(f"The stream {stream} is made by the queries {' and '.join(queries)}.", hint=hint)
+                raise UsageError(
+                    f"The stream {stream} is made by the queries {' and '.join(queries)}.",
+                    hint=hint,
+                )
             return made_by(queries[0])
     raise UnknownNameError(f"There is no stream {stream}.", hint=_known(stream, [*known, *makers]))
 

@@ -1,12 +1,15 @@
-"""Entailment by rewriting: each triple pattern becomes its alternatives over what is there (``algebra.alternatives``).
+"""Entailment by rewriting: each triple pattern becomes its alternatives over what is there
+(``algebra.alternatives``).
 
-The patterns of a query range over the least graph that contains its source's triples and is closed under the regime's rules with
-the ontology as their schema. What needs one explicit triple is a leaf of its own, ``Entailed``; what needs several, as transitive
-properties do, is a ``Closure`` of such a leaf, and a super-property of a transitive one the distinct pairs of both. Over a count
-window, whose rows come and go by weights, the alternatives are a union whose solutions are made distinct at the report.
+The patterns of a query range over the least graph that contains its source's triples and is closed
+under the regime's rules with the ontology as their schema. What needs one explicit triple is a leaf
+of its own, ``Entailed``; what needs several, as transitive properties do, is a ``Closure`` of such
+a leaf, and a super-property of a transitive one the distinct pairs of both. Over a count window,
+whose rows come and go by weights, the alternatives are a union whose solutions are made distinct at
+the report.
 
-Invariant: the solutions of a pattern are a set, as those of a triple pattern over a graph are. Patterns from which nothing follows
-stay as they are. Cost: linear in the alternatives.
+Invariant: the solutions of a pattern are a set, as those of a triple pattern over a graph are.
+Patterns from which nothing follows stay as they are. Cost: linear in the alternatives.
 """
 
 from __future__ import annotations
@@ -65,7 +68,9 @@ class _Rewriting:
             return self._apart(source, goal, again)
         closed = self._closed(source)
         if not isinstance(goal.predicate, Var):
-            return self._pairs(source, goal) if goal.predicate in closed else self._leaf(source, goal)
+            return (
+                self._pairs(source, goal) if goal.predicate in closed else self._leaf(source, goal)
+            )
         if not closed:
             return self._leaf(source, goal)
         name = goal.predicate
@@ -78,11 +83,16 @@ class _Rewriting:
         return base
 
     def _apart(self, source: a.Source, goal: a.TriplePattern, place: int) -> a.Node:
-        """A variable that stands twice, as two that are the same: each of them is one of the terms that are alike."""
+        """A variable that stands twice, as two that are the same: each of them is one of the terms
+        that are alike.
+        """
         other, positions = self._new(), list(goal.positions)
         first = positions[place]
         positions[place] = other
-        return a.Project(a.Filter(self.pattern(source, a.TriplePattern(*positions)), _same(first, other)), _names(goal))
+        return a.Project(
+            a.Filter(self.pattern(source, a.TriplePattern(*positions)), _same(first, other)),
+            _names(goal),
+        )
 
     def _leaf(self, source: a.Source, goal: a.TriplePattern) -> a.Node:
         """All that follows from one explicit triple."""
@@ -110,7 +120,9 @@ class _Rewriting:
                 first, last = (end, start) if turned else (start, end)
                 chain: a.Node = self._closure(source, first, p, last, (None, None))
                 if resource:  # a chain may end in a literal, of which nothing can be said
-                    chain = a.Filter(chain, Call(Function.NOT, (Call(Function.IS_LITERAL, (last,)),)))
+                    chain = a.Filter(
+                        chain, Call(Function.NOT, (Call(Function.IS_LITERAL, (last,)),))
+                    )
                 pairs = a.Union(pairs, chain)
             pairs = a.Closure(pairs, None, start.name, end.name, False, (ends[0], ends[1]))
         if goal.subject == goal.object and isinstance(goal.subject, Var):
@@ -124,12 +136,16 @@ class _Rewriting:
         return a.Closure(step, None, start.name, end.name, True, ends)
 
     def _closed(self, source: a.Source) -> dict[Term, list[Reached]]:
-        """The properties whose triples follow from several: for each the transitive ones that entail it, straight or turned."""
+        """The properties whose triples follow from several: for each the transitive ones that
+        entail it, straight or turned.
+        """
         static = _is_static(source)
         if static not in self._paths:
             transitive = set(self.schema.transitive)
             if static:
-                transitive |= {SUB_CLASS, SUB_PROPERTY} | ({SAME} if self.schema.regime is Regime.OWL else set())
+                transitive |= {SUB_CLASS, SUB_PROPERTY} | (
+                    {SAME} if self.schema.regime is Regime.OWL else set()
+                )
             found: dict[Term, list[Reached]] = {}
             for p in sorted((t for t in transitive if isinstance(t, Iri)), key=str):
                 for q, turned, resource in sorted(self.schema.superproperties(p), key=str):
@@ -163,7 +179,9 @@ def _is_static(source: a.Source) -> bool:
 def _repeated(goal: a.TriplePattern) -> int | None:
     """The last place of a variable that stands twice."""
     positions = goal.positions
-    places = [i for i in range(3) if isinstance(positions[i], Var) and positions[i] in positions[:i]]
+    places = [
+        i for i in range(3) if isinstance(positions[i], Var) and positions[i] in positions[:i]
+    ]
     return places[-1] if places else None
 
 

@@ -1,8 +1,9 @@
 """A file that is there whole or not at all.
 
-The bytes go to a hidden file in the same folder, to the disk (fsync), and only then under their name (rename); the folder
-is synced too, so that the name survives a power cut. Readers that list ``*.ndjson`` never see a part. Writing again
-replaces the file by an equal one. Cost: two fsyncs a file. Errors of the system become one ``SinkError`` in a sentence.
+The bytes go to a hidden file in the same folder, to the disk (fsync), and only then under their
+name (rename); the folder is synced too, so that the name survives a power cut. Readers that list
+``*.ndjson`` never see a part. Writing again replaces the file by an equal one. Cost: two fsyncs a
+file. Errors of the system become one ``SinkError`` in a sentence.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Publishes ``data`` at ``path``, whose folders are made if they are missing. Raises ``SinkError``."""
+    """Publishes ``data`` at ``path``, whose folders are made if they are missing. Raises
+    ``SinkError``.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f".{path.name}.tmp")

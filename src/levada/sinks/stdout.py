@@ -1,9 +1,10 @@
 """``--out -``: results on standard output, flushed at publication.
 
-Every publication writes whole lines and flushes, so a reader behind a pipe sees a report as soon as it is committed. There
-are no names: after a crash the last epoch's lines may come again, as with every terminal. A reader that goes away
-(``| head``) is a ``SinkError``. CSV and TSV have one header a run, hence one query only, and formats
-of whole files are not for it (the command line checks both).
+Every publication writes whole lines and flushes, so a reader behind a pipe sees a report as soon as
+it is committed. There are no names: after a crash the last epoch's lines may come again, as with
+every terminal. A reader that goes away (``| head``) is a ``SinkError``. CSV and TSV have one header
+a run, hence one query only, and formats of whole files are not for it (the command line checks
+both).
 """
 
 from __future__ import annotations

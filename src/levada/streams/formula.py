@@ -1,4 +1,5 @@
-"""Formulas over the columns of a row, as mapping files have them: a small part of Python's expressions, evaluated by Polars.
+"""Formulas over the columns of a row, as mapping files have them: a small part of Python's
+expressions, evaluated by Polars.
 
     -1 if avgSpeed == 0 else 1030 / avgSpeed        totalspaces - vehiclecount        replace(timestamp, " ", "T")
 
@@ -7,8 +8,9 @@
     operators    + - * / (always a double; by zero: no value), == != < <= > >=, and or not, A if CONDITION else B
     functions    those of ``FUNCTIONS``
 
-What has no value makes no value. There is nothing else: no attribute, index, loop or name of Python's. A formula sees one row and
-nothing beside it, so the cut into epochs never shows. Cost: a few column operations of Polars a formula.
+What has no value makes no value. There is nothing else: no attribute, index, loop or name of
+Python's. A formula sees one row and nothing beside it, so the cut into epochs never shows. Cost: a
+few column operations of Polars a formula.
 """
 
 from __future__ import annotations
@@ -32,9 +34,13 @@ _BINARY: dict[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ast.Div: lambda a, b: a.cast(pl.Float64) / pl.when(b != 0).then(b.cast(pl.Float64)),
 }
 _COMPARE: dict[type[ast.cmpop], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-}  # fmt: skip
+}
 
 
 def _part(text: pl.Expr, separator: pl.Expr, number: pl.Expr) -> pl.Expr:
@@ -56,7 +62,8 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., pl.Expr]]] = {
 
 
 def compiled(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
-    """A formula over columns of these types, and the type of its values. Raises ``UsageError`` that says where.
+    """A formula over columns of these types, and the type of its values. Raises ``UsageError`` that
+    says where.
 
     >>> expression, kind = compiled("-1 if v == 0 else 10 / v", {"v": "integer"})
     >>> kind, pl.DataFrame({"v": [0, 4]}).select(x=expression)["x"].to_list()
@@ -65,7 +72,9 @@ def compiled(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError) as error:
-        where = f", column {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
+        where = (
+            f", column {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
+        )
         raise UsageError(f"The formula {text}{where} is not well-formed.") from error
     expression = _Formula(text.strip(), columns).visit(tree.body)
     try:
@@ -91,7 +100,9 @@ def names_of(text: str) -> list[str]:
     """
     tree = ast.parse(text.strip(), mode="eval")
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called]
+    found = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called
+    ]
     return list(dict.fromkeys(node.id for node in sorted(found, key=lambda node: node.col_offset)))
 
 
@@ -118,12 +129,18 @@ class _Formula:
             case ast.BoolOp(op=op, values=[first, *others]):
                 found = self.visit(first)
                 for other in others:
-                    found = found & self.visit(other) if isinstance(op, ast.And) else found | self.visit(other)
+                    found = (
+                        found & self.visit(other)
+                        if isinstance(op, ast.And)
+                        else found | self.visit(other)
+                    )
                 return found
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
                 return _COMPARE[type(op)](self.visit(left), self.visit(right))
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return pl.when(self.visit(test)).then(self.visit(body)).otherwise(self.visit(orelse))
+                return (
+                    pl.when(self.visit(test)).then(self.visit(body)).otherwise(self.visit(orelse))
+                )
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 return self.call(node, name, arguments)
         raise self.wrong(node, "this is nothing that a formula has", "")
@@ -134,10 +151,14 @@ class _Formula:
             raise self.wrong(node, f"{name} is no function", near(name, FUNCTIONS))
         count, function = FUNCTIONS[name]
         if len(arguments) != count:
-            raise self.wrong(node, f"{name} takes {count} value{'s' * (count > 1)}, not {len(arguments)}", "")
+            raise self.wrong(
+                node, f"{name} takes {count} value{'s' * (count > 1)}, not {len(arguments)}", ""
+            )
         made: Any = function(*map(self.visit, arguments))
         assert isinstance(made, pl.Expr), "a function makes an expression"
         return made
 
     def wrong(self, node: ast.expr, what: str, hint: str) -> UsageError:
-        return UsageError(f"The formula {self.text}, column {node.col_offset + 1}: {what}.", hint=hint)
+        return UsageError(
+            f"The formula {self.text}, column {node.col_offset + 1}: {what}.", hint=hint
+        )

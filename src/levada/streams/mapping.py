@@ -1,4 +1,5 @@
-"""Mapping files: which triples a row of a table is (YAML). The description half of ``intake.tables.mapped``.
+"""Mapping files: which triples a row of a table is (YAML). The description half of
+``intake.tables.mapped``.
 
     prefixes: {ssn: "http://purl.oclc.org/NET/ssnx/ssn#", sao: "http://purl.oclc.org/NET/sao/"}
     columns: {avgSpeed: integer}               types of columns; all others are strings
@@ -10,9 +11,10 @@
       - <http://e/{_id}/time> a ssn:Observation
       - <http://e/{_id}/time> sao:hasValue {time}
 
-A triple has three terms as in Turtle, without lists and brackets; ``{name}`` stands for a value: alone for a literal of its type,
-in an IRI percent-encoded (``<{name}>``: the whole IRI as it is), in a quoted literal escaped, in the label of a blank node, which
-is one node within its file. A triple with a value that is not there is left out. A row is one element. Cost: nothing a row.
+A triple has three terms as in Turtle, without lists and brackets; ``{name}`` stands for a value:
+alone for a literal of its type, in an IRI percent-encoded (``<{name}>``: the whole IRI as it is),
+in a quoted literal escaped, in the label of a blank node, which is one node within its file. A
+triple with a value that is not there is left out. A row is one element. Cost: nothing a row.
 """
 
 from __future__ import annotations
@@ -72,13 +74,25 @@ class RowMapping:
         """The columns that are read, with their types."""
         typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
         used = [name for _, formula in self.let for name in names_of(formula)]
-        used += [part.text for triple in self.triples for term in triple for part in term if part.how != "text"]
+        used += [
+            part.text
+            for triple in self.triples
+            for term in triple
+            for part in term
+            if part.how != "text"
+        ]
         # A formula may have its column's own name: it is read then, too.
         own = [name for name, formula in self.let if name in names_of(formula)]
-        return {name: typed.get(name, "string") for name in [*own, *used] if name not in made or name in own}
+        return {
+            name: typed.get(name, "string")
+            for name in [*own, *used]
+            if name not in made or name in own
+        }
 
     def types(self) -> dict[str, str]:
-        """The type of everything that a triple or a time can name. Raises ``UsageError`` for a formula that cannot be."""
+        """The type of everything that a triple or a time can name. Raises ``UsageError`` for a
+        formula that cannot be.
+        """
         found = {**self.needed, ROW: "integer"}
         for name, formula in self.let:
             found[name] = compiled(formula, found)[1]
@@ -101,8 +115,12 @@ def _mapping(document: Any) -> RowMapping:
     for key in sections:
         if key not in _KEYS:
             raise UsageError(f"{key} is not an option.", hint=near(str(key), _KEYS))
-    prefixes = {str(k): str(v) for k, v in _section(sections.get("prefixes"), "prefixes", dict).items()}
-    columns = {str(k): str(v) for k, v in _section(sections.get("columns"), "columns", dict).items()}
+    prefixes = {
+        str(k): str(v) for k, v in _section(sections.get("prefixes"), "prefixes", dict).items()
+    }
+    columns = {
+        str(k): str(v) for k, v in _section(sections.get("columns"), "columns", dict).items()
+    }
     for name, kind in columns.items():
         if kind not in DTYPES:
             raise UsageError(f"columns.{name}: {kind} is no type.", hint=near(kind, DTYPES))
@@ -150,7 +168,9 @@ def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, Term
 
 def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterator[Part]:
     """The parts of a term."""
-    text = found[found.lastgroup or ""] if found.lastgroup not in ("tag", "type") else found["literal"]
+    text = (
+        found[found.lastgroup or ""] if found.lastgroup not in ("tag", "type") else found["literal"]
+    )
     if found["a"]:
         yield Part(f"<{RDF}type>")
     elif found["value"]:
@@ -169,7 +189,13 @@ def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterato
         yield from _places(found["literal"], "literal")
         if found["tag"] or found["type"]:
             kind = found["type"] or ""
-            datatype = kind if kind.startswith("<") else f"<{_expanded(kind, place, prefixes)}>" if kind else ""
+            datatype = (
+                kind
+                if kind.startswith("<")
+                else f"<{_expanded(kind, place, prefixes)}>"
+                if kind
+                else ""
+            )
             yield Part(found["tag"] or f"^^{datatype}")
 
 
@@ -177,7 +203,9 @@ def _expanded(name: str, place: str, prefixes: dict[str, str]) -> str:
     prefix, _, local = name.partition(":")
     known = {"xsd": XSD, "rdf": RDF, **prefixes}
     if prefix not in known:
-        raise UsageError(f"{place}: the prefix {prefix}: is not declared.", hint=near(prefix, known))
+        raise UsageError(
+            f"{place}: the prefix {prefix}: is not declared.", hint=near(prefix, known)
+        )
     return known[prefix] + local
 
 
@@ -193,7 +221,12 @@ def _places(text: str, how: How) -> Iterator[Part]:
 def _check(terms: list[Term], what: str) -> None:
     """Asks pyoxigraph whether it is a triple once values are in their places."""
     sample = {"value": '"0"', "whole": "http://e/0"}
-    line = " ".join("".join(p.text if p.how == "text" else sample.get(p.how, "0") for p in t) for t in terms) + " ."
+    line = (
+        " ".join(
+            "".join(p.text if p.how == "text" else sample.get(p.how, "0") for p in t) for t in terms
+        )
+        + " ."
+    )
     try:
         list(ox.parse(line, ox.RdfFormat.N_TRIPLES))
     except SyntaxError as error:

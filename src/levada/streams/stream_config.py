@@ -1,8 +1,10 @@
-"""What a stream is and where its event times come from: the description half of ``sources`` and ``intake``.
+"""What a stream is and where its event times come from: the description half of ``sources`` and
+``intake``.
 
-A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command line, the app file and the
-Python API share, and is valid from birth: everything downstream may trust it. Every wrong word is a ``UsageError`` that
-names the near misses or the values that exist. All durations and times are integer milliseconds (design, section 1).
+A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command
+line, the app file and the Python API share, and is valid from birth: everything downstream may
+trust it. Every wrong word is a ``UsageError`` that names the near misses or the values that exist.
+All durations and times are integer milliseconds (design, section 1).
 
     format    a word of ``levada.streams.formats``; text formats also as .gz and .zst. By the file's ending unless given.
     time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column (tuples: field:ts)
@@ -47,7 +49,8 @@ _TIMES = ("column", "graph", "predicate", "filename", "field")
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """A stream of files: made by ``of``; the module head says what each field means. None is "not set".
+    """A stream of files: made by ``of``; the module head says what each field means. None is "not
+    set".
 
     >>> config = StreamConfig.of("temp", "temp.nq.gz", time="graph", lateness="10s")
     >>> config.format, config.element, config.lateness, config.quads
@@ -72,13 +75,17 @@ class StreamConfig:
     to: int | None = None
     limit: int | None = None
     mapping: RowMapping | None = None
-    settled: bool = False  # a file is whole as soon as it is there (no user's option: a spool's files)
+    settled: bool = (
+        False  # a file is whole as soon as it is there (no user's option: a spool's files)
+    )
 
     @classmethod
     def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
-        """The stream ``name`` at ``path`` (a file, a directory or a glob) with options by their words.
+        """The stream ``name`` at ``path`` (a file, a directory or a glob) with options by their
+        words.
 
-        ``from`` may be spelled ``from_``. Values may be texts or what YAML makes of them. Raises ``UsageError``.
+        ``from`` may be spelled ``from_``. Values may be texts or what YAML makes of them. Raises
+        ``UsageError``.
         """
         if not name or not str(path):
             raise UsageError("A stream needs a name and a path.", hint="Say NAME=PATH.")
@@ -86,7 +93,9 @@ class StreamConfig:
         for key, value in options.items():
             word = "from" if key == "from_" else key
             if word not in _OPTIONS:
-                raise UsageError(f"The stream {name} has no option {key}.", hint=near(key, _OPTIONS))
+                raise UsageError(
+                    f"The stream {name} has no option {key}.", hint=near(key, _OPTIONS)
+                )
             if value is not None:
                 values["from_" if word == "from" else word] = _converted(name, word, value)
         location = os.path.expanduser(os.fspath(path))
@@ -95,7 +104,11 @@ class StreamConfig:
             values["time"] = "field:ts"
         if values["format"] in DOCUMENTS:
             values.setdefault("element", "document")
-        if (sign := values.get("sign")) and (schema := values.get("schema")) and sign not in dict(schema):
+        if (
+            (sign := values.get("sign"))
+            and (schema := values.get("schema"))
+            and sign not in dict(schema)
+        ):
             values["schema"] = (*schema, (sign, "string"))
         config = cls(name, location, **values)
         _check(config)
@@ -120,7 +133,11 @@ class StreamConfig:
     def time_field(self) -> str | None:
         """The column of a table that has the event times; None if no column that is read has."""
         made = () if self.mapping is None else dict(self.mapping.let)
-        return self.time_argument if self.time_kind == "field" and self.time_argument not in made else None
+        return (
+            self.time_argument
+            if self.time_kind == "field" and self.time_argument not in made
+            else None
+        )
 
     @property
     def quads(self) -> bool:
@@ -144,12 +161,16 @@ class StreamConfig:
 
     @property
     def time_argument(self) -> str:
-        """What stands behind the colon: the predicate's IRI, the regular expression, the field's name."""
+        """What stands behind the colon: the predicate's IRI, the regular expression, the field's
+        name.
+        """
         return self.time.partition(":")[2]
 
     @property
     def time_column(self) -> str | None:
-        """The column of a tuple stream whose values are the event times as they are: an integer field in ms."""
+        """The column of a tuple stream whose values are the event times as they are: an integer
+        field in ms.
+        """
         name = self.time_argument if self.time_kind == "field" and self.unit_ms == 1 else ""
         return name if dict(self.schema).get(name) == "integer" else None
 
@@ -175,8 +196,12 @@ class StreamConfig:
 
     @property
     def counted_late(self) -> bool:
-        """Whether only a task can count what the limit counts: with from and to, and the elements within documents."""
-        return self.limit is not None and (self.bounded or (self.documents and self.element != "document"))
+        """Whether only a task can count what the limit counts: with from and to, and the elements
+        within documents.
+        """
+        return self.limit is not None and (
+            self.bounded or (self.documents and self.element != "document")
+        )
 
 
 def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
@@ -191,7 +216,8 @@ def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
             return "csv"
         return "nq" if "graph" in (values.get("time"), values.get("element")) else "nt"
     raise UsageError(
-        f"The format of the stream {name} does not show in its path {path}.", hint=_one_of(FORMATS, "format=")
+        f"The format of the stream {name} does not show in its path {path}.",
+        hint=_one_of(FORMATS, "format="),
     )
 
 
@@ -212,7 +238,9 @@ def _converted(name: str, key: str, value: Any) -> Any:
 def _word(words: tuple[str, ...]) -> Callable[[Any], str]:
     def convert(value: Any) -> str:
         if value not in words:
-            raise UsageError(f"{value} is none of {', '.join(words)}.", hint=near(str(value), words))
+            raise UsageError(
+                f"{value} is none of {', '.join(words)}.", hint=near(str(value), words)
+            )
         return str(value)
 
     return convert
@@ -228,10 +256,14 @@ def _time(value: Any) -> str:
             raise UsageError(f"{kind} takes nothing behind a colon.")
         return kind
     if not argument:
-        shape = {"predicate": "predicate:IRI", "filename": "filename:REGEX", "field": "field:NAME"}[kind]
+        shape = {"predicate": "predicate:IRI", "filename": "filename:REGEX", "field": "field:NAME"}[
+            kind
+        ]
         raise UsageError(f"{kind} needs an argument.", hint=f"Say {shape}.")
     if kind == "predicate":
-        argument = argument[1:-1] if argument.startswith("<") and argument.endswith(">") else argument
+        argument = (
+            argument[1:-1] if argument.startswith("<") and argument.endswith(">") else argument
+        )
     if kind == "filename":
         _check_pattern(argument)
     return f"{kind}:{argument}"
@@ -243,7 +275,9 @@ def _check_pattern(pattern: str) -> None:
     except re.error as error:
         raise UsageError(f"{pattern} is not a regular expression: {error}.") from error
     if groups < 1:
-        raise UsageError(f"The regular expression {pattern} has no group.", hint="Put the time in parentheses.")
+        raise UsageError(
+            f"The regular expression {pattern} has no group.", hint="Put the time in parentheses."
+        )
 
 
 def _schema(value: Any) -> tuple[tuple[str, str], ...]:
@@ -256,10 +290,14 @@ def _schema(value: Any) -> tuple[tuple[str, str], ...]:
         parts = [part.partition(":") for part in re.split(r"[;,]", str(value)) if part.strip()]
         pairs = [(column.strip(), kind.strip()) for column, _, kind in parts]
     if not pairs:
-        raise UsageError("a schema names at least one column.", hint="Say for example k:integer;v:double.")
+        raise UsageError(
+            "a schema names at least one column.", hint="Say for example k:integer;v:double."
+        )
     for column, kind in pairs:
         if not column or kind not in TYPES:
-            raise UsageError(f"the column {column} has the type {kind or '(none)'}.", hint=_one_of(TYPES))
+            raise UsageError(
+                f"the column {column} has the type {kind or '(none)'}.", hint=_one_of(TYPES)
+            )
     if len({column for column, _ in pairs}) < len(pairs):
         raise UsageError("a column stands twice in the schema.")
     return tuple(pairs)
@@ -281,7 +319,11 @@ def _closed(value: Any) -> bool:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not re.fullmatch(r"[0-9][0-9_]*", str(value)) or int(str(value)) < 1:
+    if (
+        isinstance(value, bool)
+        or not re.fullmatch(r"[0-9][0-9_]*", str(value))
+        or int(str(value)) < 1
+    ):
         raise UsageError(f"{value} is not a positive number.")
     return int(str(value))
 
@@ -323,8 +365,16 @@ def _check(config: StreamConfig) -> None:
     """What holds between options. Each failing sentence is one ``UsageError``."""
     tuples, kind = config.format in TABLES, config.time_kind
     wrong = (
-        (tuples and kind in ("graph", "predicate"), f"time={kind} is for RDF streams.", "Say time=field:NAME."),
-        (tuples and config.element != "line", "the elements of a table are its rows.", "Leave element= out."),
+        (
+            tuples and kind in ("graph", "predicate"),
+            f"time={kind} is for RDF streams.",
+            "Say time=field:NAME.",
+        ),
+        (
+            tuples and config.element != "line",
+            "the elements of a table are its rows.",
+            "Leave element= out.",
+        ),
         (
             config.format in ("csv", "ndjson") and not config.schema and config.mapping is None,
             f"{NAMES[config.format]} needs a schema.",
@@ -335,8 +385,16 @@ def _check(config: StreamConfig) -> None:
             "the mapping says the columns, too.",
             "Leave schema= out.",
         ),
-        (config.mapping is not None and not tuples, f"a mapping is for {', '.join(TABLES)}.", "Leave mapping= out."),
-        (not tuples and bool(config.schema), f"a schema is for {', '.join(TABLES)}.", "Leave schema= out."),
+        (
+            config.mapping is not None and not tuples,
+            f"a mapping is for {', '.join(TABLES)}.",
+            "Leave mapping= out.",
+        ),
+        (
+            not tuples and bool(config.schema),
+            f"a schema is for {', '.join(TABLES)}.",
+            "Leave schema= out.",
+        ),
         (
             not tuples and kind == "field",
             f"time=field is for {', '.join(TABLES)}.",
@@ -345,7 +403,8 @@ def _check(config: StreamConfig) -> None:
         (
             config.documents and kind == "column",
             f"the statements of {NAMES[config.format]} carry no times.",
-            "Say time=filename:REGEX or time=predicate:IRI" + (" or time=graph." if config.quads else "."),
+            "Say time=filename:REGEX or time=predicate:IRI"
+            + (" or time=graph." if config.quads else "."),
         ),
         (
             config.documents and config.element == "blankline",
@@ -353,7 +412,8 @@ def _check(config: StreamConfig) -> None:
             "Say element=document, subject or graph.",
         ),
         (
-            bool(config.sign) and (not tuples or dict(config.schema).get(config.sign, "string") != "string"),
+            bool(config.sign)
+            and (not tuples or dict(config.schema).get(config.sign, "string") != "string"),
             f"the sign {config.sign} is no string column of a tuple stream.",
             "Say sign=COLUMN, where the column holds + or -.",
         ),

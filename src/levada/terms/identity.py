@@ -1,9 +1,12 @@
-"""Identity of terms and values: seeded xxh3_128 of canonical texts, as two uint64 columns (design, section 3, Frames).
+"""Identity of terms and values: seeded xxh3_128 of canonical texts, as two uint64 columns (design,
+section 3, Frames).
 
-Two terms are the same iff their canonical N-Triples texts are, so a term's identity is a hash of that text; the seed is the
-checkpoint's, so that nobody can prepare collisions. (0, 0) is kept for "unbound".
+Two terms are the same iff their canonical N-Triples texts are, so a term's identity is a hash of
+that text; the seed is the checkpoint's, so that nobody can prepare collisions. (0, 0) is kept for
+"unbound".
 
-Cost: 5 to 15 ns a text, from Arrow's buffers without an object per text. Twin: the package ``xxhash`` (in tests).
+Cost: 5 to 15 ns a text, from Arrow's buffers without an object per text. Twin: the package
+``xxhash`` (in tests).
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ Identity = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
 
 
 def identify(texts: pl.Series | pa.Array | pa.ChunkedArray, seed: int) -> Identity:
-    """The identities (x, y) of canonical texts; a null has (0, 0). ``texts`` is any Arrow or Polars string column.
+    """The identities (x, y) of canonical texts; a null has (0, 0). ``texts`` is any Arrow or Polars
+    string column.
 
     >>> x, y = identify(pl.Series(["<http://a>", None]), seed=7)
     >>> bool(x[0]), int(x[1]), int(y[1])
@@ -34,7 +38,9 @@ def identify(texts: pl.Series | pa.Array | pa.ChunkedArray, seed: int) -> Identi
         return x, y
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int64, n + 1, 8 * array.offset)
-    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    content = (
+        np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    )
     identify_slices(content, ends[:-1], np.diff(ends), schedule(seed), x, y)
     if array.null_count:
         absent = array.is_null().to_numpy(zero_copy_only=False)
@@ -65,7 +71,8 @@ def identify_one(text: str, seed: int) -> tuple[int, int]:
 
 
 def identify_ints(values: npt.NDArray[np.int64], tag: int, seed: int) -> Identity:
-    """The identities of values of tuple streams that are no strings: the hash of the byte ``tag`` and the value's eight.
+    """The identities of values of tuple streams that are no strings: the hash of the byte ``tag``
+    and the value's eight.
 
     ``tag`` (0 to 255) tells types apart; doubles come as their bits (``values.view(np.int64)``).
 

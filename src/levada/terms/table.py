@@ -1,13 +1,16 @@
-"""Terms tables: distinct identities and their canonical texts, which travel beside frames (design, section 3, "Frames").
+"""Terms tables: distinct identities and their canonical texts, which travel beside frames (design,
+section 3, "Frames").
 
-Columns: ``x, y`` uint64[n] (the identity, never 0, 0, each pair once), ``off`` int64[n + 1] and ``data`` uint8 (the text
-of row i is the UTF-8 bytes ``data[off[i]:off[i + 1]]``). A blob or run carries one table for the slots whose text a
-filter needs or a result shows; ``frames`` and ``from_frames`` are its form in the jumbo format.
+Columns: ``x, y`` uint64[n] (the identity, never 0, 0, each pair once), ``off`` int64[n + 1] and
+``data`` uint8 (the text of row i is the UTF-8 bytes ``data[off[i]:off[i + 1]]``). A blob or run
+carries one table for the slots whose text a filter needs or a result shows; ``frames`` and
+``from_frames`` are its form in the jumbo format.
 
-Treat a table as immutable. It owns its bytes, or views those of the blob that it was unpacked from; ``pick`` copies.
+Treat a table as immutable. It owns its bytes, or views those of the blob that it was unpacked from;
+``pick`` copies.
 
-Cost: 10 to 25 ns a text for building and reading, 5 to 20 ns a row for finding; the hash index is built at the first
-use of ``find``, once.
+Cost: 10 to 25 ns a text for building and reading, 5 to 20 ns a row for finding; the hash index is
+built at the first use of ``find``, once.
 """
 
 from __future__ import annotations
@@ -35,8 +38,12 @@ class Terms:
     __slots__ = ("_index", "data", "off", "x", "y")
 
     def __init__(self, x: Words, y: Words, off: Rows, data: Bytes) -> None:
-        """The table of these columns; the identities are distinct and not (0, 0) (``Terms.of`` makes them so)."""
-        assert len(off) == len(x) + 1 == len(y) + 1, "a terms table has n identities and n + 1 offsets"
+        """The table of these columns; the identities are distinct and not (0, 0) (``Terms.of``
+        makes them so).
+        """
+        assert len(off) == len(x) + 1 == len(y) + 1, (
+            "a terms table has n identities and n + 1 offsets"
+        )
         self.x, self.y, self.off, self.data = x, y, off, data
         self._index: npt.NDArray[np.int32] | None = None
 
@@ -48,7 +55,8 @@ class Terms:
 
     @classmethod
     def of(cls, x: Words, y: Words, off: Places, length: Places, buffer: Bytes) -> Terms:
-        """The distinct terms among n rows with texts ``buffer[off : off + length]``, in order of first appearance.
+        """The distinct terms among n rows with texts ``buffer[off : off + length]``, in order of
+        first appearance.
 
         Rows of identity (0, 0) are unbound and left out. The bytes are copied.
 
@@ -95,11 +103,14 @@ class Terms:
     def texts(self, x: Words, y: Words, strict: bool = True) -> pa.Array:
         """The text of each identity as an Arrow ``large_string`` array; null for (0, 0).
 
-        With ``strict`` every other identity must be in the table; without it, what is missing is null, too.
+        With ``strict`` every other identity must be in the table; without it, what is missing is
+        null, too.
         """
         rows = self.find(x, y)
         known = rows >= 0
-        assert not strict or not ((x[~known] != 0) | (y[~known] != 0)).any(), "every bound identity has a text here"
+        assert not strict or not ((x[~known] != 0) | (y[~known] != 0)).any(), (
+            "every bound identity has a text here"
+        )
         offsets, data = gather(rows, self.off[:-1], np.diff(self.off), self.data)
         missing = len(rows) - int(known.sum())
         valid = pa.py_buffer(np.packbits(known, bitorder="little")) if missing else None
@@ -107,7 +118,9 @@ class Terms:
         return pa.Array.from_buffers(pa.large_string(), len(rows), buffers, missing)
 
     def pick(self, x: Words, y: Words) -> Terms:
-        """The table of those terms only that occur among these identities; what is not here is left out."""
+        """The table of those terms only that occur among these identities; what is not here is left
+        out.
+        """
         wanted = np.zeros(len(self) + 1, np.bool_)
         wanted[self.find(x, y)] = True  # the last place takes the -1
         rows = np.flatnonzero(wanted[:-1])
@@ -115,7 +128,8 @@ class Terms:
         return Terms(self.x[rows], self.y[rows], offsets, data)
 
     def frames(self, prefix: str) -> dict[str, Frame]:
-        """The table as two frames, ``<prefix>.id`` (x, y, end of the text) and ``<prefix>.text`` (the bytes).
+        """The table as two frames, ``<prefix>.id`` (x, y, end of the text) and ``<prefix>.text``
+        (the bytes).
 
         >>> sorted(Terms.empty().frames("terms"))
         ['terms.id', 'terms.text']
@@ -127,7 +141,9 @@ class Terms:
 
     @classmethod
     def from_frames(cls, frames: Mapping[str, Frame], prefix: str) -> Terms:
-        """The table of two frames that ``frames(prefix)`` made; its columns are views of theirs (but ``off``)."""
+        """The table of two frames that ``frames(prefix)`` made; its columns are views of theirs
+        (but ``off``).
+        """
         ids = frames[f"{prefix}.id"]
         offsets = np.zeros(ids.n + 1, np.int64)
         offsets[1:] = ids["end"]

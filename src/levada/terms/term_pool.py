@@ -1,7 +1,9 @@
-"""The texts that a task can look up: terms of its blobs, of the state's runs, and terms computed in this epoch.
+"""The texts that a task can look up: terms of its blobs, of the state's runs, and terms computed in
+this epoch.
 
-Frames carry identities; whoever needs texts (general expressions, ORDER BY, results) asks the pool. Tables are probed one
-after the other, newest first, for what is still missing: a look-up costs by the rows asked for, not by the state.
+Frames carry identities; whoever needs texts (general expressions, ORDER BY, results) asks the pool.
+Tables are probed one after the other, newest first, for what is still missing: a look-up costs by
+the rows asked for, not by the state.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class Pool:
     ``wall``: the epoch's wall time (ms), NOW() of a query without windows.
     """
 
-    def __init__(self, seed: int, older: Callable[[], Iterable[Terms]] = tuple, wall: int = 0) -> None:
+    def __init__(
+        self, seed: int, older: Callable[[], Iterable[Terms]] = tuple, wall: int = 0
+    ) -> None:
         self.seed = seed
         self.wall = wall
         self.tables: list[Terms] = []
@@ -89,7 +93,9 @@ class Pool:
 
     def texts(self, x: Words, y: Words) -> pl.Series:
         """The texts of identities; null where unbound or unknown."""
-        array = self.pick(x, y).texts(np.ascontiguousarray(x), np.ascontiguousarray(y), strict=False)
+        array = self.pick(x, y).texts(
+            np.ascontiguousarray(x), np.ascontiguousarray(y), strict=False
+        )
         return pl.Series(array, dtype=pl.String) if len(x) else pl.Series([], dtype=pl.String)
 
 

@@ -1,4 +1,6 @@
-"""Published files of any format but csv and tsv (which say less than terms) back into reports, by libraries that others wrote."""
+"""Published files of any format but csv and tsv (which say less than terms) back into reports, by
+libraries that others wrote.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +87,13 @@ def _named(word: str) -> int:
 
 def _table(frame: pl.DataFrame) -> Iterator[Report]:
     changes = "change" in frame.columns
-    for key, rows in frame.group_by(["report", "change"] if changes else ["report"], maintain_order=True):
-        time, change = MIN if key[0] is None else int(key[0]), {1: "insert", -1: "delete"}[key[1]] if changes else None
+    for key, rows in frame.group_by(
+        ["report", "change"] if changes else ["report"], maintain_order=True
+    ):
+        time, change = (
+            MIN if key[0] is None else int(key[0]),
+            {1: "insert", -1: "delete"}[key[1]] if changes else None,
+        )
         rest = rows.drop("report", *(["change"] if changes else []))
         if rest.columns == ["boolean"] and rest["boolean"].dtype == pl.Boolean:
             yield Report(time, boolean=rest["boolean"][0])

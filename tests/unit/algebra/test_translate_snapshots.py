@@ -1,4 +1,6 @@
-"""The translation as snapshots that a person can read: each shows one rule of SPARQL 1.1, section 18.2, or of the design."""
+"""The translation as snapshots that a person can read: each shows one rule of SPARQL 1.1, section
+18.2, or of the design.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ def _arrays(edges: list[tuple[int, int]], nodes: int) -> tuple[r.Ints, r.Ints]:
 
 @settings(deadline=None)
 @given(graphs(), st.booleans())
-def test_reach_equals_its_twin(graph: tuple[list[tuple[int, int]], list[int], list[bool]], many: bool) -> None:
+def test_reach_equals_its_twin(
+    graph: tuple[list[tuple[int, int]], list[int], list[bool]], many: bool
+) -> None:
     edges, starts, flags = graph
     zero, begins = np.array(flags, bool), np.array(starts, np.int32)
     csr = _arrays(edges, len(flags))

@@ -27,7 +27,9 @@ Change = tuple[int, str, int]
 def epoch(
     bench: Bench, node: PlanNode, kept: State, rows: Sequence[tuple[int, str]], low: int, high: int
 ) -> list[Change]:
-    """What the window emits when the watermark goes from ``low`` to ``high``: (instant, name, +1 or -1)."""
+    """What the window emits when the watermark goes from ``low`` to ``high``: (instant, name, +1 or
+    -1).
+    """
     batch = sorted((ts, name) for ts, name in rows if low <= ts < high)
     triples = [(name, ":p", ":o") for _, name in batch]
     frame = bench.frame(node, triples, lo0=[ts for ts, _ in batch]) if batch else None
@@ -38,7 +40,11 @@ def epoch(
         return []
     names = [name for (name,) in bench.terms(out)]
     if "w" not in out:
-        return [(t + d, n, w) for t, n in zip(out["lo0"].tolist(), names, strict=True) for d, w in ((0, 1), (1, -1))]
+        return [
+            (t + d, n, w)
+            for t, n in zip(out["lo0"].tolist(), names, strict=True)
+            for d, w in ((0, 1), (1, -1))
+        ]
     return list(zip(out["hi0"].tolist(), names, out["w"].tolist(), strict=True))
 
 

@@ -1,4 +1,6 @@
-"""Groups between the instants at which they change: what folding every row at every instant gives."""
+"""Groups between the instants at which they change: what folding every row at every instant
+gives.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from levada.model.time import MAX
 from levada.operators.group.change_points import Turns, values
 from levada.plan.sealed.shapes import Aggregate
 
-ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(1, 25), st.integers(1, 9)), max_size=40)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(1, 25), st.integers(1, 9)),
+    max_size=40,
+)
 COUNT = (Aggregate(AggregateFunction.COUNT, -1, False, None),)
 
 

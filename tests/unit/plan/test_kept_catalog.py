@@ -1,4 +1,6 @@
-"""A catalog that another process has written: texts have other hashes there, and its queries are found all the same."""
+"""A catalog that another process has written: texts have other hashes there, and its queries are
+found all the same.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ sys.stdout.buffer.write(pickle.dumps(topology))
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_queries_share_and_go_across_processes(seed: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WRITER], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        [sys.executable, "-c", WRITER],
+        env=os.environ | {"PYTHONHASHSEED": seed},
+        capture_output=True,
+        check=True,
     )
     topology = pickle.loads(done.stdout)
     assert isinstance(topology, Topology)

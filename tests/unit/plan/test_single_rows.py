@@ -20,7 +20,8 @@ def operators(group: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "group", ("WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 2) }", "WINDOW :w { ?s :p ?o } GRAPH ?g { }")
+    "group",
+    ("WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 2) }", "WINDOW :w { ?s :p ?o } GRAPH ?g { }"),
 )
 def test_a_row_without_shared_variables_is_constants(group: str) -> None:
     found = operators(group)

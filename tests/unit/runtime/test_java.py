@@ -19,7 +19,9 @@ from levada.runtime.spark.java import (
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """A script that answers ``-version`` like a Java and otherwise prints its arguments, one a line."""
+    """A script that answers ``-version`` like a Java and otherwise prints its arguments, one a
+    line.
+    """
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(
@@ -80,8 +82,17 @@ def test_the_wheel_serves_behind_a_wrapper_that_drops_the_missing_module(tmp_pat
     found = find_java({"PATH": "", "LEVADA_CACHE": str(tmp_path / "cache")})
     assert found.version == 25
     assert found.path.is_relative_to(tmp_path / "cache")
-    arguments = ["-cp", "a b:*", "--add-modules=jdk.incubator.vector", "", "--add-modules=java.sql", "it's"]
-    done = subprocess.run([found.path / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    arguments = [
+        "-cp",
+        "a b:*",
+        "--add-modules=jdk.incubator.vector",
+        "",
+        "--add-modules=java.sql",
+        "it's",
+    ]
+    done = subprocess.run(
+        [found.path / "bin" / "java", *arguments], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split("\n")[:-1] == ["-cp", "a b:*", "", "--add-modules=java.sql", "it's"]
 
 

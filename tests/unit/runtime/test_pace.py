@@ -5,7 +5,11 @@ from levada.sources.reference import Reference
 
 
 def of(elements):
-    return [Reference("s", "p", "f", "/f", "nt", 0, 10 * elements, index=0, document=0, elements=elements)]
+    return [
+        Reference(
+            "s", "p", "f", "/f", "nt", 0, 10 * elements, index=0, document=0, elements=elements
+        )
+    ]
 
 
 def test_small_epochs_run_as_one_task():

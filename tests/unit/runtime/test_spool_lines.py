@@ -1,4 +1,6 @@
-"""Rows of a table as lines: what is a statement says what the row says, and everything else is one line that is none."""
+"""Rows of a table as lines: what is a statement says what the row says, and everything else is one
+line that is none.
+"""
 
 import polars as pl
 import pyoxigraph as ox
@@ -25,12 +27,16 @@ def lines(*rows, columns=("s", "p", "o", "ts")):
 
 def read(line, **how):
     assert line.endswith("\n") and line.count("\n") == 1 and "\r" not in line
-    return read_line(line.removesuffix("\n").encode(), timed=True, document=1, **{"quads": False, **how})
+    return read_line(
+        line.removesuffix("\n").encode(), timed=True, document=1, **{"quads": False, **how}
+    )
 
 
 @given(IRIS, IRIS, OBJECTS, st.integers(0, 10**12), st.booleans())
 def test_a_statement_is_what_the_row_says(s, p, o, ts, raw):
-    text = str(o).replace(r"\n", "\n") if raw and r"\\" not in str(o) else str(o)  # a line break as it is
+    text = (
+        str(o).replace(r"\n", "\n") if raw and r"\\" not in str(o) else str(o)
+    )  # a line break as it is
     (line,) = lines((str(s), str(p), text, ts))
     found = read(line)
     assert (found.texts, found.time) == ((str(s), str(p), str(o), ""), ts)
@@ -75,4 +81,8 @@ def test_only_a_graph_may_be_missing():
 
 
 def test_lines_are_taken_as_they_are():
-    assert text_lines(pl.DataFrame({"l": ["a", None, "b\r\n", ""]}), "l").to_list() == ["a\n", "b\n", "\n"]
+    assert text_lines(pl.DataFrame({"l": ["a", None, "b\r\n", ""]}), "l").to_list() == [
+        "a\n",
+        "b\n",
+        "\n",
+    ]

@@ -1,12 +1,14 @@
-"""Entailed patterns at the intake: rows of a pattern from the matches of its alternatives, by tables (``algebra.alternatives``).
+"""Entailed patterns at the intake: rows of a pattern from the matches of its alternatives, by
+tables (``algebra.alternatives``).
 
     matched rows by pattern  --ways: pattern, member, form-->  slots from positions or from terms  --alike-->  rows
 
-A way is an alternative of a member. All ways of a node are one table, in order of their forms: how an alternative becomes a row is
-the same for all of a form, so a form is a gather. A value of a subject or an object that is one of several terms that are the same
-(owl:sameAs) is then repeated for each of them. Rows may be equal: a triple that several entail. They become a set where those
-of a plain pattern do. Cost: 10 to 50 ns a matched row and slot, whatever the number of alternatives; ways that match nothing cost
-a look each per chunk.
+A way is an alternative of a member. All ways of a node are one table, in order of their forms: how
+an alternative becomes a row is the same for all of a form, so a form is a gather. A value of a
+subject or an object that is one of several terms that are the same (owl:sameAs) is then repeated
+for each of them. Rows may be equal: a triple that several entail. They become a set where those of
+a plain pattern do. Cost: 10 to 50 ns a matched row and slot, whatever the number of alternatives;
+ways that match nothing cost a look each per chunk.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Table:
-    """Terms of the plan: their identities with their texts, and their kinds. Rows are those of the terms that were given."""
+    """Terms of the plan: their identities with their texts, and their kinds. Rows are those of the
+    terms that were given.
+    """
 
     terms: Terms
     kinds: npt.NDArray[np.uint8]
@@ -48,15 +52,29 @@ class Table:
         array = pa.array([str(term) for term in distinct], pa.large_string())
         x, y = identify(array, seed)
         _, offsets, data = array.buffers()
-        off = np.frombuffer(offsets, np.int64, len(array) + 1) if len(array) else np.zeros(1, np.int64)
-        body = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-        kinds = np.array([Kind.BLANK if isinstance(t, Blank) else Kind.IRI for t in distinct], np.uint8)
-        return Table(Terms(x, y, off, body), kinds), np.array([distinct[t] for t in given], np.int64)
+        off = (
+            np.frombuffer(offsets, np.int64, len(array) + 1)
+            if len(array)
+            else np.zeros(1, np.int64)
+        )
+        body = (
+            np.frombuffer(data, np.uint8)
+            if data is not None and data.size
+            else np.zeros(1, np.uint8)
+        )
+        kinds = np.array(
+            [Kind.BLANK if isinstance(t, Blank) else Kind.IRI for t in distinct], np.uint8
+        )
+        return Table(Terms(x, y, off, body), kinds), np.array(
+            [distinct[t] for t in given], np.int64
+        )
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Terms that are the same: the classes' members one after the other; of each member its class's begin and size."""
+    """Terms that are the same: the classes' members one after the other; of each member its class's
+    begin and size.
+    """
 
     table: Table
     start: Ints
@@ -81,7 +99,9 @@ class Alike:
         out = frame.take(rows)
         others = np.flatnonzero(known[rows])
         at = self.start[found[rows[others]]] + place[others]
-        columns = resource_slot(self.table.terms, self.table.kinds, at, i, node.layout.slots[i], pool)
+        columns = resource_slot(
+            self.table.terms, self.table.kinds, at, i, node.layout.slots[i], pool
+        )
         changed = {name: out[name].copy() for name in columns}
         for name, values in columns.items():
             changed[name][others] = values
@@ -90,9 +110,11 @@ class Alike:
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways of a node in order of their forms: pattern and member of each, and the row of each term of its slots.
+    """The ways of a node in order of their forms: pattern and member of each, and the row of each
+    term of its slots.
 
-    ``forms``: where each form's ways begin, and the end. ``texts``: the pattern of each member for people; none if they are many.
+    ``forms``: where each form's ways begin, and the end. ``texts``: the pattern of each member for
+    people; none if they are many.
     """
 
     node: PlanNode
@@ -105,7 +127,9 @@ class Ways:
     texts: dict[int, str]
 
     @staticmethod
-    def of(node: PlanNode, chosen: Sequence[int], patterns: Sequence[Sequence[int]], seed: int) -> Ways:
+    def of(
+        node: PlanNode, chosen: Sequence[int], patterns: Sequence[Sequence[int]], seed: int
+    ) -> Ways:
         """The ways of the chosen members; ``patterns`` has the pattern of each of their ways."""
         step = entailed(node)
         every = [
@@ -123,15 +147,31 @@ class Ways:
                 if slot in step.kept:
                     slots[i, step.kept.index(slot)] = rows[at]
                 at += 1
-        texts = {m: entailed_text(node.members[m].constants, step.positions) for m in chosen[: MOST_COUNTED + 1]}
+        texts = {
+            m: entailed_text(node.members[m].constants, step.positions)
+            for m in chosen[: MOST_COUNTED + 1]
+        }
         return Ways(
-            node, np.array([n for _, _, n in every], np.int64), np.array([m for _, m, _ in every], np.int32), slots,
-            np.searchsorted([way.form for way, _, _ in every], np.arange(len(step.forms) + 1)).astype(np.int64),
-            table, Alike.of(step.alike, seed), texts if len(texts) <= MOST_COUNTED else {},
-        )  # fmt: skip
+            node,
+            np.array([n for _, _, n in every], np.int64),
+            np.array([m for _, m, _ in every], np.int32),
+            slots,
+            np.searchsorted(
+                [way.form for way, _, _ in every], np.arange(len(step.forms) + 1)
+            ).astype(np.int64),
+            table,
+            Alike.of(step.alike, seed),
+            texts if len(texts) <= MOST_COUNTED else {},
+        )
 
     def rows(
-        self, triples: Triples, matched: Ints, starts: Ints, ts: Times, pool: Pool, hits: Counter[str] | None
+        self,
+        triples: Triples,
+        matched: Ints,
+        starts: Ints,
+        ts: Times,
+        pool: Pool,
+        hits: Counter[str] | None,
     ) -> Iterator[Frame]:
         """The rows of each form, from the rows of triples that each pattern matches."""
         counts = starts[self.pattern + 1] - starts[self.pattern]
@@ -141,7 +181,9 @@ class Ways:
             if not len(own):
                 continue
             way = np.repeat(own, counts[own])
-            place = np.arange(len(way)) - np.repeat(np.cumsum(counts[own]) - counts[own], counts[own])
+            place = np.arange(len(way)) - np.repeat(
+                np.cumsum(counts[own]) - counts[own], counts[own]
+            )
             at = matched[starts[self.pattern[way]] + place]
             if form.resource:
                 resource = triples.o.kind[at] <= Kind.BLANK
@@ -155,7 +197,9 @@ class Ways:
             found = np.bincount(self.member[way], minlength=len(self.node.members))
             hits.update({text: int(found[m]) for m, text in self.texts.items()})
 
-    def _frame(self, form: s.Form, way: Ints, at: Ints, triples: Triples, ts: Times, pool: Pool) -> Frame:
+    def _frame(
+        self, form: s.Form, way: Ints, at: Ints, triples: Triples, ts: Times, pool: Pool
+    ) -> Frame:
         step = entailed(self.node)
         columns: dict[str, Column] = {"op": self.member[way]}
         for i, slot in enumerate(step.kept):
@@ -182,9 +226,17 @@ def entailed(node: PlanNode) -> s.Entailed:
 
 
 def frame_of(
-    ways: Ways, triples: Triples, matched: Ints, starts: Ints, ts: Times, pool: Pool, hits: Counter[str] | None
+    ways: Ways,
+    triples: Triples,
+    matched: Ints,
+    starts: Ints,
+    ts: Times,
+    pool: Pool,
+    hits: Counter[str] | None,
 ) -> Frame | None:
-    """All rows of a node; None if there is none. ``hits`` gets how many each member has, by its pattern, also 0."""
+    """All rows of a node; None if there is none. ``hits`` gets how many each member has, by its
+    pattern, also 0.
+    """
     if hits is not None:
         hits.update(dict.fromkeys(ways.texts.values(), 0))
     frames = list(ways.rows(triples, matched, starts, ts, pool, hits))

@@ -1,8 +1,9 @@
-"""Matched triples, tuples and constants as rows of the plan's first nodes (design, section 3, intake).
+"""Matched triples, tuples and constants as rows of the plan's first nodes (design, section 3,
+intake).
 
-Every pattern of the plan over one stream is matched at once by one table; ``Patterns`` says which node and member each pattern
-stands for. Slots are gathered from the parsed columns; texts that travel are made known to the pool here, where their
-bytes are.
+Every pattern of the plan over one stream is matched at once by one table; ``Patterns`` says which
+node and member each pattern stands for. Slots are gathered from the parsed columns; texts that
+travel are made known to the pool here, where their bytes are.
 """
 
 from __future__ import annotations
@@ -35,16 +36,19 @@ from levada.terms.term_pool import Pool
 
 Members = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
-Index = dict[tuple[tuple[str | None, ...], int], int]  # constants and equal positions of a pattern: its number
+Index = dict[
+    tuple[tuple[str | None, ...], int], int
+]  # constants and equal positions of a pattern: its number
 
 
 @dataclass(frozen=True)
 class Patterns:
     """The distinct patterns of some members, as one table, and which of them each node reads.
 
-    ``nodes``: Match nodes, each with its patterns and the member that each of these is. ``stars``: Star nodes, each with the
-    pattern of each (leg, member), -1 for members that are not chosen. ``entailed``: the ways of Entailed nodes. ``texts``: the
-    patterns of Match and Star nodes, which come first in the table, for people; none if they are many.
+    ``nodes``: Match nodes, each with its patterns and the member that each of these is. ``stars``:
+    Star nodes, each with the pattern of each (leg, member), -1 for members that are not chosen.
+    ``entailed``: the ways of Entailed nodes. ``texts``: the patterns of Match and Star nodes, which
+    come first in the table, for people; none if they are many.
     """
 
     table: PatternTable
@@ -54,8 +58,12 @@ class Patterns:
     texts: tuple[str, ...]
 
 
-def patterns_of(nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int) -> Patterns | None:
-    """The patterns of the chosen members of Match, Star and Entailed nodes; None if there is none."""
+def patterns_of(
+    nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
+) -> Patterns | None:
+    """The patterns of the chosen members of Match, Star and Entailed nodes; None if there
+    is none.
+    """
     index: Index = {}
     texts: dict[int, str] = {}
     matches: list[tuple[PlanNode, Ints, Members]] = []
@@ -97,7 +105,11 @@ def _ways(node: PlanNode, mask: npt.NDArray[np.bool_], index: Index, seed: int) 
     numbers = [
         [
             index.setdefault(
-                (tuple(None if t is None else str(t) for t in way.pattern), forms[way.form].repeats), len(index)
+                (
+                    tuple(None if t is None else str(t) for t in way.pattern),
+                    forms[way.form].repeats,
+                ),
+                len(index),
             )
             for way in node.members[m].ways
         ]
@@ -121,7 +133,8 @@ def matched(
     patterns: Patterns, triples: Triples, ts: Times, keep: npt.NDArray[np.bool_] | None, pool: Pool,
     subjects: npt.NDArray[np.int32] | None = None, hits: Counter[str] | None = None,
 ) -> Iterator[tuple[PlanNode, Frame]]:  # fmt: skip
-    """The rows of each node that some triple matches. ``subjects`` (int32[n]) numbers subjects, for stars.
+    """The rows of each node that some triple matches. ``subjects`` (int32[n]) numbers subjects, for
+    stars.
 
     ``hits`` gets the number of triples that matched each pattern, by its text.
     """
@@ -131,7 +144,12 @@ def matched(
     for node, own, members in patterns.nodes:
         counts = starts[own + 1] - starts[own]
         if counts.any():
-            yield node, _row_frame(node, np.repeat(members, counts), triples, _of(rows, starts, own), ts, pool)
+            yield (
+                node,
+                _row_frame(
+                    node, np.repeat(members, counts), triples, _of(rows, starts, own), ts, pool
+                ),
+            )
     for ways in patterns.entailed:
         frame = frame_of(ways, triples, rows, starts, ts, pool, hits)
         if frame is not None:
@@ -153,11 +171,18 @@ def _of(
     low, high = int(own[0]), int(own[-1])
     if high - low + 1 == len(own):
         return rows[starts[low] : starts[high + 1]]
-    return np.concatenate([rows[starts[p] : starts[p + 1]] for p in own.tolist() if starts[p] < starts[p + 1]])
+    return np.concatenate(
+        [rows[starts[p] : starts[p + 1]] for p in own.tolist() if starts[p] < starts[p + 1]]
+    )
 
 
 def _row_frame(
-    node: PlanNode, op: Members, triples: Triples, rows: npt.NDArray[np.int64], ts: Times, pool: Pool
+    node: PlanNode,
+    op: Members,
+    triples: Triples,
+    rows: npt.NDArray[np.int64],
+    ts: Times,
+    pool: Pool,
 ) -> Frame:
     step = node.step
     assert isinstance(step, s.Match), "a pattern's node"
@@ -171,7 +196,9 @@ def _row_frame(
     return Frame(columns, len(rows))
 
 
-def _star_frame(node: PlanNode, op: Members, triples: Triples, rows: Sequence[Ints], ts: Times, pool: Pool) -> Frame:
+def _star_frame(
+    node: PlanNode, op: Members, triples: Triples, rows: Sequence[Ints], ts: Times, pool: Pool
+) -> Frame:
     step = node.step
     assert isinstance(step, s.Star), "a star's node"
     columns: dict[str, Column] = {"op": op}
@@ -179,7 +206,14 @@ def _star_frame(node: PlanNode, op: Members, triples: Triples, rows: Sequence[In
     for i, at in enumerate(step.kept):
         place = places[at][0]
         columns.update(
-            term_slot(term_at(place, triples), rows[place[0]], i, node.layout.slots[i], triples.buffer, pool)
+            term_slot(
+                term_at(place, triples),
+                rows[place[0]],
+                i,
+                node.layout.slots[i],
+                triples.buffer,
+                pool,
+            )
         )
     columns["lo0"] = ts.take(rows[0])
     return Frame(columns, len(op))
@@ -192,7 +226,9 @@ def scanned(node: PlanNode, member: int, tuples: Tuples, pool: Pool) -> Frame:
     columns: dict[str, Column] = {"op": np.full(tuples.n, member, np.int32)}
     for i, (name, facets) in enumerate(zip(step.columns, node.layout.slots, strict=True)):
         values = tuples.columns.get(name)
-        columns.update(_value_slot(_time_column(tuples) if values is None else values, i, facets, pool))
+        columns.update(
+            _value_slot(_time_column(tuples) if values is None else values, i, facets, pool)
+        )
     columns["lo0"] = tuples.ts
     if step.sign:
         signs = tuples.columns[step.sign].text
@@ -230,7 +266,9 @@ def canonical(strings: pl.Series) -> pl.Series:
     return pl.select(pl.concat_str(pl.lit('"'), pl.lit(strings), pl.lit('"'))).to_series()
 
 
-def _number_identity(values: TupleColumn, seed: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def _number_identity(
+    values: TupleColumn, seed: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """The identity of typed values: their kind and bits; (0, 0) for nulls."""
     tag = int(values.kind.max(initial=Kind.UNBOUND))  # UNBOUND is the least
     bits = (values.facet("d") + 0.0).view(np.int64) if tag == Kind.DOUBLE else values.facet("m")
@@ -250,6 +288,8 @@ def constants(node: PlanNode, chosen: npt.NDArray[np.bool_], pool: Pool) -> Fram
         return None
     columns: dict[str, Column] = {"op": np.array([m for m, _ in rows], np.int32)}
     for i, facets in enumerate(node.layout.slots):
-        texts = pl.Series([None if row[i] is None else str(row[i]) for _, row in rows], dtype=pl.String)
+        texts = pl.Series(
+            [None if row[i] is None else str(row[i]) for _, row in rows], dtype=pl.String
+        )
         columns.update(slot(from_texts(texts), i, facets, pool))
     return Frame(columns, len(rows))

@@ -14,9 +14,16 @@ from levada.terms.term_pool import Pool
 
 
 def term_slot(
-    term: TermColumn, rows: npt.NDArray[np.int64], i: int, facets: Facet, buffer: npt.NDArray[np.uint8], pool: Pool
-) -> dict[str, Column]:  # fmt: skip
-    """The columns of slot i from a position of these triples; its texts become known where they are wanted."""
+    term: TermColumn,
+    rows: npt.NDArray[np.int64],
+    i: int,
+    facets: Facet,
+    buffer: npt.NDArray[np.uint8],
+    pool: Pool,
+) -> dict[str, Column]:
+    """The columns of slot i from a position of these triples; its texts become known where they are
+    wanted.
+    """
     out: dict[str, Column] = {}
     x, y = term.x.take(rows), term.y.take(rows)
     out[f"x{i}"], out[f"y{i}"] = x, y
@@ -40,9 +47,16 @@ def term_slot(
 
 
 def resource_slot(
-    terms: Terms, kinds: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], i: int, facets: Facet, pool: Pool
-) -> dict[str, Column]:  # fmt: skip
-    """The columns of slot i from IRIs and blank nodes of the plan: row ``at[n]`` of a table of them."""
+    terms: Terms,
+    kinds: npt.NDArray[np.uint8],
+    at: npt.NDArray[np.int64],
+    i: int,
+    facets: Facet,
+    pool: Pool,
+) -> dict[str, Column]:
+    """The columns of slot i from IRIs and blank nodes of the plan: row ``at[n]`` of a table of
+    them.
+    """
     out: dict[str, Column] = {}
     x, y = terms.x.take(at), terms.y.take(at)
     if Facet.ID in facets or Facet.TEXT in facets:

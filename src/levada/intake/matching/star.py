@@ -1,14 +1,16 @@
-"""Star patterns inside one element, before any exchange (design, section 2, "Fragments before exchange"; KATTS).
+"""Star patterns inside one element, before any exchange (design, section 2, "Fragments before
+exchange"; KATTS).
 
-Of a stream that is ``closed=element`` no subject spans two elements of a window, so all its triples that could meet are in one
-element and have one time: the patterns that share a subject are joined where the triples are read. What leaves are rows of the
-whole star.
+Of a stream that is ``closed=element`` no subject spans two elements of a window, so all its triples
+that could meet are in one element and have one time: the patterns that share a subject are joined
+where the triples are read. What leaves are rows of the whole star.
 
     matched rows by pattern  --numbers of subjects-->  legs  --member by member-->  rows of triples, one per leg
 
-A member of the node is one query's star; its legs are patterns of the stream's table. The leg with the fewest rows comes first
-and is the only one that is multiplied by members; the others are looked up by (pattern, subject). Equal triples of an element are
-one. Cost: 10 to 30 ns a row and leg, whatever the number of members that have the other constants.
+A member of the node is one query's star; its legs are patterns of the stream's table. The leg with
+the fewest rows comes first and is the only one that is multiplied by members; the others are looked
+up by (pattern, subject). Equal triples of an element are one. Cost: 10 to 30 ns a row and leg,
+whatever the number of members that have the other constants.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """The matched rows of all patterns, each pattern's in order of the subject's number: row and subject at each place."""
+    """The matched rows of all patterns, each pattern's in order of the subject's number: row and
+    subject at each place.
+    """
 
     rows: Ints
     subject: Ints32
@@ -40,7 +44,9 @@ class Legs:
 
     @staticmethod
     def of(rows: Ints, starts: Ints, subjects: Ints32, triples: Triples) -> Legs:
-        """Legs of what ``PatternTable.match`` found; ``subjects`` numbers the subject of each triple."""
+        """Legs of what ``PatternTable.match`` found; ``subjects`` numbers the subject of each
+        triple.
+        """
         subject = subjects.take(rows)
         pattern = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         key = (pattern << 32) | subject
@@ -55,7 +61,9 @@ class Legs:
 
 
 def _repeated(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
-    """Which places hold a triple that its element has had before, for the same pattern; None: there is none."""
+    """Which places hold a triple that its element has had before, for the same pattern; None: there
+    is none.
+    """
     same = key[1:] == key[:-1]
     if not same.any():
         return None
@@ -74,19 +82,26 @@ def _repeated(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
 
 
 def subject_numbers(triples: Triples, element: Ints32, kind: str) -> Ints32:
-    """A number for the subject of each triple within its element: that of the element where that is all lines of one subject.
+    """A number for the subject of each triple within its element: that of the element where that is
+    all lines of one subject.
 
-    A subject may come again in an element that no window holds together with this one; their triples are never one star.
+    A subject may come again in an element that no window holds together with this one; their
+    triples are never one star.
     """
     if kind == "subject":
         return element
-    return group(*combine(triples.s.x, triples.s.y, element.astype(np.uint64), np.zeros(len(element), np.uint64)))[0]
+    return group(
+        *combine(
+            triples.s.x, triples.s.y, element.astype(np.uint64), np.zeros(len(element), np.uint64)
+        )
+    )[0]
 
 
 def stars(step: s.Star, patterns: Ints, legs: Legs, triples: Triples) -> tuple[Ints32, list[Ints]]:
     """The rows of a star's members: the member of each, and the triple that each leg has there.
 
-    ``patterns`` (int64[legs, members]) says which pattern each leg of each member is; -1: the member is not over this stream.
+    ``patterns`` (int64[legs, members]) says which pattern each leg of each member is; -1: the
+    member is not over this stream.
     """
     counts = np.append(np.diff(legs.starts), 0)  # the last is that of -1
     expected = counts[patterns].sum(axis=1)
@@ -132,11 +147,15 @@ def _met(patterns: Ints, wanted: Ints32, legs: Legs) -> tuple[Ints, Ints]:
 
 def _concatenated(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     none = np.empty(0, np.int64)
-    return np.concatenate([none, *(p for p, _ in parts)]), np.concatenate([none, *(r for _, r in parts)])
+    return np.concatenate([none, *(p for p, _ in parts)]), np.concatenate(
+        [none, *(r for _, r in parts)]
+    )
 
 
 def _agreeing(step: s.Star, rows: Sequence[Ints], triples: Triples) -> Mask | None:
-    """Which rows bind every variable that several legs share alike; None: all (only the subject is shared)."""
+    """Which rows bind every variable that several legs share alike; None: all (only the subject is
+    shared).
+    """
     keep: Mask | None = None
     for first, others in step.shared():
         a = term_at(first, triples), rows[first[0]]

@@ -1,11 +1,13 @@
-"""RDF documents (Turtle, TriG, RDF/XML, JSON-LD, Jelly; N-Triples and N-Quads too) -> N-Quads text for ``intake.parse.ntriples``.
+"""RDF documents (Turtle, TriG, RDF/XML, JSON-LD, Jelly; N-Triples and N-Quads too) -> N-Quads text
+for ``intake.parse.ntriples``.
 
-pyoxigraph and pyjelly parse; pyoxigraph prints the statements as N-Quads, a chunk at a time, and from there on a document
-is lines like any others. Anonymous blank nodes, which the parsers name at random, are named n0, n1, ... by first appearance:
-the same document gives the same text, on any machine. Nothing is fetched: a JSON-LD context that lies elsewhere is an error.
+pyoxigraph and pyjelly parse; pyoxigraph prints the statements as N-Quads, a chunk at a time, and
+from there on a document is lines like any others. Anonymous blank nodes, which the parsers name at
+random, are named n0, n1, ... by first appearance: the same document gives the same text, on any
+machine. Nothing is fetched: a JSON-LD context that lies elsewhere is an error.
 
-Cost: about 1.5 us a statement (Jelly, whose parser is Python: 10), one chunk in memory. Specifications: RDF 1.1 Turtle, TriG,
-RDF/XML, JSON-LD 1.1, Jelly 1.1.
+Cost: about 1.5 us a statement (Jelly, whose parser is Python: 10), one chunk in memory.
+Specifications: RDF 1.1 Turtle, TriG, RDF/XML, JSON-LD 1.1, Jelly 1.1.
 """
 
 from __future__ import annotations
@@ -32,11 +34,17 @@ Opener = Callable[[], IO[bytes]]
 CHUNK = 100_000  # statements
 LARGEST = 1 << 30  # bytes of N-Quads that one element may have
 PARSERS = {
-    "nt": ox.RdfFormat.N_TRIPLES, "nq": ox.RdfFormat.N_QUADS, "ttl": ox.RdfFormat.TURTLE, "trig": ox.RdfFormat.TRIG,
-    "rdf": ox.RdfFormat.RDF_XML, "jsonld": ox.RdfFormat.JSON_LD,
-}  # fmt: skip
+    "nt": ox.RdfFormat.N_TRIPLES,
+    "nq": ox.RdfFormat.N_QUADS,
+    "ttl": ox.RdfFormat.TURTLE,
+    "trig": ox.RdfFormat.TRIG,
+    "rdf": ox.RdfFormat.RDF_XML,
+    "jsonld": ox.RdfFormat.JSON_LD,
+}
 _SHOWN = 500
-_PLACE = re.compile(r"^(?:Parser error )?(?:at|between) line \d+(?: (?:at |between )?columns? \d+)?.*?: ", re.DOTALL)
+_PLACE = re.compile(
+    r"^(?:Parser error )?(?:at|between) line \d+(?: (?:at |between )?columns? \d+)?.*?: ", re.DOTALL
+)
 _TAIL = re.compile(r" \(line \d+\)$")
 
 
@@ -54,7 +62,8 @@ class Malformed(Exception):  # noqa: N818  # an answer, not an error: it becomes
 
 
 def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
-    r"""The statements of a document as N-Quads, some at a time. ``base`` is the document's IRI. Raises ``Malformed``.
+    r"""The statements of a document as N-Quads, some at a time. ``base`` is the document's IRI.
+    Raises ``Malformed``.
 
     >>> list(document_chunks(lambda: io.BytesIO(b"<a> <b> [] ."), "ttl", "http://e/"))
     [b'<http://e/a> <http://e/b> _:n0 .\n']
@@ -64,7 +73,9 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
         with opened() as file:
             statements = iter(_statements(file, form, base))
             while (first := next(statements, None)) is not None:
-                text = ox.serialize(chain((first,), islice(statements, CHUNK - 1)), format=ox.RdfFormat.N_QUADS)
+                text = ox.serialize(
+                    chain((first,), islice(statements, CHUNK - 1)), format=ox.RdfFormat.N_QUADS
+                )
                 assert text is not None, "without an output file the print is returned"
                 yield _renamed(text, names)
     except SyntaxError as error:
@@ -102,7 +113,9 @@ def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
 
 def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
     if form == "jelly":
-        from levada.intake.parse.jelly import jelly_quads  # here: nobody pays for its import who has no Jelly
+        from levada.intake.parse.jelly import (
+            jelly_quads,
+        )  # here: nobody pays for its import who has no Jelly
 
         return jelly_quads(file)
     return ox.parse(file, format=PARSERS[form], base_iri=base or None)
@@ -130,7 +143,9 @@ def _xml_place(opened: Opener) -> tuple[int, int]:
 
 
 def _renamed(text: bytes, names: dict[bytes, int]) -> bytes:
-    """The text with its blank nodes numbered by first appearance; ``names`` has those of the chunks before, and gets these."""
+    """The text with its blank nodes numbered by first appearance; ``names`` has those of the chunks
+    before, and gets these.
+    """
     if b"_:" not in text:
         return text
     data = np.frombuffer(text, np.uint8)
@@ -139,10 +154,15 @@ def _renamed(text: bytes, names: dict[bytes, int]) -> bytes:
     start, size = start[:found], size[:found]
     x, y = np.empty(found, np.uint64), np.empty(found, np.uint64)
     identify_slices(data, start, size, schedule(0), x, y)
-    _, first, inverse = np.unique(np.stack([x, y], axis=1), axis=0, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(
+        np.stack([x, y], axis=1), axis=0, return_index=True, return_inverse=True
+    )
     number = np.empty(len(first), np.int64)
     order = np.argsort(first)
-    labels = [text[a : a + n] for a, n in zip(start[first[order]].tolist(), size[first[order]].tolist(), strict=True)]
+    labels = [
+        text[a : a + n]
+        for a, n in zip(start[first[order]].tolist(), size[first[order]].tolist(), strict=True)
+    ]
     number[order] = [names.setdefault(label, len(names)) for label in labels]
     out = np.empty(len(text) + 20 * found, np.uint8)
     return out[: relabel(data, start, size, number[inverse.reshape(-1)], out)].tobytes()

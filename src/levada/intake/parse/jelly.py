@@ -1,6 +1,8 @@
-"""Jelly files as pyoxigraph's statements, through pyjelly's decoder (Jelly 1.1: triples, quads and graphs streams).
+"""Jelly files as pyoxigraph's statements, through pyjelly's decoder (Jelly 1.1: triples, quads and
+graphs streams).
 
-Frames are only how a file is cut: its statements are one document. Cost: 10 us a statement; the decoder is Python.
+Frames are only how a file is cut: its statements are one document. Cost: 10 us a statement; the
+decoder is Python.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class _Terms(Adapter):  # type: ignore[misc]  # pyjelly has no types
     def default_graph(self) -> ox.DefaultGraph:
         return ox.DefaultGraph()
 
-    def literal(self, lex: str, language: str | None = None, datatype: str | None = None) -> ox.Literal:
+    def literal(
+        self, lex: str, language: str | None = None, datatype: str | None = None
+    ) -> ox.Literal:
         if language:
             return ox.Literal(lex, language=language)
         return ox.Literal(lex, datatype=None if datatype is None else ox.NamedNode(datatype))
@@ -57,11 +61,21 @@ class _Terms(Adapter):  # type: ignore[misc]  # pyjelly has no types
 
 
 def jelly_quads(file: IO[bytes]) -> Iterator[ox.Quad]:
-    """The statements of a Jelly file, in order; what is not Jelly is a ``SyntaxError``, as pyoxigraph's are."""
+    """The statements of a Jelly file, in order; what is not Jelly is a ``SyntaxError``, as
+    pyoxigraph's are.
+    """
     try:
         options, frames = get_options_and_frames(file)
         decoder = Decoder(_Terms(options))
         yield from filter(None, chain.from_iterable(map(decoder.iter_rows, frames)))
-    # What pyjelly raises for bytes that are not Jelly, or Jelly that it does not read, which it says by NotImplementedError.
-    except (JellyConformanceError, DecodeError, NotImplementedError, ValueError, TypeError, LookupError) as error:
+    # What pyjelly raises for bytes that are not Jelly, or Jelly that it does not read, which it
+    # says by NotImplementedError.
+    except (
+        JellyConformanceError,
+        DecodeError,
+        NotImplementedError,
+        ValueError,
+        TypeError,
+        LookupError,
+    ) as error:
         raise SyntaxError(f"not Jelly: {error}") from error

@@ -1,7 +1,8 @@
 """One line by pyoxigraph: the judge of what the byte kernel does not take.
 
-pyoxigraph parses one line a call, because after an error it loses valid lines of the same parse. It does not know Levada's
-event time before the dot: a small tokeniser splits that term off first, and whatever remains is the judge's again.
+pyoxigraph parses one line a call, because after an error it loses valid lines of the same parse. It
+does not know Levada's event time before the dot: a small tokeniser splits that term off first, and
+whatever remains is the judge's again.
 
 Cost: 2 to 10 us a line.
 """
@@ -34,7 +35,9 @@ _MESSAGE = re.compile(r"^Parser error at line \d+ (.*?)(?: \(line \d+\))?$", re.
 
 
 class Row(NamedTuple):
-    """A line that is a statement: canonical texts and kinds of its terms (graph: "" and UNBOUND), its value, its time."""
+    """A line that is a statement: canonical texts and kinds of its terms (graph: "" and UNBOUND),
+    its value, its time.
+    """
 
     texts: tuple[str, str, str, str]
     kinds: tuple[int, int, int, int]
@@ -46,8 +49,12 @@ class Refused(Exception):  # noqa: N818  # an answer, not an error: it never lea
     """The line is no statement; the message says why."""
 
 
-def read_line(text: bytes, *, quads: bool, timed: bool, document: int, unit_ms: int = 1) -> Row | None:
-    """The statement of one line (without its line end), None for a blank line or comment; raises ``Refused``."""
+def read_line(
+    text: bytes, *, quads: bool, timed: bool, document: int, unit_ms: int = 1
+) -> Row | None:
+    """The statement of one line (without its line end), None for a blank line or comment; raises
+    ``Refused``.
+    """
     text = text.removeprefix(BOM_UTF8)  # which some editors write before the first line
     if not timed:
         quad = _quad(text, quads)
@@ -63,7 +70,9 @@ def read_line(text: bytes, *, quads: bool, timed: bool, document: int, unit_ms: 
 
 
 def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:
-    """The statement without its time; if only the whole line is one, what was split off is its object."""
+    """The statement without its time; if only the whole line is one, what was split off is its
+    object.
+    """
     try:
         quad = _quad(rest, quads)
     except Refused:
@@ -76,11 +85,15 @@ def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:
 def _quad(text: bytes, quads: bool) -> ox.Quad | None:
     """What pyoxigraph makes of a line."""
     try:
-        found = list(ox.parse(input=text, format=ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES))
+        found = list(
+            ox.parse(input=text, format=ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES)
+        )
     except SyntaxError as error:
         message = _MESSAGE.match(error.msg or "")
         where = message[1] if message else str(error)
-        raise Refused(f"Malformed {where if where.startswith('between') else 'at ' + where}.") from None
+        raise Refused(
+            f"Malformed {where if where.startswith('between') else 'at ' + where}."
+        ) from None
     assert len(found) <= 1, "one line holds one statement at most"
     if found and isinstance(found[0].object, ox.Triple):
         raise Refused("A triple as a term (RDF 1.2) is not taken.")
@@ -88,7 +101,9 @@ def _quad(text: bytes, quads: bool) -> ox.Quad | None:
 
 
 def _split_time(text: bytes) -> tuple[bytes, bytes] | None:
-    """The line without the literal or integer that stands last before its dot, and that term; None if there is none."""
+    """The line without the literal or integer that stands last before its dot, and that term; None
+    if there is none.
+    """
     tokens = []
     at = 0
     while at < len(text):
@@ -98,7 +113,11 @@ def _split_time(text: bytes) -> tuple[bytes, bytes] | None:
         if found.lastgroup not in ("space", "comment"):
             tokens.append(found)
         at = found.end()
-    if len(tokens) < 2 or tokens[-1].lastgroup != "dot" or tokens[-2].lastgroup not in ("literal", "integer"):
+    if (
+        len(tokens) < 2
+        or tokens[-1].lastgroup != "dot"
+        or tokens[-2].lastgroup not in ("literal", "integer")
+    ):
         return None
     term = tokens[-2]
     if term.lastgroup == "integer" and text[term.start() - 1 : term.start()] not in (b" ", b"\t"):
@@ -145,11 +164,14 @@ def _row(quad: ox.Quad, document: int, time: int) -> Row:
 
 def literal_facets(literal: ox.Literal) -> Facets:
     """The facets of a literal."""
-    return Facets(Kind.LANG) if literal.language else facets_of(literal.value, literal.datatype.value)
+    return (
+        Facets(Kind.LANG) if literal.language else facets_of(literal.value, literal.datatype.value)
+    )
 
 
 def blank_text(label: str, document: int) -> str:
-    """The canonical text of a blank node: one node within its document, and never another document's.
+    """The canonical text of a blank node: one node within its document, and never another
+    document's.
 
     >>> blank_text("a", 1) == blank_text("a", 2)
     False

@@ -1,7 +1,9 @@
-"""Values of literals in arbitrary precision: what the kernels cannot decide, and the twin of ``kernels.text.literals``.
+"""Values of literals in arbitrary precision: what the kernels cannot decide, and the twin of
+``kernels.text.literals``.
 
-XSD 1.1 part 2: an ill-typed literal has no value (``OTHER``); a valid one that the facets cannot hold exactly is HARD, and its
-text decides. Lexical forms are taken as they are: RDF does not trim whitespace.
+XSD 1.1 part 2: an ill-typed literal has no value (``OTHER``); a valid one that the facets cannot
+hold exactly is HARD, and its text decides. Lexical forms are taken as they are: RDF does not trim
+whitespace.
 
 Cost: some microseconds a literal, so only literals that the kernel left pending come here.
 """
@@ -19,7 +21,9 @@ from levada.model.time import MAX, MIN
 
 
 class Facets(NamedTuple):
-    """Kind, double, mantissa (or 0/1, or milliseconds), decimal scale: the facets k, d, m, c of ``model.frame``."""
+    """Kind, double, mantissa (or 0/1, or milliseconds), decimal scale: the facets k, d, m, c of
+    ``model.frame``.
+    """
 
     kind: int
     dbl: float = 0.0
@@ -76,7 +80,11 @@ def facets_of(lexical: str, datatype: str) -> Facets:
         case "double" | "float":
             return _floating(lexical, name == "float")
         case "boolean":
-            return Facets(Kind.BOOLEAN, 0.0, int(lexical in ("true", "1"))) if _is_boolean(lexical) else _OTHER
+            return (
+                Facets(Kind.BOOLEAN, 0.0, int(lexical in ("true", "1")))
+                if _is_boolean(lexical)
+                else _OTHER
+            )
         case "dateTime":
             return _date_time(lexical)
         case _:
@@ -126,7 +134,8 @@ def _floating(lexical: str, single: bool) -> Facets:
 
 
 def nearest_float(lexical: str) -> float:
-    """The float (32 bits) that is nearest to a decimal text, ties to even: rounded once, not by way of a double.
+    """The float (32 bits) that is nearest to a decimal text, ties to even: rounded once, not by way
+    of a double.
 
     >>> nearest_float("16777217.0000000000000001")  # nearest double: 16777217.0, halfway between two floats
     16777218.0
@@ -136,7 +145,9 @@ def nearest_float(lexical: str) -> float:
         near = float(np.float32(value))
         if near == value or not np.isfinite(value):
             return near
-        other = float(np.nextafter(np.float32(near), np.float32(np.inf if value > near else -np.inf)))
+        other = float(
+            np.nextafter(np.float32(near), np.float32(np.inf if value > near else -np.inf))
+        )
     low, high = (_finite(v) for v in sorted((near, other)))
     exact = Fraction(lexical)
     if value - low != high - value or exact == Fraction(value):
@@ -151,7 +162,9 @@ def _finite(value: float) -> float:
 
 
 class Instant(NamedTuple):
-    """A valid xsd:dateTime: UTC milliseconds rounded down (no zone: read as UTC), whether that is exact, zoned, its year."""
+    """A valid xsd:dateTime: UTC milliseconds rounded down (no zone: read as UTC), whether that is
+    exact, zoned, its year.
+    """
 
     ms: int
     exact: bool
@@ -178,11 +191,15 @@ def instant_of(lexical: str) -> Instant | None:
     if minute > 59 or second > 59 or east is None:
         return None
     seconds = (_days(year, month, day) * 24 + hour) * 3600 + (minute - east) * 60 + second
-    return Instant(seconds * 1000 + int(fraction[:3].ljust(3, "0")), len(fraction) <= 3, zone is not None, year)
+    return Instant(
+        seconds * 1000 + int(fraction[:3].ljust(3, "0")), len(fraction) <= 3, zone is not None, year
+    )
 
 
 def _year(text: str) -> int:
-    """The year; one of more than 12 digits is cut to one that is out of every range too and has the same calendar."""
+    """The year; one of more than 12 digits is cut to one that is out of every range too and has the
+    same calendar.
+    """
     if len(text) <= 13:
         return int(text)
     return (-1 if text.startswith("-") else 1) * (10**12 + int(text[-4:]))
@@ -220,7 +237,8 @@ def _date_time(lexical: str) -> Facets:
 
 
 def event_time(lexical: str, datatype: str, unit_ms: int) -> int | None:
-    """The event time in ms that a literal says, or None: an integer times ``unit_ms``, or a dateTime (no zone: UTC).
+    """The event time in ms that a literal says, or None: an integer times ``unit_ms``, or a
+    dateTime (no zone: UTC).
 
     >>> event_time("12", XSD + "integer", 1000)
     12000
@@ -230,6 +248,10 @@ def event_time(lexical: str, datatype: str, unit_ms: int) -> int | None:
         instant = instant_of(lexical)
         value = MIN if instant is None else instant.ms
     else:
-        facets = _integer(lexical, "integer" if name == "string" else name) if name in (*_RANGES, "string") else _OTHER
+        facets = (
+            _integer(lexical, "integer" if name == "string" else name)
+            if name in (*_RANGES, "string")
+            else _OTHER
+        )
         value = facets.man * unit_ms if facets.kind == Kind.INTEGER else MIN
     return value if MIN < value < MAX else None

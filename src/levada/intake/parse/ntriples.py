@@ -1,11 +1,14 @@
-"""N-Triples and N-Quads bytes to columns: the byte kernel, and pyoxigraph for the lines that it does not take.
+"""N-Triples and N-Quads bytes to columns: the byte kernel, and pyoxigraph for the lines that it
+does not take.
 
-The kernel (``kernels.text.ntriples``) proves most lines well-formed and leaves zero rows for the rest; ``intake.parse.lines`` decides those
-one by one, and the canonical texts that it finds go to the end of the same buffer. Numbers that need arbitrary precision
-are taken from their texts by ``intake.parse.literals``. What is no statement is in ``bad``, with its place and a reason.
+The kernel (``kernels.text.ntriples``) proves most lines well-formed and leaves zero rows for the
+rest; ``intake.parse.lines`` decides those one by one, and the canonical texts that it finds go to
+the end of the same buffer. Numbers that need arbitrary precision are taken from their texts by
+``intake.parse.literals``. What is no statement is in ``bad``, with its place and a reason.
 
-Invariants: rows are in input order; a term's text is ``buffer[off : off + len]``; equal canonical texts have equal identities.
-Cost: 80 to 160 ns a line in the kernel, some microseconds for each line that pyoxigraph sees. Twin: ``parse_twin``.
+Invariants: rows are in input order; a term's text is ``buffer[off : off + len]``; equal canonical
+texts have equal identities. Cost: 80 to 160 ns a line in the kernel, some microseconds for each
+line that pyoxigraph sees. Twin: ``parse_twin``.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ _LARGEST = 2**31 - 1  # offsets are int32
 
 @dataclass(slots=True)
 class TermColumn:
-    """One position of n triples: identity, place of the canonical text in the buffer, kind; for objects the value facets."""
+    """One position of n triples: identity, place of the canonical text in the buffer, kind; for
+    objects the value facets.
+    """
 
     x: npt.NDArray[np.uint64]
     y: npt.NDArray[np.uint64]
@@ -48,16 +53,18 @@ class TermColumn:
 
     def take(self, rows: Rows) -> TermColumn:
         """The terms of these rows, in this order."""
-        values = (None if v is None else v[rows] for v in (self.dbl, self.man, self.scale))
-        return TermColumn(self.x[rows], self.y[rows], self.off[rows], self.len[rows], self.kind[rows], *values)  # type: ignore[arg-type]
+        columns = (self.x, self.y, self.off, self.len, self.kind, self.dbl, self.man, self.scale)
+        picked = (None if column is None else column[rows] for column in columns)
+        return TermColumn(*picked)  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)
 class Triples:
     """The statements of a chunk as columns, in input order.
 
-    ``line`` is the place of each statement's line in the input, in bytes; ``time`` its event time in ms (``model.time.MIN`` if the
-    lines carry none); ``g`` the graph of N-Quads (UNBOUND: the default graph). ``bad`` lists (place, reason, text).
+    ``line`` is the place of each statement's line in the input, in bytes; ``time`` its event time
+    in ms (``model.time.MIN`` if the lines carry none); ``g`` the graph of N-Quads (UNBOUND: the
+    default graph). ``bad`` lists (place, reason, text).
     """
 
     n: int
@@ -79,7 +86,9 @@ class Triples:
         """The statements of these rows, in this order; the bad lines stay."""
         s, p, o = (column.take(rows) for column in (self.s, self.p, self.o))
         g = None if self.g is None else self.g.take(rows)
-        return Triples(len(rows), self.buffer, self.line[rows], s, p, o, g, self.time[rows], self.bad)
+        return Triples(
+            len(rows), self.buffer, self.line[rows], s, p, o, g, self.time[rows], self.bad
+        )
 
 
 @dataclass(slots=True)
@@ -141,16 +150,19 @@ def parse(
 ) -> Triples:
     """The statements of a chunk of N-Triples or N-Quads lines; the last line may lack its line end.
 
-    ``timed``: each line has a further term before its dot, its event time: an xsd:dateTime (no zone: UTC; parts of a
-    millisecond are cut off), or an integer, bare, quoted or typed, in units of ``unit_ms``. ``seed`` (64 bits) is the
-    checkpoint's, ``document`` (64 bits) the number that tells this document's blank nodes from others'.
+    ``timed``: each line has a further term before its dot, its event time: an xsd:dateTime (no
+    zone: UTC; parts of a millisecond are cut off), or an integer, bare, quoted or typed, in units
+    of ``unit_ms``. ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that
+    tells this document's blank nodes from others'.
 
     >>> found = parse(b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .', quads=False, timed=True, seed=1, document=1)
     >>> found.n, int(found.time[0]), found.text(found.p, 0), float(found.o.dbl[0])
     (1, 17, '<a:p>', 5.0)
     """
     source = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    assert unit_ms > 0 and 0 <= document < 2**64, "a unit is positive and a document's number has 64 bits"
+    assert unit_ms > 0 and 0 <= document < 2**64, (
+        "a unit is positive and a document's number has 64 bits"
+    )
     assert source.size < _LARGEST // 2, "a chunk is at most a gigabyte"
     setting = _Setting(quads, timed, seed, document, unit_ms)
     buffer, columns, memo = _run_kernel(source, setting)
@@ -176,7 +188,15 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Ints
     unit = setting.unit_ms if setting.timed else 0
     while True:
         kernel.parse_lines(
-            buffer, size, secret, plain, np.uint64(setting.document), int(setting.quads), unit, memo, *columns.all()
+            buffer,
+            size,
+            secret,
+            plain,
+            np.uint64(setting.document),
+            int(setting.quads),
+            unit,
+            memo,
+            *columns.all(),
         )
         if memo[state.NEED] == 0:
             return buffer, columns, memo
@@ -184,9 +204,15 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Ints
 
 
 def _room_behind(source: Bytes) -> Bytes:
-    """The chunk with room for texts after it: in the array that it was read into, if that has the room."""
+    """The chunk with room for texts after it: in the array that it was read into, if that has the
+    room.
+    """
     room, whole = parsing_room(source.size), source.base
-    if isinstance(whole, np.ndarray) and whole.size == source.size + room and whole.ctypes.data == source.ctypes.data:
+    if (
+        isinstance(whole, np.ndarray)
+        and whole.size == source.size + room
+        and whole.ctypes.data == source.ctypes.data
+    ):
         whole[source.size : source.size + PAD] = 10
         return whole
     return _padded(source, room)
@@ -206,7 +232,11 @@ def _settle(buffer: Bytes, columns: _Columns, n: int) -> None:
     """Takes the pending values from their texts."""
     for row in np.flatnonzero(columns.kind[2, :n] == PENDING).tolist():
         start = int(columns.off[2, row])
-        _set_value(columns, row, text_facets(buffer[start : start + int(columns.len[2, row])].tobytes().decode()))
+        _set_value(
+            columns,
+            row,
+            text_facets(buffer[start : start + int(columns.len[2, row])].tobytes().decode()),
+        )
 
 
 def _set_value(columns: _Columns, row: int, value: Facets) -> None:
@@ -225,14 +255,23 @@ def text_facets(text: str) -> Facets:
     tail = text[close + 1 :]
     if tail.startswith("@"):
         return Facets(Kind.LANG)
-    # An escape in a lexical form with a value would be ill-typed either way: no such form holds a character that needs one.
+    # An escape in a lexical form with a value would be ill-typed either way: no such form holds a
+    # character that needs one.
     return facets_of(text[1:close], tail[3:-1] if tail else STRING)
 
 
 def _judge(
-    buffer: Bytes, size: int, used: int, columns: _Columns, n: int, setting: _Setting, bad: list[tuple[int, str, str]]
+    buffer: Bytes,
+    size: int,
+    used: int,
+    columns: _Columns,
+    n: int,
+    setting: _Setting,
+    bad: list[tuple[int, str, str]],
 ) -> tuple[Bytes, Ints]:
-    """Lets pyoxigraph decide about the refused rows; returns the buffer with their texts, and the rows to keep."""
+    """Lets pyoxigraph decide about the refused rows; returns the buffer with their texts, and the
+    rows to keep.
+    """
     keep = np.ones(n, np.bool_)
     taken: list[tuple[int, Row]] = []
     for row in np.flatnonzero(columns.kind[0, :n] == 0):
@@ -240,7 +279,11 @@ def _judge(
         text = _line_at(buffer, place, size)
         try:
             found = read_line(
-                text, quads=setting.quads, timed=setting.timed, document=setting.document, unit_ms=setting.unit_ms
+                text,
+                quads=setting.quads,
+                timed=setting.timed,
+                document=setting.document,
+                unit_ms=setting.unit_ms,
             )
         except Refused as reason:
             bad.append((place, str(reason), text.decode(errors="replace")))
@@ -263,21 +306,32 @@ def _line_at(buffer: Bytes, start: int, size: int) -> bytes:
         reach *= 8
 
 
-def _fill(buffer: Bytes, used: int, columns: _Columns, taken: list[tuple[int, Row]], seed: int) -> Bytes:
-    """Puts the statements that pyoxigraph found into their rows, their texts behind what is used of the buffer."""
+def _fill(
+    buffer: Bytes, used: int, columns: _Columns, taken: list[tuple[int, Row]], seed: int
+) -> Bytes:
+    """Puts the statements that pyoxigraph found into their rows, their texts behind what is used of
+    the buffer.
+    """
     if not taken:
         return buffer
     texts = [text.encode() for _, found in taken for text in found.texts]
     rows = np.array([row for row, _ in taken], np.int64)
     size = np.array([len(text) for text in texts], np.int64)
     start = used + np.cumsum(size) - size
-    buffer = np.concatenate([buffer[:used], np.frombuffer(b"".join(texts), np.uint8), np.full(PAD, 10, np.uint8)])
+    buffer = np.concatenate(
+        [buffer[:used], np.frombuffer(b"".join(texts), np.uint8), np.full(PAD, 10, np.uint8)]
+    )
     assert buffer.size <= _LARGEST, "the texts of a chunk fit into two gigabytes"
     x, y = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
     identify_slices(buffer, start, size, schedule(seed), x, y)
     x[size == 0] = 0
     y[size == 0] = 0
-    for target, source in ((columns.x, x), (columns.y, y), (columns.off, start), (columns.len, size)):
+    for target, source in (
+        (columns.x, x),
+        (columns.y, y),
+        (columns.off, start),
+        (columns.len, size),
+    ):
         target[:, rows] = source.reshape(-1, 4).T
     columns.off[:, rows] *= columns.len[:, rows] > 0
     columns.kind[:, rows] = np.array([found.kinds for _, found in taken], np.uint8).T
@@ -287,7 +341,9 @@ def _fill(buffer: Bytes, used: int, columns: _Columns, taken: list[tuple[int, Ro
     return buffer
 
 
-def _triples(buffer: Bytes, columns: _Columns, n: int, quads: bool, bad: list[tuple[int, str, str]]) -> Triples:
+def _triples(
+    buffer: Bytes, columns: _Columns, n: int, quads: bool, bad: list[tuple[int, str, str]]
+) -> Triples:
     """The first n rows as triples."""
     c = columns
 
@@ -297,11 +353,14 @@ def _triples(buffer: Bytes, columns: _Columns, n: int, quads: bool, bad: list[tu
 
     o = term(2)
     o.dbl, o.man, o.scale = c.dbl[:n], c.man[:n], c.scale[:n]
-    return Triples(n, buffer, c.line[:n], term(0), term(1), o, term(3) if quads else None, c.time[:n], bad)
+    return Triples(
+        n, buffer, c.line[:n], term(0), term(1), o, term(3) if quads else None, c.time[:n], bad
+    )
 
 
 def columns_of(terms: Iterable[str], seed: int) -> tuple[Bytes, TermColumn]:
-    """Terms by their canonical texts (the constants of a query, say): (buffer, column with value facets).
+    """Terms by their canonical texts (the constants of a query, say): (buffer, column with value
+    facets).
 
     Blank nodes' texts are taken as they are. An empty text is unbound.
 
@@ -322,4 +381,6 @@ def columns_of(terms: Iterable[str], seed: int) -> tuple[Bytes, TermColumn]:
     dbl = np.array([value.dbl for value in values], np.float64)
     man = np.array([value.man for value in values], np.int64)
     scale = np.array([value.scale for value in values], np.uint8)
-    return buffer, TermColumn(x, y, start.astype(np.int32), size.astype(np.int32), kind, dbl, man, scale)
+    return buffer, TermColumn(
+        x, y, start.astype(np.int32), size.astype(np.int32), kind, dbl, man, scale
+    )

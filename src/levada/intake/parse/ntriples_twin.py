@@ -1,4 +1,6 @@
-"""The slow twin of ``intake.parse.ntriples``: every line by pyoxigraph, every identity by the package ``xxhash``. Tests compare them."""
+"""The slow twin of ``intake.parse.ntriples``: every line by pyoxigraph, every identity by the
+package ``xxhash``. Tests compare them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from levada.intake.parse.ntriples import TermColumn, Triples
 _LINE = re.compile(rb"[^\r\n]+")
 
 
-def parse_slow(data: bytes, *, quads: bool, timed: bool, seed: int, document: int, unit_ms: int = 1) -> Triples:
+def parse_slow(
+    data: bytes, *, quads: bool, timed: bool, seed: int, document: int, unit_ms: int = 1
+) -> Triples:
     """What ``parse`` must give, except that every text lies in the buffer once for each use."""
     lines: list[int] = []
     rows: list[Row] = []
@@ -27,13 +31,17 @@ def parse_slow(data: bytes, *, quads: bool, timed: bool, seed: int, document: in
         except Refused as reason:
             bad.append((found.start(), str(reason), text.decode(errors="replace")))
             continue
-        assert row is not None, "a line that is neither blank nor a comment is a statement or malformed"
+        assert row is not None, (
+            "a line that is neither blank nor a comment is a statement or malformed"
+        )
         lines.append(found.start())
         rows.append(row)
     return _columns(rows, lines, bad, quads, seed)
 
 
-def _columns(rows: list[Row], lines: list[int], bad: list[tuple[int, str, str]], quads: bool, seed: int) -> Triples:
+def _columns(
+    rows: list[Row], lines: list[int], bad: list[tuple[int, str, str]], quads: bool, seed: int
+) -> Triples:
     buffer = b""
     terms = []
     for position in range(4):
@@ -43,14 +51,26 @@ def _columns(rows: list[Row], lines: list[int], bad: list[tuple[int, str, str]],
         start = (len(buffer) + np.cumsum(size) - size).astype(np.int32)
         buffer += b"".join(texts)
         x, y = (np.array([pair[half] for pair in pairs], np.uint64) for half in (0, 1))
-        terms.append(TermColumn(x, y, start, size, np.array([row.kinds[position] for row in rows], np.uint8)))
+        terms.append(
+            TermColumn(x, y, start, size, np.array([row.kinds[position] for row in rows], np.uint8))
+        )
     s, p, o, g = terms
     o.dbl = np.array([row.value.dbl for row in rows], np.float64)
     o.man = np.array([row.value.man for row in rows], np.int64)
     o.scale = np.array([row.value.scale for row in rows], np.uint8)
     time = np.array([row.time for row in rows], np.int64)
     line = np.array(lines, np.int64)
-    return Triples(len(rows), np.frombuffer(buffer or b"\n", np.uint8), line, s, p, o, g if quads else None, time, bad)
+    return Triples(
+        len(rows),
+        np.frombuffer(buffer or b"\n", np.uint8),
+        line,
+        s,
+        p,
+        o,
+        g if quads else None,
+        time,
+        bad,
+    )
 
 
 def _identity(text: bytes, seed: int) -> tuple[int, int]:

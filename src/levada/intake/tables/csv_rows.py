@@ -1,8 +1,8 @@
 """CSV records as columns of texts, with what is wrong with some of them.
 
-A record is dead if it has another number of fields than the header, breaks the rules of quotes (RFC 4180) or is no UTF-8; the
-others go on. An empty field is no value (null), a quoted empty string is one. Cost: a kernel's pass for the records, then
-pyarrow's reader.
+A record is dead if it has another number of fields than the header, breaks the rules of quotes (RFC
+4180) or is no UTF-8; the others go on. An empty field is no value (null), a quoted empty string is
+one. Cost: a kernel's pass for the records, then pyarrow's reader.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _FAULTS = {
 
 @dataclass(slots=True)
 class RawRows:
-    """Rows that have the right shape: their columns, where each stands, its text, and what is wrong with some.
+    """Rows that have the right shape: their columns, where each stands, its text, and what is wrong
+    with some.
 
     ``number``: the place of each among all rows of the reference, those that are dead too.
     """
@@ -60,12 +61,20 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> Ra
     for row in np.flatnonzero(~sound).tolist():
         count = f"{fields[row]} fields where the header has {len(chunk.columns)}"
         reason = "not UTF-8" if row in coded else _FAULTS.get(int(fault[row]), count)
-        dead.append(Dead(reference.start + int(start[row]), reason, decoded(data, start[row], stop[row])))
+        dead.append(
+            Dead(reference.start + int(start[row]), reason, decoded(data, start[row], stop[row]))
+        )
     at = np.flatnonzero(sound)
-    table = _text_table(_without(data, start, stop, sound) if dead else data, chunk.columns, needed, len(at))
+    table = _text_table(
+        _without(data, start, stop, sound) if dead else data, chunk.columns, needed, len(at)
+    )
     assert table.height == len(at), "both readers see the same records"
     return RawRows(
-        table, start[at] + reference.start, at, lambda row: decoded(data, start[at[row]], stop[at[row]]), dead
+        table,
+        start[at] + reference.start,
+        at,
+        lambda row: decoded(data, start[at[row]], stop[at[row]]),
+        dead,
     )
 
 
@@ -100,13 +109,19 @@ def _without(data: Bytes, start: Times, stop: Times, sound: npt.NDArray[np.bool_
     return np.concatenate([*parts, data[at:]])
 
 
-def _text_table(data: Bytes, columns: tuple[str, ...], needed: Sequence[str], records: int) -> pl.DataFrame:
+def _text_table(
+    data: Bytes, columns: tuple[str, ...], needed: Sequence[str], records: int
+) -> pl.DataFrame:
     """The needed columns as strings; null is an empty field."""
     if not records:
-        return pl.DataFrame({name: [] for name in needed}, schema=dict.fromkeys(needed, pl.String()))
+        return pl.DataFrame(
+            {name: [] for name in needed}, schema=dict.fromkeys(needed, pl.String())
+        )
     table = pacsv.read_csv(
         pa.BufferReader(pa.py_buffer(data)),
-        pacsv.ReadOptions(column_names=_distinct(columns), use_threads=False, block_size=len(data) + 1),
+        pacsv.ReadOptions(
+            column_names=_distinct(columns), use_threads=False, block_size=len(data) + 1
+        ),
         pacsv.ParseOptions(newlines_in_values=True),
         pacsv.ConvertOptions(
             column_types=dict.fromkeys(needed, pa.string()),

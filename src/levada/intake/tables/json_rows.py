@@ -1,8 +1,9 @@
 """Lines of JSON objects (NDJSON) as columns of texts, with what is wrong with some of them.
 
-Every value is taken as text: a string as it is, a number or boolean as JSON writes it (numbers in their shortest form), an
-array or object as JSON. ``null`` and a name that is not there are no value. A line that is no JSON object is dead; blank lines
-are none. Cost: one call of Polars' reader for a sound piece; a bad line costs that on halves of the piece, log2(lines) times.
+Every value is taken as text: a string as it is, a number or boolean as JSON writes it (numbers in
+their shortest form), an array or object as JSON. ``null`` and a name that is not there are no
+value. A line that is no JSON object is dead; blank lines are none. Cost: one call of Polars' reader
+for a sound piece; a bad line costs that on halves of the piece, log2(lines) times.
 """
 
 from __future__ import annotations
@@ -27,16 +28,25 @@ def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRo
     """The ``needed`` columns of the lines of a reference."""
     start, stop = _lines(data)
     bad = _bad(data, start, stop, needed, 0, len(start))
-    dead = [Dead(reference.start + int(start[k]), NOT_JSON, decoded(data, start[k], stop[k])) for k in bad]
+    dead = [
+        Dead(reference.start + int(start[k]), NOT_JSON, decoded(data, start[k], stop[k]))
+        for k in bad
+    ]
     good = np.ones(len(start), np.bool_)
     good[bad] = False
     at = np.flatnonzero(good)
     table = _read(data, start, stop, needed, at)
     counted = _counted(data, start)
     number: Ints = np.cumsum(counted) - counted
-    assert table is not None and table.height == len(at), "what is sound line by line is sound together"
+    assert table is not None and table.height == len(at), (
+        "what is sound line by line is sound together"
+    )
     return RawRows(
-        table, start[at] + reference.start, number[at], lambda row: decoded(data, start[at[row]], stop[at[row]]), dead
+        table,
+        start[at] + reference.start,
+        number[at],
+        lambda row: decoded(data, start[at[row]], stop[at[row]]),
+        dead,
     )
 
 
@@ -51,14 +61,18 @@ def _lines(data: Bytes) -> tuple[Ints, Ints]:
 
 
 def _counted(data: Bytes, start: Ints) -> npt.NDArray[np.bool_]:
-    """Which lines the driver counts as elements (``kernels.text.lines``): those that do not begin like a comment."""
+    """Which lines the driver counts as elements (``kernels.text.lines``): those that do not begin
+    like a comment.
+    """
     ink = np.flatnonzero((data != 32) & (data != 9))
     first = data[ink[np.searchsorted(ink, start)]]
     found: npt.NDArray[np.bool_] = (first != 35) & (first != 13)
     return found
 
 
-def _bad(data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], low: int, high: int) -> list[int]:
+def _bad(
+    data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], low: int, high: int
+) -> list[int]:
     """Which of the lines ``low:high`` are no objects, by halves."""
     if low == high or _read(data, start, stop, needed, np.arange(low, high)) is not None:
         return []
@@ -69,13 +83,19 @@ def _bad(data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], low: int, 
     return [k for a, b in halves for k in _bad(data, start, stop, needed, a, b)]
 
 
-def _read(data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], rows: Ints) -> pl.DataFrame | None:
+def _read(
+    data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], rows: Ints
+) -> pl.DataFrame | None:
     """These lines as columns; None if one of them is no object."""
     schema = dict.fromkeys(needed, pl.String())
     if not len(rows):
         return pl.DataFrame(schema=schema)
     dense = int(rows[-1] - rows[0]) == len(rows) - 1
-    text = data[start[rows[0]] : stop[rows[-1]]].tobytes() if dense else _joined(data, start, stop, rows)
+    text = (
+        data[start[rows[0]] : stop[rows[-1]]].tobytes()
+        if dense
+        else _joined(data, start, stop, rows)
+    )
     try:
         table = pl.read_ndjson(io.BytesIO(text), schema=schema)
     except pl.exceptions.ComputeError:
@@ -84,4 +104,6 @@ def _read(data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], rows: Int
 
 
 def _joined(data: Bytes, start: Ints, stop: Ints, rows: Ints) -> bytes:
-    return b"\n".join(data[a:b].tobytes() for a, b in zip(start[rows].tolist(), stop[rows].tolist(), strict=True))
+    return b"\n".join(
+        data[a:b].tobytes() for a, b in zip(start[rows].tolist(), stop[rows].tolist(), strict=True)
+    )

@@ -1,10 +1,13 @@
-"""Rows of tables as RDF elements, by a mapping file (``levada.streams.mapping``): CSV, JSON or Parquet in, triples as columns out.
+"""Rows of tables as RDF elements, by a mapping file (``levada.streams.mapping``): CSV, JSON or
+Parquet in, triples as columns out.
 
-    records --readers--> text columns --types, formulas--> columns --templates--> N-Triples text --intake.parse--> triples
+    records --readers--> text columns --types, formulas--> columns --templates--> N-Triples text
+    --intake.parse--> triples
 
-A row is one element with one time. What becomes of it (cut, late, future, kept) is decided before its triples are written; a row
-that cannot be read or has no time is dead with its record's place and text. A triple that a value makes malformed (an IRI with
-a blank in it) is dead alone. Cost: a few string operations of Polars a triple and row, then the N-Triples kernel.
+A row is one element with one time. What becomes of it (cut, late, future, kept) is decided before
+its triples are written; a row that cannot be read or has no time is dead with its record's place
+and text. A triple that a value makes malformed (an IRI with a blank in it) is dead alone. Cost: a
+few string operations of Polars a triple and row, then the N-Triples kernel.
 """
 
 from __future__ import annotations
@@ -37,10 +40,17 @@ _NO_IRI = r"[\x00-\x20<>]"  # what could end an IRI, or its line
 
 
 def mapped_of(
-    chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, reference: Reference, *, late_below: int,
-    future_above: int, seed: int,
-) -> tuple[Triples, Elements]:  # fmt: skip
-    """The triples and elements of what ``sources.read.read_tuples`` read; the bounds are those of ``elements.elements_of``."""
+    chunk: CsvChunk | JsonChunk | pa.Table,
+    config: StreamConfig,
+    reference: Reference,
+    *,
+    late_below: int,
+    future_above: int,
+    seed: int,
+) -> tuple[Triples, Elements]:
+    """The triples and elements of what ``sources.read.read_tuples`` read; the bounds are those of
+    ``elements.elements_of``.
+    """
     assert config.mapping is not None, "the stream has a mapping"
     rows = raw_rows(chunk, config, reference)
     frame = _columns(rows, config.mapping, reference)
@@ -115,7 +125,9 @@ def _part(part: Part, kind: str) -> pl.Expr:
         return pl.lit(part.text)
     value = _lexical(part.text, kind)
     match part.how:
-        case "whole":  # a blank keeps an IRI malformed and alone: no value writes triples of its own
+        case (
+            "whole"
+        ):  # a blank keeps an IRI malformed and alone: no value writes triples of its own
             return value.str.replace_all(_NO_IRI, " ")
         case "iri":
             return _mapped(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))
@@ -129,7 +141,9 @@ def _part(part: Part, kind: str) -> pl.Expr:
 
 
 def _lexical(name: str, kind: str) -> pl.Expr:
-    """A value's text: that of a string, else its XSD form, doubles as those of tuples (2, not 2.0)."""
+    """A value's text: that of a string, else its XSD form, doubles as those of tuples (2,
+    not 2.0).
+    """
     value = pl.col(name)
     if kind != "double":
         return value.cast(pl.String)

@@ -1,13 +1,14 @@
 """Tuple streams: CSV records, JSON objects and Parquet rows as typed columns with event times.
 
-A row is dead if it cannot be read (``csv_rows``, ``json_rows``), has no time, or has a value that the schema's type cannot
-hold; the others go on. Text formats are read as text and cast at once; what the cast loses is what does not fit. Blanks around
-numbers, booleans and times do not matter.
+A row is dead if it cannot be read (``csv_rows``, ``json_rows``), has no time, or has a value that
+the schema's type cannot hold; the others go on. Text formats are read as text and cast at once;
+what the cast loses is what does not fit. Blanks around numbers, booleans and times do not matter.
 
     integer   64 bits     double   also INF, -INF, NaN     boolean   true, false, 1, 0     string   as it is
 
-An event time is an integer in the stream's unit or a dateTime (without zone: UTC), in Parquet also a timestamp or date.
-Identities of the values are made elsewhere. Cost: the readers', then a few passes of Polars.
+An event time is an integer in the stream's unit or a dateTime (without zone: UTC), in Parquet also
+a timestamp or date. Identities of the values are made elsewhere. Cost: the readers', then a few
+passes of Polars.
 """
 
 from __future__ import annotations
@@ -21,7 +22,17 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from levada.intake.admission import FUTURE, NO_TIME, WRONG_TIME, Dead, Gate, Late, Verdict, admit, file_time
+from levada.intake.admission import (
+    FUTURE,
+    NO_TIME,
+    WRONG_TIME,
+    Dead,
+    Gate,
+    Late,
+    Verdict,
+    admit,
+    file_time,
+)
 from levada.intake.tables.csv_rows import RawRows, csv_rows
 from levada.intake.tables.json_rows import json_rows
 from levada.kernels.text.instants import instants
@@ -32,16 +43,31 @@ from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 
 Times = npt.NDArray[np.int64]
-_POLARS: dict[str, pl.DataType] = {"integer": pl.Int64(), "double": pl.Float64(), "boolean": pl.Boolean()}
-_KINDS = {"integer": Kind.INTEGER, "double": Kind.DOUBLE, "boolean": Kind.BOOLEAN, "string": Kind.STRING}
-_ARTICLES = {"integer": "an integer", "double": "a double", "boolean": "a boolean", "string": "a string"}
+_POLARS: dict[str, pl.DataType] = {
+    "integer": pl.Int64(),
+    "double": pl.Float64(),
+    "boolean": pl.Boolean(),
+}
+_KINDS = {
+    "integer": Kind.INTEGER,
+    "double": Kind.DOUBLE,
+    "boolean": Kind.BOOLEAN,
+    "string": Kind.STRING,
+}
+_ARTICLES = {
+    "integer": "an integer",
+    "double": "a double",
+    "boolean": "a boolean",
+    "string": "a string",
+}
 SIGNS = ("+", "-")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
 class TupleColumn:
-    """The values of a column by the facets of ``model.frame``: kind UNBOUND is no value. ``text``: strings only.
+    """The values of a column by the facets of ``model.frame``: kind UNBOUND is no value. ``text``:
+    strings only.
 
     Integers and booleans have a mantissa, doubles a double; ``facet`` works out the other.
     """
@@ -66,7 +92,9 @@ class TupleColumn:
 
 @dataclass(frozen=True, slots=True)
 class Tuples:
-    """The ``n`` rows of a reference that go on, in order, and what became of the others (as ``intake.elements``)."""
+    """The ``n`` rows of a reference that go on, in order, and what became of the others (as
+    ``intake.elements``).
+    """
 
     n: int
     ts: Times
@@ -87,7 +115,9 @@ def tuples_of(
     late_below: int,
     future_above: int,
 ) -> Tuples:
-    """The tuples of what ``sources.read.read_tuples`` read; the bounds are those of ``elements.elements_of``."""
+    """The tuples of what ``sources.read.read_tuples`` read; the bounds are those of
+    ``elements.elements_of``.
+    """
     rows = raw_rows(chunk, config, reference)
     values = {name: cast_column(rows, name, kind) for name, kind in config.schema}
     if config.sign:
@@ -112,7 +142,9 @@ def tuples_of(
     )
 
 
-def raw_rows(chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, reference: Reference) -> RawRows:
+def raw_rows(
+    chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, reference: Reference
+) -> RawRows:
     """The columns that the stream reads, as they stand there."""
     if isinstance(chunk, pa.Table):
         return _table_rows(chunk, reference)
@@ -127,7 +159,12 @@ def raw_rows(chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, refer
 def dead_rows(rows: RawRows, verdict: Verdict) -> list[Dead]:
     """What goes to the dead letters, by place."""
     fates = {**rows.wrong, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
-    return sorted([*rows.dead, *(Dead(int(rows.offset[row]), why, rows.text(row)) for row, why in fates.items())])
+    return sorted(
+        [
+            *rows.dead,
+            *(Dead(int(rows.offset[row]), why, rows.text(row)) for row, why in fates.items()),
+        ]
+    )
 
 
 # -- Parquet --
@@ -138,7 +175,11 @@ def _table_rows(table: pa.Table, reference: Reference) -> RawRows:
     assert isinstance(frame, pl.DataFrame), "a table is a frame"
     offset = np.arange(reference.start, reference.start + frame.height, dtype=np.int64)
     return RawRows(
-        frame, offset, offset - reference.start, lambda row: json.dumps(frame.row(row, named=True), default=str), []
+        frame,
+        offset,
+        offset - reference.start,
+        lambda row: json.dumps(frame.row(row, named=True), default=str),
+        [],
     )
 
 
@@ -163,7 +204,9 @@ def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
 
 def _check_signs(rows: RawRows, name: str) -> None:
     """Marks the rows of a relation that neither come nor go."""
-    for row in (~rows.table[name].cast(pl.String()).is_in(SIGNS)).fill_null(True).arg_true().to_list():
+    for row in (
+        (~rows.table[name].cast(pl.String()).is_in(SIGNS)).fill_null(True).arg_true().to_list()
+    ):
         rows.wrong.setdefault(row, f"{name} is neither + nor -: {rows.table[name][row] or 'empty'}")
 
 
@@ -171,12 +214,18 @@ def _as_type(values: pl.Series, kind: str) -> pl.Series:
     if values.dtype == _POLARS[kind]:
         return values
     if kind == "boolean" and values.dtype == pl.String():
-        return values.str.to_lowercase().replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean())
+        return values.str.to_lowercase().replace_strict(
+            _BOOLEANS, default=None, return_dtype=pl.Boolean()
+        )
     return values.cast(_POLARS[kind], strict=False)
 
 
-def row_times(rows: RawRows, table: pl.DataFrame, config: StreamConfig, reference: Reference) -> Times:
-    """The event time of each row, by the file's name or a column of ``table``; a row without one is marked in ``rows.wrong``."""
+def row_times(
+    rows: RawRows, table: pl.DataFrame, config: StreamConfig, reference: Reference
+) -> Times:
+    """The event time of each row, by the file's name or a column of ``table``; a row without one is
+    marked in ``rows.wrong``.
+    """
     if config.time_kind == "filename":
         ts = np.full(table.height, file_time(config, reference.name), np.int64)
         empty = np.ones(table.height, np.bool_)
@@ -201,7 +250,9 @@ def _field_times(values: pl.Series, unit: int) -> Times:
         return np.where((ms > MIN // unit) & (ms < MAX // unit), ms * unit, MIN)
     if values.dtype.is_temporal():
         return values.dt.epoch("ms").fill_null(MIN).to_numpy().copy()
-    text = values.cast(pl.String()).str.strip_chars().fill_null("").to_arrow().cast(pa.large_string())
+    text = (
+        values.cast(pl.String()).str.strip_chars().fill_null("").to_arrow().cast(pa.large_string())
+    )
     _, edges, data = text.buffers()
     edge = np.frombuffer(edges, np.int64)[text.offset : text.offset + len(text) + 1]
     buffer = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
@@ -222,5 +273,6 @@ def _column(values: pl.Series, kind: str, keep: Times) -> TupleColumn:
             return TupleColumn(kinds, dbl=values.to_numpy())
         case _:
             return TupleColumn(
-                kinds, man=values.cast(pl.Int64()).to_numpy() if kind == "boolean" else values.to_numpy()
+                kinds,
+                man=values.cast(pl.Int64()).to_numpy() if kind == "boolean" else values.to_numpy(),
             )

@@ -1,11 +1,12 @@
 """Dense group numbers for keys of 128 bits, by open addressing with linear probing.
 
-The table holds row numbers (int32, -1 is free); a row's key is read from the columns themselves, so the table is small
-and a hit compares both halves. The slot is the top of a mixture of both halves, so keys that are small integers or that
-share a half (a report time, a group number) spread as well as hashes do.
+The table holds row numbers (int32, -1 is free); a row's key is read from the columns themselves, so
+the table is small and a hit compares both halves. The slot is the top of a mixture of both halves,
+so keys that are small integers or that share a half (a report time, a group number) spread as well
+as hashes do.
 
-Cost: 10 to 15 ns a row while the table fits in cache; it grows fourfold when half full, and then takes in the groups
-(not the rows) anew.
+Cost: 10 to 15 ns a row while the table fits in cache; it grows fourfold when half full, and then
+takes in the groups (not the rows) anew.
 """
 
 from __future__ import annotations
@@ -36,8 +37,12 @@ def spread(k: np.uint64, h: np.uint64) -> np.uint64:
 
 
 @fused
-def find_slot(table: Ints, bits: int, k: Words, h: Words, key_k: np.uint64, key_h: np.uint64) -> int:
-    """The slot of a key in a table of row numbers of the columns ``k, h``: its own, or the free one where it belongs."""
+def find_slot(
+    table: Ints, bits: int, k: Words, h: Words, key_k: np.uint64, key_h: np.uint64
+) -> int:
+    """The slot of a key in a table of row numbers of the columns ``k, h``: its own, or the free one
+    where it belongs.
+    """
     slot = int(np.int64(spread(key_k, key_h) >> np.uint64(64 - bits)))
     while True:
         row = table[slot]
@@ -57,7 +62,8 @@ def _grown(first: npt.NDArray[np.int64], groups: int, bits: int, k: Words, h: Wo
 
 
 def group(k: Words, h: Words) -> tuple[Ints, npt.NDArray[np.int64]]:
-    """The group number of each row, dense from 0 in order of first appearance, and each group's first row.
+    """The group number of each row, dense from 0 in order of first appearance, and each group's
+    first row.
 
     >>> codes, first = group(np.array([7, 8, 7], np.uint64), np.zeros(3, np.uint64))
     >>> codes.tolist(), first.tolist()

@@ -1,13 +1,17 @@
-"""Keys of 128 bits and bucket order: how the rows of a keyed operator are laid out (kernels.md, "Keyed operator").
+"""Keys of 128 bits and bucket order: how the rows of a keyed operator are laid out (kernels.md,
+"Keyed operator").
 
-A key is two uint64 halves ``(k, h)``, made of the identities of its slots by ``combine`` and of the operator's number by
-``mix``. Both halves know the operator, so an equal ``(k, h)`` proves an equal ``op`` and 10,000 operators share one run.
-The top bits of ``k`` choose the bucket, those of ``h`` the partition-group (``keyed_route``): they are independent.
+A key is two uint64 halves ``(k, h)``, made of the identities of its slots by ``combine`` and of the
+operator's number by ``mix``. Both halves know the operator, so an equal ``(k, h)`` proves an equal
+``op`` and 10,000 operators share one run. The top bits of ``k`` choose the bucket, those of ``h``
+the partition-group (``keyed_route``): they are independent.
 
-*Bucket order* is the stable order by the top ``bits`` bits of ``k``, with a directory of 2**bits + 1 starts: rows that
-come in time order stay in time order inside a bucket, which is what narrowing by time needs. It is no sort by key.
+*Bucket order* is the stable order by the top ``bits`` bits of ``k``, with a directory of 2**bits +
+1 starts: rows that come in time order stay in time order inside a bucket, which is what narrowing
+by time needs. It is no sort by key.
 
-Cost: mix and combine 1 to 3 ns a row, bucket order 4 to 8 ns (one counting pass up to 16 bits, else two).
+Cost: mix and combine 1 to 3 ns a row, bucket order 4 to 8 ns (one counting pass up to 16 bits, else
+two).
 """
 
 from __future__ import annotations
@@ -34,7 +38,9 @@ _ODD_D = np.uint64(0xDB4F0B9175AE2165)
 
 @fused
 def avalanche(z: np.uint64) -> np.uint64:
-    """A bijection of 64-bit words in which every bit of the input moves about half of the output's bits."""
+    """A bijection of 64-bit words in which every bit of the input moves about half of the output's
+    bits.
+    """
     z = (z ^ (z >> _SHIFT_A)) * _ODD_B
     z = (z ^ (z >> _SHIFT_B)) * _ODD_C
     return z ^ (z >> _SHIFT_C)
@@ -44,7 +50,8 @@ def avalanche(z: np.uint64) -> np.uint64:
 def mix(xs: Words, ys: Words, op: Ints) -> tuple[Words, Words]:
     """Identities ``xs, ys`` with the operator's number in both halves.
 
-    One op maps distinct identities to distinct keys; the same identity under two ops differs in both halves.
+    One op maps distinct identities to distinct keys; the same identity under two ops differs in
+    both halves.
     """
     k = np.empty(xs.size, np.uint64)
     h = np.empty(xs.size, np.uint64)
@@ -57,9 +64,11 @@ def mix(xs: Words, ys: Words, op: Ints) -> tuple[Words, Words]:
 
 @kernel((U64, U64, U64, U64))
 def combine(k: Words, h: Words, x: Words, y: Words) -> tuple[Words, Words]:
-    """The key ``(k, h)`` with a further slot's identity ``(x, y)`` folded in; the order of slots matters.
+    """The key ``(k, h)`` with a further slot's identity ``(x, y)`` folded in; the order of slots
+    matters.
 
-    For a fixed key it is a bijection of ``(x, y)`` and the reverse, so keys that differ in one slot never collide.
+    For a fixed key it is a bijection of ``(x, y)`` and the reverse, so keys that differ in one slot
+    never collide.
     """
     to_k = np.empty(k.size, np.uint64)
     to_h = np.empty(k.size, np.uint64)
@@ -74,7 +83,8 @@ def combine(k: Words, h: Words, x: Words, y: Words) -> tuple[Words, Words]:
 
 @kernel((U64, U64, I64, I64))
 def beside(k: Words, h: Words, a: Times, b: Times) -> tuple[Words, Words]:
-    """The key ``(k, h)`` of well mixed halves with two instants added: what groups by them, for a sixth of ``combine``'s cost.
+    """The key ``(k, h)`` of well mixed halves with two instants added: what groups by them, for a
+    sixth of ``combine``'s cost.
 
     For a fixed key it is a bijection of the instants.
     """
@@ -96,7 +106,8 @@ def bits_for(n: int) -> int:
 
 
 def bucket_order(k: Words, bits: int) -> tuple[Ints, Ints]:
-    """The rows in bucket order and the directory: bucket b is ``order[directory[b]:directory[b + 1]]``.
+    """The rows in bucket order and the directory: bucket b is ``order[directory[b]:directory[b +
+    1]]``.
 
     ``bits`` is 1 to 28 (see ``bits_for``), and there are fewer than 2**31 rows.
 
@@ -135,13 +146,17 @@ def _one_pass(k: Words, bits: int) -> tuple[Ints, Ints]:
 
 @fused
 def _sort_part(low: Ints, row: Ints, start: int, order: Ints, directory: Ints) -> None:
-    """A stable counting sort of one part into ``order[start:]``; ``directory`` is the part's share, with its end."""
+    """A stable counting sort of one part into ``order[start:]``; ``directory`` is the part's share,
+    with its end.
+    """
     directory[:] = 0
     directory[0] = start
     for q in range(low.size):
         directory[low[q] + 1] += 1
     _running(directory)
-    for q in range(low.size):  # moves each start to its bucket's end, that is to the start of the next
+    for q in range(
+        low.size
+    ):  # moves each start to its bucket's end, that is to the start of the next
         order[directory[low[q]]] = row[q]
         directory[low[q]] += 1
     for b in range(directory.size - 1, 0, -1):
@@ -151,7 +166,9 @@ def _sort_part(low: Ints, row: Ints, start: int, order: Ints, directory: Ints) -
 
 @kernel((U64, INT))
 def _two_passes(k: Words, bits: int) -> tuple[Ints, Ints]:
-    """The same by the high half of the top bits, then each part by the low half, which stays in the nearest cache."""
+    """The same by the high half of the top bits, then each part by the low half, which stays in the
+    nearest cache.
+    """
     shift = np.uint64(64 - bits)
     low_bits = bits // 2
     starts = np.zeros((1 << (bits - low_bits)) + 1, np.int32)
@@ -171,5 +188,7 @@ def _two_passes(k: Words, bits: int) -> tuple[Ints, Ints]:
     directory = np.empty((1 << bits) + 1, np.int32)
     for part in range(starts.size - 1):
         a, z = starts[part], starts[part + 1]
-        _sort_part(low[a:z], row[a:z], a, order, directory[part << low_bits : ((part + 1) << low_bits) + 1])
+        _sort_part(
+            low[a:z], row[a:z], a, order, directory[part << low_bits : ((part + 1) << low_bits) + 1]
+        )
     return order, directory

@@ -1,7 +1,9 @@
-"""NumPy twins of the keyed kernels: the same results by other means, as oracles of tests and baselines of benchmarks.
+"""NumPy twins of the keyed kernels: the same results by other means, as oracles of tests and
+baselines of benchmarks.
 
-They sort where the kernels hash or count, expand pairs before they filter them, and sum exactly where the kernels carry
-pairs. None is on the data path. A twin has its kernel's name and arguments, with ``_twin`` added.
+They sort where the kernels hash or count, expand pairs before they filter them, and sum exactly
+where the kernels carry pairs. None is on the data path. A twin has its kernel's name and arguments,
+with ``_twin`` added.
 """
 
 from __future__ import annotations
@@ -62,14 +64,18 @@ def join_pairs_twin(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tup
     probe, stored = _joint_codes(k, h, run)
     order = np.argsort(stored, kind="stable")
     in_order = stored[order]
-    i, place = _ranges(np.searchsorted(in_order, probe), np.searchsorted(in_order, probe, side="right"))
+    i, place = _ranges(
+        np.searchsorted(in_order, probe), np.searchsorted(in_order, probe, side="right")
+    )
     j = order[place]
     meets = np.maximum(s[i], run.s[j]) < np.minimum(e[i], run.ends[j])
     return i[meets].astype(np.int32), j[meets].astype(np.int32)
 
 
 def _latest_of(probe: Ints, ts: Times, stored: Ints, stored_ts: Times) -> Times:
-    """The greatest stored time below ts under the same code: one search over (code, rank of the time)."""
+    """The greatest stored time below ts under the same code: one search over (code, rank of the
+    time).
+    """
     times, rank = np.unique(np.concatenate([ts, stored_ts]), return_inverse=True)
     place = np.concatenate([probe, stored]).astype(np.int64) * max(len(times), 1) + rank.reshape(-1)
     wanted, held = place[: len(ts)], np.sort(place[len(ts) :])
@@ -99,7 +105,14 @@ def _by_window(
 ) -> npt.NDArray[np.int64]:
     """The scalar function of ``model.time`` row by row, held to [MIN, MAX]."""
     windows = [
-        Window(WindowKind(int(kind)), range=int(width), step=int(step), t0=int(t0), t0_given=bool(given), to=int(to))
+        Window(
+            WindowKind(int(kind)),
+            range=int(width),
+            step=int(step),
+            t0=int(t0),
+            t0_given=bool(given),
+            to=int(to),
+        )
         for kind, width, step, t0, given, to in zip(*params, strict=True)
     ]
     values = [function(windows[p], int(t)) for p, t in zip(row_param, ts, strict=True)]
@@ -122,14 +135,23 @@ def interval_twin(
     """The definition by ``enter_twin`` and ``leave_twin``."""
     early = lo < start[row_param]
     none = prev < start[row_param]
-    s = np.maximum(enter_twin(params, row_param, hi), leave_twin(params, row_param, np.where(none, MIN, prev)))
+    s = np.maximum(
+        enter_twin(params, row_param, hi), leave_twin(params, row_param, np.where(none, MIN, prev))
+    )
     return np.where(early, MAX, s), np.where(early, MAX, leave_twin(params, row_param, lo))
 
 
 def expand_closes_twin(
-    s: Times, e: Times, low: int, high: int, closes: tuple[Times, Times, Times, Flags], row_param: Ints
+    s: Times,
+    e: Times,
+    low: int,
+    high: int,
+    closes: tuple[Times, Times, Times, Flags],
+    row_param: Ints,
 ) -> tuple[Rows, Times]:
-    """Arithmetic on numbers of closes: k from a ceiling and a floor (finite limits, times below 2**61)."""
+    """Arithmetic on numbers of closes: k from a ceiling and a floor (finite limits, times below
+    2**61).
+    """
     width, step, t0, given = (column[row_param] for column in closes)
     origin = t0 + width
     least = -((origin - np.maximum(s, low + 1)) // step)
@@ -162,14 +184,18 @@ def sum_int_twin(codes: Ints, values: Longs, weights: Weights, g: int) -> list[i
 
 
 def sum_dd_twin(codes: Ints, values: Doubles, weights: Weights, g: int) -> Doubles:
-    """Per group the correctly rounded sum of exact products (``math.fsum`` over repeated values), as ``round_dd``."""
+    """Per group the correctly rounded sum of exact products (``math.fsum`` over repeated values),
+    as ``round_dd``.
+    """
     out = np.zeros(g)
     for c in range(g):
         mine = codes == c
         counts = {v: int(weights[mine & (values == v)].sum()) for v in (np.inf, -np.inf)}
         finite = mine & np.isfinite(values)
         nan = int(weights[mine & np.isnan(values)].sum()) > 0 or min(counts.values()) > 0
-        terms = np.repeat(values[finite] * np.sign(weights[finite]), np.abs(weights[finite].astype(np.int64)))
+        terms = np.repeat(
+            values[finite] * np.sign(weights[finite]), np.abs(weights[finite].astype(np.int64))
+        )
         infinite = np.inf if counts[np.inf] > 0 else -np.inf if counts[-np.inf] > 0 else None
         out[c] = np.nan if nan else math.fsum(terms.tolist()) if infinite is None else infinite
     return out
@@ -177,10 +203,14 @@ def sum_dd_twin(codes: Ints, values: Doubles, weights: Weights, g: int) -> Doubl
 
 def merge_dd_twin(codes: Ints, partial: Sums, g: int) -> Doubles:
     """The rounded sum of both halves of all partial sums (without NaN and infinities)."""
-    return np.array([math.fsum([*partial.hi[codes == c], *partial.lo[codes == c]]) for c in range(g)])
+    return np.array(
+        [math.fsum([*partial.hi[codes == c], *partial.lo[codes == c]]) for c in range(g)]
+    )
 
 
-def winners_twin(codes: Ints, rank: npt.NDArray[Any], tie_x: Words, tie_y: Words, g: int, greatest: bool) -> Longs:
+def winners_twin(
+    codes: Ints, rank: npt.NDArray[Any], tie_x: Words, tie_y: Words, g: int, greatest: bool
+) -> Longs:
     """A stable sort by (code, rank, identity)."""
     sortable = np.unique(rank, return_inverse=True)[1].reshape(-1)
     order = np.lexsort((tie_x, tie_y, -sortable if greatest else sortable, codes))

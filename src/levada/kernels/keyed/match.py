@@ -1,14 +1,16 @@
-"""Triples against many patterns at once: one hash table keyed by which positions are constant and by their identities.
+"""Triples against many patterns at once: one hash table keyed by which positions are constant and
+by their identities.
 
-A pattern is a record of eight words, one cache line: the identities of its constants (low and high half of subject,
-predicate, object), its shape, and the next pattern of the same key. The shape is a mask of constant positions (1 subject,
-2 predicate, 4 object) and, from bit 8 on, which positions must be equal (1 subject = object, 2 subject = predicate,
-4 predicate = object). A triple looks once for each mask that some pattern has; bitmaps of the constants of each position
-spare most of these looks. Identities are compared on both halves.
+A pattern is a record of eight words, one cache line: the identities of its constants (low and high
+half of subject, predicate, object), its shape, and the next pattern of the same key. The shape is a
+mask of constant positions (1 subject, 2 predicate, 4 object) and, from bit 8 on, which positions
+must be equal (1 subject = object, 2 subject = predicate, 4 predicate = object). A triple looks once
+for each mask that some pattern has; bitmaps of the constants of each position spare most of these
+looks. Identities are compared on both halves.
 
-Invariants: patterns are distinct; pairs come by row here, and ``group_pairs`` orders them by pattern, stably.
-Cost: 8 ns a triple for one pattern, 40 to 50 for 100 to 10,000 where most triples match, 120 for 100,000.
-Twin: ``intake.matching.match.match_by_comparison``.
+Invariants: patterns are distinct; pairs come by row here, and ``group_pairs`` orders them by
+pattern, stably. Cost: 8 ns a triple for one pattern, 40 to 50 for 100 to 10,000 where most triples
+match, 120 for 100,000. Twin: ``intake.matching.match.match_by_comparison``.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ RECORD = 8  # words of a pattern
 SHAPE, NEXT = 6, 7
 _FILTER_BITS = 3  # a bitmap has 2**3 bits for each place of the table
 
-_MIX = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93], np.uint64)
+_MIX = np.array(
+    [0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93], np.uint64
+)
 
 Ids = tuple[int, int, int, int, int, int]
 _Ints = npt.NDArray[np.int64]
@@ -95,7 +99,9 @@ def _agrees(patterns: View, i: int, ids: Ids) -> bool:
 
 @kernel((types.int64[:, ::1], types.int64[:, ::1], types.uint64[:, ::1], INT))
 def build_table(patterns: _Ints, table: _Ints, filters: Words, bits: int) -> None:
-    """Enters all patterns into a table of 2**bits places (key, first pattern) and three bitmaps, both zero before."""
+    """Enters all patterns into a table of 2**bits places (key, first pattern) and three bitmaps,
+    both zero before.
+    """
     places = view_of(table)
     for i in range(patterns.shape[0]):
         r = patterns[i]
@@ -135,12 +141,27 @@ _BITMAPS = types.Array(types.uint64, 2, "C", readonly=True)
     )
 )
 def match_rows(
-    sx: Words, sy: Words, px: Words, py: Words, ox: Words, oy: Words, keep: _Flags,
-    patterns: _Ints, table: _Ints, filters: Words, masks: _Ints, bits: int, start: int, rows: _Ints, found: _Ints32,
-) -> tuple[int, int]:  # fmt: skip
-    """Fills (rows, found) with the pairs of triple and pattern from row ``start`` on: (next row, pairs).
+    sx: Words,
+    sy: Words,
+    px: Words,
+    py: Words,
+    ox: Words,
+    oy: Words,
+    keep: _Flags,
+    patterns: _Ints,
+    table: _Ints,
+    filters: Words,
+    masks: _Ints,
+    bits: int,
+    start: int,
+    rows: _Ints,
+    found: _Ints32,
+) -> tuple[int, int]:
+    """Fills (rows, found) with the pairs of triple and pattern from row ``start`` on: (next row,
+    pairs).
 
-    An empty ``keep`` keeps all. Stops before the row whose pairs might not fit; ``masks`` are those that patterns have.
+    An empty ``keep`` keeps all. Stops before the row whose pairs might not fit; ``masks`` are those
+    that patterns have.
     """
     records, places, maps = view_of(patterns), view_of(table), view_of(filters)
     count, room = 0, rows.size - patterns.shape[0]
@@ -167,7 +188,9 @@ def match_rows(
 
 @kernel((I64, I32, INT, types.int64[::1]))
 def group_pairs(rows: _Ints, found: _Ints32, patterns: int, out: _Ints) -> _Ints:
-    """Orders the rows of pairs by pattern, stably, into ``out``; returns where each pattern's begin, and the end."""
+    """Orders the rows of pairs by pattern, stably, into ``out``; returns where each pattern's
+    begin, and the end.
+    """
     start = np.zeros(patterns + 2, np.int64)
     for i in range(found.size):
         start[found[i] + 2] += 1

@@ -1,16 +1,19 @@
-"""The join of a batch with a run in bucket order: pairs of rows of equal key that count at a common instant.
+"""The join of a batch with a run in bucket order: pairs of rows of equal key that count at a common
+instant.
 
-A row counts at the instants of ``[s, e)``; a pair counts where both do, so it exists iff max(s) < min(e). The rows of a
-bucket are in order of ``s``: for a probe row only those with ``s < its e`` and ``s > its s - longest`` can match, where
-``longest`` is the longest interval in the run; a large bucket is narrowed to them by two binary searches, so a key with
-a third of all rows costs by its matches (kernels.md; parallel-windowed-stream-joins, section IV, block nested loops
-over expired-sorted blocks, is what the narrowing replaces).
+A row counts at the instants of ``[s, e)``; a pair counts where both do, so it exists iff max(s) <
+min(e). The rows of a bucket are in order of ``s``: for a probe row only those with ``s < its e``
+and ``s > its s - longest`` can match, where ``longest`` is the longest interval in the run; a large
+bucket is narrowed to them by two binary searches, so a key with a third of all rows costs by its
+matches (kernels.md; parallel-windowed-stream-joins, section IV, block nested loops over
+expired-sorted blocks, is what the narrowing replaces).
 
-The kernel runs in blocks of three phases (look up the directory, touch the first rows, compare) so that cache misses
-overlap, and in one pass: it stops before a probe row whose candidates might not fit in the output and can be resumed.
+The kernel runs in blocks of three phases (look up the directory, touch the first rows, compare) so
+that cache misses overlap, and in one pass: it stops before a probe row whose candidates might not
+fit in the output and can be resumed.
 
-Cost: 20 to 40 ns a probe row without matches in cache-cold runs, 3 to 6 ns a pair beyond that. One piece of 16 k to 50 k
-probe rows at a time keeps the output in cache; runs cost one pass each.
+Cost: 20 to 40 ns a probe row without matches in cache-cold runs, 3 to 6 ns a pair beyond that. One
+piece of 16 k to 50 k probe rows at a time keeps the output in cache; runs cost one pass each.
 """
 
 from __future__ import annotations
@@ -32,8 +35,9 @@ LEAST_OUTPUT = 1024
 class Buckets(NamedTuple):
     """A run as the kernels read it: columns in bucket order, rows of a bucket in order of ``s``.
 
-    ``directory`` has 2**bits + 1 starts; ``longest`` is ``longest_of(s, e)`` or more. Where every interval is that long
-    ``e`` is empty: most windows are the same for all rows. For ``probe_latest`` s is the event time, and e is not read.
+    ``directory`` has 2**bits + 1 starts; ``longest`` is ``longest_of(s, e)`` or more. Where every
+    interval is that long ``e`` is empty: most windows are the same for all rows. For
+    ``probe_latest`` s is the event time, and e is not read.
     """
 
     k: Words
@@ -51,7 +55,8 @@ class Buckets(NamedTuple):
 
 
 def longest_of(s: Times, e: Times) -> int:
-    """The length of the longest interval (0 if there is none); MAX if one is unbounded on either side.
+    """The length of the longest interval (0 if there is none); MAX if one is unbounded on either
+    side.
 
     >>> longest_of(np.array([1, 5]), np.array([4, 6])), longest_of(np.array([1]), np.array([MAX]))
     (3, 4611686018427387904)
@@ -74,7 +79,13 @@ def arrange(k: Words, h: Words, s: Times, e: Times) -> tuple[npt.NDArray[np.int6
     length = common_length(s, e)
     ends = e[rows] if length is None else e[:0]
     return rows, Buckets(
-        k[rows], h[rows], s[rows], ends, directory, bits, longest_of(s, e) if length is None else length
+        k[rows],
+        h[rows],
+        s[rows],
+        ends,
+        directory,
+        bits,
+        longest_of(s, e) if length is None else length,
     )
 
 
@@ -92,9 +103,11 @@ def common_length(s: Times, e: Times) -> int | None:
 
 
 def join_pairs(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tuple[Ints, Ints]:
-    """All pairs (i, j): probe row i and row j of the run (its place in bucket order) of equal key that meet in time.
+    """All pairs (i, j): probe row i and row j of the run (its place in bucket order) of equal key
+    that meet in time.
 
-    Ordered by i, then by j. The probe rows may come in any order; rows with ``s >= e`` match nothing.
+    Ordered by i, then by j. The probe rows may come in any order; rows with ``s >= e`` match
+    nothing.
     """
     start = 0
     room = max(LEAST_OUTPUT, len(k))
@@ -108,12 +121,16 @@ def join_pairs(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tuple[In
     if len(parts) == 1:
         return parts[0]
     empty = np.empty(0, np.int32)
-    return np.concatenate([empty, *(i for i, _ in parts)]), np.concatenate([empty, *(j for _, j in parts)])
+    return np.concatenate([empty, *(i for i, _ in parts)]), np.concatenate(
+        [empty, *(j for _, j in parts)]
+    )
 
 
 @fused
 def first_at_least(times: Times, low: int, high: int, t: int) -> int:
-    """The first place in ``times[low:high]``, which is sorted, that holds t or more; ``high`` if none does."""
+    """The first place in ``times[low:high]``, which is sorted, that holds t or more; ``high`` if
+    none does.
+    """
     while low < high:
         middle = (low + high) >> 1
         if times[middle] < t:
@@ -124,7 +141,9 @@ def first_at_least(times: Times, low: int, high: int, t: int) -> int:
 
 
 @fused
-def locate(pk: Words, start: int, count: int, directory: Ints, bits: int, low: Ints, high: Ints) -> None:
+def locate(
+    pk: Words, start: int, count: int, directory: Ints, bits: int, low: Ints, high: Ints
+) -> None:
     """Phase one: the buckets of a block of probe rows."""
     shift = np.uint64(64 - bits)
     for q in range(count):
@@ -145,10 +164,11 @@ def touch(
     first: Words,
     loaded: Times,
 ) -> None:
-    """Phase two: the first key of each bucket, and where it is the key sought, the columns of that row that are always read.
+    """Phase two: the first key of each bucket, and where it is the key sought, the columns of that
+    row that are always read.
 
-    ``first`` is used to reject single candidates; ``loaded`` is written for the loads' sake only: they bring the cache
-    lines in while later rows are looked at.
+    ``first`` is used to reject single candidates; ``loaded`` is written for the loads' sake only:
+    they bring the cache lines in while later rows are looked at.
     """
     last = rk.size - 1
     for q in range(count):
@@ -175,10 +195,11 @@ def probe(
     out_i: Ints,
     out_j: Ints,
 ) -> tuple[int, int]:
-    """Pairs from probe row ``start`` on, written to ``out_i, out_j``; returns (next probe row, number of pairs).
+    """Pairs from probe row ``start`` on, written to ``out_i, out_j``; returns (next probe row,
+    number of pairs).
 
-    It stops early before a row that has more candidates than there is room; if that is the very first, the output must
-    grow.
+    It stops early before a row that has more candidates than there is room; if that is the very
+    first, the output must grow.
     """
     n = 0
     low, high = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
@@ -203,7 +224,11 @@ def probe(
             if n + z - a > out_i.size:
                 return i, n
             for j in range(a, z):
-                if rk[j] == x and rh[j] == y and max(s, rs[j]) < min(e, rs[j] + longest if alike else re[j]):
+                if (
+                    rk[j] == x
+                    and rh[j] == y
+                    and max(s, rs[j]) < min(e, rs[j] + longest if alike else re[j])
+                ):
                     out_i[n] = i
                     out_j[n] = j
                     n += 1
@@ -211,7 +236,9 @@ def probe(
 
 
 def warm() -> None:
-    """One join of one row: the first call of any kernel in a process takes 10 ms more than the next."""
+    """One join of one row: the first call of any kernel in a process takes 10 ms more than the
+    next.
+    """
     one, time = np.ones(1, np.uint64), np.zeros(1, np.int64)
     _, run = arrange(one, one, time, time + 1)
     join_pairs(one, one, time, time + 1, run)

@@ -1,7 +1,9 @@
-"""The greatest earlier occurrence of a key: what makes a window's content a set (``prev`` in the design, section 2).
+"""The greatest earlier occurrence of a key: what makes a window's content a set (``prev`` in the
+design, section 2).
 
-``latest`` looks in a run in bucket order, ``previous_within`` in the batch itself. Over several runs, and with the batch,
-the answer is the greatest of the answers. Rows of equal key and equal time are one occurrence; the first row stays.
+``latest`` looks in a run in bucket order, ``previous_within`` in the batch itself. Over several
+runs, and with the batch, the answer is the greatest of the answers. Rows of equal key and equal
+time are one occurrence; the first row stays.
 
 Cost: ``latest`` as a probe (20 to 40 ns a row), ``previous_within`` 10 to 20 ns a row.
 """
@@ -19,7 +21,9 @@ from levada.model.time import MIN, Times
 
 
 def latest(k: Words, h: Words, ts: Times, run: Buckets) -> Times:
-    """For each probe row the greatest time ``run.s`` of a row of equal key that is strictly less than ts, else MIN."""
+    """For each probe row the greatest time ``run.s`` of a row of equal key that is strictly less
+    than ts, else MIN.
+    """
     return _latest(k, h, ts, run.k, run.h, run.s, run.directory, run.bits)
 
 
@@ -52,9 +56,11 @@ def _latest(
 
 
 def previous_within(k: Words, h: Words, ts: Times) -> tuple[Times, npt.NDArray[np.bool_]]:
-    """For each row of a batch the greatest earlier time of a row of equal key (else MIN), and whether it is a duplicate.
+    """For each row of a batch the greatest earlier time of a row of equal key (else MIN), and
+    whether it is a duplicate.
 
-    A row is a duplicate if a row before it in the batch has its key and its time. The batch may be in any order of time.
+    A row is a duplicate if a row before it in the batch has its key and its time. The batch may be
+    in any order of time.
 
     >>> one = np.ones(3, np.uint64)
     >>> previous, duplicate = previous_within(one, one, np.array([5, 7, 7]))

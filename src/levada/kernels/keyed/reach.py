@@ -1,8 +1,10 @@
-"""Which nodes a path of any length reaches (SPARQL 1.1, 18.4, ALP): a search from each start over edges in CSR form.
+"""Which nodes a path of any length reaches (SPARQL 1.1, 18.4, ALP): a search from each start over
+edges in CSR form.
 
-Nodes are dense numbers; the edges of node i are ``targets[offsets[i]:offsets[i + 1]]``. Each start is searched once, breadth
-first; a stamp per node tells what the search has seen, so cycles end and equal edges cost a look. The kernel stops before a start
-whose pairs might not fit in the output and can be resumed. Twin: ``reach_by_rounds``, semi-naive rounds of NumPy joins.
+Nodes are dense numbers; the edges of node i are ``targets[offsets[i]:offsets[i + 1]]``. Each start
+is searched once, breadth first; a stamp per node tells what the search has seen, so cycles end and
+equal edges cost a look. The kernel stops before a start whose pairs might not fit in the output and
+can be resumed. Twin: ``reach_by_rounds``, semi-naive rounds of NumPy joins.
 
 Cost: per start the edges that it reaches, some ns each; what a start does not reach is not touched.
 """
@@ -31,10 +33,13 @@ def edges_of(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
     return offsets, targets[np.argsort(sources, kind="stable")].astype(np.int32, copy=False)
 
 
-def reach(offsets: Ints, targets: Ints, starts: Ints, zero: Flags, *, many: bool) -> tuple[Ints, Ints]:
+def reach(
+    offsets: Ints, targets: Ints, starts: Ints, zero: Flags, *, many: bool
+) -> tuple[Ints, Ints]:
     """All pairs (start, node) that a path connects, each once; the starts are distinct.
 
-    A path has one step or more; of none, a start that ``zero`` flags reaches itself. Without ``many`` it has one at most.
+    A path has one step or more; of none, a start that ``zero`` flags reaches itself. Without
+    ``many`` it has one at most.
 
     >>> offsets, targets = edges_of(np.array([0, 1], np.int32), np.array([1, 0], np.int32), 2)
     >>> i, j = reach(offsets, targets, np.array([0], np.int32), np.zeros(2, bool), many=True)
@@ -49,14 +54,25 @@ def reach(offsets: Ints, targets: Ints, starts: Ints, zero: Flags, *, many: bool
         parts.append((i[:n], j[:n]))
         room *= 2
     none = np.empty(0, np.int32)
-    return np.concatenate([none, *(i for i, _ in parts)]), np.concatenate([none, *(j for _, j in parts)])
+    return np.concatenate([none, *(i for i, _ in parts)]), np.concatenate(
+        [none, *(j for _, j in parts)]
+    )
 
 
 @kernel((I32, I32, I32, BOOL, FLAG, INT, OUT_I32, OUT_I32))
 def _reach(
-    offsets: Ints, targets: Ints, starts: Ints, zero: Flags, many: bool, at: int, out_i: Ints, out_j: Ints
+    offsets: Ints,
+    targets: Ints,
+    starts: Ints,
+    zero: Flags,
+    many: bool,
+    at: int,
+    out_i: Ints,
+    out_j: Ints,
 ) -> tuple[int, int]:
-    """From the start at ``at`` on: (the start to go on with, the pairs written). The output is the queue."""
+    """From the start at ``at`` on: (the start to go on with, the pairs written). The output is the
+    queue.
+    """
     stamps = np.full(zero.size, -1, np.int32)
     n = 0
     while at < starts.size:
@@ -91,8 +107,12 @@ def _reach(
     return at, n
 
 
-def reach_by_rounds(offsets: Ints, targets: Ints, starts: Ints, zero: Flags, *, many: bool) -> tuple[Ints, Ints]:
-    """What ``reach`` gives, in order of start and node: each round joins the pairs that are new with the edges."""
+def reach_by_rounds(
+    offsets: Ints, targets: Ints, starts: Ints, zero: Flags, *, many: bool
+) -> tuple[Ints, Ints]:
+    """What ``reach`` gives, in order of start and node: each round joins the pairs that are new
+    with the edges.
+    """
     nodes = len(zero)
     seen = starts[zero[starts]].astype(np.int64) * (nodes + 1)
     new = _stepped(offsets, targets, starts, starts)
@@ -112,5 +132,7 @@ def _stepped(
     counts = offsets[j + 1] - offsets[j]
     ends = np.cumsum(counts)
     places = np.arange(int(counts.sum())) - np.repeat(ends - counts - offsets[j], counts)
-    whole: npt.NDArray[np.int64] = np.repeat(i, counts).astype(np.int64) * (len(offsets) - 1) + targets[places]
+    whole: npt.NDArray[np.int64] = (
+        np.repeat(i, counts).astype(np.int64) * (len(offsets) - 1) + targets[places]
+    )
     return np.unique(whole)

@@ -1,7 +1,9 @@
-"""Routing: which partition-group and which partition a key belongs to, and the rows in order of their target.
+"""Routing: which partition-group and which partition a key belongs to, and the rows in order of
+their target.
 
-A key's group is the top of its ``h`` half, scaled to the number of groups G (with G a power of two: its top bits), so it
-does not depend on the bucket bits of ``k``. A table of the plan maps groups to partitions (design, section 4).
+A key's group is the top of its ``h`` half, scaled to the number of groups G (with G a power of two:
+its top bits), so it does not depend on the bucket bits of ``k``. A table of the plan maps groups to
+partitions (design, section 4).
 
 Cost: 1 ns a row for the target, 2 to 3 ns for the order.
 """
@@ -26,7 +28,9 @@ def _group(h: np.uint64, groups: np.uint64) -> np.int64:
 
 @kernel((U64, INT))
 def group_of(h: Words, groups: int) -> Ints:
-    """The partition-group (0 to ``groups`` - 1) of each key by its high half; ``groups`` is at most 2**20."""
+    """The partition-group (0 to ``groups`` - 1) of each key by its high half; ``groups`` is at most
+    2**20.
+    """
     out = np.empty(h.size, np.int32)
     many = np.uint64(groups)
     for i in range(h.size):
@@ -46,7 +50,8 @@ def partition_of(h: Words, table: Ints) -> Ints:
 
 @kernel((I32, INT))
 def scatter_order(target: Ints, parts: int) -> tuple[Ints, npt.NDArray[np.int64]]:
-    """The rows in stable order of their target (0 to ``parts`` - 1), and where each target's rows start.
+    """The rows in stable order of their target (0 to ``parts`` - 1), and where each target's rows
+    start.
 
     The rows of target p are ``order[offsets[p]:offsets[p + 1]]``.
     """

@@ -1,7 +1,9 @@
-"""Legs of a star: each pair of an operator's member and a subject meets the rows of one more pattern (design, section 2).
+"""Legs of a star: each pair of an operator's member and a subject meets the rows of one more
+pattern (design, section 2).
 
-The rows that a pattern matched come in order of their subject's number. Pairs probe them in the order in which they come; a
-cursor that gallops makes that a merge where pairs are in order, and a binary search where they are not.
+The rows that a pattern matched come in order of their subject's number. Pairs probe them in the
+order in which they come; a cursor that gallops makes that a merge where pairs are in order, and a
+binary search where they are not.
 
 Cost: 3 to 10 ns a pair in order. Twin: ``meet_by_search``.
 """
@@ -45,12 +47,19 @@ def _at_least(subject: Ints32, low: int, high: int, wanted: int) -> int:
 
 @kernel((I64, I32, I32, I64, INT, _OUT, _OUT))
 def meet(
-    pattern: Ints, wanted: Ints32, subject: Ints32, starts: Ints, start: int, pairs: Ints, places: Ints
-) -> tuple[int, int]:  # fmt: skip
-    """Fills (pair, place of a row) for pairs from ``start`` on, by pair and place: (next pair, how many).
+    pattern: Ints,
+    wanted: Ints32,
+    subject: Ints32,
+    starts: Ints,
+    start: int,
+    pairs: Ints,
+    places: Ints,
+) -> tuple[int, int]:
+    """Fills (pair, place of a row) for pairs from ``start`` on, by pair and place: (next pair, how
+    many).
 
-    The rows of pattern p are the places ``starts[p] : starts[p + 1]`` of ``subject``, ascending there. Stops before the pair whose
-    rows do not fit; the room must hold those of one pair.
+    The rows of pattern p are the places ``starts[p] : starts[p + 1]`` of ``subject``, ascending
+    there. Stops before the pair whose rows do not fit; the room must hold those of one pair.
     """
     count = 0
     cursor = 0
@@ -73,7 +82,9 @@ def meet(
     return pattern.size, count
 
 
-def meet_by_search(pattern: Ints, wanted: Ints32, subject: Ints32, starts: Ints) -> tuple[Ints, Ints]:
+def meet_by_search(
+    pattern: Ints, wanted: Ints32, subject: Ints32, starts: Ints
+) -> tuple[Ints, Ints]:
     """All of it by NumPy: the twin."""
     pairs, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i, (p, s) in enumerate(zip(pattern.tolist(), wanted.tolist(), strict=True)):

@@ -1,11 +1,14 @@
-"""Folds of weighted rows by group number: net weights, exact sums of integers, winners for MIN and MAX.
+"""Folds of weighted rows by group number: net weights, exact sums of integers, winners for MIN and
+MAX.
 
-``codes`` are the group numbers of ``groups.group`` (0 to g - 1); a row of code -1 takes no part. Weights are int8 (rows)
-or int64 (netted rows). All folds are independent of the order of rows and of how they are cut into partial folds.
+``codes`` are the group numbers of ``groups.group`` (0 to g - 1); a row of code -1 takes no part.
+Weights are int8 (rows) or int64 (netted rows). All folds are independent of the order of rows and
+of how they are cut into partial folds.
 
-A sum of integers is a pair ``(high, low)`` that stands for high * 2**32 + low with 0 <= low < 2**32: it is exact for any
-2**31 rows' worth of weights, adds up over partial folds, and says at the end whether it fits in 64 bits (SPARQL's
-integers have no bound). Sums of doubles are in ``sums_dd``.
+A sum of integers is a pair ``(high, low)`` that stands for high * 2**32 + low with 0 <= low <
+2**32: it is exact for any 2**31 rows' worth of weights, adds up over partial folds, and says at the
+end whether it fits in 64 bits (SPARQL's integers have no bound). Sums of doubles are in
+``sums_dd``.
 
 Cost: 1 to 3 ns a row.
 """
@@ -46,7 +49,9 @@ def _carry(high: Longs, low: Longs) -> None:
 
 @kernel((I32, I64, I8, INT), (I32, I64, I64, INT))
 def sum_int(codes: Ints, values: Longs, weights: Weights, g: int) -> tuple[Longs, Longs]:
-    """The exact sum of value * weight per group, as (high, low); the weights of a group add up to less than 2**31."""
+    """The exact sum of value * weight per group, as (high, low); the weights of a group add up to
+    less than 2**31.
+    """
     high = np.zeros(g, np.int64)
     low = np.zeros(g, np.int64)
     for i in range(codes.size):
@@ -71,7 +76,8 @@ def merge_int(codes: Ints, high: Longs, low: Longs, g: int) -> tuple[Longs, Long
 
 
 def round_int(high: Longs, low: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
-    """The sums as int64, and where they do not fit (there the value is meaningless; the pair is still exact).
+    """The sums as int64, and where they do not fit (there the value is meaningless; the pair is
+    still exact).
 
     >>> total, overflow = round_int(*sum_int(np.zeros(2, np.int32), np.full(2, 2**62), np.ones(2, np.int8), 1))
     >>> bool(overflow[0])
@@ -89,11 +95,13 @@ def _before(a: Any, b: Any) -> bool:
 
 
 @kernel((I32, F64, U64, U64, INT, FLAG), (I32, I64, U64, U64, INT, FLAG))
-def winners(codes: Ints, rank: npt.NDArray[Any], tie_x: Words, tie_y: Words, g: int, greatest: bool) -> Longs:
+def winners(
+    codes: Ints, rank: npt.NDArray[Any], tie_x: Words, tie_y: Words, g: int, greatest: bool
+) -> Longs:
     """The row of the least (or greatest) rank per group, -1 for a group without rows.
 
-    Of equal ranks the row with the smaller identity ``(tie_y, tie_x)`` wins, of equal identities the first row. NaN ranks
-    above all numbers, -0.0 equals 0.0.
+    Of equal ranks the row with the smaller identity ``(tie_y, tie_x)`` wins, of equal identities
+    the first row. NaN ranks above all numbers, -0.0 equals 0.0.
     """
     out = np.full(g, -1, np.int64)
     for i in range(codes.size):

@@ -1,12 +1,15 @@
-"""Sums of doubles as double-double pairs, so that neither the order nor the cut into epochs shows (design, section 2).
+"""Sums of doubles as double-double pairs, so that neither the order nor the cut into epochs shows
+(design, section 2).
 
-A pair ``hi + lo`` with |lo| <= ulp(hi) / 2 carries about 106 bits. Each addition uses Knuth's error-free sum (TwoSum)
-and renormalises; a product with a weight uses Dekker's error-free product. The error of a fold of n rows is below
-n * 2**-103 times the sum of magnitudes, so that rounding once at the report gives the same double for any order
-(unless the exact sum lies within that error of a midpoint between two doubles).
+A pair ``hi + lo`` with |lo| <= ulp(hi) / 2 carries about 106 bits. Each addition uses Knuth's
+error-free sum (TwoSum) and renormalises; a product with a weight uses Dekker's error-free product.
+The error of a fold of n rows is below n * 2**-103 times the sum of magnitudes, so that rounding
+once at the report gives the same double for any order (unless the exact sum lies within that error
+of a midpoint between two doubles).
 
-NaN and the infinities do not enter the pair: they are counted by weight, and retracting them works. A finite sum beyond
-the range of doubles counts as the infinity of its sign from there on (as xsd:double's own addition would have it).
+NaN and the infinities do not enter the pair: they are counted by weight, and retracting them works.
+A finite sum beyond the range of doubles counts as the infinity of its sign from there on (as
+xsd:double's own addition would have it).
 
 Cost: about 5 ns a row, a partial sum about the same.
 """
@@ -61,7 +64,9 @@ def _halves(a: float) -> tuple[float, float]:
 
 @fused
 def two_product(a: float, b: float) -> tuple[float, float]:
-    """a * b as rounded product and its exact error (0 where a half would leave the range of doubles)."""
+    """a * b as rounded product and its exact error (0 where a half would leave the range of
+    doubles).
+    """
     p = a * b
     if b == 1.0 or b == -1.0 or abs(a) > _SPLITTABLE or abs(p) > _SPLITTABLE:
         return p, 0.0
@@ -71,8 +76,12 @@ def two_product(a: float, b: float) -> tuple[float, float]:
 
 
 @fused
-def _put(c: int, high: float, low: float, hi: Doubles, lo: Doubles, pinf: Longs, ninf: Longs) -> None:
-    """Adds a pair to group c; a sum out of range counts as an infinity and leaves the group's pair as it was."""
+def _put(
+    c: int, high: float, low: float, hi: Doubles, lo: Doubles, pinf: Longs, ninf: Longs
+) -> None:
+    """Adds a pair to group c; a sum out of range counts as an infinity and leaves the group's pair
+    as it was.
+    """
     s, error = two_sum(hi[c], high)
     error += lo[c] + low
     total = s + error
@@ -86,7 +95,9 @@ def _put(c: int, high: float, low: float, hi: Doubles, lo: Doubles, pinf: Longs,
 
 
 @kernel((I32, F64, I8, INT), (I32, F64, I64, INT))
-def _sum_dd(codes: Ints, values: Doubles, weights: Weights, g: int) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:
+def _sum_dd(
+    codes: Ints, values: Doubles, weights: Weights, g: int
+) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:
     hi, lo = np.zeros(g), np.zeros(g)
     nan, pinf, ninf = np.zeros(g, np.int64), np.zeros(g, np.int64), np.zeros(g, np.int64)
     for i in range(codes.size):
@@ -107,7 +118,14 @@ def _sum_dd(codes: Ints, values: Doubles, weights: Weights, g: int) -> tuple[Dou
 
 @kernel((I32, F64, F64, I64, I64, I64, FLAG, INT))
 def _merge_dd(
-    codes: Ints, in_hi: Doubles, in_lo: Doubles, in_nan: Longs, in_pinf: Longs, in_ninf: Longs, special: bool, g: int
+    codes: Ints,
+    in_hi: Doubles,
+    in_lo: Doubles,
+    in_nan: Longs,
+    in_pinf: Longs,
+    in_ninf: Longs,
+    special: bool,
+    g: int,
 ) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:
     hi, lo = np.zeros(g), np.zeros(g)
     nan, pinf, ninf = np.zeros(g, np.int64), np.zeros(g, np.int64), np.zeros(g, np.int64)
@@ -124,7 +142,8 @@ def _merge_dd(
 
 
 def sum_dd(codes: Ints, values: Doubles, weights: Weights, g: int) -> Sums:
-    """The sum of value * weight per group (weights below 2**53 in magnitude); rows of code -1 take no part.
+    """The sum of value * weight per group (weights below 2**53 in magnitude); rows of code -1 take
+    no part.
 
     >>> sums = sum_dd(np.zeros(3, np.int32), np.array([1e16, 1.0, -1e16]), np.ones(3, np.int8), 1)
     >>> round_dd(sums).tolist()
@@ -140,7 +159,9 @@ def merge_dd(codes: Ints, partial: Sums, g: int) -> Sums:
 
 
 def round_dd(sums: Sums) -> Doubles:
-    """The sums as doubles: NaN if a NaN or both infinities are in, else the infinity, else hi + lo."""
+    """The sums as doubles: NaN if a NaN or both infinities are in, else the infinity, else
+    hi + lo.
+    """
     finite = sums.hi + sums.lo
     above, below = sums.pinf > 0, sums.ninf > 0
     infinite = np.where(above, np.inf, np.where(below, -np.inf, finite))

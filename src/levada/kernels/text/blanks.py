@@ -1,8 +1,10 @@
-"""Blank nodes in N-Quads as pyoxigraph prints them: where they stand, and the same text with other labels.
+"""Blank nodes in N-Quads as pyoxigraph prints them: where they stand, and the same text with other
+labels.
 
-pyoxigraph names the anonymous blank nodes of a document at random; ``intake.parse.documents`` gives them the names n0, n1, ... by
-these two passes over the bytes, without an object a statement. The text must be pyoxigraph's own print: one statement a line,
-terms apart by one blank, nothing else. Cost: about 1 GB a CPU-second. Twin: a regular expression in the tests.
+pyoxigraph names the anonymous blank nodes of a document at random; ``intake.parse.documents`` gives
+them the names n0, n1, ... by these two passes over the bytes, without an object a statement. The
+text must be pyoxigraph's own print: one statement a line, terms apart by one blank, nothing else.
+Cost: about 1 GB a CPU-second. Twin: a regular expression in the tests.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ _BYTES_OUT = types.Array(types.uint8, 1, "C")
 
 @kernel((U8, _OUT, _OUT))
 def blank_places(text: Bytes, start: Ints, size: Ints) -> int:
-    """Fills where the labels (behind ``_:``) stand, in order; returns how many there are, also beyond the arrays' ends."""
+    """Fills where the labels (behind ``_:``) stand, in order; returns how many there are, also
+    beyond the arrays' ends.
+    """
     n, room = len(text), len(start)
     at, found = 0, 0
     while at < n:

@@ -1,12 +1,14 @@
-"""Bytes under numba: checked views, little-endian loads at any index, 64 x 64 -> 128 bit products, byte classes.
+"""Bytes under numba: checked views, little-endian loads at any index, 64 x 64 -> 128 bit products,
+byte classes.
 
-A *view* of a byte array is the pair (address, size) of plain integers. Passing an array to an inner function costs numba two
-atomic reference counts a call, which is more than hashing a term; passing a view costs nothing. NumPy has no unaligned load
-and no wide product either, so LLVM intrinsics give them. With ``NUMBA_BOUNDSCHECK=1`` every access through a view is checked
-like an index; with ``NUMBA_DISABLE_JIT=1`` plain Python does the same.
+A *view* of a byte array is the pair (address, size) of plain integers. Passing an array to an inner
+function costs numba two atomic reference counts a call, which is more than hashing a term; passing
+a view costs nothing. NumPy has no unaligned load and no wide product either, so LLVM intrinsics
+give them. With ``NUMBA_BOUNDSCHECK=1`` every access through a view is checked like an index; with
+``NUMBA_DISABLE_JIT=1`` plain Python does the same.
 
-Invariants: an access of k bytes at i touches bytes i to i + k - 1 only; whoever makes a view keeps its array alive.
-Cost: one machine load, store or multiplication.
+Invariants: an access of k bytes at i touches bytes i to i + k - 1 only; whoever makes a view keeps
+its array alive. Cost: one machine load, store or multiplication.
 """
 
 from __future__ import annotations
@@ -29,18 +31,26 @@ View = tuple[int, int]  # address, size
 VIEW = types.UniTuple(types.int64, 2)
 
 W = np.uint64
-PAD = 64  # newlines that must follow the last byte of a chunk: no load of the kernels reaches further
+PAD = (
+    64  # newlines that must follow the last byte of a chunk: no load of the kernels reaches further
+)
 CHECKED = bool(config.BOUNDSCHECK)
 JIT = bool(not config.DISABLE_JIT)
 LOW32 = W(0xFFFFFFFF)
 
 
 def parsing_room(size: int) -> int:
-    """How many bytes behind a chunk of ``size`` bytes the parser wants at first: padding, and texts that it writes anew."""
+    """How many bytes behind a chunk of ``size`` bytes the parser wants at first: padding, and texts
+    that it writes anew.
+    """
     return PAD + size // 8 + 4096
 
 
-_INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from Python
+_INNER: dict[str, Any] = {
+    **OPTIONS,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}  # never called from Python
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -92,13 +102,22 @@ def _product(_context: Any, a: Any, b: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         wide, narrow = ir.IntType(128), ir.IntType(64)
         both = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        low, high = builder.trunc(both, narrow), builder.trunc(builder.lshr(both, ir.Constant(wide, 64)), narrow)
+        low, high = (
+            builder.trunc(both, narrow),
+            builder.trunc(builder.lshr(both, ir.Constant(wide, 64)), narrow),
+        )
         return context.make_tuple(builder, signature.return_type, (low, high))
 
     return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), generate
 
 
-_load8, _load32, _load64, _store8, _store64 = _loader(8), _loader(32), _loader(64), _storer(8), _storer(64)
+_load8, _load32, _load64, _store8, _store64 = (
+    _loader(8),
+    _loader(32),
+    _loader(64),
+    _storer(8),
+    _storer(64),
+)
 
 
 @part
@@ -218,7 +237,9 @@ def equal(view: View, i: int, j: int, n: int) -> bool:
 
 
 # Byte classes: one table, one bit a class.
-ALPHA, DIGIT, HEX, SCHEME, LABEL, IN_IRI, IN_HOST, IN_STRING, SPACE, ALNUM, UPPER = (1 << k for k in range(11))
+ALPHA, DIGIT, HEX, SCHEME, LABEL, IN_IRI, IN_HOST, IN_STRING, SPACE, ALNUM, UPPER = (
+    1 << k for k in range(11)
+)
 
 
 def _classes() -> npt.NDArray[np.uint16]:

@@ -1,7 +1,8 @@
 """Elements of consecutive rows: their numbers, and the one time that each of them has.
 
-Rows follow each other as their lines do, so what makes an element (equal subjects, or graphs) shows between a row and the next.
-Cost: 2 ns a row each, one pass. Twins: ``numbers_by_columns``, ``times_by_columns``.
+Rows follow each other as their lines do, so what makes an element (equal subjects, or graphs) shows
+between a row and the next. Cost: 2 ns a row each, one pass. Twins: ``numbers_by_columns``,
+``times_by_columns``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ Edges = npt.NDArray[np.int64]
 
 @kernel((U64, U64))
 def number_alike(x: Words, y: Words) -> tuple[Ints, Edges]:
-    """Rows of equal (x, y) that follow each other are one element: each row's (from 0), and where elements begin, and the end."""
+    """Rows of equal (x, y) that follow each other are one element: each row's (from 0), and where
+    elements begin, and the end.
+    """
     n = x.size
     number = np.empty(n, np.int32)
     edges = np.empty(n + 1, np.int64)

@@ -1,11 +1,13 @@
 """Event times out of text: integers and xsd:dateTime in byte ranges, as integer milliseconds.
 
-A dateTime without zone is UTC; what is finer than a millisecond is cut off (towards the past); ``24:00:00`` is the next
-day's beginning; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7). A text that is neither, or a time outside
-(MIN, MAX) of ``model.time``, gives MIN: "no time". Integers are times ``unit`` (1 for ms, 1000 for s).
+A dateTime without zone is UTC; what is finer than a millisecond is cut off (towards the past);
+``24:00:00`` is the next day's beginning; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7).
+A text that is neither, or a time outside (MIN, MAX) of ``model.time``, gives MIN: "no time".
+Integers are times ``unit`` (1 for ms, 1000 for s).
 
-Two questions: ``instants`` takes each whole text (a field, the lexical form of a literal), ``last_instants`` the last
-integer or dateTime inside it (a graph IRI). Inside a text a ``-`` is a separator, not a sign. Cost: a few ns a byte.
+Two questions: ``instants`` takes each whole text (a field, the lexical form of a literal),
+``last_instants`` the last integer or dateTime inside it (a graph IRI). Inside a text a ``-`` is a
+separator, not a sign. Cost: a few ns a byte.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def _digit(buf: Bytes, at: int, end: int) -> bool:
 
 @inlined
 def _number(buf: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The digits from ``at`` on: (value, end); the value is -1 if there is none or more than 18 (leading zeros apart)."""
+    """The digits from ``at`` on: (value, end); the value is -1 if there is none or more than 18
+    (leading zeros apart).
+    """
     begin = at
     while at < end and buf[at] == 48:
         at += 1
@@ -58,7 +62,9 @@ def _is(buf: Bytes, at: int, end: int, c: int) -> bool:
 
 @inlined
 def _days(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 in the Gregorian calendar; years are counted from March, so a leap day ends one."""
+    """Days from 1970-01-01 in the Gregorian calendar; years are counted from March, so a leap day
+    ends one.
+    """
     y = year - 1 if month <= 2 else year
     m = month + 9 if month <= 2 else month - 3
     return 365 * y + y // 4 - y // 100 + y // 400 + (153 * m + 2) // 5 + day - 1 - 719_468
@@ -101,7 +107,9 @@ def _zone(buf: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _datetime(buf: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The dateTime that begins at ``at``: (ms or MIN, its end); an end of -1 says that none begins here."""
+    """The dateTime that begins at ``at``: (ms or MIN, its end); an end of -1 says that none begins
+    here.
+    """
     year, p = _number(buf, at, end)
     if p - at < 4 or p - at > 6 or (p - at > 4 and buf[at] == 48):
         return MIN, -1
@@ -112,7 +120,13 @@ def _datetime(buf: Bytes, at: int, end: int) -> tuple[int, int]:
     second = _pair(buf, p + 13, end)
     if min(month, day, hour, minute, second) < 0:
         return MIN, -1
-    if buf[p] != 45 or buf[p + 3] != 45 or buf[p + 6] != 84 or buf[p + 9] != 58 or buf[p + 12] != 58:
+    if (
+        buf[p] != 45
+        or buf[p + 3] != 45
+        or buf[p + 6] != 84
+        or buf[p + 9] != 58
+        or buf[p + 12] != 58
+    ):
         return MIN, -1
     p += 15
     milli = 0
@@ -124,7 +138,9 @@ def _datetime(buf: Bytes, at: int, end: int) -> tuple[int, int]:
         return MIN, p
     if minute > 59 or second > 59 or (hour > 23 and not midnight):
         return MIN, p
-    return _days(year, month, day) * _DAY + hour * 3_600_000 + minute * 60_000 + second * 1000 + milli - offset, p
+    return _days(
+        year, month, day
+    ) * _DAY + hour * 3_600_000 + minute * 60_000 + second * 1000 + milli - offset, p
 
 
 @inlined
@@ -147,7 +163,9 @@ def _whole_instant(buf: Bytes, at: int, end: int, unit: int) -> int:
 
 @kernel((U8, I64, I64, INT))
 def instants(buf: Bytes, off: Times, length: Times, unit: int) -> Times:
-    """The time that each text ``buf[off:off + length]`` is, MIN if none; of a quoted literal its lexical form."""
+    """The time that each text ``buf[off:off + length]`` is, MIN if none; of a quoted literal its
+    lexical form.
+    """
     out = np.empty(len(off), np.int64)
     for i in range(len(off)):
         at = off[i]
@@ -164,7 +182,9 @@ def instants(buf: Bytes, off: Times, length: Times, unit: int) -> Times:
 
 @kernel((U8, I64, I64, INT))
 def last_instants(buf: Bytes, off: Times, length: Times, unit: int) -> Times:
-    """The last integer or dateTime inside each text ``buf[off:off + length]``, MIN if none (or if that is no time)."""
+    """The last integer or dateTime inside each text ``buf[off:off + length]``, MIN if none (or if
+    that is no time).
+    """
     out = np.empty(len(off), np.int64)
     for i in range(len(off)):
         at = off[i]

@@ -1,16 +1,18 @@
-"""Boundaries of elements in raw bytes: where a stream may be cut, and which element a line belongs to.
+"""Boundaries of elements in raw bytes: where a stream may be cut, and which element a line belongs
+to.
 
-The driver cuts byte ranges for tasks and tasks number the elements of a range. Both ask the functions here, so the place of
-a cut never shows in a result: an element is decided by bytes, not by what a parser makes of them.
+The driver cuts byte ranges for tasks and tasks number the elements of a range. Both ask the
+functions here, so the place of a cut never shows in a result: an element is decided by bytes, not
+by what a parser makes of them.
 
 * a *line* is an element unless it is blank or a comment;
-* consecutive lines whose *subject* (or *graph*) is written alike are one element; blank lines, comments and lines that do
-  not begin with ``<`` or ``_:`` belong to what surrounds them;
+* consecutive lines whose *subject* (or *graph*) is written alike are one element; blank lines,
+  comments and lines that do not begin with ``<`` or ``_:`` belong to what surrounds them;
 * lines that blank ones (not comments) do not separate are one *block*; comments alone are none.
 
-Cost: lines are counted by blocks where all are elements, else newlines are looked for by eight bytes at a time (10 and 3 GB a
-CPU-second); keys are read by eight bytes, too (1.5 GB).
-The twins in ``tests/unit/sources/test_lines.py`` say the same with ``bytes.split``.
+Cost: lines are counted by blocks where all are elements, else newlines are looked for by eight
+bytes at a time (10 and 3 GB a CPU-second); keys are read by eight bytes, too (1.5 GB). The twins in
+``tests/unit/sources/test_lines.py`` say the same with ``bytes.split``.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def _words(buf: Bytes) -> Words:
 
 @inlined
 def _line_end(buf: Bytes, words: Words, at: int) -> int:
-    """The position of the newline at or after ``at``, or the end of ``buf``; ``words`` is ``_words(buf)``."""
+    """The position of the newline at or after ``at``, or the end of ``buf``; ``words`` is
+    ``_words(buf)``.
+    """
     n = len(buf)
     while at < n and at & 7 != 0:
         if buf[at] == 10:
@@ -87,7 +91,9 @@ def _begins_element(buf: Bytes, at: int, n: int) -> bool:
 
 @inlined
 def _after_term(buf: Bytes, at: int, end: int) -> int:
-    """The end of the term that begins at ``at``: IRI, blank node, or literal with its tag or datatype."""
+    """The end of the term that begins at ``at``: IRI, blank node, or literal with its tag or
+    datatype.
+    """
     if buf[at] == 60:
         return _after_iri(buf, at, end)
     if buf[at] == 34:
@@ -111,7 +117,9 @@ def _after_blanks(buf: Bytes, at: int, end: int) -> int:
 
 @inlined
 def _key(buf: Bytes, at: int, end: int, element: int) -> tuple[int, int]:
-    """Where the key of the line ``at:end`` stands: its subject or its graph (empty: the default graph); -1, -1: no key."""
+    """Where the key of the line ``at:end`` stands: its subject or its graph (empty: the default
+    graph); -1, -1: no key.
+    """
     at = _after_blanks(buf, at, end)
     if at >= end or not (buf[at] == 60 or (buf[at] == 95 and at + 1 < end and buf[at + 1] == 58)):
         return -1, -1
@@ -141,9 +149,11 @@ def _alike(buf: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 @kernel((U8, INT, INT))
 def _plain_lines(buf: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """How many lines end in ``at:stop``, and where the next begins; (-1, at) if one of those after the first may be no element.
+    """How many lines end in ``at:stop``, and where the next begins; (-1, at) if one of those after
+    the first may be no element.
 
-    ``stop < len(buf)``. In blocks that a byte can count, over slices, so it vectorises; as a part of a larger kernel it does not.
+    ``stop < len(buf)``. In blocks that a byte can count, over slices, so it vectorises; as a part
+    of a larger kernel it does not.
     """
     here, behind = buf[at:stop], buf[at + 1 : stop + 1]
     total = 0
@@ -164,7 +174,8 @@ def _plain_lines(buf: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @kernel((U8, INT, INT, INT, FLAG))
 def _line_by_line(buf: Bytes, at: int, until: int, rows: int, last: bool) -> tuple[int, int, bool]:
-    """Whole lines with at most ``rows`` elements from ``at`` on, until one ends at or behind ``until``.
+    """Whole lines with at most ``rows`` elements from ``at`` on, until one ends at or behind
+    ``until``.
 
     Returns where the next line begins, the elements, and whether there can be more.
     """
@@ -184,7 +195,8 @@ def _line_by_line(buf: Bytes, at: int, until: int, rows: int, last: bool) -> tup
 
 
 def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
-    """The longest beginning of ``buf`` of whole lines with at most ``rows`` elements: (its length, its elements).
+    """The longest beginning of ``buf`` of whole lines with at most ``rows`` elements: (its length,
+    its elements).
 
     ``buf`` begins at a line. ``last``: the file ends with it, so a tail without newline is a line.
     """
@@ -192,7 +204,9 @@ def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
     more = len(buf) > 0
     while more:
         stop = min(at + LEAP, len(buf))
-        lines, behind = _plain_lines(buf, at, stop) if stop < len(buf) and buf[at] > 35 else (-1, at)
+        lines, behind = (
+            _plain_lines(buf, at, stop) if stop < len(buf) and buf[at] > 35 else (-1, at)
+        )
         if 0 < lines <= rows - elements:
             at, elements = behind, elements + lines
         else:
@@ -203,15 +217,24 @@ def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
 
 @fused
 def _continues(view: View, element: int, n: int, at: int, key: int, key_end: int) -> bool:
-    """Whether the line at ``at`` surely has the subject at ``key``: an IRI up to its ``>``, byte for byte."""
+    """Whether the line at ``at`` surely has the subject at ``key``: an IRI up to its ``>``, byte
+    for byte.
+    """
     size = key_end - key
-    if element != SUBJECT or at + size + 8 > n or byte(view, key) != 60 or byte(view, key_end - 1) != 62:
+    if (
+        element != SUBJECT
+        or at + size + 8 > n
+        or byte(view, key) != 60
+        or byte(view, key_end - 1) != 62
+    ):
         return False
     return equal(view, key, at, size)
 
 
 def cut_groups(buf: Bytes, element: int, rows: int, last: bool) -> tuple[int, int]:
-    """As ``cut_lines`` for ``element`` SUBJECT or GRAPH; an element is whole when another begins or the file ends."""
+    """As ``cut_lines`` for ``element`` SUBJECT or GRAPH; an element is whole when another begins or
+    the file ends.
+    """
     at, before = cut_subjects(buf, rows) if element == SUBJECT else (0, 0)
     length, elements = cut_groups_exactly(buf[at:], element, rows - before, last)
     return at + length, before + elements
@@ -307,9 +330,11 @@ def number_blocks(buf: Bytes, line: Offsets) -> npt.NDArray[np.int32]:
 
 @kernel((U8, I64, INT))
 def number_elements(buf: Bytes, line: Offsets, element: int) -> npt.NDArray[np.int32]:
-    """The element (0, 1, ...) of each row: ``line`` has the ascending offsets of the rows' lines in ``buf``.
+    """The element (0, 1, ...) of each row: ``line`` has the ascending offsets of the rows' lines in
+    ``buf``.
 
-    ``element`` is SUBJECT or GRAPH. Lines without a row count as boundaries too, as they do for ``cut_groups``.
+    ``element`` is SUBJECT or GRAPH. Lines without a row count as boundaries too, as they do for
+    ``cut_groups``.
     """
     out = np.zeros(len(line), np.int32)
     words = _words(buf)

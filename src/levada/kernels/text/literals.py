@@ -1,12 +1,14 @@
-"""Values of literals from their bytes: XSD integers, decimals, floats, doubles, booleans and dateTimes (XSD 1.1, part 2).
+"""Values of literals from their bytes: XSD integers, decimals, floats, doubles, booleans and
+dateTimes (XSD 1.1, part 2).
 
-Each function gets the lexical form as bytes start to stop of a view and gives a kind and the value facets of ``model.term``:
-an exact value, ``OTHER`` for an ill-typed literal, or ``PENDING`` for what only arbitrary precision decides (more than 18
-digits, doubles beyond the exact fast path, unusual years): the caller asks ``intake.parse.literals``, which is also the twin.
+Each function gets the lexical form as bytes start to stop of a view and gives a kind and the value
+facets of ``model.term``: an exact value, ``OTHER`` for an ill-typed literal, or ``PENDING`` for
+what only arbitrary precision decides (more than 18 digits, doubles beyond the exact fast path,
+unusual years): the caller asks ``intake.parse.literals``, which is also the twin.
 
-Doubles are correctly rounded: a mantissa of at most 2**53 times or over a power of ten of at most 10**22 is one rounding of
-exact operands (Clinger 1990). A float is that double rounded again, unless it lies halfway between two floats.
-Cost: 5 to 20 ns a literal.
+Doubles are correctly rounded: a mantissa of at most 2**53 times or over a power of ten of at most
+10**22 is one rounding of exact operands (Clinger 1990). A float is that double rounded again,
+unless it lies halfway between two floats. Cost: 5 to 20 ns a literal.
 """
 
 from __future__ import annotations
@@ -29,11 +31,22 @@ from levada.model.term import XSD, Kind
 
 PENDING = 255  # a kind that never leaves intake
 
-INTEGER_, DECIMAL_, FLOAT_, DOUBLE_ = int(Kind.INTEGER), int(Kind.DECIMAL), int(Kind.FLOAT), int(Kind.DOUBLE)
-BOOLEAN_, DATETIME_, HARD_TIME_, OTHER_ = int(Kind.BOOLEAN), int(Kind.DATETIME), int(Kind.HARD_TIME), int(Kind.OTHER)
+INTEGER_, DECIMAL_, FLOAT_, DOUBLE_ = (
+    int(Kind.INTEGER),
+    int(Kind.DECIMAL),
+    int(Kind.FLOAT),
+    int(Kind.DOUBLE),
+)
+BOOLEAN_, DATETIME_, HARD_TIME_, OTHER_ = (
+    int(Kind.BOOLEAN),
+    int(Kind.DATETIME),
+    int(Kind.HARD_TIME),
+    int(Kind.OTHER),
+)
 STRING_ = int(Kind.STRING)
 
-# The datatypes with a value: local name, kind, least and greatest value of the integer types. Frequent ones first.
+# The datatypes with a value: local name, kind, least and greatest value of the integer types.
+# Frequent ones first.
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 DATATYPES: tuple[tuple[str, int, int, int], ...] = (
     ("integer", INTEGER_, _LEAST, _GREATEST),
@@ -51,7 +64,12 @@ DATATYPES: tuple[tuple[str, int, int, int], ...] = (
     ("positiveInteger", INTEGER_, 1, _GREATEST),
     ("nonPositiveInteger", INTEGER_, _LEAST, 0),
     ("negativeInteger", INTEGER_, _LEAST, -1),
-    ("unsignedLong", INTEGER_, 0, _GREATEST),  # up to 2**64 - 1: beyond 18 digits it is pending anyway
+    (
+        "unsignedLong",
+        INTEGER_,
+        0,
+        _GREATEST,
+    ),  # up to 2**64 - 1: beyond 18 digits it is pending anyway
     ("unsignedInt", INTEGER_, 0, 2**32 - 1),
     ("unsignedShort", INTEGER_, 0, 2**16 - 1),
     ("unsignedByte", INTEGER_, 0, 2**8 - 1),
@@ -69,7 +87,9 @@ _NAME_WORDS = np.array([_name_words(d[0]) for d in DATATYPES], np.uint64)
 KINDS = np.array([*(d[1] for d in DATATYPES), OTHER_], np.int64)
 _LOWEST = np.array([d[2] for d in DATATYPES], np.int64)
 _HIGHEST = np.array([d[3] for d in DATATYPES], np.int64)
-_XSD_WORDS = np.array([int.from_bytes(XSD[i : i + 8].encode(), "little") for i in range(0, 32, 8)], np.uint64)
+_XSD_WORDS = np.array(
+    [int.from_bytes(XSD[i : i + 8].encode(), "little") for i in range(0, 32, 8)], np.uint64
+)
 XSD_SIZE = len(XSD)  # four words and "#"
 
 _POWERS = np.array([10.0**k for k in range(23)])  # exact doubles
@@ -85,17 +105,24 @@ def in_xsd(view: View, i: int) -> bool:
     if word(view, i) != _XSD_WORDS[0] or word(view, i + 8) != _XSD_WORDS[1]:
         return False
     return bool(
-        word(view, i + 16) == _XSD_WORDS[2] and word(view, i + 24) == _XSD_WORDS[3] and byte(view, i + 32) == 35
+        word(view, i + 16) == _XSD_WORDS[2]
+        and word(view, i + 24) == _XSD_WORDS[3]
+        and byte(view, i + 32) == 35
     )
 
 
 @routine
 def datatype_code(view: View, i: int, size: int) -> int:
-    """The place in DATATYPES of the local name of ``size`` bytes at i, or NO_VALUE; 24 bytes can be read at i."""
+    """The place in DATATYPES of the local name of ``size`` bytes at i, or NO_VALUE; 24 bytes can be
+    read at i.
+    """
     first = first_bytes(word(view, i), size)
     for code in range(NO_VALUE):
         if _NAME_WORDS[code, 0] == first and _NAME_SIZE[code] == size:
-            second, third = first_bytes(word(view, i + 8), size - 8), first_bytes(word(view, i + 16), size - 16)
+            second, third = (
+                first_bytes(word(view, i + 8), size - 8),
+                first_bytes(word(view, i + 16), size - 16),
+            )
             if _NAME_WORDS[code, 1] == second and _NAME_WORDS[code, 2] == third:
                 return code
     return NO_VALUE
@@ -103,7 +130,9 @@ def datatype_code(view: View, i: int, size: int) -> int:
 
 @part
 def digits(view: View, i: int, mantissa: int, significant: int) -> tuple[int, int, int]:
-    """Reads digits from i on: (end, mantissa, number of significant digits); the mantissa holds up to 18 of them."""
+    """Reads digits from i on: (end, mantissa, number of significant digits); the mantissa holds up
+    to 18 of them.
+    """
     while is_in(byte(view, i), DIGIT):
         d = byte(view, i) - 48
         if significant > 0 or d > 0:
@@ -123,7 +152,9 @@ def sign(view: View, i: int) -> tuple[int, bool]:
 
 @routine
 def integer(view: View, start: int, stop: int, code: int) -> Facets:
-    """xsd:integer and derived types: exact up to 18 digits; out of a derived type's range is ill-typed."""
+    """xsd:integer and derived types: exact up to 18 digits; out of a derived type's range is
+    ill-typed.
+    """
     first, minus = sign(view, start)
     end, m, significant = digits(view, first, 0, 0)
     if end != stop or end == first:
@@ -166,7 +197,9 @@ def decimal(view: View, start: int, stop: int) -> Facets:
 
 @fused
 def _exponent(view: View, i: int) -> tuple[int, int]:
-    """The exponent after E: (end, value), end 0 if there is no digit; four or more digits saturate."""
+    """The exponent after E: (end, value), end 0 if there is no digit; four or more digits
+    saturate.
+    """
     first, minus = sign(view, i)
     end, value, significant = digits(view, first, 0, 0)
     if end == first:
@@ -178,7 +211,9 @@ def _exponent(view: View, i: int) -> tuple[int, int]:
 
 @routine
 def double(view: View, start: int, stop: int) -> tuple[int, float]:
-    """xsd:double: (kind, value); what the fast path cannot round correctly, INF and NaN are pending."""
+    """xsd:double: (kind, value); what the fast path cannot round correctly, INF and NaN are
+    pending.
+    """
     end, minus, m, scale, significant, count = mantissa(view, start)
     if count == 0:
         return PENDING, 0.0  # INF, NaN, or nothing
@@ -198,7 +233,9 @@ def double(view: View, start: int, stop: int) -> tuple[int, float]:
 
 @routine
 def float_(view: View, start: int, stop: int) -> tuple[int, float]:
-    """xsd:float: (kind, value rounded to 32 bits); a double that lies halfway between two floats is pending."""
+    """xsd:float: (kind, value rounded to 32 bits); a double that lies halfway between two floats is
+    pending.
+    """
     kind, value = double(view, start, stop)
     if kind != DOUBLE_:
         return kind, 0.0
@@ -241,7 +278,9 @@ def days_in_month(year: int, month: int) -> int:
 
 @fused
 def days_since_epoch(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 to a day of the Gregorian calendar, year >= 1; years here begin in March."""
+    """Days from 1970-01-01 to a day of the Gregorian calendar, year >= 1; years here begin in
+    March.
+    """
     y = year - 1 if month <= 2 else year
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     return y * 365 + y // 4 - y // 100 + y // 400 + of_year - 719468
@@ -249,7 +288,9 @@ def days_since_epoch(year: int, month: int, day: int) -> int:
 
 @fused
 def _fraction(view: View, i: int) -> tuple[int, int, bool]:
-    """The digits after a second's point: (end, milliseconds rounded down, whether that is exact)."""
+    """The digits after a second's point: (end, milliseconds rounded down, whether that is
+    exact).
+    """
     ms, count, exact = 0, 0, True
     while is_in(byte(view, i), DIGIT):
         if count < 3:
@@ -289,15 +330,28 @@ def _clock(view: View, i: int) -> int:
 
 @routine
 def date_time(view: View, start: int, stop: int) -> tuple[int, int]:
-    """xsd:dateTime: (DATETIME with zone and exact, or HARD_TIME; UTC milliseconds rounded down), years 1 to 9999.
+    """xsd:dateTime: (DATETIME with zone and exact, or HARD_TIME; UTC milliseconds rounded down),
+    years 1 to 9999.
 
     What is not such a time is pending: other years and 24:00:00 are valid too.
     """
-    if stop - start < 19 or byte(view, start + 4) != 45 or byte(view, start + 7) != 45 or byte(view, start + 10) != 84:
+    if (
+        stop - start < 19
+        or byte(view, start + 4) != 45
+        or byte(view, start + 7) != 45
+        or byte(view, start + 10) != 84
+    ):
         return PENDING, 0
     year = _two(view, start) * 100 + _two(view, start + 2)
     month, day, seconds = _two(view, start + 5), _two(view, start + 8), _clock(view, start + 11)
-    if year < 1 or month < 1 or month > 12 or day < 1 or seconds < 0 or day > days_in_month(year, month):
+    if (
+        year < 1
+        or month < 1
+        or month > 12
+        or day < 1
+        or seconds < 0
+        or day > days_in_month(year, month)
+    ):
         return PENDING, 0
     at, ms, exact, east, zoned = start + 19, 0, True, 0, False
     if at < stop and byte(view, at) == 46:

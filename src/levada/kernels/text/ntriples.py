@@ -1,11 +1,13 @@
-"""N-Triples and N-Quads lines, optionally with an event time before the dot, from bytes to columns in one pass.
+"""N-Triples and N-Quads lines, optionally with an event time before the dot, from bytes to columns
+in one pass.
 
-A line is taken only if it is proved well-formed (``ntriples_scan``); every other line keeps its row with all columns zero, and
-pyoxigraph decides about it later. Lines end at a line feed or a carriage return (the grammar's EOL); empty lines and
-comments have no row. The buffer is the chunk, PAD newlines, and the side area for texts that are not in the input.
+A line is taken only if it is proved well-formed (``ntriples_scan``); every other line keeps its row
+with all columns zero, and pyoxigraph decides about it later. Lines end at a line feed or a carriage
+return (the grammar's EOL); empty lines and comments have no row. The buffer is the chunk, PAD
+newlines, and the side area for texts that are not in the input.
 
-Invariants: rows are in input order; a refused row is zero in every column but its line and time (MIN).
-Cost: 80 to 140 ns a line, identities included.
+Invariants: rows are in input order; a refused row is zero in every column but its line and time
+(MIN). Cost: 80 to 140 ns a line, identities included.
 """
 
 from __future__ import annotations
@@ -90,11 +92,15 @@ def _bare_time(chunk: Chunk, at: int) -> tuple[int, int, int]:
 
 @fused
 def _time(chunk: Chunk, at: int, unit: int) -> tuple[int, int]:
-    """The event time: (end, ms); ``unit`` is the ms of an integer's unit, 0 if the lines have no time."""
+    """The event time: (end, ms); ``unit`` is the ms of an integer's unit, 0 if the lines have no
+    time.
+    """
     at = skip(chunk, at)
     if at < 0 or unit == 0:
         return at, MIN
-    end, kind, value = _quoted_time(chunk, at) if byte(chunk.text, at) == 34 else _bare_time(chunk, at)
+    end, kind, value = (
+        _quoted_time(chunk, at) if byte(chunk.text, at) == 34 else _bare_time(chunk, at)
+    )
     if end < 0 or kind == DATETIME_:
         return end, value
     return (end, value * unit) if abs(value) < MAX // unit else (REFUSED, MIN)
@@ -116,8 +122,12 @@ def _stop(chunk: Chunk, at: int) -> int:
 
 
 @fused
-def _line(chunk: Chunk, at: int, quads: int, unit: int) -> tuple[int, Term, Term, Term, Term, Facets, int]:
-    """One line from its first term on: (place of its end or a refusal, subject, predicate, object, graph, value, time)."""
+def _line(
+    chunk: Chunk, at: int, quads: int, unit: int
+) -> tuple[int, Term, Term, Term, Term, Facets, int]:
+    """One line from its first term on: (place of its end or a refusal, subject, predicate, object,
+    graph, value, time).
+    """
     s = subject(chunk, at)
     p = predicate(chunk, s[0])
     o, value = object_(chunk, p[0])
@@ -132,7 +142,9 @@ def _line(chunk: Chunk, at: int, quads: int, unit: int) -> tuple[int, Term, Term
 
 @kernel((U8, INT))
 def count_line_ends(buffer: Bytes, size: int) -> int:
-    """How many line feeds and carriage returns the first ``size`` bytes hold: in blocks that a byte can count, so it vectorises."""
+    """How many line feeds and carriage returns the first ``size`` bytes hold: in blocks that a byte
+    can count, so it vectorises.
+    """
     total = 0
     for block in range(0, size, 128):
         count = np.uint8(0)
@@ -154,14 +166,31 @@ _Ints32 = npt.NDArray[np.int32]
 
 @kernel(_SIGNATURE)
 def parse_lines(
-    buffer: Bytes, size: int, secret: Bytes, plain: Bytes, document: np.uint64, quads: int, unit: int,
-    memo: _Ints, line: _Ints, x: Words, y: Words, off: _Ints32, length: _Ints32, kind: Bytes,
-    dbl: npt.NDArray[np.float64], man: _Ints, scale: Bytes, time: _Ints,
-) -> None:  # fmt: skip
-    """Parses the first ``size`` bytes of ``buffer`` from memo[POSITION] on; returns early if the side area is full.
+    buffer: Bytes,
+    size: int,
+    secret: Bytes,
+    plain: Bytes,
+    document: np.uint64,
+    quads: int,
+    unit: int,
+    memo: _Ints,
+    line: _Ints,
+    x: Words,
+    y: Words,
+    off: _Ints32,
+    length: _Ints32,
+    kind: Bytes,
+    dbl: npt.NDArray[np.float64],
+    man: _Ints,
+    scale: Bytes,
+    time: _Ints,
+) -> None:
+    """Parses the first ``size`` bytes of ``buffer`` from memo[POSITION] on; returns early if the
+    side area is full.
 
-    x to kind have a row of columns for subject, predicate, object and graph; dbl, man, scale are the object's value. Then
-    memo[ROW] rows are there, memo[SIDE] is the end of the side area, memo[NEED] the bytes that it lacked (0: all is done).
+    x to kind have a row of columns for subject, predicate, object and graph; dbl, man, scale are
+    the object's value. Then memo[ROW] rows are there, memo[SIDE] is the end of the side area,
+    memo[NEED] the bytes that it lacked (0: all is done).
     """
     chunk = Chunk(view_of(buffer), view_of(memo), view_of(secret), view_of(plain), document)
     at, row = memo[POSITION], memo[ROW]
@@ -180,7 +209,13 @@ def parse_lines(
         off[0, row], off[1, row], off[2, row], off[3, row] = s[1], p[1], o[1], g[1]
         length[0, row], length[1, row], length[2, row], length[3, row] = s[2], p[2], o[2], g[2]
         kind[0, row], kind[1, row], kind[2, row], kind[3, row] = s[3], p[3], o[3], g[3]
-        line[row], dbl[row], man[row], scale[row], time[row] = at, value[1], value[2], value[3], when
+        line[row], dbl[row], man[row], scale[row], time[row] = (
+            at,
+            value[1],
+            value[2],
+            value[3],
+            when,
+        )
         memo[PENDINGS] += o[3] == PENDING
         memo[REFUSALS] += end < 0
         at = (end if end >= 0 else line_end(chunk.text, first)) + 1

@@ -1,11 +1,13 @@
-"""Scanners of N-Triples terms (RDF 1.1 N-Triples, section 7): from the first byte of a term to the byte after its last.
+"""Scanners of N-Triples terms (RDF 1.1 N-Triples, section 7): from the first byte of a term to the
+byte after its last.
 
-Each proves that the bytes are a well-formed term of a kind whose text it understands, and returns REFUSED (negative) otherwise:
-refusing a valid term only costs time, because pyoxigraph then decides. Refused although valid are, for instance, IRIs with
-escapes, user info, IP literals or private-use characters, labels beyond ASCII, and unusual language tags.
+Each proves that the bytes are a well-formed term of a kind whose text it understands, and returns
+REFUSED (negative) otherwise: refusing a valid term only costs time, because pyoxigraph then
+decides. Refused although valid are, for instance, IRIs with escapes, user info, IP literals or
+private-use characters, labels beyond ASCII, and unusual language tags.
 
-Invariant: at least PAD newlines follow the last line, and no class of bytes within a term contains the newline; so no
-scanner leaves the buffer. Cost: about a nanosecond a byte.
+Invariant: at least PAD newlines follow the last line, and no class of bytes within a term contains
+the newline; so no scanner leaves the buffer. Cost: about a nanosecond a byte.
 """
 
 from __future__ import annotations
@@ -59,14 +61,18 @@ def line_end(view: View, i: int) -> int:
 
 @part
 def _follows(view: View, i: int) -> int:
-    """The low six bits of a UTF-8 continuation byte, or a negative number that keeps every sum with it negative."""
+    """The low six bits of a UTF-8 continuation byte, or a negative number that keeps every sum with
+    it negative.
+    """
     c = byte(view, i)
     return c & 63 if c & 0xC0 == 0x80 else -(1 << 40)
 
 
 @routine
 def code_point(view: View, i: int) -> tuple[int, int]:
-    """The character beyond ASCII at i: (end, code point); REFUSED if ill-formed, a surrogate or a noncharacter."""
+    """The character beyond ASCII at i: (end, code point); REFUSED if ill-formed, a surrogate or a
+    noncharacter.
+    """
     c, second = byte(view, i), _follows(view, i + 1)
     if c < 0xE0:
         point = ((c & 31) << 6) + second
@@ -74,8 +80,15 @@ def code_point(view: View, i: int) -> tuple[int, int]:
     third = _follows(view, i + 2)
     if c < 0xF0:
         point = ((c & 15) << 12) + (second << 6) + third
-        surrogate, no_character = 0xD800 <= point < 0xE000, 0xFDD0 <= point <= 0xFDEF or point >= 0xFFFE
-        return (i + 3, point) if point >= 0x800 and not surrogate and not no_character else (REFUSED, 0)
+        surrogate, no_character = (
+            0xD800 <= point < 0xE000,
+            0xFDD0 <= point <= 0xFDEF or point >= 0xFFFE,
+        )
+        return (
+            (i + 3, point)
+            if point >= 0x800 and not surrogate and not no_character
+            else (REFUSED, 0)
+        )
     point = ((c & 7) << 18) + (second << 12) + (third << 6) + _follows(view, i + 3)
     well_formed = c <= 0xF4 and 0x10000 <= point <= 0x10FFFF and (point & 0xFFFE) != 0xFFFE
     return (i + 4, point) if well_formed else (REFUSED, 0)
@@ -83,7 +96,9 @@ def code_point(view: View, i: int) -> tuple[int, int]:
 
 @routine
 def _iri_unusual(view: View, i: int) -> int:
-    """Past a percent escape, or a character beyond ASCII that RFC 3987 allows everywhere (ucschar); else REFUSED."""
+    """Past a percent escape, or a character beyond ASCII that RFC 3987 allows everywhere (ucschar);
+    else REFUSED.
+    """
     c = byte(view, i)
     if c == 37:
         return i + 3 if is_in(byte(view, i + 1), HEX) and is_in(byte(view, i + 2), HEX) else REFUSED
@@ -159,7 +174,9 @@ def scan_iri(view: View, i: int) -> int:
 
 @routine
 def scan_blank(view: View, i: int) -> int:
-    """A blank node with an ASCII label, ``_`` at i: past the label, or REFUSED. Dots at its end are not part of it."""
+    """A blank node with an ASCII label, ``_`` at i: past the label, or REFUSED. Dots at its end are
+    not part of it.
+    """
     if byte(view, i + 1) != 58 or not (is_in(byte(view, i + 2), ALNUM) or byte(view, i + 2) == 95):
         return REFUSED
     i += 3
@@ -174,17 +191,23 @@ def scan_blank(view: View, i: int) -> int:
 
 @fused
 def _escape(view: View, i: int) -> tuple[int, bool]:
-    """Past the backslash and the letter at i, and whether the canonical text writes it otherwise; else REFUSED."""
+    """Past the backslash and the letter at i, and whether the canonical text writes it otherwise;
+    else REFUSED.
+    """
     c = byte(view, i + 1)
     if c == 117 or c == 85 or c == 39:  # u U '
         return i + 2, True
-    same = c == 110 or c == 116 or c == 34 or c == 92 or c == 114 or c == 98 or c == 102  # n t " \ r b f
+    same = (
+        c == 110 or c == 116 or c == 34 or c == 92 or c == 114 or c == 98 or c == 102
+    )  # n t " \ r b f
     return (i + 2, False) if same else (REFUSED, False)
 
 
 @routine
 def scan_string(view: View, i: int) -> tuple[int, bool]:
-    """A quoted string, the opening quote at i: (place of the closing quote or REFUSED, whether a canonical copy is due)."""
+    """A quoted string, the opening quote at i: (place of the closing quote or REFUSED, whether a
+    canonical copy is due).
+    """
     i += 1
     rewrite = False
     while True:
@@ -222,7 +245,9 @@ def _subtag(view: View, i: int) -> tuple[int, int, int, bool]:
 
 @routine
 def scan_language(view: View, i: int) -> tuple[int, bool]:
-    """A usual language tag (BCP 47: language, script, region), ``@`` at i: (end or REFUSED, whether one is upper case)."""
+    """A usual language tag (BCP 47: language, script, region), ``@`` at i: (end or REFUSED, whether
+    one is upper case).
+    """
     i, letters, numbers, upper = _subtag(view, i + 1)
     if numbers > 0 or letters < 2 or letters > 3:
         return REFUSED, False
@@ -241,13 +266,17 @@ def scan_language(view: View, i: int) -> tuple[int, bool]:
 
 @fused
 def _in_rdf(view: View, i: int) -> bool:
-    """Whether the bytes at i may be the RDF namespace (whose langString and dirLangString need a tag)."""
+    """Whether the bytes at i may be the RDF namespace (whose langString and dirLangString need a
+    tag).
+    """
     return bool(word(view, i + 32) == _RDF_TAIL)
 
 
 @routine
 def scan_datatype(view: View, i: int) -> tuple[int, int]:
-    """A datatype, the first ``^`` at i: (end or REFUSED, its place in ``literals.DATATYPES`` or NO_VALUE)."""
+    """A datatype, the first ``^`` at i: (end or REFUSED, its place in ``literals.DATATYPES`` or
+    NO_VALUE).
+    """
     if byte(view, i + 1) != 94 or byte(view, i + 2) != 60:
         return REFUSED, NO_VALUE
     if in_xsd(view, i + 3):

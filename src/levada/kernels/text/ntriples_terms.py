@@ -1,12 +1,15 @@
-"""The terms of a line: each function takes the place where the one before ended and returns a term with its end.
+"""The terms of a line: each function takes the place where the one before ended and returns a term
+with its end.
 
-A negative place is passed on: REFUSED (pyoxigraph decides about the line) or FULL (the side area must grow first). So a line
-reads as its grammar (``ntriples``).
+A negative place is passed on: REFUSED (pyoxigraph decides about the line) or FULL (the side area
+must grow first). So a line reads as its grammar (``ntriples``).
 
-``memo`` is the state between calls, then IRIs seen before: regular data repeat their predicates in the same sequence,
-the subject of the line before, and the object that a predicate had last. A guess costs a comparison, a miss a scan and a hash.
+``memo`` is the state between calls, then IRIs seen before: regular data repeat their predicates in
+the same sequence, the subject of the line before, and the object that a predicate had last. A guess
+costs a comparison, a miss a scan and a hash.
 
-Invariants: a text lies within the buffer, in the input or in the side area behind it; the memo's IRIs do too.
+Invariants: a text lies within the buffer, in the input or in the side area behind it; the memo's
+IRIs do too.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ FULL = -2
 POSITION, ROW, SIDE, NEED, REFUSALS, PENDINGS, _LAST, _STATE = range(8)
 _OFFSET, _SIZE, _X, _Y, _NEXT, _ENTRY = range(6)
 _SUBJECT = 256
-_OBJECTS = _ENTRY * (_SUBJECT + 1)  # from a predicate's entry to that of the object that it had last
+_OBJECTS = _ENTRY * (
+    _SUBJECT + 1
+)  # from a predicate's entry to that of the object that it had last
 MEMO_WORDS = _STATE + 2 * _OBJECTS
 
 _IRI, _BLANK, _LANG = int(Kind.IRI), int(Kind.BLANK), int(Kind.LANG)
@@ -168,7 +173,9 @@ def subject(chunk: Chunk, at: int) -> Term:
 
 @fused
 def predicate(chunk: Chunk, at: int) -> Term:
-    """An IRI, likely the one that followed the predicate of the line before when that was seen last."""
+    """An IRI, likely the one that followed the predicate of the line before when that was seen
+    last.
+    """
     at = skip(chunk, at)
     if at < 0 or byte(chunk.text, at) != 60:
         return nothing(min(at, REFUSED))
@@ -188,7 +195,9 @@ def predicate(chunk: Chunk, at: int) -> Term:
 
 @fused
 def _copied(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int]:
-    """A canonical copy of the literal ``at`` to ``end`` in the side area: (offset or refusal, size)."""
+    """A canonical copy of the literal ``at`` to ``end`` in the side area: (offset or refusal,
+    size).
+    """
     side = _reserve(chunk, 6 * (end - at))
     if side < 0:
         return side, 0
@@ -203,10 +212,11 @@ def _copied(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int]:
 
 @fused
 def _suffix(chunk: Chunk, close: int, rewrite: bool) -> tuple[int, int, int, bool]:
-    """What follows a string: (end of the literal, code of its datatype, end of its canonical text, whether it is copied).
+    """What follows a string: (end of the literal, code of its datatype, end of its canonical text,
+    whether it is copied).
 
-    The code is ``STRING_CODE`` for a string, ``NO_VALUE + 1`` for a language tag. Escapes in a typed literal are refused: its
-    value would have to be taken from the copy.
+    The code is ``STRING_CODE`` for a string, ``NO_VALUE + 1`` for a language tag. Escapes in a
+    typed literal are refused: its value would have to be taken from the copy.
     """
     c = byte(chunk.text, close + 1)
     if c == 64:

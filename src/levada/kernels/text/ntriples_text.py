@@ -1,11 +1,14 @@
-"""Canonical texts that are not in the input: unescaped strings, lower-case language tags, blank nodes' global labels.
+"""Canonical texts that are not in the input: unescaped strings, lower-case language tags, blank
+nodes' global labels.
 
-They are written to the side area of a chunk's buffer, in the form that pyoxigraph prints (N-Triples canonicalisation, with
-letter escapes for backspace, tab, line feed, form feed, carriage return, ``\\u00XX`` for other control characters, and every
-other character as it is). A blank node's label is ``b`` and 32 hex digits of the unseeded xxh3_128 of the document's number
-(eight bytes, little-endian) and the label: one node within its document, and never another document's.
+They are written to the side area of a chunk's buffer, in the form that pyoxigraph prints (N-Triples
+canonicalisation, with letter escapes for backspace, tab, line feed, form feed, carriage return,
+``\\u00XX`` for other control characters, and every other character as it is). A blank node's label
+is ``b`` and 32 hex digits of the unseeded xxh3_128 of the document's number (eight bytes,
+little-endian) and the label: one node within its document, and never another document's.
 
-Invariant: a text is at most six times as long as its source; the callers reserve that. Cost: about 2 ns a byte.
+Invariant: a text is at most six times as long as its source; the callers reserve that. Cost: about
+2 ns a byte.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from levada.kernels.text.ntriples_scan import REFUSED
 from levada.kernels.text.xxh3 import hash128
 
 BLANK_SIZE = 35  # "_:b" and 32 hex digits
-ENGINE = W(0xFFFF_FFFF_FFFF_FFFF)  # the document of texts that come from the engine: their nodes keep their names
+ENGINE = W(
+    0xFFFF_FFFF_FFFF_FFFF
+)  # the document of texts that come from the engine: their nodes keep their names
 
 
 @routine
@@ -70,7 +75,9 @@ def put_character(side: View, at: int, point: int) -> int:
 
 @routine
 def _numeric_escape(view: View, i: int, size: int) -> int:
-    """The character of ``size`` hex digits at i, or negative for what pyoxigraph must decide (surrogates and the like)."""
+    """The character of ``size`` hex digits at i, or negative for what pyoxigraph must decide
+    (surrogates and the like).
+    """
     point = 0
     for k in range(size):
         c = byte(view, i + k)
@@ -83,7 +90,9 @@ def _numeric_escape(view: View, i: int, size: int) -> int:
 
 @routine
 def copy_string(view: View, i: int, stop: int, at: int) -> int:
-    """Writes the scanned body of a string, bytes i to stop, canonically at ``at``; returns the end or REFUSED."""
+    """Writes the scanned body of a string, bytes i to stop, canonically at ``at``; returns the end
+    or REFUSED.
+    """
     while i < stop:
         c = byte(view, i)
         if c == 92:
@@ -132,7 +141,8 @@ def put_blank(view: View, i: int, stop: int, document: np.uint64, plain: View, a
     """Writes the global text (BLANK_SIZE bytes) of the node with label bytes i to stop at ``at``.
 
     In the document ``ENGINE`` labels of that size are global already: they are taken as they are.
-    ``plain`` is the hash schedule of seed 0. The area from ``at`` also serves as scratch, 8 bytes and the label.
+    ``plain`` is the hash schedule of seed 0. The area from ``at`` also serves as scratch, 8 bytes
+    and the label.
     """
     if document == ENGINE and stop - i == BLANK_SIZE - 2:
         put(view, at, 95)

@@ -1,9 +1,11 @@
 """Records of CSV in raw bytes: where they end, and what is wrong with them (RFC 4180).
 
-A record ends at a newline outside quotes; a quote opens only at the beginning of a field. Blank records are no elements. The driver
-cuts ranges at records and tasks read them with the same functions.
+A record ends at a newline outside quotes; a quote opens only at the beginning of a field. Blank
+records are no elements. The driver cuts ranges at records and tasks read them with the same
+functions.
 
-Cost: byte by byte, 0.5 to 1 GB a CPU-second. The twins in ``tests/unit/sources/test_lines.py`` use the module ``csv``.
+Cost: byte by byte, 0.5 to 1 GB a CPU-second. The twins in ``tests/unit/sources/test_lines.py`` use
+the module ``csv``.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def _quoted_end(buf: Bytes, at: int, n: int) -> tuple[int, int]:
 
 @inlined
 def _field_end(buf: Bytes, at: int, n: int) -> tuple[int, int]:
-    """The comma, newline or end (``n``) that ends the CSV field that begins at ``at``, and what is wrong with it."""
+    """The comma, newline or end (``n``) that ends the CSV field that begins at ``at``, and what is
+    wrong with it.
+    """
     if at < n and buf[at] == 34:
         return _quoted_end(buf, at, n)
     fault = SOUND
@@ -62,7 +66,9 @@ def _field_end(buf: Bytes, at: int, n: int) -> tuple[int, int]:
 
 @inlined
 def _record_end(buf: Bytes, at: int, n: int) -> tuple[int, int, int]:
-    """The newline or end that ends the CSV record at ``at``, its number of fields, and what is wrong with it."""
+    """The newline or end that ends the CSV record at ``at``, its number of fields, and what is
+    wrong with it.
+    """
     fields = 1
     fault = SOUND
     at, wrong = _field_end(buf, at, n)
@@ -99,9 +105,11 @@ def cut_records(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
 
 @kernel((U8, _OUT, _OUT, _OUT, _FAULTS))
 def scan_records(buf: Bytes, start: Offsets, stop: Offsets, fields: Offsets, fault: Bytes) -> int:
-    """The records of ``buf``: begin, end (without the line's end), number of fields, and SOUND or what is wrong.
+    """The records of ``buf``: begin, end (without the line's end), number of fields, and SOUND or
+    what is wrong.
 
-    The four outputs hold at least one entry for each newline and one more; returns how many are filled.
+    The four outputs hold at least one entry for each newline and one more; returns how many are
+    filled.
     """
     n = len(buf)
     at = 0

@@ -1,12 +1,12 @@
 """Runs of lines with one subject, cut by guessing where lines end and proving the guess by a count.
 
-Elements of one stream look alike: the k-th line of an element goes on behind its subject for about as many bytes as the k-th
-line of the one before. So a line's end is guessed, and looked for only where no newline is there. A guess could jump over a
-newline; then fewer lines were seen than there are newlines, and nothing of the walk counts. ``lines.cut_groups`` decides
-whatever this leaves.
+Elements of one stream look alike: the k-th line of an element goes on behind its subject for about
+as many bytes as the k-th line of the one before. So a line's end is guessed, and looked for only
+where no newline is there. A guess could jump over a newline; then fewer lines were seen than there
+are newlines, and nothing of the walk counts. ``lines.cut_groups`` decides whatever this leaves.
 
-Only lines that begin with ``<`` are walked, and no line of the last 64 bytes. Cost: 15 ns a line of 166 bytes, where
-looking for each newline takes 60. Twin: ``lines.cut_groups_exactly``.
+Only lines that begin with ``<`` are walked, and no line of the last 64 bytes. Cost: 15 ns a line of
+166 bytes, where looking for each newline takes 60. Twin: ``lines.cut_groups_exactly``.
 """
 
 from __future__ import annotations
@@ -27,13 +27,17 @@ _ZERO, _ONE = W(0), W(1)
 
 @part
 def _find(view: View, at: int, stop: int, eight: np.uint64) -> int:
-    """The first place from ``at`` on of the byte that ``eight`` repeats; ``stop`` or more: none before; reads 8 bytes more."""
+    """The first place from ``at`` on of the byte that ``eight`` repeats; ``stop`` or more: none
+    before; reads 8 bytes more.
+    """
     while at < stop:
         x = word(view, at) ^ eight
         hit = (x - _LOW_BITS) & ~x & _HIGH_BITS
         if hit != _ZERO:
             low = hit >> W(7)
-            before = ((low & (~low + _ONE)) - _ONE) & _LOW_BITS  # one bit for each byte before the first hit
+            before = (
+                (low & (~low + _ONE)) - _ONE
+            ) & _LOW_BITS  # one bit for each byte before the first hit
             return at + as_int((before * _LOW_BITS) >> W(56))
         at += 8
     return stop
@@ -41,7 +45,9 @@ def _find(view: View, at: int, stop: int, eight: np.uint64) -> int:
 
 @kernel((U8, INT))
 def guess_subjects(buf: Bytes, rows: int) -> tuple[int, int, int]:
-    """Walks elements by subject: where the last that begins begins, how many there are before it, and lines seen before it."""
+    """Walks elements by subject: where the last that begins begins, how many there are before it,
+    and lines seen before it.
+    """
     view = view_of(buf)
     stop = len(buf) - PAD
     rest = np.zeros(_LINES, np.int64)
@@ -53,7 +59,9 @@ def guess_subjects(buf: Bytes, rows: int) -> tuple[int, int, int]:
             place = (place + 1) % _LINES
         else:
             end = _find(view, at, stop, _CLOSES)
-            if byte(view, at) != 60 or end + 1 >= stop:  # as above, so that one test follows from the other
+            if (
+                byte(view, at) != 60 or end + 1 >= stop
+            ):  # as above, so that one test follows from the other
                 break
             boundary, before, seen, place = at, begun, lines, 0
             if begun == rows:
@@ -73,7 +81,9 @@ def guess_subjects(buf: Bytes, rows: int) -> tuple[int, int, int]:
 
 @kernel((U8, INT))
 def count_lines(buf: Bytes, stop: int) -> int:
-    """The newlines in ``buf[:stop]``: in blocks that a byte can count, so that it vectorises (as a kernel of its own)."""
+    """The newlines in ``buf[:stop]``: in blocks that a byte can count, so that it vectorises (as a
+    kernel of its own).
+    """
     here = buf[:stop]
     total = 0
     for block in range(0, len(here), 128):
@@ -85,7 +95,8 @@ def count_lines(buf: Bytes, stop: int) -> int:
 
 
 def cut_subjects(buf: Bytes, rows: int) -> tuple[int, int]:
-    """The bytes and elements at the beginning of ``buf`` that surely are at most ``rows`` whole elements by subject.
+    """The bytes and elements at the beginning of ``buf`` that surely are at most ``rows`` whole
+    elements by subject.
 
     A line of another element follows there, so ``buf`` may be cut; (0, 0) where nothing is sure.
     """

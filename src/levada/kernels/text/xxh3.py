@@ -1,10 +1,12 @@
 """Seeded XXH3, 128 bits, over slices of a byte array: the identity of every term.
 
-Bit-exact with the C library (Yann Collet's xxHash specification, "XXH3 algorithm overview"; the twin is the package ``xxhash``).
-Four length classes have four formulas: up to 16 bytes, to 128, to 240, longer. The longer ones use a secret that is
-derived from the seed; ``schedule`` derives it once.
+Bit-exact with the C library (Yann Collet's xxHash specification, "XXH3 algorithm overview"; the
+twin is the package ``xxhash``). Four length classes have four formulas: up to 16 bytes, to 128, to
+240, longer. The longer ones use a secret that is derived from the seed; ``schedule`` derives it
+once.
 
-The pair (0, 0) is kept for "unbound": a text that hashed to it would be (1, 1). Cost: 8 to 12 ns for a term of 17 to 128 bytes.
+The pair (0, 0) is kept for "unbound": a text that hashed to it would be (1, 1). Cost: 8 to 12 ns
+for a term of 17 to 128 bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 
 @lru_cache(maxsize=16)
 def schedule(seed: int) -> Bytes:
-    """What the kernels need of a seed (0 <= seed < 2**64): the 192 bytes of the derived secret, then the seed's eight."""
+    """What the kernels need of a seed (0 <= seed < 2**64): the 192 bytes of the derived secret,
+    then the seed's eight.
+    """
     assert 0 <= seed <= _MASK, "a seed has 64 bits"
     derived = bytearray()
     for i in range(0, len(_SECRET), 16):
@@ -54,10 +58,20 @@ def schedule(seed: int) -> Bytes:
     return np.frombuffer(bytes(derived) + seed.to_bytes(8, "little"), np.uint8)
 
 
-# The default secret's words at every byte offset: the formulas up to 240 bytes add the seed to them.
-_S = np.array([int.from_bytes(_SECRET[i : i + 8], "little") for i in range(len(_SECRET) - 7)], np.uint64)
+# The default secret's words at every byte offset: the formulas up to 240 bytes add the seed to
+# them.
+_S = np.array(
+    [int.from_bytes(_SECRET[i : i + 8], "little") for i in range(len(_SECRET) - 7)], np.uint64
+)
 _P64_1, _P64_2, _P64_3, _P64_4, _P64_5 = (
-    W(p) for p in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+    W(p)
+    for p in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
 )
 _P32_1, _P32_2, _P32_3 = (W(p) for p in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D))
 _MX1, _MX2 = W(0x165667919E3779F9), W(0x9FB21C651E98DF25)
@@ -114,7 +128,12 @@ def _hash_to_3(a: View, i: int, n: int, seed: np.uint64) -> Pair:
     """Lengths 0 to 3."""
     if n == 0:
         return _avalanche_64(seed ^ _FLIP_0_LOW), _avalanche_64(seed ^ _FLIP_0_HIGH)
-    low = (W(byte(a, i)) << W(16)) | (W(byte(a, i + (n >> 1))) << W(24)) | W(byte(a, i + n - 1)) | (W(n) << W(8))
+    low = (
+        (W(byte(a, i)) << W(16))
+        | (W(byte(a, i + (n >> 1))) << W(24))
+        | W(byte(a, i + n - 1))
+        | (W(n) << W(8))
+    )
     swapped = _swap32(low)
     high = ((swapped << W(13)) | (swapped >> W(19))) & LOW32
     return _avalanche_64(low ^ (_FLIP_1_LOW + seed)), _avalanche_64(high ^ (_FLIP_1_HIGH - seed))
@@ -146,7 +165,9 @@ def hash_two_words(first: np.uint64, last: np.uint64, n: int, seed: np.uint64) -
 
 
 @part
-def _mix(low: np.uint64, high: np.uint64, a: View, i: int, j: int, secret: int, seed: np.uint64) -> Pair:
+def _mix(
+    low: np.uint64, high: np.uint64, a: View, i: int, j: int, secret: int, seed: np.uint64
+) -> Pair:
     """Mixes the 16 bytes at i and the 16 at j into the two accumulators."""
     i0, i1, j0, j1 = word(a, i), word(a, i + 8), word(a, j), word(a, j + 8)
     low = (low + _fold(i0 ^ (_S[secret] + seed), i1 ^ (_S[secret + 8] - seed))) ^ (j0 + j1)
@@ -249,8 +270,12 @@ _Ints = npt.NDArray[np.int64]
 
 
 @kernel((U8, I64, I64, U8, _OUT, _OUT))
-def identify_slices(data: Bytes, start: _Ints, size: _Ints, secret: Bytes, x: Words, y: Words) -> None:
-    """Fills x, y with the identities of the texts data[start : start + size] under ``secret = schedule(seed)``."""
+def identify_slices(
+    data: Bytes, start: _Ints, size: _Ints, secret: Bytes, x: Words, y: Words
+) -> None:
+    """Fills x, y with the identities of the texts data[start : start + size] under ``secret =
+    schedule(seed)``.
+    """
     a, s = view_of(data), view_of(secret)
     for k in range(start.size):
         x[k], y[k] = identity(a, start[k], size[k], s)

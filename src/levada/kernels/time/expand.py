@@ -1,7 +1,9 @@
-"""From rows that count in ``[s, e)`` to (row, report) pairs: one more key for the snapshot operators.
+"""From rows that count in ``[s, e)`` to (row, report) pairs: one more key for the snapshot
+operators.
 
-The reports are the closes of the row's window (``expand_closes``), or a sorted list of instants (``expand_instants``).
-Both count first, then fill. Rows with s >= e give nothing. Pairs come in order of rows, then of reports.
+The reports are the closes of the row's window (``expand_closes``), or a sorted list of instants
+(``expand_instants``). Both count first, then fill. Rows with s >= e give nothing. Pairs come in
+order of rows, then of reports.
 
 Cost: 3 ns a pair, and per row one or two divisions (closes) or two binary searches (instants).
 """
@@ -20,12 +22,19 @@ Rows = npt.NDArray[np.int64]
 
 
 def expand_closes(
-    s: Times, e: Times, low: Times | int, high: Times | int, closes: tuple[Times, Times, Times, Flags], row_param: Ints
+    s: Times,
+    e: Times,
+    low: Times | int,
+    high: Times | int,
+    closes: tuple[Times, Times, Times, Flags],
+    row_param: Ints,
 ) -> tuple[Rows, Times]:
-    """All closes r of each row's window with max(s, low + 1) <= r <= min(e - 1, high), as (row, report).
+    """All closes r of each row's window with max(s, low + 1) <= r <= min(e - 1, high), as (row,
+    report).
 
-    ``closes`` is (range, step, t0, given) per parameter row, that is ``Params.closes``. ``low`` (exclusive) and ``high``
-    (inclusive) are one time or one per row. Where a row has no end, ``high`` must be one.
+    ``closes`` is (range, step, t0, given) per parameter row, that is ``Params.closes``. ``low``
+    (exclusive) and ``high`` (inclusive) are one time or one per row. Where a row has no end,
+    ``high`` must be one.
     """
     lows = np.atleast_1d(np.asarray(low, np.int64))
     highs = np.atleast_1d(np.asarray(high, np.int64))
@@ -69,7 +78,9 @@ def _count_closes(
 
 
 @kernel((INT, I64, I64, I64, I32))
-def _fill_closes(total: int, first: Times, many: Times, step: Times, row_param: Ints) -> tuple[Rows, Times]:
+def _fill_closes(
+    total: int, first: Times, many: Times, step: Times, row_param: Ints
+) -> tuple[Rows, Times]:
     row = np.empty(total, np.int64)
     report = np.empty(total, np.int64)
     n = 0

@@ -1,11 +1,13 @@
-"""Event times to intervals: the compiled twin of ``levada.model.time.Window`` over columns (design, section 1).
+"""Event times to intervals: the compiled twin of ``levada.model.time.Window`` over columns (design,
+section 1).
 
-A row's window is a parameter row: ``kind, range, step, t0, given, to`` (``Params``), chosen by ``row_param``, so one call
-serves the rows of any number of queries. All times are int64 ms in [MIN, MAX] and the results saturate there; ranges,
-steps and t0 are below 2**61 in magnitude, so that no sum leaves int64.
+A row's window is a parameter row: ``kind, range, step, t0, given, to`` (``Params``), chosen by
+``row_param``, so one call serves the rows of any number of queries. All times are int64 ms in [MIN,
+MAX] and the results saturate there; ranges, steps and t0 are below 2**61 in magnitude, so that no
+sum leaves int64.
 
-``interval`` gives the instants ``[s, e)`` at which a row counts for one window:
-s = max(enter(hi), leave(prev)), e = leave(lo). A row with s >= e never counts. Over several windows of a row, take the
+``interval`` gives the instants ``[s, e)`` at which a row counts for one window: s = max(enter(hi),
+leave(prev)), e = leave(lo). A row with s >= e never counts. Over several windows of a row, take the
 greatest s and the least e.
 
 Cost: about 5 ns a row and function, most of it one division.
@@ -36,7 +38,9 @@ Ints = npt.NDArray[np.int32]
 
 
 class Params(NamedTuple):
-    """A parameter table of m windows: the leading arguments of the kernels here (``enter(*params, row_param, ts)``)."""
+    """A parameter table of m windows: the leading arguments of the kernels here (``enter(*params,
+    row_param, ts)``).
+    """
 
     kind: Kinds
     range: Times
@@ -57,7 +61,9 @@ class Params(NamedTuple):
         >>> Params.of([Window(WindowKind.RANGE, range=5)]).range.tolist()
         [5]
         """
-        assert all(w.range < BOUND and w.step < BOUND and -BOUND < w.t0 < BOUND for w in windows), "parameters < 2**61"
+        assert all(w.range < BOUND and w.step < BOUND and -BOUND < w.t0 < BOUND for w in windows), (
+            "parameters < 2**61"
+        )
         return cls(
             np.array([w.kind for w in windows], np.uint8),
             np.array([w.range for w in windows], np.int64),
@@ -127,15 +133,26 @@ def leave_one(kind: int, width: int, step: int, t0: int, given: bool, ts: int) -
 
 @fused
 def stays_until(kind: int, width: int, left: int) -> int:
-    """Until which time ``leave`` stays at ``left``, from the time on that gave it: a close holds for a whole step."""
+    """Until which time ``leave`` stays at ``left``, from the time on that gave it: a close holds
+    for a whole step.
+    """
     return left - width if kind <= _CLOSE_CLOSED else MIN
 
 
 @kernel((U8, I64, I64, I64, BOOL, I64, I32, I64))
 def enter(
-    kind: Kinds, width: Times, step: Times, t0: Times, given: Flags, to: Times, row_param: Ints, ts: Times
+    kind: Kinds,
+    width: Times,
+    step: Times,
+    t0: Times,
+    given: Flags,
+    to: Times,
+    row_param: Ints,
+    ts: Times,
 ) -> npt.NDArray[np.int64]:
-    """``Window.enter`` of each time under its parameter row; the close of the row before is tried first."""
+    """``Window.enter`` of each time under its parameter row; the close of the row before is tried
+    first.
+    """
     out = np.empty(ts.size, np.int64)
     before, since, close = -1, MAX, MIN
     for i in range(ts.size):
@@ -149,9 +166,18 @@ def enter(
 
 @kernel((U8, I64, I64, I64, BOOL, I64, I32, I64))
 def leave(
-    kind: Kinds, width: Times, step: Times, t0: Times, given: Flags, to: Times, row_param: Ints, ts: Times
+    kind: Kinds,
+    width: Times,
+    step: Times,
+    t0: Times,
+    given: Flags,
+    to: Times,
+    row_param: Ints,
+    ts: Times,
 ) -> npt.NDArray[np.int64]:
-    """``Window.leave`` of each time under its parameter row; the close of the row before is tried first."""
+    """``Window.leave`` of each time under its parameter row; the close of the row before is tried
+    first.
+    """
     out = np.empty(ts.size, np.int64)
     before, since, until, left = -1, MAX, MIN, MIN
     for i in range(ts.size):
@@ -180,8 +206,9 @@ def interval(
 ) -> tuple[Times, Times]:
     """The instants ``[s, e)`` at which each row counts for one window.
 
-    ``start`` (per parameter row) is the query's: a row with ``lo`` before it never counts (s = e = MAX), a ``prev``
-    before it is none. ``prev`` may have length 0: then no row has an earlier occurrence.
+    ``start`` (per parameter row) is the query's: a row with ``lo`` before it never counts (s = e =
+    MAX), a ``prev`` before it is none. ``prev`` may have length 0: then no row has an earlier
+    occurrence.
     """
     s = np.empty(lo.size, np.int64)
     e = np.empty(lo.size, np.int64)
@@ -192,7 +219,9 @@ def interval(
             s[i] = MAX
             e[i] = MAX
             continue
-        if p != before or hi[i] < entered or hi[i] >= close - to[p]:  # else the close of the row before
+        if (
+            p != before or hi[i] < entered or hi[i] >= close - to[p]
+        ):  # else the close of the row before
             entered = hi[i]
             close = enter_one(kind[p], width[p], step[p], t0[p], given[p], to[p], hi[i])
         if p != before or lo[i] < since or lo[i] >= until:

@@ -1,8 +1,10 @@
-"""What groups stand at after each of their changes: exact sums of doubles, the best value that stands, counts.
+"""What groups stand at after each of their changes: exact sums of doubles, the best value that
+stands, counts.
 
-What is added to a sum of doubles and taken off again leaves nothing behind: a sum is a fixed-point number of 68 limbs of 32 bits,
-the lowest bit 2**-1074, so every finite double is three limbs' worth, and adding or subtracting it is exact in any order. It is
-rounded once, to the nearest double, where a value is asked for.
+What is added to a sum of doubles and taken off again leaves nothing behind: a sum is a fixed-point
+number of 68 limbs of 32 bits, the lowest bit 2**-1074, so every finite double is three limbs'
+worth, and adding or subtracting it is exact in any order. It is rounded once, to the nearest
+double, where a value is asked for.
 
 Cost: about 5 ns an event, and 100 ns a value.
 """
@@ -26,7 +28,9 @@ _HIDDEN = 1 << 52
 
 @inlined
 def _place(bits: int) -> tuple[int, int, int, int]:
-    """Of a finite double's bits: its first limb, and what it adds to three limbs, without its sign."""
+    """Of a finite double's bits: its first limb, and what it adds to three limbs, without
+    its sign.
+    """
     exponent = (bits >> 52) & 0x7FF
     mantissa = bits & (_HIDDEN - 1)
     if exponent > 0:
@@ -40,7 +44,9 @@ def _place(bits: int) -> tuple[int, int, int, int]:
 
 @inlined
 def _carry(limbs: Longs) -> int:
-    """Brings all limbs to 0 <= limb < 2**32; returns what is left over: below 0 for a negative number."""
+    """Brings all limbs to 0 <= limb < 2**32; returns what is left over: below 0 for a negative
+    number.
+    """
     over = 0
     for i in range(LIMBS):
         over += limbs[i]
@@ -97,22 +103,37 @@ def _carry_signed(limbs: Longs) -> None:
 
 @kernel((I64, I64, I64, I8, I64, I64, I64, INT))
 def running_sums(
-    starts: Longs, run: Longs, bits: Longs, weights: npt.NDArray[np.int8], base_starts: Longs, base_limb: Longs, base: Longs,
+    starts: Longs,
+    run: Longs,
+    bits: Longs,
+    weights: npt.NDArray[np.int8],
+    base_starts: Longs,
+    base_limb: Longs,
+    base: Longs,
     runs: int,
-) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:  # fmt: skip
-    """The sums of groups before, and after each run of events, and by how much each limb of a group has changed.
+) -> tuple[Doubles, Doubles, Longs, Longs, Longs]:
+    """The sums of groups before, and after each run of events, and by how much each limb of a group
+    has changed.
 
-    Group g has the events ``starts[g] : starts[g + 1]``, in order, each with its ``run`` (numbered over all groups), the bits of
-    its finite double and its weight; and the limbs ``base_limb, base`` at ``base_starts[g] : base_starts[g + 1]`` of what was
-    before.
-    Returns (sum before per group, sum after per run, and the changes: group, limb, by how much).
+    Group g has the events ``starts[g] : starts[g + 1]``, in order, each with its ``run`` (numbered
+    over all groups), the bits of its finite double and its weight; and the limbs ``base_limb,
+    base`` at ``base_starts[g] : base_starts[g + 1]`` of what was before. Returns (sum before per
+    group, sum after per run, and the changes: group, limb, by how much).
     """
     groups = starts.size - 1
     before, after = np.zeros(groups), np.zeros(runs)
     most = min(3 * bits.size, groups * LIMBS)
-    of_group, of_limb, change = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    of_group, of_limb, change = (
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
     found = 0
-    total, work, own = np.zeros(LIMBS, np.int64), np.zeros(LIMBS, np.int64), np.zeros(LIMBS, np.int64)
+    total, work, own = (
+        np.zeros(LIMBS, np.int64),
+        np.zeros(LIMBS, np.int64),
+        np.zeros(LIMBS, np.int64),
+    )
     for g in range(groups):
         for i in range(LIMBS):
             total[i] = own[i] = 0
@@ -150,12 +171,20 @@ def _highest(counts: Longs, low: int, top: int) -> int:
 
 @kernel((I64, I64, I64, I8, I64, I64, INT))
 def running_best(
-    starts: Longs, run: Longs, place: Longs, weights: npt.NDArray[np.int8], value_starts: Longs, counts: Longs, runs: int
-) -> tuple[Longs, Longs]:  # fmt: skip
-    """The highest place with a count above 0 of each group before, and after each run of events; -1 if there is none.
+    starts: Longs,
+    run: Longs,
+    place: Longs,
+    weights: npt.NDArray[np.int8],
+    value_starts: Longs,
+    counts: Longs,
+    runs: int,
+) -> tuple[Longs, Longs]:
+    """The highest place with a count above 0 of each group before, and after each run of events; -1
+    if there is none.
 
-    Group g has the events ``starts[g] : starts[g + 1]`` (``place`` -1: none of its values) and the values ``value_starts[g] :
-    value_starts[g + 1]``, from the worst to the best, which stood ``counts`` times before. The twin sorts.
+    Group g has the events ``starts[g] : starts[g + 1]`` (``place`` -1: none of its values) and the
+    values ``value_starts[g] : value_starts[g + 1]``, from the worst to the best, which stood
+    ``counts`` times before. The twin sorts.
     """
     before, after = np.full(starts.size - 1, -1, np.int64), np.full(runs, -1, np.int64)
     now = counts.copy()
@@ -179,7 +208,8 @@ def running_best(
 def running_counts(
     codes: npt.NDArray[np.int32], change: Longs, before: Longs, floor: bool
 ) -> tuple[Longs, Longs]:  # fmt: skip
-    """The counts of groups before and after each change; ``codes`` are their numbers, all changes of one together.
+    """The counts of groups before and after each change; ``codes`` are their numbers, all changes
+    of one together.
 
     With ``floor`` a count does not fall below 0: what would take it there takes it to 0.
     """

@@ -1,8 +1,10 @@
-"""Windows that slide over the panes of each group: which panes count at which report, group after group.
+"""Windows that slide over the panes of each group: which panes count at which report, group after
+group.
 
-The panes of a group in order of time begin and end in that order, so those that count at a report are a range, and both its
-ends only move forward. Pairs come by group, then by report: what adds them up reads and writes from front to back, where
-expanding pane by pane (``expand``) would send each to another place.
+The panes of a group in order of time begin and end in that order, so those that count at a report
+are a range, and both its ends only move forward. Pairs come by group, then by report: what adds
+them up reads and writes from front to back, where expanding pane by pane (``expand``) would send
+each to another place.
 
 Cost: 2 to 3 ns a pair, a division a gap. Twin: ``expand.expand_closes`` and ``groups.group``.
 """
@@ -25,7 +27,9 @@ _OUT = I64.copy(readonly=False)
 
 
 class Slid(NamedTuple):
-    """Pairs of a pane and a report: the pane's row, the number of its (group, report); of each of these one row and the report."""
+    """Pairs of a pane and a report: the pane's row, the number of its (group, report); of each of
+    these one row and the report.
+    """
 
     row: Longs
     code: Ints
@@ -37,10 +41,11 @@ def slide(
     group: Ints, groups: int, op: Ints, s: Times, e: Times, low: Times, high: Times,
     closes: tuple[Times, Times, Times, Flags],
 ) -> Slid | None:  # fmt: skip
-    """All closes r with low < r <= high of each group (numbers ``group``) and its panes with s <= r < e; panes have s < e.
+    """All closes r with low < r <= high of each group (numbers ``group``) and its panes with s <= r
+    < e; panes have s < e.
 
-    ``low``, ``high`` and ``closes`` (range, step, t0, given) are by member (``op``). None if the panes of some group are not in
-    order of time, or the reports have no end.
+    ``low``, ``high`` and ``closes`` (range, step, t0, given) are by member (``op``). None if the
+    panes of some group are not in order of time, or the reports have no end.
     """
     order, offsets = scatter_order(group, groups)
     none, few = np.empty(0, np.int64), np.empty(0, np.int32)
@@ -49,7 +54,10 @@ def slide(
     if pairs < 0:
         return None
     slid = Slid(
-        np.empty(pairs, np.int64), np.empty(pairs, np.int32), np.empty(reports, np.int64), np.empty(reports, np.int64)
+        np.empty(pairs, np.int64),
+        np.empty(pairs, np.int32),
+        np.empty(reports, np.int64),
+        np.empty(reports, np.int64),
     )
     _slide(*args, *slid, True)
     return slid

@@ -1,9 +1,11 @@
-"""The due reports of a node's members in one epoch: ranges for what follows from rows, lists for what does not.
+"""The due reports of a node's members in one epoch: ranges for what follows from rows, lists for
+what does not.
 
-``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members' windows where the reports
-follow from the rows, by the lists of ``windows/reports`` where the node is ``listed``. Members whose schedules say the same
-share a list. Members without windows (``timeless``) have a report in each epoch that answers them: the one that reads the
-static data of what is new in its plan, and those that replace what they read.
+``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members'
+windows where the reports follow from the rows, by the lists of ``windows/reports`` where the node
+is ``listed``. Members whose schedules say the same share a list. Members without windows
+(``timeless``) have a report in each epoch that answers them: the one that reads the static data of
+what is new in its plan, and those that replace what they read.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ Ops = npt.NDArray[np.int32]
 
 
 class Calendar:
-    """When the members of one node report in this epoch; ``answered``: those without windows that do."""
+    """When the members of one node report in this epoch; ``answered``: those without windows that
+    do.
+    """
 
     def __init__(
         self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence,
@@ -43,7 +47,9 @@ class Calendar:
 
     @cached_property
     def any_due(self) -> bool:
-        """Whether any member's range may hold a report: between closes a step costs nothing, whatever its windows hold."""
+        """Whether any member's range may hold a report: between closes a step costs nothing,
+        whatever its windows hold.
+        """
         moved = self.high > self.low
         said = reporting(self.kinds)
         if not moved.any() or not all(self.kinds[j].on_close for j in said):
@@ -54,11 +60,15 @@ class Calendar:
         """Of each member the smallest close of window j after x."""
         t, members = self.table, np.arange(len(x), dtype=np.int32)
         opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # whose ``enter`` it is
-        return enter(opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x)
+        return enter(
+            opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x
+        )
 
     @cached_property
     def made(self) -> Times:
-        """Of each member the last report that is made by now; of those that are gone every one: their rows matter no more."""
+        """Of each member the last report that is made by now; of those that are gone every one:
+        their rows matter no more.
+        """
         return np.where(self.node.alive, self.high, MAX)
 
     @cached_property
@@ -85,11 +95,15 @@ class Calendar:
         if schedule not in self._lists:
             member = int(np.argmax(self.of == schedule))
             low, high = int(self.low[member]), int(self.high[member])
-            self._lists[schedule] = instants(self.node.schedules.distinct[schedule], self.presence, low, high)
+            self._lists[schedule] = instants(
+                self.node.schedules.distinct[schedule], self.presence, low, high
+            )
         return self._lists[schedule]
 
     def pairs(self, op: Ops, s: Times, e: Times, listed: bool) -> tuple[Rows, Times]:
-        """Rows of members ``op`` that count in [s, e) -> (row, report), each report once per row."""
+        """Rows of members ``op`` that count in [s, e) -> (row, report), each report once
+        per row.
+        """
         return self._from_lists(op, s, e) if listed else self._from_closes(op, s, e)
 
     def _from_lists(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
@@ -120,12 +134,23 @@ class Calendar:
         return _joined(rows), _joined(times)
 
     def slide(self, group: Ops, groups: int, op: Ops, s: Times, e: Times) -> Slid | None:
-        """Groups of rows that count in [s, e) with their reports; None where these are not the closes of one window."""
+        """Groups of rows that count in [s, e) with their reports; None where these are not the
+        closes of one window.
+        """
         said, t = reporting(self.kinds), self.table
         if len(said) != 1:
             return None
         (j,) = said
-        return slide(group, groups, op, s, e, self.low, self.high, (t.range[j], t.step[j], t.t0[j], t.given[j]))
+        return slide(
+            group,
+            groups,
+            op,
+            s,
+            e,
+            self.low,
+            self.high,
+            (t.range[j], t.step[j], t.t0[j], t.given[j]),
+        )
 
     def _is_close(self, j: int, op: Ops, r: Times) -> npt.NDArray[np.bool_]:
         t = self.table
@@ -135,7 +160,9 @@ class Calendar:
         return close
 
     def after(self, op: Ops, r: Times, listed: bool) -> Times:
-        """The report that follows each report r of members ``op``; MAX where it is not known yet."""
+        """The report that follows each report r of members ``op``; MAX where it is not
+        known yet.
+        """
         out = np.full(len(r), MAX, np.int64)
         of = self.of[op]
         for schedule in np.unique(of):
@@ -143,7 +170,9 @@ class Calendar:
             reports = self.reports(int(schedule)) if listed else None
             at = of == schedule
             following = next_report(
-                distinct.windows, r[at], np.empty(0, np.int64) if reports is None else reports.changes
+                distinct.windows,
+                r[at],
+                np.empty(0, np.int64) if reports is None else reports.changes,
             )
             if distinct.nonempty and reports is not None:
                 following = next_of(reports.times[reports.full], r[at])
@@ -152,7 +181,9 @@ class Calendar:
         return out
 
     def rounded(self, op: Ops, times: Times) -> Times:
-        """The first report at or after these instants where reports are periodic; elsewhere they are reports already."""
+        """The first report at or after these instants where reports are periodic; elsewhere they
+        are reports already.
+        """
         if WindowKind.CLOCK not in self.kinds:
             return times
         j, t = self.kinds.index(WindowKind.CLOCK), self.table
@@ -162,7 +193,9 @@ class Calendar:
         return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
 
     def first_report(self, op: Ops, times: Times) -> Times:
-        """The first due report of members ``op`` at or after these instants, of listed reports; MAX where none is due yet."""
+        """The first due report of members ``op`` at or after these instants, of listed reports; MAX
+        where none is due yet.
+        """
         out = np.full(len(times), MAX, np.int64)
         of = self.of[op]
         for schedule in np.unique(of):
@@ -171,7 +204,9 @@ class Calendar:
         return out
 
     def everywhere(self) -> tuple[Ops, Times]:
-        """(member, report) for every due report of every living member at which some window holds something."""
+        """(member, report) for every due report of every living member at which some window holds
+        something.
+        """
         if self.timeless:
             new = np.flatnonzero(self.answered)
             return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)

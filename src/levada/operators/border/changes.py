@@ -1,9 +1,10 @@
-"""IStream, DStream and relations: what begins and what ends at each report (design, section 1, "Output").
+"""IStream, DStream and relations: what begins and what ends at each report (design, section 1,
+"Output").
 
-A solution row that counts in [s, e) begins at s and ends at e, both report times (periodic reports: the first at or after). Per
-(member, solution, report) beginnings and ends are netted as bags: what is left above zero is inserted, below zero deleted.
-Report rows count from their report to the next one. Where nothing can cancel (``certain``) rows pass at their start and are not
-remembered.
+A solution row that counts in [s, e) begins at s and ends at e, both report times (periodic reports:
+the first at or after). Per (member, solution, report) beginnings and ends are netted as bags: what
+is left above zero is inserted, below zero deleted. Report rows count from their report to the next
+one. Where nothing can cancel (``certain``) rows pass at their start and are not remembered.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ from levada.windows.intervals import exact
 from levada.windows.state.pieces import Piece, State, due_together
 
 
-def changes(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool) -> Frame | None:
-    """The differences at the due reports: rows with ``r`` and, unless certain, ``w`` = +1 (insert) or -1 (delete)."""
+def changes(
+    node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
+) -> Frame | None:
+    """The differences at the due reports: rows with ``r`` and, unless certain, ``w`` = +1 (insert)
+    or -1 (delete).
+    """
     step = node.step
     assert isinstance(step, s.Changes), "changes"
     if frame is None and not calendar.any_due:
@@ -46,8 +51,12 @@ def changes(node: PlanNode, state: State, frame: Frame | None, calendar: Calenda
     return _plain(concat(events)) if step.certain else netted(node, concat(events), step.output)
 
 
-def deltas(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool) -> Frame | None:
-    """Beginnings (+1) and ends (-1) of rows with event times at the due reports, as they are: nothing is netted."""
+def deltas(
+    node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
+) -> Frame | None:
+    """Beginnings (+1) and ends (-1) of rows with event times at the due reports, as they are:
+    nothing is netted.
+    """
     step = node.step
     assert isinstance(step, s.Deltas), "changes"
     if frame is None and not calendar.any_due:
@@ -64,9 +73,16 @@ def net(node: PlanNode, frame: Frame) -> Frame | None:
 
 
 def _timed(
-    node: PlanNode, windows: tuple[int, ...], certain: bool, state: State, frame: Frame | None, calendar: Calendar
-) -> Iterator[Frame]:  # fmt: skip
-    """Rows with event times: what has not begun waits by its start; what has begun waits in pieces sorted by its end."""
+    node: PlanNode,
+    windows: tuple[int, ...],
+    certain: bool,
+    state: State,
+    frame: Frame | None,
+    calendar: Calendar,
+) -> Iterator[Frame]:
+    """Rows with event times: what has not begun waits by its start; what has begun waits in pieces
+    sorted by its end.
+    """
     low, high = calendar.low, calendar.high
     ahead = f"{node.id}.ahead"
     begun = _due(state, ahead, "#s", calendar)
@@ -87,7 +103,8 @@ def _timed(
 
 
 def _at_next_report(rows: Frame, calendar: Calendar, waiting: list[Frame]) -> Frame:
-    """Due rows, of which some begin with the replacement of a graph: that is at the next report, for which they may wait.
+    """Due rows, of which some begin with the replacement of a graph: that is at the next report,
+    for which they may wait.
 
     A row that ends before it never counts.
     """
@@ -99,7 +116,9 @@ def _at_next_report(rows: Frame, calendar: Calendar, waiting: list[Frame]) -> Fr
 
 
 def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:
-    """The rows of before whose instant in this column is due; only pieces with such rows, and only these rows, are looked at."""
+    """The rows of before whose instant in this column is due; only pieces with such rows, and only
+    these rows, are looked at.
+    """
     low, high = calendar.low, calendar.high
     least, greatest = int(low.min()), int(high.max())
     found = []
@@ -109,7 +128,9 @@ def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]
             first, last = np.searchsorted(rows[column], [least, greatest], side="right")
             some = rows.slice(int(first), int(last))
             state.touched += some.n
-            found.append(some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]])))
+            found.append(
+                some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]]))
+            )
     return found
 
 
@@ -118,12 +139,16 @@ def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> I
     low, high = calendar.low, calendar.high
     for f in (*_due(state, key, "#e", calendar), *begun):
         yield _at(f, f["#e"], -1, low, high)
-    later = [f.where((f["#e"] > high[f["op"]]) & (f["#e"] < MAX)) for f in begun]  # without an end they say no more
+    later = [
+        f.where((f["#e"] > high[f["op"]]) & (f["#e"] < MAX)) for f in begun
+    ]  # without an end they say no more
     _remember_by(state, key, "#e", later, calendar.made)
 
 
 def _remember_by(state: State, key: str, column: str, rows: list[Frame], high: Times) -> None:
-    """Appends rows as a piece sorted by this column; drops pieces that are past, puts younger ones together (``due_together``)."""
+    """Appends rows as a piece sorted by this column; drops pieces that are past, puts younger ones
+    together (``due_together``).
+    """
     pieces = [p for p in state.pieces(key) if p.dead > int(high.min())]
     some = [f for f in rows if f.n]
     if some:
@@ -142,14 +167,23 @@ def _sorted(state: State, column: str, rows: Frame) -> Piece:
 
 
 def _reported(
-    node: PlanNode, step: s.Changes, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
-) -> Iterator[Frame]:  # fmt: skip
-    """Report rows count until the next report; those of a last report whose next is not known yet wait for it."""
+    node: PlanNode,
+    step: s.Changes,
+    state: State,
+    frame: Frame | None,
+    calendar: Calendar,
+    pool: Pool,
+) -> Iterator[Frame]:
+    """Report rows count until the next report; those of a last report whose next is not known yet
+    wait for it.
+    """
     key = f"{node.id}.live"
     rows = live.recall(state, key)
     if frame is not None and frame.n:
         columns = {n: c for n, c in frame.columns.items() if n != "r"}
-        rows.append(Frame({**columns, "#s": frame["r"], "#e": np.full(frame.n, MAX, np.int64)}, frame.n))
+        rows.append(
+            Frame({**columns, "#s": frame["r"], "#e": np.full(frame.n, MAX, np.int64)}, frame.n)
+        )
     ended = [f.with_(**{"#e": calendar.after(f["op"], f["#s"], step.listed)}) for f in rows]
     for f in ended:
         yield _at(f, f["#s"], 1, calendar.low, calendar.high)
@@ -167,7 +201,9 @@ def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
 
 
 def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -> Terms:
-    """Report rows outlive the rows that they came from by one report, so their texts are kept with them."""
+    """Report rows outlive the rows that they came from by one report, so their texts are kept with
+    them.
+    """
     kept = [f for f in rows if f.n]
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
     if step.rows is not None or not kept or not slots:
@@ -178,7 +214,9 @@ def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -
 
 
 def _at(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
-    """The events of rows at times ``at`` that are due: beginnings and ends of rows that count at all."""
+    """The events of rows at times ``at`` that are due: beginnings and ends of rows that count at
+    all.
+    """
     op = rows["op"]
     now = np.flatnonzero((at > low[op]) & (at <= high[op]) & (at < MAX) & (rows["#s"] < rows["#e"]))
     taken = rows if len(now) == rows.n else rows.take(now)
@@ -187,7 +225,9 @@ def _at(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
 
 
 def _plain(rows: Frame) -> Frame:
-    return Frame({n: c for n, c in rows.columns.items() if n != "w" and not n.startswith("#")}, rows.n)
+    return Frame(
+        {n: c for n, c in rows.columns.items() if n != "w" and not n.startswith("#")}, rows.n
+    )
 
 
 def _without_marks(rows: Frame) -> Frame:

@@ -1,12 +1,16 @@
-"""When the windows of a level hold something, from their changes; so when the level reports (design, section 1, "Report").
+"""When the windows of a level hold something, from their changes; so when the level reports
+(design, section 1, "Report").
 
-For levels that read a query within the query: the instants are those of rows, which are known in one place. Every instant at
-which a window changes is a report, and so is every close while any window holds something; under a clock its closes alone are. Here
-are only the reports at which something is there: the first empty one after content has no rows, and what changes at it shows by
-itself. Those are among them if empty reports are shown (``with_empty``), and so is every close from the first element on.
+For levels that read a query within the query: the instants are those of rows, which are known in
+one place. Every instant at which a window changes is a report, and so is every close while any
+window holds something; under a clock its closes alone are. Here are only the reports at which
+something is there: the first empty one after content has no rows, and what changes at it shows by
+itself. Those are among them if empty reports are shown (``with_empty``), and so is every close from
+the first element on.
 
-At the end of the streams closes beside a window that never empties go up to the last change, or to the last element where that is
-later (``windows/reports``). Cost: by changes and due reports, none by member but arrays of numbers.
+At the end of the streams closes beside a window that never empties go up to the last change, or to
+the last element where that is later (``windows/reports``). Cost: by changes and due reports, none
+by member but arrays of numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +36,9 @@ Changes = tuple[Ints, Times, Times]
 
 @dataclass(frozen=True, slots=True)
 class Occupied:
-    """Of each member: how many rows its windows hold, and the last instant at which they changed."""
+    """Of each member: how many rows its windows hold, and the last instant at which they
+    changed.
+    """
 
     held: Times
     last: Times
@@ -53,7 +59,8 @@ class Occupied:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The due reports with content (``full``: ``op``, ``r``), each once, in order; what the windows hold after them.
+    """The due reports with content (``full``: ``op``, ``r``), each once, in order; what the windows
+    hold after them.
 
     ``empty``: the others, where empty reports are shown.
     """
@@ -63,7 +70,9 @@ class Due:
     empty: Frame
 
 
-def reports(node: PlanNode, step: s.Snapshot, before: Occupied, changes: Changes, calendar: Calendar) -> Due:
+def reports(
+    node: PlanNode, step: s.Snapshot, before: Occupied, changes: Changes, calendar: Calendar
+) -> Due:
     """The due reports of the members."""
     op, r, held, after = _points(before, changes)
     latest = _latest(node, step, calendar, after)
@@ -78,10 +87,20 @@ def reports(node: PlanNode, step: s.Snapshot, before: Occupied, changes: Changes
 
 
 def _in_spans(
-    node: PlanNode, step: s.Snapshot, spans: tuple[Ints, Times, Times], latest: Times, calendar: Calendar
-) -> list[tuple[Ints, Times]]:  # fmt: skip
-    """The due closes in spans of time: those of the clock if there is one, else of the windows that report on close."""
-    closing = [j for j, kind in enumerate(step.kinds) if kind.on_close and (kind is WindowKind.CLOCK or not step.clock)]
+    node: PlanNode,
+    step: s.Snapshot,
+    spans: tuple[Ints, Times, Times],
+    latest: Times,
+    calendar: Calendar,
+) -> list[tuple[Ints, Times]]:
+    """The due closes in spans of time: those of the clock if there is one, else of the windows that
+    report on close.
+    """
+    closing = [
+        j
+        for j, kind in enumerate(step.kinds)
+        if kind.on_close and (kind is WindowKind.CLOCK or not step.clock)
+    ]
     t, (of, start, end) = node.windows, spans
     found = []
     for j in closing if len(of) else ():
@@ -115,7 +134,9 @@ def _ever(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
 
 
 def _points(before: Occupied, changes: Changes) -> tuple[Ints, Times, Times, Occupied]:
-    """The instants of each member at which something changes, in order, with what its windows hold after each."""
+    """The instants of each member at which something changes, in order, with what its windows hold
+    after each.
+    """
     order = np.lexsort((changes[1], changes[0]))
     op, r, w = changes[0][order], changes[1][order], changes[2][order]
     last = np.ones(len(op), np.bool_)
@@ -132,8 +153,12 @@ def _points(before: Occupied, changes: Changes) -> tuple[Ints, Times, Times, Occ
     return op, r, held, after
 
 
-def _spans(before: Occupied, op: Ints, r: Times, held: Times, calendar: Calendar) -> tuple[Ints, Times, Times]:
-    """The times [start, end) in this epoch at which some window holds something; those that go on have no end."""
+def _spans(
+    before: Occupied, op: Ints, r: Times, held: Times, calendar: Calendar
+) -> tuple[Ints, Times, Times]:
+    """The times [start, end) in this epoch at which some window holds something; those that go on
+    have no end.
+    """
     same = op[1:] == op[:-1]
     until = np.append(np.where(same, r[1:], MAX), np.full(len(op[:1]), MAX))
     full = held > 0
@@ -149,11 +174,17 @@ def _spans(before: Occupied, op: Ints, r: Times, held: Times, calendar: Calendar
 
 
 def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: Occupied) -> Times:
-    """Up to when closes are due: up to ``high``; at the end up to the last change, or the last element where that is later."""
+    """Up to when closes are due: up to ``high``; at the end up to the last change, or the last
+    element where that is later.
+    """
     ended = calendar.high >= MAX
     if not ended.any():
         return calendar.high
-    latest = after.last if not step.clock else tick(node, step, np.arange(len(after.last), dtype=np.int32), after.last)
+    latest = (
+        after.last
+        if not step.clock
+        else tick(node, step, np.arange(len(after.last), dtype=np.int32), after.last)
+    )
     if step.listed:
         latest = latest.copy()
         for member in np.flatnonzero(ended).tolist():
@@ -166,12 +197,18 @@ def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: Occupie
 def tick(node: PlanNode, step: s.Snapshot, op: Ints, times: Times) -> Times:
     """The first close of the clock at or after these instants."""
     t, j = node.windows, len(step.kinds) - 1
-    closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)  # whose enter is the first close at or after
-    return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), op, times)
+    closed = np.full(
+        len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8
+    )  # whose enter is the first close at or after
+    return enter(
+        closed, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), op, times
+    )
 
 
 def places(due: Frame, op: Ints, times: Times) -> Times:
-    """Where the first report of member ``op`` at or after each of these instants stands, or would stand, among the due ones."""
+    """Where the first report of member ``op`` at or after each of these instants stands, or would
+    stand, among the due ones.
+    """
     every = np.concatenate([op, due["op"]])
     order = np.lexsort((np.arange(len(every)) >= len(op), np.concatenate([times, due["r"]]), every))
     is_report = order >= len(op)

@@ -1,8 +1,9 @@
-"""The border between rows with event times and report rows: each row once for every report at which it counts.
+"""The border between rows with event times and report rows: each row once for every report at which
+it counts.
 
-RStream's cost is its output. Between reports rows are only remembered. With weights (count windows) equal rows of a report
-are netted first: what is left stands as often as its weight says. A query without windows has one report: all its rows come in
-the epoch that reads its static data.
+RStream's cost is its output. Between reports rows are only remembered. With weights (count windows)
+equal rows of a report are netted first: what is left stands as often as its weight says. A query
+without windows has one report: all its rows come in the epoch that reads its static data.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ def report(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar
     if new is not None and new.n:
         rows.append(new)
         live.remember(state, key, live.later(new, calendar.high))
-    out = [r for r in (_at_reports(f, step, calendar) for f in rows) if r.n] if calendar.any_due else []
+    out = (
+        [r for r in (_at_reports(f, step, calendar) for f in rows) if r.n]
+        if calendar.any_due
+        else []
+    )
     live.forget(state, key, calendar.made)
     if not out:
         return None

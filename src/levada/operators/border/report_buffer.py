@@ -1,8 +1,10 @@
-"""Rows that wait for their reports: the state of Report, Panes and Changes (design, section 2, "Snapshot above").
+"""Rows that wait for their reports: the state of Report, Panes and Changes (design, section 2,
+"Snapshot above").
 
-Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are opened only when a report is
-due; rows that have left before ``high``, or have been taken back, are dropped when pieces are put together, as often as
-``due_together`` says. Nothing is rewritten per epoch.
+Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are
+opened only when a report is due; rows that have left before ``high``, or have been taken back, are
+dropped when pieces are put together, as often as ``due_together`` says. Nothing is rewritten per
+epoch.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ OWN = ".live"
 
 
 def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) -> None:
-    """Appends rows (with #s, #e) that still have something to say, and the texts that live no longer than they do."""
+    """Appends rows (with #s, #e) that still have something to say, and the texts that live no
+    longer than they do.
+    """
     if rows.n:
         span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))
         own = {} if terms is None or not len(terms) else terms.frames("")
@@ -30,7 +34,9 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
 
 
 def own_terms(state: State) -> Iterator[Terms]:
-    """The texts that were remembered with rows when the epoch began: what ends in it is still shown."""
+    """The texts that were remembered with rows when the epoch began: what ends in it is still
+    shown.
+    """
     for piece in state.first_pieces(OWN):
         frames = state.frames(piece)
         if f"{piece.name}.id" in frames:
@@ -43,7 +49,9 @@ def recall(state: State, key: str) -> list[Frame]:
 
 
 def forget(state: State, key: str, low: Times) -> None:
-    """Drops what has left for good: rows with #e <= ``low[op]``, the last report that was made, or one after it."""
+    """Drops what has left for good: rows with #e <= ``low[op]``, the last report that was made, or
+    one after it.
+    """
     least = int(low.min(initial=2**62))
     pieces = [p for p in state.pieces(key) if p.dead > least]
     if (start := due_together(pieces)) < len(pieces):

@@ -1,14 +1,17 @@
-"""Whole results of what is kept by changes: Rstream, periodic and non-empty reports over a query within the query.
+"""Whole results of what is kept by changes: Rstream, periodic and non-empty reports over a query
+within the query.
 
-A query within the query is known where its rows are made, and so are its reports: at them its content changes. So the changes of
-all windows of the level come here (``w`` of each, no columns), and with the changes of the result they say everything:
+A query within the query is known where its rows are made, and so are its reports: at them its
+content changes. So the changes of all windows of the level come here (``w`` of each, no columns),
+and with the changes of the result they say everything:
 
     windows   ->  how many rows they hold after each instant; so when the level reports (``operators/border/nonempty``)
     result    ->  how often each row stands after each instant; RStream shows those that stand at a report, differences the changes
                   since the report before
 
-The state is what stands (RStream) or has changed since the last report (differences). All of a member is in one place. Cost: the
-changes; of RStream also what stands, in epochs in which it reports, which is what it puts out.
+The state is what stands (RStream) or has changed since the last report (differences). All of a
+member is in one place. Cost: the changes; of RStream also what stands, in epochs in which it
+reports, which is what it puts out.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ Longs = npt.NDArray[np.int64]
 def snapshot(
     node: PlanNode, state: State, frames: Sequence[Frame | None], calendar: Calendar, pool: Pool
 ) -> tuple[Frame | None, Frame]:  # fmt: skip
-    """The rows of the due reports: whole results, or what has changed since the report before, with its sign.
+    """The rows of the due reports: whole results, or what has changed since the report before, with
+    its sign.
 
     And the reports themselves (``op``, ``r``), where also those without rows are shown.
     """
@@ -51,9 +55,19 @@ def snapshot(
 
 
 def _rows(
-    node: PlanNode, step: s.Snapshot, state: State, frames: Sequence[Frame | None], due: Frame, calendar: Calendar, pool: Pool
-) -> Frame | None:  # fmt: skip
-    new = None if frames[0] is None or not frames[0].n else frames[0].with_(w=frames[0]["w"].astype(np.int64))
+    node: PlanNode,
+    step: s.Snapshot,
+    state: State,
+    frames: Sequence[Frame | None],
+    due: Frame,
+    calendar: Calendar,
+    pool: Pool,
+) -> Frame | None:
+    new = (
+        None
+        if frames[0] is None or not frames[0].n
+        else frames[0].with_(w=frames[0]["w"].astype(np.int64))
+    )
     if new is None and not due.n:
         return None
     key = f"{node.id}.live"
@@ -70,7 +84,12 @@ def _rows(
         kept = every.where(at >= MAX)
     if new is not None or kept.n != every.n:
         state.replace(key, [])
-        live.remember(state, key, kept.with_(**{"#s": kept["r"], "#e": np.full(kept.n, MAX)}), _texts(node, kept, pool))
+        live.remember(
+            state,
+            key,
+            kept.with_(**{"#s": kept["r"], "#e": np.full(kept.n, MAX)}),
+            _texts(node, kept, pool),
+        )
     return out
 
 
@@ -78,7 +97,9 @@ def _unmarked(rows: Frame) -> Frame:
     return Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n)
 
 
-def _due(node: PlanNode, step: s.Snapshot, state: State, windows: list[Frame], calendar: Calendar) -> Due:
+def _due(
+    node: PlanNode, step: s.Snapshot, state: State, windows: list[Frame], calendar: Calendar
+) -> Due:
     """The due reports; what windows hold is remembered."""
     key = f"{node.id}.occupied"
     kept = [state.whole(p) for p in state.pieces(key)]
@@ -86,7 +107,8 @@ def _due(node: PlanNode, step: s.Snapshot, state: State, windows: list[Frame], c
     before.held[~node.alive] = 0  # of members that are gone nothing is kept
     op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in windows)])
     r, w = (
-        np.concatenate([np.empty(0, np.int64), *(f[name].astype(np.int64) for f in windows)]) for name in ("r", "w")
+        np.concatenate([np.empty(0, np.int64), *(f[name].astype(np.int64) for f in windows)])
+        for name in ("r", "w")
     )
     due = reports(node, step, before, (op, r, w), calendar)
     if windows:
@@ -121,8 +143,12 @@ def _standing(node: PlanNode, rows: Frame, due: Frame) -> tuple[Frame | None, Fr
     return (shown if len(at) else None), kept.where(kept["w"] > 0)
 
 
-def _following(step: s.Snapshot, node: PlanNode, rows: Frame, due: Frame, calendar: Calendar) -> Longs:
-    """The report at which each change shows: the first at or after it; MAX where that is not due yet."""
+def _following(
+    step: s.Snapshot, node: PlanNode, rows: Frame, due: Frame, calendar: Calendar
+) -> Longs:
+    """The report at which each change shows: the first at or after it; MAX where that is not due
+    yet.
+    """
     op, r = rows["op"], rows["r"]
     if not step.nonempty:
         at = tick(node, step, op, r) if step.clock else r

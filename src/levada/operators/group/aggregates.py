@@ -1,9 +1,12 @@
-"""Aggregates that add up: partial sums of rows, sums of partials, the value at the end (SPARQL 1.1, 18.5.1).
+"""Aggregates that add up: partial sums of rows, sums of partials, the value at the end (SPARQL 1.1,
+18.5.1).
 
-Each aggregate j keeps columns ``a{j}.*``; ``fold`` makes them from rows, ``merge`` from other partials, ``finish`` turns them
-into a slot. Sums are exact and independent of order: integers in two words, decimals in three limbs at 18 digits behind the
-point, floats and doubles as double-double pairs with NaN and infinities counted apart, rounded once at the end. A row whose
-value is unbound or, for SUM and AVG, no number, is an error: the group's value is unbound (COUNT passes over it).
+Each aggregate j keeps columns ``a{j}.*``; ``fold`` makes them from rows, ``merge`` from other
+partials, ``finish`` turns them into a slot. Sums are exact and independent of order: integers in
+two words, decimals in three limbs at 18 digits behind the point, floats and doubles as
+double-double pairs with NaN and infinities counted apart, rounded once at the end. A row whose
+value is unbound or, for SUM and AVG, no number, is an error: the group's value is unbound (COUNT
+passes over it).
 
     COUNT           n                        SUM, AVG   n err t ih il e0 e1 e2 fh fl nan pinf ninf
     MIN MAX SAMPLE  err + the slot's columns of the row that wins
@@ -32,7 +35,9 @@ Rank = Callable[[Frame, int], npt.NDArray[np.float64] | npt.NDArray[np.int64]]
 _A = AggregateFunction
 _DD = ("fh", "fl", "nan", "pinf", "ninf")
 _TYPE = {Kind.INTEGER: 0, Kind.DECIMAL: 1, Kind.HARD_NUMBER: 1, Kind.FLOAT: 2, Kind.DOUBLE: 3}
-_RANKS = np.array([_TYPE.get(Kind(k), -1) if k in Kind._value2member_map_ else -1 for k in range(256)], np.int8)
+_RANKS = np.array(
+    [_TYPE.get(Kind(k), -1) if k in Kind._value2member_map_ else -1 for k in range(256)], np.int8
+)
 
 
 def fold(
@@ -43,7 +48,11 @@ def fold(
     for j, spec in enumerate(specs):
         match spec.function:
             case _A.COUNT:
-                ones = np.ones(rows.n, np.int64) if spec.slot < 0 else bound(rows, spec.slot).astype(np.int64)
+                ones = (
+                    np.ones(rows.n, np.int64)
+                    if spec.slot < 0
+                    else bound(rows, spec.slot).astype(np.int64)
+                )
                 columns[f"a{j}.n"] = net(codes, ones, g)
             case _A.SUM | _A.AVG:
                 columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", hard))
@@ -52,7 +61,9 @@ def fold(
     return columns
 
 
-def _fold_sum(rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.Hard) -> dict[str, Column]:
+def _fold_sum(
+    rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.Hard
+) -> dict[str, Column]:
     kind = rows[f"k{i}"]
     limbs, integers, too_great = decimals.fold(rows, i, codes, g, hard)
     types = _RANKS[kind]
@@ -64,7 +75,9 @@ def _fold_sum(rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.
     integer = kind == Kind.INTEGER
     out[p + "ih"], out[p + "il"] = np.zeros(g, np.int64), np.zeros(g, np.int64)
     if integer.any():
-        out[p + "ih"], out[p + "il"] = sum_int(codes, np.where(integer, value(rows, "m", i), 0), ones, g)
+        out[p + "ih"], out[p + "il"] = sum_int(
+            codes, np.where(integer, value(rows, "m", i), 0), ones, g
+        )
     for n in range(3):
         out[f"{p}e{n}"] = limbs[n]
     floats = _where(types >= 2, codes)
@@ -91,9 +104,17 @@ def _greatest(codes: Codes, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[
 
 
 def _fold_winner(
-    rows: Frame, codes: Codes, g: int, spec: Aggregate, i: int, p: str, rank: Rank, chosen: Rows | None = None
-) -> dict[str, Column]:  # fmt: skip
-    """The row with the least or greatest value; the rows of SAMPLE rank alike, so the least identity stands for all.
+    rows: Frame,
+    codes: Codes,
+    g: int,
+    spec: Aggregate,
+    i: int,
+    p: str,
+    rank: Rank,
+    chosen: Rows | None = None,
+) -> dict[str, Column]:
+    """The row with the least or greatest value; the rows of SAMPLE rank alike, so the least
+    identity stands for all.
 
     ``chosen``: which rows ``codes`` speaks of (None: all).
     """
@@ -108,7 +129,9 @@ def _fold_winner(
     for name in ("x", "y", "k", "d", "m", "c"):
         if f"{name}{i}" in rows:
             values = rows[f"{name}{i}"][at] if rows.n else np.zeros(g, rows[f"{name}{i}"].dtype)
-            out[p + name] = np.where(best >= 0, values, np.zeros(1, values.dtype)).astype(values.dtype)
+            out[p + name] = np.where(best >= 0, values, np.zeros(1, values.dtype)).astype(
+                values.dtype
+            )
     return out
 
 
@@ -121,7 +144,9 @@ def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
 
 @dataclass(frozen=True, slots=True)
 class _Partials:
-    """Partials to be added up: those ``chosen`` (None: all) of a frame, each for the group of its code."""
+    """Partials to be added up: those ``chosen`` (None: all) of a frame, each for the group of its
+    code.
+    """
 
     parts: Frame
     chosen: Rows | None
@@ -134,13 +159,24 @@ class _Partials:
 
     def net(self, name: str) -> npt.NDArray[np.int64]:
         """The sums of a column; most columns of most sums are zero throughout, and cost nothing."""
-        return net(self.codes, self.column(name), self.g) if self.parts[name].any() else np.zeros(self.g, np.int64)
+        return (
+            net(self.codes, self.column(name), self.g)
+            if self.parts[name].any()
+            else np.zeros(self.g, np.int64)
+        )
 
 
 def merge(
-    parts: Frame, codes: Codes, g: int, specs: Sequence[Aggregate], rank: Rank, chosen: Rows | None = None
-) -> dict[str, Column]:  # fmt: skip
-    """The partials of g groups from partials, those ``chosen`` (None: all): a partial may be in several groups."""
+    parts: Frame,
+    codes: Codes,
+    g: int,
+    specs: Sequence[Aggregate],
+    rank: Rank,
+    chosen: Rows | None = None,
+) -> dict[str, Column]:
+    """The partials of g groups from partials, those ``chosen`` (None: all): a partial may be in
+    several groups.
+    """
     columns: dict[str, Column] = {}
     partials = _Partials(parts, chosen, codes, g)
     for j, spec in enumerate(specs):
@@ -162,13 +198,21 @@ def _merge_sum(partials: _Partials, p: str) -> dict[str, Column]:
     names = [p + n for n in ("ih", "il", "e0", "e1", "e2")]
     out.update({n: np.zeros(g, np.int64) for n in names})
     if any(parts[n].any() for n in names[:2]):
-        out[names[0]], out[names[1]] = merge_int(codes, partials.column(names[0]), partials.column(names[1]), g)
+        out[names[0]], out[names[1]] = merge_int(
+            codes, partials.column(names[0]), partials.column(names[1]), g
+        )
     if any(parts[n].any() for n in names[2:]):
         limbs = decimals.merge([partials.column(n) for n in names[2:]], codes, g)
         out.update(zip(names[2:], limbs, strict=True))
     doubles = [p + n for n in _DD]
     if any(parts[n].any() for n in doubles):
-        out.update(zip(doubles, merge_dd(codes, Sums(*(partials.column(n) for n in doubles)), g), strict=True))
+        out.update(
+            zip(
+                doubles,
+                merge_dd(codes, Sums(*(partials.column(n) for n in doubles)), g),
+                strict=True,
+            )
+        )
     else:
         out.update(zip(doubles, Sums.zero(g), strict=True))
     return out
@@ -185,7 +229,9 @@ def _merge_winner(partials: _Partials, spec: Aggregate, p: str, rank: Rank) -> d
 
 
 def finish(parts: Frame, j: int, spec: Aggregate) -> tuple[dict[str, Column], dict[int, str]]:
-    """The value columns (x, y, k, d, m, c as far as there are) of aggregate j, one row a group; texts of HARD values."""
+    """The value columns (x, y, k, d, m, c as far as there are) of aggregate j, one row a group;
+    texts of HARD values.
+    """
     p = f"a{j}."
     match spec.function:
         case _A.COUNT:
@@ -194,8 +240,13 @@ def finish(parts: Frame, j: int, spec: Aggregate) -> tuple[dict[str, Column], di
             return _finish_sum(parts, p, spec.function is _A.AVG)
         case _:
             columns = {n: parts[p + n] for n in ("x", "y", "k", "d", "m", "c") if p + n in parts}
-            failed = parts[p + "err"] > 0 if spec.function is not _A.SAMPLE else np.zeros(parts.n, bool)
-            return {n: np.where(failed, np.zeros(1, c.dtype), c).astype(c.dtype) for n, c in columns.items()}, {}
+            failed = (
+                parts[p + "err"] > 0 if spec.function is not _A.SAMPLE else np.zeros(parts.n, bool)
+            )
+            return {
+                n: np.where(failed, np.zeros(1, c.dtype), c).astype(c.dtype)
+                for n, c in columns.items()
+            }, {}
 
 
 def number(kind: Kind, values: npt.NDArray[np.int64]) -> dict[str, Column]:
@@ -212,7 +263,9 @@ def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _finish_sum(parts: Frame, p: str, average: bool) -> tuple[dict[str, Column], dict[int, str]]:
-    """By the greatest type of the group: integer, decimal, float, double; AVG of integers is a decimal."""
+    """By the greatest type of the group: integer, decimal, float, double; AVG of integers is a
+    decimal.
+    """
     n = parts[p + "n"]
     types = parts[p + "t"]
     total, overflow = round_int(parts[p + "ih"], parts[p + "il"])

@@ -1,11 +1,14 @@
 """MIN and MAX by changes: how often each value of a group stands, and the best of those that do.
 
-``kernels.time.running.running_best`` follows the changes of a group's values. It needs what stood before only from the best value down
-to one that stands throughout: nothing below that is ever the best. So the state is in order of the values (``windows/state/ordered``),
-and of each group that changes so many of the best are read that one of them is sure to stay. Where the best values leave, as many
-are read as leave, and taken out of the state with what has gone; where they stay, one or two.
+``kernels.time.running.running_best`` follows the changes of a group's values. It needs what stood
+before only from the best value down to one that stands throughout: nothing below that is ever the
+best. So the state is in order of the values (``windows/state/ordered``), and of each group that
+changes so many of the best are read that one of them is sure to stay. Where the best values leave,
+as many are read as leave, and taken out of the state with what has gone; where they stay, one or
+two.
 
-Cost: the changes, whatever the groups hold; values move between pieces of state as in ``windows/state/ordered``.
+Cost: the changes, whatever the groups hold; values move between pieces of state as in
+``windows/state/ordered``.
 """
 
 from __future__ import annotations
@@ -43,10 +46,12 @@ _FIRST = 2  # values of a group that are read at first
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The distinct values that are known of the groups that change, by group, each group's from the worst to the best.
+    """The distinct values that are known of the groups that change, by group, each group's from the
+    worst to the best.
 
-    ``base``: how often each stood before, as far as is known; ``starts`` of the groups; ``place`` of each row of ``found`` and of
-    each new one. From the place ``sure`` of its group on all is known; of the groups that are ``whole`` there is no more.
+    ``base``: how often each stood before, as far as is known; ``starts`` of the groups; ``place``
+    of each row of ``found`` and of each new one. From the place ``sure`` of its group on all is
+    known; of the groups that are ``whole`` there is no more.
     """
 
     rows: Frame
@@ -64,49 +69,73 @@ class _Values:
         return np.arange(self.rows.n) >= self.sure[self.rows["#g"]]
 
     def enough(self, w: npt.NDArray[np.int8]) -> Bools:
-        """The groups of which something is sure to stand at every report: not all that stands can leave."""
+        """The groups of which something is sure to stand at every report: not all that stands can
+        leave.
+        """
         groups = len(self.starts) - 1
         leaving = np.zeros(self.rows.n, np.bool_)
         leaving[self.place[w < 0]] = True
-        staying = np.bincount(self.rows["#g"][self.known & (self.base > 0) & ~leaving], minlength=groups)
+        staying = np.bincount(
+            self.rows["#g"][self.known & (self.base > 0) & ~leaving], minlength=groups
+        )
         return (staying > 0) | self.whole
 
 
 def best_values(
     key: str, state: State, rows: Frame, runs: Runs, spec: s.Aggregate, prefix: str, pool: Pool
 ) -> dict[str, Column]:  # fmt: skip
-    """The columns of the least or greatest value of each group at every point; zeros where none stands."""
+    """The columns of the least or greatest value of each group at every point; zeros where none
+    stands.
+    """
     there = np.flatnonzero(runs.rows >= 0)
     there = there[bound(rows, spec.slot)[runs.rows[there]]] if rows.n else there[:0]
     of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))[there]
     w = runs.w[there]
-    new = _slot(rows, spec.slot).take(runs.rows[there]).with_(**{"#g": of, "#n": np.zeros(len(there), np.int64)})
+    new = (
+        _slot(rows, spec.slot)
+        .take(runs.rows[there])
+        .with_(**{"#g": of, "#n": np.zeros(len(there), np.int64)})
+    )
     least = spec.function is AggregateFunction.MIN
     leaving = np.bincount(of[w < 0], minlength=runs.groups)
     wanted = np.full(runs.groups, _FIRST, np.int64)
     while True:
-        values = _values(ordered.first(state, key, runs.k, runs.h, wanted), new, runs.groups, least, pool)
+        values = _values(
+            ordered.first(state, key, runs.k, runs.h, wanted), new, runs.groups, least, pool
+        )
         enough = values.enough(w)
         if enough.all():
             break
         wanted = np.where(enough, wanted, np.maximum(2 * wanted, leaving + 1))
     at = np.full(len(runs.rows), -1, np.int64)
     at[there] = values.place
-    before, after = running_best(runs.starts, runs.run, at, runs.w, values.starts, values.base, len(runs.of))
+    before, after = running_best(
+        runs.starts, runs.run, at, runs.w, values.starts, values.base, len(runs.of)
+    )
     _remember(key, state, values, w, runs, least, pool)
     best = runs.placed(before, after)
-    return {prefix + n: _taken(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows}
+    return {
+        prefix + n: _taken(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows
+    }
 
 
 def _slot(rows: Frame, i: int) -> Frame:
     """The columns of slot ``i`` as those of slot 0."""
-    return Frame({f"{name}0": rows[f"{name}{i}"] for name in _FACETS if f"{name}{i}" in rows}, rows.n)
+    return Frame(
+        {f"{name}0": rows[f"{name}{i}"] for name in _FACETS if f"{name}{i}" in rows}, rows.n
+    )
 
 
-def _values(found: ordered.First | None, new: Frame, groups: int, least: bool, pool: Pool) -> _Values:
+def _values(
+    found: ordered.First | None, new: Frame, groups: int, least: bool, pool: Pool
+) -> _Values:
     """What has been found of the state and the new values, as one."""
     n = 0 if found is None else found.rows.n
-    every = new if found is None else concat([found.rows.with_(**{"#g": found.of}).select(new.columns), new])
+    every = (
+        new
+        if found is None
+        else concat([found.rows.with_(**{"#g": found.of}).select(new.columns), new])
+    )
     codes, first = group(*_identity(every, every["#g"]))
     distinct = every.take(first)
     order = _ranked(distinct, least, pool)
@@ -135,7 +164,9 @@ def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
 
 
 def _ranked(values: Frame, least: bool, pool: Pool) -> Longs:
-    """The values by group, each group's from the worst to the best; of equal ones the greatest identity first."""
+    """The values by group, each group's from the worst to the best; of equal ones the greatest
+    identity first.
+    """
     if not values.n:
         return np.empty(0, np.int64)
     rank = np.unique(compare_rank(column(values, 0, pool)), return_inverse=True)[1]
@@ -148,9 +179,17 @@ def _ranked(values: Frame, least: bool, pool: Pool) -> Longs:
 
 
 def _remember(
-    key: str, state: State, values: _Values, w: npt.NDArray[np.int8], runs: Runs, least: bool, pool: Pool
-) -> None:  # fmt: skip
-    """Adds what each value's count has changed by; where some of the best are gone, takes these and writes anew what stands."""
+    key: str,
+    state: State,
+    values: _Values,
+    w: npt.NDArray[np.int8],
+    runs: Runs,
+    least: bool,
+    pool: Pool,
+) -> None:
+    """Adds what each value's count has changed by; where some of the best are gone, takes these and
+    writes anew what stands.
+    """
     change = np.zeros(values.rows.n, np.int64)
     np.add.at(change, values.place, w.astype(np.int64))
     known, of = values.known, values.rows["#g"]
@@ -175,7 +214,11 @@ def _remember(
 
     def texts(some: Frame) -> Mapping[str, Frame]:
         """Of values that came as changes from another stage no row is here that would keep them."""
-        return pool.pick(some["x0"], some["y0"]).frames("") if key.endswith(live.OWN) and "x0" in some else {}
+        return (
+            pool.pick(some["x0"], some["y0"]).frames("")
+            if key.endswith(live.OWN) and "x0" in some
+            else {}
+        )
 
     ordered.insert(state, key, rows, tuple(words), order, texts)
 
@@ -183,4 +226,6 @@ def _remember(
 def _taken(values: Column, best: Longs) -> Column:
     if not len(values):
         return np.zeros(len(best), values.dtype)
-    return np.where(best >= 0, values[np.maximum(best, 0)], np.zeros(1, values.dtype)).astype(values.dtype)
+    return np.where(best >= 0, values[np.maximum(best, 0)], np.zeros(1, values.dtype)).astype(
+        values.dtype
+    )

@@ -1,15 +1,18 @@
-"""GROUP BY by changes: at each report at which a group's rows change, its row before out and its row after in (design, section 2).
+"""GROUP BY by changes: at each report at which a group's rows change, its row before out and its
+row after in (design, section 2).
 
-The changes of an epoch are put in order of (group, report); each report of a group is a *run* of changes. What a group stood at
-before, and the sums of its runs one after the other, give its aggregates at every report at once:
+The changes of an epoch are put in order of (group, report); each report of a group is a *run* of
+changes. What a group stood at before, and the sums of its runs one after the other, give its
+aggregates at every report at once:
 
     COUNT, SUM, AVG   integers and counts by cumulative sums; doubles exactly, by ``kernels.time.running``
     MIN, MAX          how often each value of the group stands, and the best one that does
     DISTINCT          the same of values, which come and go with their rows (``operators/group/distinct_by_changes``)
 
-The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an epoch is its changes. Without
-keys there is one group, which is there as long as some window holds something. Values are those of tuple streams: a value beyond
-64 bits, like none, leaves the aggregate without a value.
+The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an
+epoch is its changes. Without keys there is one group, which is there as long as some window holds
+something. Values are those of tuple streams: a value beyond 64 bits, like none, leaves the
+aggregate without a value.
 """
 
 from __future__ import annotations
@@ -47,8 +50,9 @@ _FINITE = 0x7FF << 52
 class Runs:
     """The changes in order of (group, report).
 
-    ``rows`` of the input frame (-1: a witness), ``w`` their weights, ``run`` of each; per run its group ``of`` and report ``r``;
-    ``starts`` of each group's changes; the groups' keys ``k, h`` and a change of each, ``first``.
+    ``rows`` of the input frame (-1: a witness), ``w`` their weights, ``run`` of each; per run its
+    group ``of`` and report ``r``; ``starts`` of each group's changes; the groups' keys ``k, h`` and
+    a change of each, ``first``.
     """
 
     rows: Longs
@@ -93,8 +97,12 @@ class Runs:
         return out
 
 
-def running(node: PlanNode, state: State, frames: Sequence[Frame | None], pool: Pool) -> Frame | None:
-    """The changes of the groups' rows, from the changes of the input and, without keys, of the witnesses."""
+def running(
+    node: PlanNode, state: State, frames: Sequence[Frame | None], pool: Pool
+) -> Frame | None:
+    """The changes of the groups' rows, from the changes of the input and, without keys, of the
+    witnesses.
+    """
     step = node.step
     assert isinstance(step, s.Running), "running groups"
     rows = frames[0] if frames[0] is not None else empty(node.input_layouts[0])
@@ -117,7 +125,10 @@ def running(node: PlanNode, state: State, frames: Sequence[Frame | None], pool: 
         totals[name] = np.zeros(runs.groups, np.int64)
         np.add.at(totals[name], runs.of, changes)
     tallies.insert(
-        state, key, tallies.added(Frame(totals, runs.groups), (), names), partial(tallies.added, by=(), sums=names)
+        state,
+        key,
+        tallies.added(Frame(totals, runs.groups), (), names),
+        partial(tallies.added, by=(), sums=names),
     )
     merged = _merged(node, step, state, rows, runs, weights, points, pool)
     return _changed(finished(node, step, merged, pool), runs, points["#rows"] > 0)
@@ -139,16 +150,36 @@ def _runs(step: s.Running, rows: Frame, witnesses: Sequence[Frame]) -> Runs:
     starts = np.searchsorted(codes_, np.arange(len(first) + 1))
     member = first if step.keys else op[first].astype(np.int64)
     return Runs(
-        at[order], w[order].astype(np.int8), np.cumsum(new) - 1, codes_[new], r_[new], starts, k[first], h[first], member
-    )  # fmt: skip
+        at[order],
+        w[order].astype(np.int8),
+        np.cumsum(new) - 1,
+        codes_[new],
+        r_[new],
+        starts,
+        k[first],
+        h[first],
+        member,
+    )
 
 
-def _weights(node: PlanNode, step: s.Running, state: State, rows: Frame, runs: Runs) -> list[npt.NDArray[np.int8]]:
-    """Of each aggregate the weight of each change; of DISTINCT ones by the values. The best of distinct ones is the best of all."""
+def _weights(
+    node: PlanNode, step: s.Running, state: State, rows: Frame, runs: Runs
+) -> list[npt.NDArray[np.int8]]:
+    """Of each aggregate the weight of each change; of DISTINCT ones by the values. The best of
+    distinct ones is the best of all.
+    """
     adds = [a.distinct and a.function not in (_A.MIN, _A.MAX) for a in step.aggregates]
     of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))
     return [
-        distinct_weights(state, f"{node.id}.distinct{j}", rows, a.slot, runs.rows, runs.w, (runs.k[of], runs.h[of]))
+        distinct_weights(
+            state,
+            f"{node.id}.distinct{j}",
+            rows,
+            a.slot,
+            runs.rows,
+            runs.w,
+            (runs.k[of], runs.h[of]),
+        )
         if distinct
         else runs.w
         for j, (a, distinct) in enumerate(zip(step.aggregates, adds, strict=True))
@@ -156,9 +187,16 @@ def _weights(node: PlanNode, step: s.Running, state: State, rows: Frame, runs: R
 
 
 def _sums(
-    step: s.Running, rows: Frame, runs: Runs, weights: Sequence[npt.NDArray[np.int8]], *, witnessed: bool
-) -> dict[str, Longs]:  # fmt: skip
-    """Per run, by how much each count and sum of integers changes. ``#rows``: what keeps the group there."""
+    step: s.Running,
+    rows: Frame,
+    runs: Runs,
+    weights: Sequence[npt.NDArray[np.int8]],
+    *,
+    witnessed: bool,
+) -> dict[str, Longs]:
+    """Per run, by how much each count and sum of integers changes. ``#rows``: what keeps the group
+    there.
+    """
     n = len(runs.of)
     there = runs.rows >= 0
     at, w, run = runs.rows[there], runs.w[there].astype(np.int64), runs.run[there]
@@ -196,15 +234,23 @@ def _sums(
 
 
 def _merged(
-    node: PlanNode, step: s.Running, state: State, rows: Frame, runs: Runs, weights: Sequence[npt.NDArray[np.int8]],
-    points: dict[str, Column], pool: Pool,
-) -> Frame:  # fmt: skip
+    node: PlanNode,
+    step: s.Running,
+    state: State,
+    rows: Frame,
+    runs: Runs,
+    weights: Sequence[npt.NDArray[np.int8]],
+    points: dict[str, Column],
+    pool: Pool,
+) -> Frame:
     """The groups at every point, as partial aggregates."""
     n = runs.groups + len(runs.of)
     point_of = np.empty(n, np.int64)
     point_of[runs.before], point_of[runs.after] = np.arange(runs.groups), runs.of
     if step.keys:
-        columns = {name: c[point_of] for name, c in group_columns(rows, step.keys, runs.first).items()}
+        columns = {
+            name: c[point_of] for name, c in group_columns(rows, step.keys, runs.first).items()
+        }
     else:
         columns = {"op": runs.first[point_of].astype(np.int32)}
     columns["r"] = np.zeros(n, np.int64)
@@ -217,20 +263,33 @@ def _merged(
                 columns.update(_sum_columns(node, state, rows, runs, weights[j], points, j, spec))
             case _:
                 columns[p + "err"] = points[p + "err"]
-                own = "" if step.keys else live.OWN  # without keys the changes come from another stage
-                columns.update(best_values(f"{node.id}.values{j}{own}", state, rows, runs, spec, p, pool))
+                own = (
+                    "" if step.keys else live.OWN
+                )  # without keys the changes come from another stage
+                columns.update(
+                    best_values(f"{node.id}.values{j}{own}", state, rows, runs, spec, p, pool)
+                )
     return Frame(columns, n)
 
 
 def _sum_columns(
-    node: PlanNode, state: State, rows: Frame, runs: Runs, weights: npt.NDArray[np.int8], points: dict[str, Column], j: int,
+    node: PlanNode,
+    state: State,
+    rows: Frame,
+    runs: Runs,
+    weights: npt.NDArray[np.int8],
+    points: dict[str, Column],
+    j: int,
     spec: s.Aggregate,
-) -> dict[str, Column]:  # fmt: skip
+) -> dict[str, Column]:
     """SUM and AVG at every point; an average is a double, also one of integers."""
     p = f"a{j}."
     none = np.zeros(len(points[p + "n"]), np.int64)
     out = {p + name: points[p + name] for name in ("n", "err", "nan", "pinf", "ninf")}
-    out[p + "ih"], out[p + "il"] = points[p + "ih"] + (points[p + "il"] >> 32), points[p + "il"] & 0xFFFFFFFF
+    out[p + "ih"], out[p + "il"] = (
+        points[p + "ih"] + (points[p + "il"] >> 32),
+        points[p + "il"] & 0xFFFFFFFF,
+    )
     out.update({f"{p}e{i}": none for i in range(3)})
     as_double = (points[p + "nd"] > 0) | ((points[p + "n"] > 0) & (spec.function is _A.AVG))
     out[p + "t"] = np.where(as_double, 3, 0).astype(np.int8)
@@ -249,17 +308,25 @@ def _double_sums(
     bits, w = np.zeros(len(there), np.int64), np.zeros(len(there), np.int8)
     if rows.n:
         bits = np.ascontiguousarray(value(rows, "d", slot)[there]).view(np.int64)
-        finite = (rows[f"k{slot}"][there] == Kind.DOUBLE) & ((bits & _FINITE) != _FINITE) & (runs.rows >= 0)
+        finite = (
+            (rows[f"k{slot}"][there] == Kind.DOUBLE)
+            & ((bits & _FINITE) != _FINITE)
+            & (runs.rows >= 0)
+        )
         bits, w = np.where(finite, bits, 0), np.where(finite, weights, 0).astype(np.int8)
     kept = tallies.found(state, key, runs.k, runs.h)
     nothing = np.empty(0, np.int64)
-    of, limb, base = (nothing, nothing, nothing) if kept is None else (kept[0], kept[1]["#i"], kept[1]["#n"])
+    of, limb, base = (
+        (nothing, nothing, nothing) if kept is None else (kept[0], kept[1]["#i"], kept[1]["#n"])
+    )
     order = np.argsort(of, kind="stable")
     base_starts = np.searchsorted(of[order], np.arange(runs.groups + 1))
     before, after, changed, place, change = running_sums(
         runs.starts, runs.run, bits, w, base_starts, limb[order], base[order], len(runs.of)
     )
-    rest = Frame({"#k": runs.k[changed], "#h": runs.h[changed], "#i": place, "#n": change}, len(changed))
+    rest = Frame(
+        {"#k": runs.k[changed], "#h": runs.h[changed], "#i": place, "#n": change}, len(changed)
+    )
     tallies.insert(state, key, rest, partial(tallies.added, by=("#i",), sums=("#n",)))
     return runs.placed(before, after)
 

@@ -1,14 +1,16 @@
-"""Groups of windows that report on change: the value of each group between two instants at which its own rows change.
+"""Groups of windows that report on change: the value of each group between two instants at which
+its own rows change.
 
-Such a window reports at every change of anything in it, and a row counts at all reports of its stay. Folding each row once per
-report would cost window times reports; but a value only *turns* where a row of the group comes or goes. So per group the instants
-of its turns are the leaves of a binary tree, and
+Such a window reports at every change of anything in it, and a row counts at all reports of its
+stay. Folding each row once per report would cost window times reports; but a value only *turns*
+where a row of the group comes or goes. So per group the instants of its turns are the leaves of a
+binary tree, and
 
     a row       is added to the few nodes that make up its stay (at most two a level; one, if it stays throughout)
     a turn      has the value of the nodes above it, merged
 
-Partials only add up, nothing is taken back; so MIN and MAX cost as much as COUNT. Cost: (rows + turns) times the logarithm of the
-turns of a group, however often the window reports.
+Partials only add up, nothing is taken back; so MIN and MAX cost as much as COUNT. Cost: (rows +
+turns) times the logarithm of the turns of a group, however often the window reports.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ Longs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The turns of groups, in order of (group, time); a group's own are ``start[g]`` to ``start[g + 1]``.
+    """The turns of groups, in order of (group, time); a group's own are ``start[g]`` to ``start[g +
+    1]``.
 
-    ``first``: a row of each group. ``begin``, ``end`` of each row: the turns between which it counts.
+    ``first``: a row of each group. ``begin``, ``end`` of each row: the turns between which it
+    counts.
     """
 
     of: Longs
@@ -44,7 +48,9 @@ class Turns:
 
     @staticmethod
     def of_rows(rows: Frame, keys: int, low: Times, high: Times) -> Turns:
-        """The turns in [low, high] of rows that count in there, each group's first one at ``low`` if a row counts there."""
+        """The turns in [low, high] of rows that count in there, each group's first one at ``low``
+        if a row counts there.
+        """
         codes, first = group(*key_of(rows, range(keys)))
         of = codes.astype(np.int64)
         begin, end = np.maximum(rows["#s"], low), np.minimum(rows["#e"], high + 1)
@@ -73,13 +79,17 @@ class Turns:
 def values(
     rows: Frame, turns: Turns, specs: tuple[s.Aggregate, ...], rank: aggregates.Rank
 ) -> tuple[Longs, dict[str, npt.NDArray[np.generic]]]:
-    """The turns at which a group has rows, ascending, and its partials there; ``rows`` are partials."""
+    """The turns at which a group has rows, ascending, and its partials there; ``rows`` are
+    partials.
+    """
     size, base = _trees(turns)
     g = turns.of[turns.begin] if rows.n else np.empty(0, np.int64)
     local = turns.start[g]
     row, node = _stays(turns.begin - local + size[g], turns.end - local + size[g], base[g])
     nodes, code = np.unique(node, return_inverse=True)
-    parts = Frame(aggregates.merge(rows, code.astype(np.int32), len(nodes), specs, rank, row), len(nodes))
+    parts = Frame(
+        aggregates.merge(rows, code.astype(np.int32), len(nodes), specs, rank, row), len(nodes)
+    )
     there = np.full(int(base[-1]), -1, np.int64)
     there[nodes] = np.arange(len(nodes))
     of = turns.of
@@ -96,7 +106,9 @@ def _trees(turns: Turns) -> tuple[Longs, Longs]:
 
 
 def _stays(left: Longs, right: Longs, base: Longs) -> tuple[Longs, Longs]:
-    """(row, node) for the nodes that make up the leaves ``left`` to ``right`` (exclusive) of each row, in its tree at ``base``."""
+    """(row, node) for the nodes that make up the leaves ``left`` to ``right`` (exclusive) of each
+    row, in its tree at ``base``.
+    """
     rows: list[Longs] = []
     nodes: list[Longs] = []
     row = np.flatnonzero(left < right)

@@ -1,9 +1,11 @@
-"""Exact sums of decimals: 18 digits behind the point, in three signed limbs of 48 bits (2**144 in all).
+"""Exact sums of decimals: 18 digits behind the point, in three signed limbs of 48 bits (2**144 in
+all).
 
-xsd:decimal as Levada (like its judge) takes it has 18 fraction digits and 127 bits. Mantissas become limbs by schoolbook
-multiplication of 24-bit digits; limbs are added up by halves, so that no number of rows overflows an int64. HARD numbers (more
-than 18 digits) are read from their texts by ``hard``; those that 127 bits do not hold are no operands, and a sum that they do
-not hold has no value.
+xsd:decimal as Levada (like its judge) takes it has 18 fraction digits and 127 bits. Mantissas
+become limbs by schoolbook multiplication of 24-bit digits; limbs are added up by halves, so that no
+number of rows overflows an int64. HARD numbers (more than 18 digits) are read from their texts by
+``hard``; those that 127 bits do not hold are no operands, and a sum that they do not hold has no
+value.
 """
 
 from __future__ import annotations
@@ -32,16 +34,23 @@ Hard = Callable[[Frame, int, npt.NDArray[np.int64]], list[str]]
 _POWERS = np.array([10 ** (SCALE - scale) for scale in range(SCALE + 1)], np.int64)
 
 
-def fold(rows: Frame, i: int, codes: Codes, g: int, hard: Hard) -> tuple[list[Longs], Longs, npt.NDArray[np.bool_]]:
-    """Of the decimals and HARD numbers of slot ``i``: the limbs of the groups' sums, the rows that are HARD integers, and where
-    (of all rows) a number is too great.
+def fold(
+    rows: Frame, i: int, codes: Codes, g: int, hard: Hard
+) -> tuple[list[Longs], Longs, npt.NDArray[np.bool_]]:
+    """Of the decimals and HARD numbers of slot ``i``: the limbs of the groups' sums, the rows that
+    are HARD integers, and where (of all rows) a number is too great.
     """
     kind = rows[f"k{i}"]
     too_great = np.zeros(rows.n, bool)
-    plain, difficult = np.flatnonzero(kind == Kind.DECIMAL), np.flatnonzero(kind == Kind.HARD_NUMBER)
+    plain, difficult = (
+        np.flatnonzero(kind == Kind.DECIMAL),
+        np.flatnonzero(kind == Kind.HARD_NUMBER),
+    )
     limbs = [np.zeros(g, np.int64) for _ in range(3)]
     if len(plain):
-        limbs = _added(_limbs(value(rows, "m", i)[plain], value(rows, "c", i)[plain]), codes[plain], g)
+        limbs = _added(
+            _limbs(value(rows, "m", i)[plain], value(rows, "c", i)[plain]), codes[plain], g
+        )
     if not len(difficult):
         return limbs, difficult, too_great
     texts = hard(rows, i, difficult)
@@ -81,12 +90,16 @@ def _limbs(m: Longs, c: npt.NDArray[np.uint8]) -> list[Longs]:
 
 def _split(values: Sequence[int]) -> list[Longs]:
     """Python integers as limbs."""
-    shifted = [[(v >> LIMB * n) & MASK for v in values] for n in range(2)] + [[v >> 2 * LIMB for v in values]]
+    shifted = [[(v >> LIMB * n) & MASK for v in values] for n in range(2)] + [
+        [v >> 2 * LIMB for v in values]
+    ]
     return [np.array(limb, np.int64) for limb in shifted]
 
 
 def _added(limbs: Sequence[Longs], codes: Codes, g: int) -> list[Longs]:
-    """The limbs of the groups' sums, with 0 <= limb < 2**48 but for the last: added up by halves, carried once."""
+    """The limbs of the groups' sums, with 0 <= limb < 2**48 but for the last: added up by halves,
+    carried once.
+    """
     out: list[Longs] = []
     carry = np.zeros(g, np.int64)
     for n, limb in enumerate(limbs):
@@ -112,18 +125,28 @@ def total(limbs: Sequence[Longs], ints: tuple[Longs, Longs], at: int) -> int:
     return exact
 
 
-def as_double(limbs: Sequence[Longs], high: Longs, low: Longs, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """The exact part of groups whose sum is a double: whole numbers by columns, decimals one by one."""
+def as_double(
+    limbs: Sequence[Longs], high: Longs, low: Longs, at: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """The exact part of groups whose sum is a double: whole numbers by columns, decimals one by
+    one.
+    """
     if not any(limb[at].any() for limb in limbs):
         return (high[at] * 4294967296.0 + low[at]).astype(np.float64)
     return np.array([total(limbs, (high, low), i) / UNIT for i in at.tolist()], np.float64)
 
 
 def finish(
-    columns: dict[str, Column], at: npt.NDArray[np.int64], limbs: Sequence[Longs], ints: tuple[Longs, Longs],
-    n: Longs, average: bool,
-) -> dict[int, str]:  # fmt: skip
-    """Writes the decimal results of the groups ``at``; returns the texts of those that no int64 mantissa holds."""
+    columns: dict[str, Column],
+    at: npt.NDArray[np.int64],
+    limbs: Sequence[Longs],
+    ints: tuple[Longs, Longs],
+    n: Longs,
+    average: bool,
+) -> dict[int, str]:
+    """Writes the decimal results of the groups ``at``; returns the texts of those that no int64
+    mantissa holds.
+    """
     hard: dict[int, str] = {}
     for i in at.tolist():
         value = total(limbs, ints, i)
@@ -143,8 +166,12 @@ def finish(
     return hard
 
 
-def whole(limbs: Sequence[Longs], ints: tuple[Longs, Longs], sums: Longs, at: npt.NDArray[np.int64]) -> list[int]:
-    """Writes the sums of integers of the groups ``at``, HARD ones among them; returns the groups whose sum fits no int64."""
+def whole(
+    limbs: Sequence[Longs], ints: tuple[Longs, Longs], sums: Longs, at: npt.NDArray[np.int64]
+) -> list[int]:
+    """Writes the sums of integers of the groups ``at``, HARD ones among them; returns the groups
+    whose sum fits no int64.
+    """
     beyond = []
     for i in at.tolist():
         found = total(limbs, ints, i) // UNIT

@@ -1,8 +1,9 @@
-"""Aggregates of distinct values by changes: a value comes in with its first row in the group, and leaves with its last.
+"""Aggregates of distinct values by changes: a value comes in with its first row in the group, and
+leaves with its last.
 
-So each change of a row becomes a change of the values: +1 where the count of its value rises from 0, -1 where it falls back, 0
-elsewhere. Where a count falls and rises at one report the two make up for each other. The state is a count per group and value.
-Cost: the changes.
+So each change of a row becomes a change of the values: +1 where the count of its value rises from
+0, -1 where it falls back, 0 elsewhere. Where a count falls and rises at one report the two make up
+for each other. The state is a count per group and value. Cost: the changes.
 """
 
 from __future__ import annotations
@@ -27,9 +28,16 @@ _ADDED = partial(tallies.added, by=(), sums=("#n",))
 
 
 def distinct_weights(
-    state: State, key: str, rows: Frame, slot: int, at: Longs, w: npt.NDArray[np.int8], of: tuple[Words, Words]
+    state: State,
+    key: str,
+    rows: Frame,
+    slot: int,
+    at: Longs,
+    w: npt.NDArray[np.int8],
+    of: tuple[Words, Words],
 ) -> npt.NDArray[np.int8]:
-    """What changes of rows are of values in ``slot``: ``at`` are rows in order of group and report (-1: none), ``of`` their groups.
+    """What changes of rows are of values in ``slot``: ``at`` are rows in order of group and report
+    (-1: none), ``of`` their groups.
 
     A row without a value counts for itself.
     """

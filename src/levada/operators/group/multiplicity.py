@@ -1,9 +1,12 @@
-"""DISTINCT, Except and relations by changes: how often equal rows stand, and what follows from it (CQL's bags; design, section 2).
+"""DISTINCT, Except and relations by changes: how often equal rows stand, and what follows from it
+(CQL's bags; design, section 2).
 
-Of n equal rows DISTINCT shows one if n > 0; Except shows as many as stand on the left more than on the right. Both are functions of
-one count (on the right it goes down), so a change of the count at a report is a change of what is shown. The state is a count per
-row, by the row's identity; the rows themselves come with the changes. What a relation is told to delete although it does not hold
-it is passed over: its counts never fall below 0 (at a report; insertions and deletions of one instant are added up first).
+Of n equal rows DISTINCT shows one if n > 0; Except shows as many as stand on the left more than on
+the right. Both are functions of one count (on the right it goes down), so a change of the count at
+a report is a change of what is shown. The state is a count per row, by the row's identity; the rows
+themselves come with the changes. What a relation is told to delete although it does not hold it is
+passed over: its counts never fall below 0 (at a report; insertions and deletions of one instant are
+added up first).
 """
 
 from __future__ import annotations
@@ -56,7 +59,9 @@ def _signed(frame: Frame, side: int) -> npt.NDArray[np.int8]:
     return frame["w"] if side == 0 else (-frame["w"]).astype(np.int8)
 
 
-def _standing(state: State, key: str, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64]) -> Longs:
+def _standing(
+    state: State, key: str, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64]
+) -> Longs:
     """How often each row stood before."""
     before = np.zeros(len(k), np.int64)
     kept = tallies.found(state, key, k, h)
@@ -83,6 +88,8 @@ def rexcept(node: PlanNode, left: Frame | None, right: Frame | None) -> Frame | 
         return None
     rows = left if right is None else concat([left, right])
     codes, first = group(*with_report(key_of(rows, range(len(node.layout.slots))), rows))
-    count = np.bincount(codes[: left.n], minlength=len(first)) - np.bincount(codes[left.n :], minlength=len(first))
+    count = np.bincount(codes[: left.n], minlength=len(first)) - np.bincount(
+        codes[left.n :], minlength=len(first)
+    )
     out = rows.take(np.repeat(first, np.maximum(count, 0)))
     return out if out.n else None

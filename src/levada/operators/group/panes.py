@@ -1,9 +1,11 @@
-"""GROUP BY: by panes where rows have event times, per report where they are report rows (design, section 2).
+"""GROUP BY: by panes where rows have event times, per report where they are report rows (design,
+section 2).
 
-A *pane* is all rows of a group that count in the same [s, e): for windows on close there are as many as slices of the gcd of
-range and step. New rows are folded into one partial aggregate per (member, group, pane); at a report the panes that count are
-added up. So the work of an epoch is its rows, and that of a report its panes, whatever the window holds. Without GROUP BY there is
-a row at every report at which some window holds something, also where nothing matched.
+A *pane* is all rows of a group that count in the same [s, e): for windows on close there are as
+many as slices of the gcd of range and step. New rows are folded into one partial aggregate per
+(member, group, pane); at a report the panes that count are added up. So the work of an epoch is its
+rows, and that of a report its panes, whatever the window holds. Without GROUP BY there is a row at
+every report at which some window holds something, also where nothing matched.
 """
 
 from __future__ import annotations
@@ -40,10 +42,16 @@ Codes = npt.NDArray[np.int32]
 
 
 def panes(
-    node: PlanNode, state: State, frame: Frame | None, partials: Sequence[Frame], calendar: Calendar, pool: Pool,
+    node: PlanNode,
+    state: State,
+    frame: Frame | None,
+    partials: Sequence[Frame],
+    calendar: Calendar,
+    pool: Pool,
     home: npt.NDArray[np.bool_],
-) -> Frame | None:  # fmt: skip
-    """New rows, and ``partials`` that were folded before they came, into panes; at the due reports, the groups' values.
+) -> Frame | None:
+    """New rows, and ``partials`` that were folded before they came, into panes; at the due reports,
+    the groups' values.
 
     ``home``: members whose home is this partition.
     """
@@ -64,10 +72,11 @@ def panes(
 
 
 def folded(node: PlanNode, frame: Frame, pool: Pool, most: float) -> Frame | None:
-    """One partial per (member, group, s, e) of rows with event times; None if they are more than ``most`` of the rows.
+    """One partial per (member, group, s, e) of rows with event times; None if they are more than
+    ``most`` of the rows.
 
-    Panes are the same wherever rows are folded: also before an exchange, and before the watermark has reached the rows, because
-    a row that is ahead of it counts at no report that is due.
+    Panes are the same wherever rows are folded: also before an exchange, and before the watermark
+    has reached the rows, because a row that is ahead of it counts at no report that is due.
     """
     step = node.step
     assert isinstance(step, s.Panes), "panes"
@@ -76,11 +85,15 @@ def folded(node: PlanNode, frame: Frame, pool: Pool, most: float) -> Frame | Non
     if len(first) > most * frame.n:
         return None
     kept = group_columns(rows, step.keys, first)
-    sums = aggregates.fold(rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_texts, pool))
+    sums = aggregates.fold(
+        rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_texts, pool)
+    )
     return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **sums}, len(first))
 
 
-def group_columns(rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]) -> dict[str, Array]:
+def group_columns(
+    rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]
+) -> dict[str, Array]:
     """The member and the key slots of each group, renumbered from 0."""
     out: dict[str, Array] = {"op": rows["op"][first]}
     for n, i in enumerate(keys):
@@ -101,8 +114,13 @@ def _texts(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[s
 
 
 def _at_reports(
-    node: PlanNode, step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool, home: npt.NDArray[np.bool_]
-) -> Frame | None:  # fmt: skip
+    node: PlanNode,
+    step: s.Panes,
+    parts: list[Frame],
+    calendar: Calendar,
+    pool: Pool,
+    home: npt.NDArray[np.bool_],
+) -> Frame | None:
     """Panes that count at each due report, added up per group."""
     merged = _slid(step, concat(parts), calendar, pool) if parts and not step.listed else None
     if merged is not None:
@@ -113,7 +131,9 @@ def _at_reports(
     for part in parts:
         at, r = calendar.pairs(part["op"], part["#s"], part["#e"], step.listed)
         if len(at):
-            columns = Frame({n: c for n, c in part.columns.items() if n not in ("#s", "#e")}, part.n)
+            columns = Frame(
+                {n: c for n, c in part.columns.items() if n not in ("#s", "#e")}, part.n
+            )
             expanded.append(columns.take(at).with_(r=r))
     merged = _merged(step, concat(expanded), pool) if expanded else None
     if not step.keys and step.listed:
@@ -122,11 +142,16 @@ def _at_reports(
 
 
 def _turning(step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool) -> list[Frame]:
-    """Groups between the instants at which they change, as if these were panes; of rows that count at some due report."""
+    """Groups between the instants at which they change, as if these were panes; of rows that count
+    at some due report.
+    """
     due = []
     for part in parts:
         op = part["op"]
-        low, high = np.maximum(part["#s"], calendar.low[op] + 1), np.minimum(part["#e"] - 1, calendar.high[op])
+        low, high = (
+            np.maximum(part["#s"], calendar.low[op] + 1),
+            np.minimum(part["#e"] - 1, calendar.high[op]),
+        )
         due.append(part.where(low <= high))
     rows = concat(due) if due else None
     if rows is None or not rows.n:
@@ -140,13 +165,17 @@ def _turning(step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool) 
 
 
 def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame | None:
-    """The same where one window says the reports, and every group's panes are in order of time; else None."""
+    """The same where one window says the reports, and every group's panes are in order of time;
+    else None.
+    """
     codes, first = group(*key_of(rows, range(len(step.keys))))
     slid = calendar.slide(codes, len(first), rows["op"], rows["#s"], rows["#e"])
     if slid is None:
         return None
     kept = group_columns(rows, range(len(step.keys)), slid.first)
-    merged = aggregates.merge(rows, slid.code, len(slid.first), step.aggregates, partial(_rank, pool), slid.row)
+    merged = aggregates.merge(
+        rows, slid.code, len(slid.first), step.aggregates, partial(_rank, pool), slid.row
+    )
     return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
 
 
@@ -159,8 +188,12 @@ def _merged(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
 
 
 def _everywhere(
-    step: s.Panes | s.RGroup, merged: Frame | None, calendar: Calendar, home: npt.NDArray[np.bool_], pool: Pool
-) -> Frame | None:  # fmt: skip
+    step: s.Panes | s.RGroup,
+    merged: Frame | None,
+    calendar: Calendar,
+    home: npt.NDArray[np.bool_],
+    pool: Pool,
+) -> Frame | None:
     """Adds the empty group for the reports of members at home here that have no row."""
     op, r = calendar.everywhere()
     mine = home[op]
@@ -177,8 +210,12 @@ def _everywhere(
 
 
 def _blank(
-    specs: Sequence[s.Aggregate], op: Codes, r: npt.NDArray[np.int64], pool: Pool, like: Frame | None
-) -> Frame:  # fmt: skip
+    specs: Sequence[s.Aggregate],
+    op: Codes,
+    r: npt.NDArray[np.int64],
+    pool: Pool,
+    like: Frame | None,
+) -> Frame:
     """Partials of groups without rows."""
     n = len(op)
     none = np.empty(0, np.int32)
@@ -199,7 +236,9 @@ def _no_slot() -> dict[str, Array]:
     }  # fmt: skip
 
 
-def finished(node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: Pool) -> Frame:
+def finished(
+    node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: Pool
+) -> Frame:
     """The output slots: keys, then aggregates, those that are kept."""
     columns: dict[str, Array] = {"op": merged["op"], "r": merged["r"]}
     for i, at in enumerate(step.kept):
@@ -213,7 +252,9 @@ def finished(node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame
         if all(n[0] in found for n in names):
             columns.update({n: found[n[0]] for n in names})
         else:
-            columns.update(slot(_computed(found, hard, merged.n), i, facets, pool, tuples=step.tuples))
+            columns.update(
+                slot(_computed(found, hard, merged.n), i, facets, pool, tuples=step.tuples)
+            )
     return Frame(columns, merged.n)
 
 
@@ -247,8 +288,14 @@ def rgroup(
 
 
 def _fold_distinct(
-    step: s.RGroup, frame: Frame, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64], codes: Codes, g: int, pool: Pool
-) -> dict[str, Array]:  # fmt: skip
+    step: s.RGroup,
+    frame: Frame,
+    k: npt.NDArray[np.uint64],
+    h: npt.NDArray[np.uint64],
+    codes: Codes,
+    g: int,
+    pool: Pool,
+) -> dict[str, Array]:
     """DISTINCT aggregates see each value of a group once (COUNT(DISTINCT *): each row)."""
     out: dict[str, Array] = {}
     for j, spec in enumerate(step.aggregates):
@@ -273,7 +320,11 @@ def _fold_one(
 def _distinct_rows(
     frame: Frame, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64], spec: s.Aggregate
 ) -> npt.NDArray[np.int64]:  # fmt: skip
-    slots = [spec.slot] if spec.slot >= 0 else [i for i in range(len(frame.columns)) if f"x{i}" in frame]
+    slots = (
+        [spec.slot]
+        if spec.slot >= 0
+        else [i for i in range(len(frame.columns)) if f"x{i}" in frame]
+    )
     for i in slots:
         k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
     return group(k, h)[1]

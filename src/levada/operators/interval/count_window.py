@@ -1,13 +1,17 @@
-"""Count windows: the last n rows of a stream as changes of its content (design, section 1, TRIPLES n; section 2, weights).
+"""Count windows: the last n rows of a stream as changes of its content (design, section 1, TRIPLES
+n; section 2, weights).
 
-Rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is the step, mostly 1): with
-number b*m it becomes the numbers above b*m - n. So number q enters with the first multiple of m that is not less than q, and
-leaves with the first that is not less than q + n; if these are one, it never was there. Over triples the content is a set: an
-occurrence *continues* an earlier one of its triple if that is still there when it enters; then neither does it enter nor does the
-earlier one leave. Over tuples every row does both. A row has ``lo`` of its triple and ``hi`` of the instant of its change.
+Rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is
+the step, mostly 1): with number b*m it becomes the numbers above b*m - n. So number q enters with
+the first multiple of m that is not less than q, and leaves with the first that is not less than q +
+n; if these are one, it never was there. Over triples the content is a set: an occurrence
+*continues* an earlier one of its triple if that is still there when it enters; then neither does it
+enter nor does the earlier one leave. Over tuples every row does both. A row has ``lo`` of its
+triple and ``hi`` of the instant of its change.
 
-The state is what can still be there or come in, by number (``windows/state/numbered``); over triples the latest number of each, and the
-numbers that are continued. Cost: the rows that are new and those that they push out.
+The state is what can still be there or come in, by number (``windows/state/numbered``); over
+triples the latest number of each, and the numbers that are continued. Cost: the rows that are new
+and those that they push out.
 """
 
 from __future__ import annotations
@@ -40,7 +44,12 @@ def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None
     step = node.step
     assert isinstance(step, s.Last), "a count window"
     key = f"{node.id}.last"
-    sizes = _Sizes(*(np.array([getattr(m.windows[0], f) for m in node.members], np.int64) for f in ("count", "step")))
+    sizes = _Sizes(
+        *(
+            np.array([getattr(m.windows[0], f) for m in node.members], np.int64)
+            for f in ("count", "step")
+        )
+    )
     fresh = ordered(node, _occurrences(node, frame, step.bag), pool)
     new = _New.of(state, key, fresh)
     rows = fresh.with_(**{"#q": new.q})
@@ -49,7 +58,9 @@ def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None
     before = np.zeros(rows.n, np.int64) if step.bag else _continued(node, state, key, rows, sizes)
     rows = rows.with_(**{"#on": (before > 0).astype(np.int8)})
     stored = _due(state, key, rows, new, sizes)
-    out = _changes(state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes)
+    out = _changes(
+        state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes
+    )
     count(state, f"{key}.count", *key_of(new.heads, ()), new.top - new.base)
     _remember(node, state, key, rows, before, sizes)
     if not step.bag:
@@ -85,9 +96,11 @@ class _Sizes:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """An epoch's rows in order: the number ``q`` and time ``lo`` of each; the first row of each member, ``heads``, at ``starts``.
+    """An epoch's rows in order: the number ``q`` and time ``lo`` of each; the first row of each
+    member, ``heads``, at ``starts``.
 
-    ``base`` and ``top``: the last number of each member of ``heads`` before these rows, and with them.
+    ``base`` and ``top``: the last number of each member of ``heads`` before these rows, and with
+    them.
     """
 
     q: Longs
@@ -127,7 +140,10 @@ def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
 
 def ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
     """By (member, ts, text)."""
-    texts = [column(frame, i, pool).texts().fill_null("") for i in range(len(node.input_layouts[0].slots))]
+    texts = [
+        column(frame, i, pool).texts().fill_null("")
+        for i in range(len(node.input_layouts[0].slots))
+    ]
     ranks = [t.rank("dense").to_numpy() for t in reversed(texts)] if frame.n else []
     return frame.take(np.lexsort((*ranks, frame["lo0"], frame["op"])))
 
@@ -137,7 +153,9 @@ def _firsts(values: npt.NDArray[np.int32]) -> Bools:
 
 
 def _continued(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
-    """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are all of it that are ever there."""
+    """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are
+    all of it that are ever there.
+    """
     codes, first = group(*_triple(node, rows))
     latest = np.zeros(len(first), np.int64)
     found = tallies.found(state, f"{key}.latest", *_triple(node, rows.take(first)))
@@ -180,7 +198,9 @@ def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame
     return None if found is None else found[1].select(like.columns)
 
 
-def _remember(node: PlanNode, state: State, key: str, rows: Frame, before: Longs, sizes: _Sizes) -> None:
+def _remember(
+    node: PlanNode, state: State, key: str, rows: Frame, before: Longs, sizes: _Sizes
+) -> None:
     """What can still be there or come in, and which numbers are continued."""
     left = _living_of(node, state, key, sizes)
     k, h = _row(rows["op"], rows["#q"])
@@ -209,7 +229,9 @@ def _remember_latest(node: PlanNode, state: State, key: str, rows: Frame, sizes:
 
 
 def _living_of(node: PlanNode, state: State, key: str, sizes: _Sizes) -> Callable[[Frame], Frame]:
-    """Of rows with ``op`` and ``#q`` those that have not left by their members' last numbers; of queries that are gone none."""
+    """Of rows with ``op`` and ``#q`` those that have not left by their members' last numbers; of
+    queries that are gone none.
+    """
 
     def living(rows: Frame) -> Frame:
         if not rows.n:
@@ -236,7 +258,10 @@ def _changes(state: State, key: str, rows: Frame, before: Longs, new: _New, size
     found = tallies.found(state, f"{key}.on", *_row(op[leaving], q[leaving]))
     if found is not None:
         leaving = np.delete(leaving, found[0])
-    plus, minus = weighted_row(rows, entering, begin[entering], 1), weighted_row(rows, leaving, end[leaving], -1)
+    plus, minus = (
+        weighted_row(rows, entering, begin[entering], 1),
+        weighted_row(rows, leaving, end[leaving], -1),
+    )
     return concat([plus, minus])
 
 
@@ -253,7 +278,9 @@ def weighted_row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:
 
 
 def select(node: PlanNode, frame: Frame, seed_identity: npt.NDArray[np.uint64]) -> Frame:
-    """A triple pattern over rows s, p, o: the members' constants (identities, shape (members, 3, 2)) and repeated variables."""
+    """A triple pattern over rows s, p, o: the members' constants (identities, shape (members, 3,
+    2)) and repeated variables.
+    """
     step = node.step
     assert isinstance(step, s.Select), "a selection"
     keep = np.ones(frame.n, bool)
@@ -268,7 +295,11 @@ def select(node: PlanNode, frame: Frame, seed_identity: npt.NDArray[np.uint64]) 
         else:
             first[slot] = position
     rows = np.flatnonzero(keep)
-    columns = {n: c[rows] for n, c in frame.columns.items() if n in ("op", "w") or n.startswith(("lo", "hi", "prev"))}
+    columns = {
+        n: c[rows]
+        for n, c in frame.columns.items()
+        if n in ("op", "w") or n.startswith(("lo", "hi", "prev"))
+    }
     for i, slot in enumerate(step.kept):
         columns.update(gather(frame, rows, first[slot], i, node.layout.slots[i]))
     return Frame(columns, len(rows))

@@ -1,8 +1,10 @@
-"""Count windows of each key: the last n rows of every value of some columns, as changes (CQL's Partition By .. Rows n).
+"""Count windows of each key: the last n rows of every value of some columns, as changes (CQL's
+Partition By .. Rows n).
 
-As ``operators/interval/count_window`` over tuples, with a count for each key: row number q of a key is there from its own instant to that of row
-q + n of the same key, in the order of times and whole rows. The state is the last n rows of each key, by number, and how many
-rows each has had. Cost: the rows that are new and those that they push out.
+As ``operators/interval/count_window`` over tuples, with a count for each key: row number q of a key
+is there from its own instant to that of row q + n of the same key, in the order of times and whole
+rows. The state is the last n rows of each key, by number, and how many rows each has had. Cost: the
+rows that are new and those that they push out.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def last_by(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | N
     inside = np.flatnonzero(pushed > base[codes])  # what new rows push out of new ones
     gone = inside - (q - pushed)[inside]
     older = np.flatnonzero((pushed > 0) & (pushed <= base[codes]))
-    found = tallies.found(state, f"{key}.rows", *numbered(k[codes[older]], h[codes[older]], pushed[older]))
+    found = tallies.found(
+        state, f"{key}.rows", *numbered(k[codes[older]], h[codes[older]], pushed[older])
+    )
     out = [
         weighted_row(rows, np.arange(rows.n), rows["lo0"], 1),
         weighted_row(rows, gone, rows["lo0"][inside], -1),
@@ -61,10 +65,14 @@ def last_by(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | N
 
 
 def _remember(node: PlanNode, state: State, key: str, rows: Frame, gone: Frame | None) -> None:
-    """Adds the new rows that stay, and takes out those of before that have gone, and those of queries that are gone."""
+    """Adds the new rows that stay, and takes out those of before that have gone, and those of
+    queries that are gone.
+    """
     changes = [rows.with_(**{"#n": np.ones(rows.n, np.int64)})]
     if gone is not None:
-        changes.append(gone.with_(**{"#n": np.full(gone.n, -1, np.int64)}).select(changes[0].columns))
+        changes.append(
+            gone.with_(**{"#n": np.full(gone.n, -1, np.int64)}).select(changes[0].columns)
+        )
     tallies.insert(state, f"{key}.rows", concat(changes), lambda many: _netted(node, many))
 
 

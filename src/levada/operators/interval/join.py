@@ -1,10 +1,12 @@
-"""The incremental windowed join: new rows of each side meet the runs of the other, and each other, exactly once.
+"""The incremental windowed join: new rows of each side meet the runs of the other, and each other,
+exactly once.
 
     out = new_left x old_right  +  old_left x new_right  +  new_left x new_right
 
-Pairs have equal keys (the member is part of the key) and instants in common; times are joined by min and max, so a row of
-the result counts exactly while both its parts do. Raw sides are made sets on the way in. (Parallel windowed joins, W3,
-W20; CQELS Cloud, Algorithm 1, batch version C24. Runs in place of block lists: ``windows/state/runs``.)
+Pairs have equal keys (the member is part of the key) and instants in common; times are joined by
+min and max, so a row of the result counts exactly while both its parts do. Raw sides are made sets
+on the way in. (Parallel windowed joins, W3, W20; CQELS Cloud, Algorithm 1, batch version C24. Runs
+in place of block lists: ``windows/state/runs``.)
 
 Cost: by the new rows and the result, a probe per run; never by the window.
 """
@@ -49,10 +51,14 @@ class _Side:
     new: runs.Run
     old: list[runs.Run]
     layout: Layout
-    ends: tuple[str, ...]  # of windows whose rows end by a row of weight -1, which has the instant of that
+    ends: tuple[
+        str, ...
+    ]  # of windows whose rows end by a row of weight -1, which has the instant of that
 
 
-def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: runs.Horizons) -> Frame | None:
+def join(
+    node: PlanNode, state: State, inputs: list[Frame | None], horizons: runs.Horizons
+) -> Frame | None:
     """The new result rows. ``horizons``: rows that are dead by then are dropped."""
     step = node.step
     assert isinstance(step, s.Join), "a join"
@@ -64,13 +70,19 @@ def join(node: PlanNode, state: State, inputs: list[Frame | None], horizons: run
     ]
     joined = _paired(node, step, found, left, right)
     for i, side in enumerate((left, right)):
-        if side.new.rows.n and node.layout.windows:  # static rows all come in one epoch: none is met again
+        if (
+            side.new.rows.n and node.layout.windows
+        ):  # static rows all come in one epoch: none is met again
             longest = quarter(node.windows.pick(range(len(step.windows))))
-            runs.insert(state, f"{node.id}.{i}", side.new, longest, horizons.next, side.ends, node.alive)
+            runs.insert(
+                state, f"{node.id}.{i}", side.new, longest, horizons.next, side.ends, node.alive
+            )
     return joined
 
 
-def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | None, horizons: runs.Horizons) -> _Side:
+def _side(
+    node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | None, horizons: runs.Horizons
+) -> _Side:
     """One input: its keys, its occurrences if it is raw, its runs."""
     layout = node.input_layouts[i]
     old = runs.live(state, f"{node.id}.{i}", horizons.now)
@@ -87,11 +99,15 @@ def _side(node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | Non
     columns = [(left, right)[i] for left, right in step.windows]
     table = _project(node, columns, len(layout.windows))
     start, end = outer(frame, layout, table)
-    return _Side(runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout, by_weight(table))
+    return _Side(
+        runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout, by_weight(table)
+    )
 
 
 def _shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
-    """What the result takes of a side: what it shows of slots, what may have to be filled, times; keys are in the # columns."""
+    """What the result takes of a side: what it shows of slots, what may have to be filled, times;
+    keys are in the # columns.
+    """
     shown = {f"{n[0]}{at}" for out, (side, at) in enumerate(step.out) if side == i
              for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
     filled = {pair[i] for pair in step.fills}
@@ -109,19 +125,33 @@ def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
     return node.windows.pick(order)
 
 
-def _meet(step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool) -> Iterator[_Pairs]:
-    """New rows of one side against runs of the other; ``turned``: the new rows are the right ones."""
+def _meet(
+    step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool
+) -> Iterator[_Pairs]:
+    """New rows of one side against runs of the other; ``turned``: the new rows are the
+    right ones.
+    """
     for run in old:
-        by_bucket = run.rows.n > new.rows.n  # then a large run is read from front to back, not at random
+        by_bucket = (
+            run.rows.n > new.rows.n
+        )  # then a large run is read from front to back, not at random
         for mine, theirs in _probed(new, run, by_bucket):
-            pairs = _Pairs(run.rows, theirs, new.rows, mine) if turned else _Pairs(new.rows, mine, run.rows, theirs)
+            pairs = (
+                _Pairs(run.rows, theirs, new.rows, mine)
+                if turned
+                else _Pairs(new.rows, mine, run.rows, theirs)
+            )
             yield _agreeing(step, pairs)
 
 
 def _probed(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
     """Row numbers of pairs of a new run and another, a piece of probes at a time."""
     b = new.buckets
-    k, h, s_, e = (b.k, b.h, b.s, b.ends) if by_bucket else (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
+    k, h, s_, e = (
+        (b.k, b.h, b.s, b.ends)
+        if by_bucket
+        else (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
+    )
     for at in range(0, new.rows.n, PIECE):
         cut = slice(at, at + PIECE)
         probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)
@@ -136,7 +166,9 @@ def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:
     return _Pairs(pairs.a, pairs.i[keep], pairs.b, pairs.j[keep])
 
 
-def _paired(node: PlanNode, step: s.Join, found: Sequence[_Pairs], left: _Side, right: _Side) -> Frame | None:
+def _paired(
+    node: PlanNode, step: s.Join, found: Sequence[_Pairs], left: _Side, right: _Side
+) -> Frame | None:
     """The result rows of all pairs: those that count at some instant."""
     n = sum(len(p.i) for p in found)
     if not n:
@@ -175,7 +207,9 @@ def _gathered(found: Sequence[_Pairs], side: int, name: str) -> Column:
 
 
 def _counting(node: PlanNode, joined: Frame) -> Frame:
-    """Outer instants are wider than exact ones for windows on close or in the past, and for repeated triples."""
+    """Outer instants are wider than exact ones for windows on close or in the past, and for
+    repeated triples.
+    """
     on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
     if on_event and not any(w.prev for w in node.layout.windows):
         return joined
@@ -189,7 +223,9 @@ def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
     return _gathered(found, side, "w") if "w" in first else np.ones(n, np.int8)
 
 
-def compatible(a: Frame, i: Rows, b: Frame, j: Rows, fills: tuple[tuple[int, int], ...]) -> npt.NDArray[np.bool_]:
+def compatible(
+    a: Frame, i: Rows, b: Frame, j: Rows, fills: tuple[tuple[int, int], ...]
+) -> npt.NDArray[np.bool_]:
     """Which pairs agree on the shared slots that may be unbound."""
     keep = np.ones(len(i), bool)
     for left, right in fills:
@@ -199,7 +235,9 @@ def compatible(a: Frame, i: Rows, b: Frame, j: Rows, fills: tuple[tuple[int, int
     return keep
 
 
-def _fill(columns: dict[str, Column], names: Sequence[str], found: Sequence[_Pairs], at: int, other: int) -> None:
+def _fill(
+    columns: dict[str, Column], names: Sequence[str], found: Sequence[_Pairs], at: int, other: int
+) -> None:
     """Takes the right side's value where the left's is unbound."""
     missing = (_gathered(found, 0, f"x{at}") == 0) & (_gathered(found, 0, f"y{at}") == 0)
     for name in names:
@@ -207,8 +245,12 @@ def _fill(columns: dict[str, Column], names: Sequence[str], found: Sequence[_Pai
 
 
 def _times(
-    layout: Layout, w: int, found: Sequence[_Pairs], layouts: tuple[Layout, Layout], places: tuple[int, int]
-) -> dict[str, Column]:  # fmt: skip
+    layout: Layout,
+    w: int,
+    found: Sequence[_Pairs],
+    layouts: tuple[Layout, Layout],
+    places: tuple[int, int],
+) -> dict[str, Column]:
     """min of lo, max of hi, max of prev over the sides that carry the window."""
     sides = [(i, layouts[i].windows[at], at) for i, at in enumerate(places) if at >= 0]
     columns: dict[str, Column] = {
@@ -218,7 +260,9 @@ def _times(
         names = [(i, f"hi{at}" if span.hi else f"lo{at}") for i, span, at in sides]
         columns[f"hi{w}"] = _reduced(np.maximum, [_gathered(found, i, name) for i, name in names])
     if layout.windows[w].prev:
-        known = [(i, f"prev{at}") for i, _, at in sides if f"prev{at}" in (found[0].a, found[0].b)[i]]
+        known = [
+            (i, f"prev{at}") for i, _, at in sides if f"prev{at}" in (found[0].a, found[0].b)[i]
+        ]
         prevs = [_gathered(found, i, name) for i, name in known]
         columns[f"prev{w}"] = _reduced(np.maximum, prevs)
     return columns

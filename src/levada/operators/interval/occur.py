@@ -1,8 +1,9 @@
 """Occurrences: what makes the content of a window a set (design, section 2, ``prev``).
 
-Equal triples of one time are one occurrence: later copies are dropped. Each occurrence gets ``prev``, the greatest
-earlier time of an equal row, from the runs and from its own batch: it counts only from where that one has left. So the
-occurrences of a triple count one after the other and never together.
+Equal triples of one time are one occurrence: later copies are dropped. Each occurrence gets
+``prev``, the greatest earlier time of an equal row, from the runs and from its own batch: it counts
+only from where that one has left. So the occurrences of a triple count one after the other and
+never together.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def picked(key: Key, kept: Kept) -> Key:
 
 
 def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Frame, Kept]:
-    """The occurrences among new raw rows of one window (index 0), with ``prev0``; and which rows they are (None: all).
+    """The occurrences among new raw rows of one window (index 0), with ``prev0``; and which rows
+    they are (None: all).
 
     ``key`` is the key by which the runs are in bucket order, ``whole`` the key of the whole row.
     """
@@ -43,7 +45,9 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Fra
 
 
 def occur(node: PlanNode, state: State, frame: Frame, horizons: runs.Horizons) -> Frame:
-    """New raw rows -> occurrences; they are remembered as long as they can be somebody's ``prev``."""
+    """New raw rows -> occurrences; they are remembered as long as they can be somebody's
+    ``prev``.
+    """
     layout = node.input_layouts[0]
     key = key_of(frame, range(len(layout.slots)))
     side = f"{node.id}.0"
@@ -52,5 +56,7 @@ def occur(node: PlanNode, state: State, frame: Frame, horizons: runs.Horizons) -
     stored = Frame({"op": rows["op"]}, rows.n)
     key = picked(key, kept)
     new = runs.keyed(stored, key, s, e, key[1])
-    runs.insert(state, side, runs.arranged(new), quarter(node.windows), horizons.next, alive=node.alive)
+    runs.insert(
+        state, side, runs.arranged(new), quarter(node.windows), horizons.next, alive=node.alive
+    )
     return rows

@@ -1,12 +1,15 @@
-"""Session windows: elements less than a gap apart are one session, which ends a gap after its last element (design, section 1).
+"""Session windows: elements less than a gap apart are one session, which ends a gap after its last
+element (design, section 1).
 
-Which session a row belongs to, and whether that has ended, follows from the times of all elements of the stream
-(``windows/presence``), so every partition knows it of its own rows. On content change a row comes in at its time (+1) and is
-taken back when its session ends (-1, ``hi`` is the end). On close it comes in at the end, which it then carries in place of its
-time. Over triples a session is a set: the first coming of a triple is the one that counts.
+Which session a row belongs to, and whether that has ended, follows from the times of all elements
+of the stream (``windows/presence``), so every partition knows it of its own rows. On content change
+a row comes in at its time (+1) and is taken back when its session ends (-1, ``hi`` is the end). On
+close it comes in at the end, which it then carries in place of its time. Over triples a session is
+a set: the first coming of a triple is the one that counts.
 
-The state is the rows of the sessions that have not ended: at a watermark each member has one at most, so all that is kept of it
-ends at one instant, which is known without a look at the rows. Those of triples lie in order of their keys (``windows/state/tallies``).
+The state is the rows of the sessions that have not ended: at a watermark each member has one at
+most, so all that is kept of it ends at one instant, which is known without a look at the rows.
+Those of triples lie in order of their keys (``windows/state/tallies``).
 
 Cost: the new rows, which of triples are looked up; when sessions end the rows of all that are open.
 """
@@ -37,7 +40,9 @@ Presences = Mapping[int, Seen]
 def session(
     node: PlanNode, state: State, frame: Frame | None, presence: Presences, progress: Progress
 ) -> Frame | None:  # fmt: skip
-    """New rows, and rows whose session has ended by now -> what comes into and goes out of the windows."""
+    """New rows, and rows whose session has ended by now -> what comes into and goes out of the
+    windows.
+    """
     step = node.step
     assert isinstance(step, s.Session), "a session window"
     key = f"{node.id}.open"
@@ -73,9 +78,11 @@ def _alike(node: PlanNode, presence: Presences) -> npt.NDArray[np.int64]:
 
 
 def _open_until(node: PlanNode, presence: Presences, old: Times) -> Times:
-    """The end of each member's last session at the ``old`` watermark, as far as times are known; MIN if there was none.
+    """The end of each member's last session at the ``old`` watermark, as far as times are known;
+    MIN if there was none.
 
-    The last time below the watermark is known for certain; of earlier ones others of the stream's windows keep some and not all.
+    The last time below the watermark is known for certain; of earlier ones others of the stream's
+    windows keep some and not all.
     """
     of_schedule = np.full(len(node.schedules.distinct), MIN, np.int64)
     same = _alike(node, presence)
@@ -105,7 +112,9 @@ def _ends(node: PlanNode, rows: Frame, presence: Presences) -> Times:
 def _as_set(
     node: PlanNode, state: State, key: str, rows: Frame, ends: Times, open_until: Times
 ) -> tuple[Frame, Times]:  # fmt: skip
-    """Of new rows the first coming of each triple in each session, with its key; not what the open one has already."""
+    """Of new rows the first coming of each triple in each session, with its key; not what the open
+    one has already.
+    """
     k, h = key_of(rows, range(len(node.input_layouts[0].slots)))
     first = np.sort(group(*combine(k, h, ends.view(np.uint64), np.zeros(rows.n, np.uint64)))[1])
     rows = rows.with_(**{"#k": k, "#h": h}).take(first)
@@ -118,7 +127,9 @@ def _as_set(
     return rows.take(left), ends[left]
 
 
-def _ended(node: PlanNode, state: State, key: str, ending: npt.NDArray[np.bool_], bag: bool) -> Frame:
+def _ended(
+    node: PlanNode, state: State, key: str, ending: npt.NDArray[np.bool_], bag: bool
+) -> Frame:
     """Takes out the rows of the members whose session ends; without any, nothing is read."""
     pieces = state.pieces(key)
     nothing = empty(node.input_layouts[0])

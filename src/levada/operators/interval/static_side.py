@@ -1,10 +1,13 @@
-"""What static data alone say, kept: answers that are evaluated once, and right sides that are there at every report alike.
+"""What static data alone say, kept: answers that are evaluated once, and right sides that are there
+at every report alike.
 
-``once`` turns the answer of a part that reads no window, whose rows are of the timeless report, into rows of static data. Where
-these may be replaced the answer is remembered, and a new one is told as what it changes: with weights, at the instant of the
-replacement. ``lasting`` keeps the right side of a join of report rows as one run; static rows come in one epoch, whole.
+``once`` turns the answer of a part that reads no window, whose rows are of the timeless report,
+into rows of static data. Where these may be replaced the answer is remembered, and a new one is
+told as what it changes: with weights, at the instant of the replacement. ``lasting`` keeps the
+right side of a join of report rows as one run; static rows come in one epoch, whole.
 
-Cost: ``lasting`` by the new left rows and what they meet; ``once`` nothing, but at a replacement both answers.
+Cost: ``lasting`` by the new left rows and what they meet; ``once`` nothing, but at a replacement
+both answers.
 """
 
 from __future__ import annotations
@@ -26,8 +29,12 @@ ALWAYS = MIN + 1  # the event time of what was there before all elements
 Mask = npt.NDArray[np.bool_]
 
 
-def once(node: PlanNode, state: State, frame: Frame | None, answered: Mask, instants: Times) -> Frame | None:
-    """New answers of the members that are ``answered``; ``instants``: of each member, from when on they are that."""
+def once(
+    node: PlanNode, state: State, frame: Frame | None, answered: Mask, instants: Times
+) -> Frame | None:
+    """New answers of the members that are ``answered``; ``instants``: of each member, from when on
+    they are that.
+    """
     step = node.step
     assert isinstance(step, s.Once), "an answer"
     if not step.weighted:
@@ -49,13 +56,17 @@ def _plain(rows: Frame) -> Frame:
 
 
 def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
-    """What is there now and was not as often, with weight +1, and what was, with -1; as often as that."""
+    """What is there now and was not as often, with weight +1, and what was, with -1; as often as
+    that.
+    """
     both = concat([before, now])
     codes, first = group(*r.key_of(both, range(len(node.layout.slots))))
     sign = np.repeat(np.array([-1, 1], np.int64), [before.n, now.n])
     change = net(codes, sign, len(first))
     times = np.abs(change)
-    return both.take(np.repeat(first, times)).with_(w=np.repeat(np.sign(change), times).astype(np.int8))
+    return both.take(np.repeat(first, times)).with_(
+        w=np.repeat(np.sign(change), times).astype(np.int8)
+    )
 
 
 def lasting(node: PlanNode, state: State, frame: Frame | None) -> runs.Run | None:

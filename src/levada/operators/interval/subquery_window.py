@@ -1,7 +1,9 @@
-"""What a query within the query reports, as rows with event times: content of a window of the query that reads it.
+"""What a query within the query reports, as rows with event times: content of a window of the query
+that reads it.
 
-Of a stream each reported row is an element at the time of its report. Of a relation the changes become rows that never leave by
-time, ended by equal rows of weight -1: the way of count windows (``operators/interval/count_window``). Cost: none but the columns.
+Of a stream each reported row is an element at the time of its report. Of a relation the changes
+become rows that never leave by time, ended by equal rows of weight -1: the way of count windows
+(``operators/interval/count_window``). Cost: none but the columns.
 """
 
 from __future__ import annotations

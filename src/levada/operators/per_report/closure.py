@@ -1,11 +1,15 @@
-"""Property paths of any length (SPARQL 1.1, 18.4): the distinct pairs of terms that one step, taken again and again, connects.
+"""Property paths of any length (SPARQL 1.1, 18.4): the distinct pairs of terms that one step, taken
+again and again, connects.
 
-All rows of a report are at the operator's home. Its terms become dense nodes, its steps edges, with member and report as parts of
-a node, so that all members and all due reports are one graph in which each path stays within its own; one kernel searches it
-(``kernels/keyed/reach``). A given start begins the search; a given end alone begins it backwards. So do the values of the rows with which
-the pairs will be joined (*seeds*). Over static data there are no reports: the rows come once and so do the pairs.
+All rows of a report are at the operator's home. Its terms become dense nodes, its steps edges, with
+member and report as parts of a node, so that all members and all due reports are one graph in which
+each path stays within its own; one kernel searches it (``kernels/keyed/reach``). A given start
+begins the search; a given end alone begins it backwards. So do the values of the rows with which
+the pairs will be joined (*seeds*). Over static data there are no reports: the rows come once and so
+do the pairs.
 
-Cost: what the starts reach; without a given end or seeds the closure may be as large as the square of the terms.
+Cost: what the starts reach; without a given end or seeds the closure may be as large as the square
+of the terms.
 """
 
 from __future__ import annotations
@@ -27,7 +31,9 @@ Constants = npt.NDArray[np.uint64]  # identities of the members' given ends, sha
 
 
 def closure(node: PlanNode, frames: list[Frame | None], constants: Constants) -> Frame | None:
-    """The pairs of all reports; ``frames`` are the steps, of ``?`` and ``*`` the terms that reach themselves, and the seeds."""
+    """The pairs of all reports; ``frames`` are the steps, of ``?`` and ``*`` the terms that reach
+    themselves, and the seeds.
+    """
     step = node.step
     assert isinstance(step, s.Closure), "paths"
     steps = _input(node, frames, 0)
@@ -42,7 +48,9 @@ def closure(node: PlanNode, frames: list[Frame | None], constants: Constants) ->
     terms = every.take(first)
     zero = np.zeros(terms.n, bool)
     zero[codes[2 * steps.n :]] = True
-    given = [_is(terms, constants, end) if step.given[end] else np.ones(terms.n, bool) for end in (0, 1)]
+    given = [
+        _is(terms, constants, end) if step.given[end] else np.ones(terms.n, bool) for end in (0, 1)
+    ]
     if step.seed is not None:
         given[step.seed] = _seeded(terms, _input(node, frames, last))
     i, j = _connected(step, codes[: steps.n], codes[steps.n : 2 * steps.n], zero, given)
@@ -68,7 +76,9 @@ def _key(terms: Frame) -> r.Key:
 def _connected(
     step: s.Closure, sources: Ints, targets: Ints, zero: Bools, given: list[Bools]
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has a step."""
+    """Pairs of nodes: from the given starts, or backwards from the given ends, or from whatever has
+    a step.
+    """
     backwards = (step.given[1] or step.seed == 1) and not step.given[0]
     if backwards:
         sources, targets = targets, sources

@@ -1,11 +1,15 @@
-"""Joins of report rows: everything of a report is in one place, so they are hash joins with the report as one more key.
+"""Joins of report rows: everything of a report is in one place, so they are hash joins with the
+report as one more key.
 
-RJoin pairs compatible rows; RLeft keeps left rows without a partner, its condition seeing both sides (SPARQL 1.1, 18.5).
-RSemi (MINUS, EXISTS, NOT EXISTS) keeps left rows with a partner, or without one, or tells which have one (MARK); without a
-condition each distinct right row is met once: pairs are at most as many as left rows wherever all shared variables are keys.
-Shared variables that may be unbound are no keys: pairs are tested for compatibility and filled from either side.
+RJoin pairs compatible rows; RLeft keeps left rows without a partner, its condition seeing both
+sides (SPARQL 1.1, 18.5). RSemi (MINUS, EXISTS, NOT EXISTS) keeps left rows with a partner, or
+without one, or tells which have one (MARK); without a condition each distinct right row is met
+once: pairs are at most as many as left rows wherever all shared variables are keys. Shared
+variables that may be unbound are no keys: pairs are tested for compatibility and filled from either
+side.
 
-Right rows that last (``operators/interval/static_side``) come as a run: they are of no report, and left ones may have event times.
+Right rows that last (``operators/interval/static_side``) come as a run: they are of no report, and
+left ones may have event times.
 """
 
 from __future__ import annotations
@@ -83,17 +87,23 @@ def rsemi(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -
     for n, at in enumerate(step.kept):
         columns.update(r.gather(left, keep, at, n, node.layout.slots[n]))
     if len(node.layout.slots) > (last := len(step.kept)):
-        columns.update(slot(column_of(partnered.astype(np.uint8)), last, node.layout.slots[last], pool))
+        columns.update(
+            slot(column_of(partnered.astype(np.uint8)), last, node.layout.slots[last], pool)
+        )
     return Frame(columns, len(keep)) if len(keep) else None
 
 
 def _partners(node: PlanNode, step: s.RSemi, left: Frame, right: Right, pool: Pool) -> Ints:
     """The left row of each pair that counts."""
-    if step.condition is None and not isinstance(right, Run):  # those that last are distinct already
+    if step.condition is None and not isinstance(
+        right, Run
+    ):  # those that last are distinct already
         seen = (*step.right, *(at for _, at in step.fills))
         right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
     i, j = _pairs(left, step.left, right, step.right, step.fills)
-    if step.test is Semi.MINUS and not step.left and len(i):  # keys are bound: there, all pairs meet
+    if (
+        step.test is Semi.MINUS and not step.left and len(i)
+    ):  # keys are bound: there, all pairs meet
         keep = _meeting(left, i, _rows(right), j, step.fills)
         i, j = i[keep], j[keep]
     if step.condition is not None and len(i):
@@ -110,14 +120,20 @@ def _meeting(left: Frame, i: Ints, right: Frame, j: Ints, fills: Origins) -> npt
 
 
 def _pairs(
-    left: Frame, left_keys: tuple[int, ...], right: Right, right_keys: tuple[int, ...], fills: tuple[tuple[int, int], ...]
-) -> tuple[Ints, Ints]:  # fmt: skip
+    left: Frame,
+    left_keys: tuple[int, ...],
+    right: Right,
+    right_keys: tuple[int, ...],
+    fills: tuple[tuple[int, int], ...],
+) -> tuple[Ints, Ints]:
     """Row numbers of compatible pairs."""
     lk, lh = r.key_of(left, left_keys)
     if not isinstance(right, Run):
         lk, lh = r.with_report((lk, lh), left)
         right = run_of(right, r.with_report(r.key_of(right, right_keys), right))
-    found, at = join_pairs(lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), right.buckets)
+    found, at = join_pairs(
+        lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), right.buckets
+    )
     i, j = found.astype(np.int64), right.at(at).astype(np.int64)
     if fills:
         keep = compatible(left, i, right.rows, j, fills)
@@ -143,7 +159,9 @@ def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
 def _satisfying(
     node: PlanNode, step: s.RLeft | s.RSemi, left: Frame, i: Ints, right: Frame, j: Ints, pool: Pool
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
-    """The condition over the pairs: left slots, then right slots; a shared variable has the value of the joined row."""
+    """The condition over the pairs: left slots, then right slots; a shared variable has the value
+    of the joined row.
+    """
     width = len(node.input_layouts[0].slots)
     columns = _about(left, i)
     for at, facets in enumerate(node.input_layouts[0].slots):
@@ -152,7 +170,9 @@ def _satisfying(
         columns.update(r.gather(right, j, at, width + at, facets))
     filled = dict(step.fills)
     for at in filled:
-        _take_right(columns, at, slot_columns(at, node.input_layouts[0].slots[at]), width + filled[at])
+        _take_right(
+            columns, at, slot_columns(at, node.input_layouts[0].slots[at]), width + filled[at]
+        )
     assert step.condition is not None, "a condition"
     pairs = Frame(columns, len(i))
     return truth(step.condition, scope(node, pairs, pool, width + len(node.input_layouts[1].slots)))
@@ -189,5 +209,7 @@ def _unpaired(node: PlanNode, left: Frame, rest: Ints, out: tuple[tuple[int, int
         if side == 0:
             columns.update(r.gather(left, rest, at, n, facets))
         else:
-            columns.update({name: np.zeros(len(rest), blank[name].dtype) for name in slot_columns(n, facets)})
+            columns.update(
+                {name: np.zeros(len(rest), blank[name].dtype) for name in slot_columns(n, facets)}
+            )
     return Frame(columns, len(rest))

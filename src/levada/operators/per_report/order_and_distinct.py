@@ -1,4 +1,6 @@
-"""DISTINCT, ORDER BY with OFFSET and LIMIT: what forms the rows of a report (SPARQL 1.1, 15 and 18.5)."""
+"""DISTINCT, ORDER BY with OFFSET and LIMIT: what forms the rows of a report (SPARQL 1.1, 15 and
+18.5).
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,26 @@ def order(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
     step = node.step
     assert isinstance(step, s.ROrder), "an order"
     if step.in_order:
-        return _cut(frame.take(np.lexsort((np.arange(frame.n), frame["r"], frame["op"]))), step.offset, step.limit)
+        return _cut(
+            frame.take(np.lexsort((np.arange(frame.n), frame["r"], frame["op"]))),
+            step.offset,
+            step.limit,
+        )
     seen = scope(node, frame, pool)
     keys = [broadcast(evaluate(e, seen), frame.n) for e, _ in step.keys]
     texts = [column(frame, i, pool).texts() for i in range(len(node.layout.slots))]
-    ranked = order_rows(keys, [d for _, d in step.keys], texts) if keys else _by_text(texts, frame.n)
+    ranked = (
+        order_rows(keys, [d for _, d in step.keys], texts) if keys else _by_text(texts, frame.n)
+    )
     op, r = frame["op"][ranked], frame["r"][ranked]
     by_report = ranked[np.lexsort((np.arange(frame.n), r, op))]
     return _cut(frame.take(by_report), step.offset, step.limit)
 
 
 def _by_text(texts: Sequence[pl.Series], n: int) -> npt.NDArray[np.int64]:
-    """Without sort keys the texts alone decide, so that a LIMIT takes the same rows however they come."""
+    """Without sort keys the texts alone decide, so that a LIMIT takes the same rows however they
+    come.
+    """
     ranks = [t.fill_null("").rank("dense").to_numpy() for t in reversed(texts)]
     return np.lexsort(ranks) if ranks else np.arange(n)
 

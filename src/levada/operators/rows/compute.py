@@ -1,8 +1,9 @@
 """Filter and Extend: expressions over slots and the members' constants (SPARQL 1.1, 17 and 18.5).
 
-All members of a shape are evaluated in one call: what differs between them is a column of parameters, gathered by member.
-A large fan-out of comparisons with a constant (thousands of thresholds over one input) is not expanded row by row: the
-thresholds are sorted once, and each row meets exactly those that it passes (``thresholds``).
+All members of a shape are evaluated in one call: what differs between them is a column of
+parameters, gathered by member. A large fan-out of comparisons with a constant (thousands of
+thresholds over one input) is not expanded row by row: the thresholds are sorted once, and each row
+meets exactly those that it passes (``thresholds``).
 """
 
 from __future__ import annotations
@@ -49,21 +50,31 @@ def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
         return out
     values = evaluate(step.expression, scope(node, frame, pool))
     last = len(step.kept)
-    return out.with_(**slot(broadcast(values, frame.n), last, node.layout.slots[last], pool, tuples=step.tuples))
+    return out.with_(
+        **slot(broadcast(values, frame.n), last, node.layout.slots[last], pool, tuples=step.tuples)
+    )
 
 
-def _kept(frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout) -> Frame:
+def _kept(
+    frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout
+) -> Frame:
     """These rows (ascending; None: all) with the kept slots renumbered, and all times."""
     if rows is not None and len(rows) < frame.n:  # rows are in order: as many are all
         frame = frame.take(rows)
-    columns = {n: c for n, c in frame.columns.items() if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))}
+    columns = {
+        n: c
+        for n, c in frame.columns.items()
+        if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))
+    }
     for i, at in enumerate(kept):
         columns.update(renumbered(frame, at, i, layout.slots[i]))
     return Frame(columns, frame.n)
 
 
 def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) -> Scope:
-    """What an expression sees: slots by number (``width`` of them), parameters per row, the report time as NOW()."""
+    """What an expression sees: slots by number (``width`` of them), parameters per row, the report
+    time as NOW().
+    """
     slots = len(node.input_layouts[0].slots) if width is None else width
     columns = {str(i): column(frame, i, pool) for i in range(slots)}
     columns[""] = constant(None)
@@ -81,19 +92,24 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
 
 
 def _now(frame: Frame, pool: Pool) -> npt.NDArray[np.int64] | int:
-    """NOW(): the report time; of a query without windows the wall time of the epoch that answers it."""
+    """NOW(): the report time; of a query without windows the wall time of the epoch that answers
+    it.
+    """
     if "r" not in frame:
         return 0
     return np.where(frame["r"] == TIMELESS, pool.wall, frame["r"])
 
 
 def parameters(node: PlanNode) -> list[Column]:
-    """The members' constants, one column per parameter with a row per member; read once per node of a plan."""
+    """The members' constants, one column per parameter with a row per member; read once per node of
+    a plan.
+    """
     kept = _PARAMETERS.get(id(node))
     if kept is None or kept[0]() is not node:
         width = max((len(m.constants) for m in node.members), default=0)
         columns = [
-            _constants([m.constants[i] if i < len(m.constants) else None for m in node.members]) for i in range(width)
+            _constants([m.constants[i] if i < len(m.constants) else None for m in node.members])
+            for i in range(width)
         ]
         kept = _PARAMETERS[id(node)] = (weakref.ref(node), columns)
         weakref.finalize(node, _PARAMETERS.pop, id(node), None)
@@ -110,7 +126,9 @@ def _constants(terms: Sequence[Term | None]) -> Column:
 
 
 def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
-    """A seed per row from (query, report, solution, its number among equal ones): what RAND, UUID and BNODE derive from."""
+    """A seed per row from (query, report, solution, its number among equal ones): what RAND, UUID
+    and BNODE derive from.
+    """
     draw = _draw(node)
     names = np.array([name_seed(m.query) for m in node.members], np.uint64)
     k, h = names[frame["op"]], zeros(frame.n)
@@ -133,11 +151,14 @@ def is_threshold(expression: Expression) -> bool:
             return False
 
 
-def thresholds(node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], pool: Pool) -> Frame | None:
-    """All (row, member) pairs whose comparison is true, for one input row and many members; None: not all are numbers.
+def thresholds(
+    node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], pool: Pool
+) -> Frame | None:
+    """All (row, member) pairs whose comparison is true, for one input row and many members; None:
+    not all are numbers.
 
-    ``frame`` holds the input's rows once; ``members`` are all members that read them. Numbers are compared as doubles where
-    that is exact; where it might not be the caller expands.
+    ``frame`` holds the input's rows once; ``members`` are all members that read them. Numbers are
+    compared as doubles where that is exact; where it might not be the caller expands.
     """
     step = node.step
     assert isinstance(step, s.Filter) and isinstance(step.condition, Call), "a threshold"
@@ -154,18 +175,24 @@ def thresholds(node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], poo
     return _kept(out, None, step.kept, node.layout)
 
 
-_Values = tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], npt.NDArray[np.int64]]  # kinds, doubles, mantissas
+_Values = tuple[
+    npt.NDArray[np.uint8], npt.NDArray[np.float64], npt.NDArray[np.int64]
+]  # kinds, doubles, mantissas
 
 
 def _as_doubles(rows: _Values, constants: _Values) -> bool:
-    """Whether comparing all rows with all constants as doubles is what SPARQL means (XPath's numeric promotion).
+    """Whether comparing all rows with all constants as doubles is what SPARQL means (XPath's
+    numeric promotion).
 
-    A double makes whatever it is compared with a double; integers below 2**53 are exact as doubles. NaN compares with nothing.
+    A double makes whatever it is compared with a double; integers below 2**53 are exact as doubles.
+    NaN compares with nothing.
     """
     if np.isnan(rows[1]).any() or np.isnan(constants[1]).any():
         return False
     if (rows[0] == Kind.DOUBLE).all():
-        return bool(np.isin(constants[0], (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)).all())
+        return bool(
+            np.isin(constants[0], (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)).all()
+        )
     return _small(rows[0], rows[2]) and _small(constants[0], constants[2])
 
 
@@ -180,14 +207,24 @@ def _passing(
     n = len(bounds)
     match function:
         case Function.GREATER:
-            low, high = np.zeros(len(values), np.int64), np.searchsorted(bounds, values, side="left")
+            low, high = (
+                np.zeros(len(values), np.int64),
+                np.searchsorted(bounds, values, side="left"),
+            )
         case Function.GREATER_EQUAL:
-            low, high = np.zeros(len(values), np.int64), np.searchsorted(bounds, values, side="right")
+            low, high = (
+                np.zeros(len(values), np.int64),
+                np.searchsorted(bounds, values, side="right"),
+            )
         case Function.LESS:
             low, high = np.searchsorted(bounds, values, side="right"), np.full(len(values), n)
         case _:
             low, high = np.searchsorted(bounds, values, side="left"), np.full(len(values), n)
     counts = high - low
     rows = np.repeat(np.arange(len(values)), counts)
-    starts = np.repeat(low - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) if len(values) else rows
+    starts = (
+        np.repeat(low - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+        if len(values)
+        else rows
+    )
     return rows, (starts + np.arange(len(rows))).astype(np.int64)

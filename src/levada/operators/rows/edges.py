@@ -1,7 +1,8 @@
 """Rows by slots: keys, and moving frames along edges. Shared by all operators.
 
-A slot's identity is ``x{i}, y{i}``; a slot with value facets only (typed columns) gets one from its kind and value where an
-operator needs keys. ``along`` maps a producer's frame to a consumer's layout and members.
+A slot's identity is ``x{i}, y{i}``; a slot with value facets only (typed columns) gets one from its
+kind and value where an operator needs keys. ``along`` maps a producer's frame to a consumer's
+layout and members.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def zeros(n: int) -> Words:
 
 
 def key_of(frame: Frame, slots: Sequence[int], salt: int = 0) -> Key:
-    """A 128-bit key of the member and the identities of these slots (``salt`` tells node and side apart)."""
+    """A 128-bit key of the member and the identities of these slots (``salt`` tells node and side
+    apart).
+    """
     op = frame["op"] if not salt else (frame["op"] + np.int32(salt))
     if not slots:
         return mix(zeros(frame.n), zeros(frame.n), op)
@@ -44,7 +47,9 @@ def with_report(key: Key, frame: Frame) -> Key:
 
 
 def placing(frame: Frame, slots: Sequence[int], node: int) -> Words:
-    """What partitions rows: the identities of these slots, whatever the operator; by the member where there are none."""
+    """What partitions rows: the identities of these slots, whatever the operator; by the member
+    where there are none.
+    """
     if not slots:
         return home_hash(home_number(node, frame["op"].astype(np.int64)))
     k, h = frame[f"x{slots[0]}"], frame[f"y{slots[0]}"]
@@ -58,7 +63,9 @@ def home_hash(home: npt.NDArray[np.int64]) -> Words:
     return mix(zeros(len(home)), zeros(len(home)), home.astype(np.int32))[1]
 
 
-def fan_out(op: npt.NDArray[np.int32], fan: FanOut) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int32]]:
+def fan_out(
+    op: npt.NDArray[np.int32], fan: FanOut
+) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int32]]:
     """For rows of a producer's members: (rows or None for all, consumer's members)."""
     if fan.identity:
         return None, op
@@ -98,12 +105,18 @@ def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
 def renumbered(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
     """The columns of slot ``at`` as columns of slot ``i`` with these facets.
 
-    Of a typed column only some value facets travel; where it meets columns of no type, the others follow from these.
+    Of a typed column only some value facets travel; where it meets columns of no type, the others
+    follow from these.
     """
-    return {n: frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at) for n in slot_columns(i, facets)}
+    return {
+        n: frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at)
+        for n in slot_columns(i, facets)
+    }
 
 
-def _window(frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool) -> dict[str, Column]:
+def _window(
+    frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool
+) -> dict[str, Column]:
     """A window's times; an absent window (lo MAX, hi MIN) counts always."""
     columns: dict[str, Column] = {}
     if at < 0:
@@ -120,15 +133,22 @@ def _window(frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool)
     return columns
 
 
-def gather(frame: Frame, rows: npt.NDArray[np.integer[Any]], at: int, i: int, facets: Facet) -> dict[str, Column]:
+def gather(
+    frame: Frame, rows: npt.NDArray[np.integer[Any]], at: int, i: int, facets: Facet
+) -> dict[str, Column]:
     """The columns of slot ``at`` at these rows, as columns of slot ``i`` with these facets."""
     at_rows = rows.astype(np.intp, copy=False)
     names = slot_columns(i, facets)
-    return {n: (frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at)).take(at_rows) for n in names}
+    return {
+        n: (frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at)).take(at_rows)
+        for n in names
+    }
 
 
 def value(frame: Frame, name: str, i: int) -> Column:
-    """A value facet (d, m or c) of slot ``i``; of typed columns what the frame leaves out follows from the rest."""
+    """A value facet (d, m or c) of slot ``i``; of typed columns what the frame leaves out follows
+    from the rest.
+    """
     column = frame.columns.get(f"{name}{i}")
     if column is not None:
         return column

@@ -1,6 +1,8 @@
-"""Solutions as seeds: what RAND, BNODE and the blank nodes of CONSTRUCT derive from, so that they are equal wherever they are made.
+"""Solutions as seeds: what RAND, BNODE and the blank nodes of CONSTRUCT derive from, so that they
+are equal wherever they are made.
 
-A solution stands for itself by its query, its report, its terms and its number among equal ones (design, section 1, Output).
+A solution stands for itself by its query, its report, its terms and its number among equal ones
+(design, section 1, Output).
 """
 
 from __future__ import annotations
@@ -31,8 +33,16 @@ def copies(k: Words, h: Words) -> Words:
     codes, _ = group(k, h)
     order = np.argsort(codes, kind="stable")
     sorted_codes = codes[order]
-    first = np.concatenate([[True], sorted_codes[1:] != sorted_codes[:-1]]) if len(codes) else np.empty(0, bool)
-    starts = np.maximum.accumulate(np.where(first, np.arange(len(codes)), 0)) if len(codes) else np.empty(0, np.int64)
+    first = (
+        np.concatenate([[True], sorted_codes[1:] != sorted_codes[:-1]])
+        if len(codes)
+        else np.empty(0, bool)
+    )
+    starts = (
+        np.maximum.accumulate(np.where(first, np.arange(len(codes)), 0))
+        if len(codes)
+        else np.empty(0, np.int64)
+    )
     out = np.empty(len(codes), np.uint64)
     out[order] = (np.arange(len(codes)) - starts).astype(np.uint64)
     return out

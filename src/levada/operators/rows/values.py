@@ -1,7 +1,9 @@
-"""Slots as columns of terms for expressions, ranks and results; and computed columns back into slots.
+"""Slots as columns of terms for expressions, ranks and results; and computed columns back into
+slots.
 
-``column`` gives an expression the facets that the frame has; texts come from the pool when they are asked for, or, for
-typed columns, from the values. ``slot`` turns a computed column into the facets that a layout wants.
+``column`` gives an expression the facets that the frame has; texts come from the pool when they are
+asked for, or, for typed columns, from the values. ``slot`` turns a computed column into the facets
+that a layout wants.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ Words = npt.NDArray[np.uint64]
 
 
 def _by_value(values: Column, facets: Facet, pool: Pool) -> tuple[Words, Words]:
-    """Identities of the values of integers, doubles and booleans, of the texts of all others; null is (0, 0)."""
+    """Identities of the values of integers, doubles and booleans, of the texts of all others; null
+    is (0, 0).
+    """
     kind, dbl, man, _ = values.values()
     x, y = np.zeros(values.n, np.uint64), np.zeros(values.n, np.uint64)
     rest = kind != Kind.UNBOUND
@@ -56,10 +60,14 @@ def column(frame: Frame, i: int, pool: Pool) -> Column:
     return Column(frame.n, get(f"x{i}"), get(f"y{i}"), frame[f"k{i}"], d, m, c, text)
 
 
-def slot(values: Column, i: int, facets: Facet, pool: Pool, *, tuples: bool = False) -> dict[str, Array]:
-    """A computed column as the columns of slot ``i``; its texts become known to the pool where they are wanted.
+def slot(
+    values: Column, i: int, facets: Facet, pool: Pool, *, tuples: bool = False
+) -> dict[str, Array]:
+    """A computed column as the columns of slot ``i``; its texts become known to the pool where they
+    are wanted.
 
-    ``tuples``: numbers and booleans get the identity of their values, as those of tuple streams have it.
+    ``tuples``: numbers and booleans get the identity of their values, as those of tuple streams
+    have it.
     """
     out: dict[str, Array] = {}
     if Facet.ID in facets or Facet.TEXT in facets:

@@ -1,9 +1,11 @@
-"""Which facets each operator needs of its inputs: texts and values travel only where something reads them.
+"""Which facets each operator needs of its inputs: texts and values travel only where something
+reads them.
 
-``input_needs`` goes from an operator's output needs (variable -> facets) to those of its inputs. A variable without needs
-has no slot below. Numeric comparisons with constants and arithmetic read value facets only; what may compare or build
-strings reads texts, and so do sums that may be of dates and durations, whose values are in no facet. The text of a typed
-column follows from its value, so it never travels.
+``input_needs`` goes from an operator's output needs (variable -> facets) to those of its inputs. A
+variable without needs has no slot below. Numeric comparisons with constants and arithmetic read
+value facets only; what may compare or build strings reads texts, and so do sums that may be of
+dates and durations, whose values are in no facet. The text of a typed column follows from its
+value, so it never travels.
 """
 
 from __future__ import annotations
@@ -30,12 +32,25 @@ from levada.plan.sealed.layout import NOTHING, Facet
 Needs = dict[str, Facet]
 _ALL = Facet.ID | Facet.NUM | Facet.TEXT
 _F = Function
-_ARITHMETIC = {_F.ADD, _F.SUBTRACT, _F.MULTIPLY, _F.DIVIDE, _F.PLUS, _F.MINUS, _F.ABS, _F.ROUND, _F.CEIL, _F.FLOOR}
+_ARITHMETIC = {
+    _F.ADD,
+    _F.SUBTRACT,
+    _F.MULTIPLY,
+    _F.DIVIDE,
+    _F.PLUS,
+    _F.MINUS,
+    _F.ABS,
+    _F.ROUND,
+    _F.CEIL,
+    _F.FLOOR,
+}
 _SUMS = {_F.ADD, _F.SUBTRACT, _F.PLUS, _F.MINUS}
 _COMPARE = {_F.EQUAL, _F.NOT_EQUAL, _F.LESS, _F.GREATER, _F.LESS_EQUAL, _F.GREATER_EQUAL}
 _LOGIC = {_F.AND, _F.OR, _F.NOT}
 _KIND = {_F.BOUND, _F.IS_IRI, _F.IS_BLANK, _F.IS_LITERAL, _F.IS_NUMERIC}
-_NUMBERS = {XSD + t for t in ("integer", "decimal", "double", "float", "int", "long", "short", "byte")}
+_NUMBERS = {
+    XSD + t for t in ("integer", "decimal", "double", "float", "int", "long", "short", "byte")
+}
 
 
 _VALUE = {"integer": Facet.INT, "double": Facet.DBL}
@@ -117,7 +132,9 @@ def _trim(needs: Needs, op: Op) -> Needs:
         if Facet.NUM in facets and name in op.typed:
             facets = (facets & ~Facet.NUM) | _VALUE.get(column_type(op, name), Facet.NUM)
         elif Facet.NUM in facets:
-            facets |= Facet.ID  # by which the text of a number is found that the value facets cannot hold
+            facets |= (
+                Facet.ID
+            )  # by which the text of a number is found that the value facets cannot hold
         if Facet.TEXT in facets and name in op.mixed:
             facets |= Facet.NUM | Facet.ID
         if facets:
@@ -165,7 +182,9 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
                 return [merge(whole, own) for whole in _every(op, out)]
             return [merge(out, own, _ids(shared)) for _ in op.inputs]
         case p.Closure():
-            ends = merge(*(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values())))
+            ends = merge(
+                *(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values()))
+            )
             steps = len(op.inputs) - (spec.seed is not None)
             return [ends if i < steps else _ids(rows.variables) for i, rows in enumerate(op.inputs)]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
@@ -214,8 +233,12 @@ def _select_needs(op: Op, out: Needs) -> Needs:
     return needs
 
 
-def _group_needs(op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpec, ...], out: Needs) -> Needs:
-    """Keys by identity; SUM and AVG by value; MIN and MAX by value and text (any term may be least); DISTINCT by identity."""
+def _group_needs(
+    op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpec, ...], out: Needs
+) -> Needs:
+    """Keys by identity; SUM and AVG by value; MIN and MAX by value and text (any term may be
+    least); DISTINCT by identity.
+    """
     child = op.inputs[0]
     needs = merge({k: out.get(k, NOTHING) for k in keys}, _ids(keys))
     for spec in aggregates:
@@ -240,7 +263,9 @@ def _group_needs(op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpe
 
 
 def lift(expression: Expression, constants: list[Const]) -> Expression:
-    """The expression with its constants replaced by parameters; they are appended to ``constants``."""
+    """The expression with its constants replaced by parameters; they are appended to
+    ``constants``.
+    """
     match expression:
         case Const():
             constants.append(expression)

@@ -1,7 +1,8 @@
 """Physical operators -> shapes and members: names become slots, constants become parameters.
 
-``install`` walks an ``Op`` tree with the facets that are needed of each output, and yields for every operator its ``Shape``
-and ``Member``; ``Topology`` finds or makes the node and the member. Projections are no operators: they are in the edges.
+``install`` walks an ``Op`` tree with the facets that are needed of each output, and yields for
+every operator its ``Shape`` and ``Member``; ``Topology`` finds or makes the node and the member.
+Projections are no operators: they are in the edges.
 """
 
 from __future__ import annotations
@@ -27,9 +28,25 @@ from levada.plan.sealed import shapes as s
 from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span
 
 _PASSING = (
-    p.Union, p.Occur, p.Hold, p.Report, p.Changes, p.RDistinct, p.RExcept, p.ROrder, p.Last, p.LastBy, p.Session, p.Lift, p.Once,
-    p.Deltas, p.Tally, p.Net, p.Snapshot, p.Emit,
-)  # fmt: skip
+    p.Union,
+    p.Occur,
+    p.Hold,
+    p.Report,
+    p.Changes,
+    p.RDistinct,
+    p.RExcept,
+    p.ROrder,
+    p.Last,
+    p.LastBy,
+    p.Session,
+    p.Lift,
+    p.Once,
+    p.Deltas,
+    p.Tally,
+    p.Net,
+    p.Snapshot,
+    p.Emit,
+)
 _SIDE_BY_SIDE = (p.Union, p.Tally, p.RExcept)  # their inputs have the same columns
 
 
@@ -42,20 +59,31 @@ class Installed(NamedTuple):
 
 
 class Installer:
-    """Installs one query in plan version ``since``; ``intern`` makes of a (shape, member) pair what is missing.
+    """Installs one query in plan version ``since``; ``intern`` makes of a (shape, member) pair what
+    is missing.
 
-    ``again``: the static graphs at whose replacement the query, which has no windows, is answered anew.
+    ``again``: the static graphs at whose replacement the query, which has no windows, is answered
+    anew.
 
-    It gives the topology's own shape, so that two shapes over equal inputs are over the same ones, and compare at once; and the
-    index of the member.
+    It gives the topology's own shape, so that two shapes over equal inputs are over the same ones,
+    and compare at once; and the index of the member.
     """
 
     def __init__(
-        self, query: Query, name: str, start: int, intern: Intern, *, every: bool = False, since: int = 0,
+        self,
+        query: Query,
+        name: str,
+        start: int,
+        intern: Intern,
+        *,
+        every: bool = False,
+        since: int = 0,
         again: Collection[str | None] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.q = query
-        by_changes = derived(query.pattern)  # of these the outermost operator knows the policy, and no other
+        by_changes = derived(
+            query.pattern
+        )  # of these the outermost operator knows the policy, and no other
         self.every = every and not by_changes
         own = replace(query, reports=Reporting()) if by_changes else query
         self.timing = Timing(own, start, self.every, tuple(sorted(again, key=str)))
@@ -81,13 +109,16 @@ class Installer:
         """Finds or makes this operator and all below it."""
         key = (id(op), tuple(sorted(needs.items())))
         if key not in self.done:
-            self.done[key] = (self._applied if isinstance(op.spec, p.Applied) else self._install)(op, needs)
+            self.done[key] = (self._applied if isinstance(op.spec, p.Applied) else self._install)(
+                op, needs
+            )
         return self.done[key]
 
     def _applied(self, op: Op, needs: Needs) -> Installed:
         """What was recorded of the tree below where the same of it was read, with other terms.
 
-        All identities are read of it: below they are compared anyway, and so fewer shapes do for more patterns.
+        All identities are read of it: below they are compared anyway, and so fewer shapes do for
+        more patterns.
         """
         assert isinstance(op.spec, p.Applied), "a tree and terms"
         (tree,) = op.inputs
@@ -102,14 +133,23 @@ class Installer:
             self.intern, self.done = outer
         recorded = self.recorded[key]
         shown = dict(zip(tree.variables, op.variables, strict=True))
-        return Installed(*recorded.again(self.intern, PLACES, op.spec.terms), tuple(shown[v] for v in recorded.names))
+        return Installed(
+            *recorded.again(self.intern, PLACES, op.spec.terms),
+            tuple(shown[v] for v in recorded.names),
+        )
 
     def _install(self, op: Op, needs: Needs) -> Installed:
         side_by_side = isinstance(op.spec, _SIDE_BY_SIDE)
-        wanted = [_union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
+        wanted = (
+            [_union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
+        )
         inputs, edges, ins = [], [], []
         for i, (child, child_needs) in enumerate(zip(op.inputs, wanted, strict=True)):
-            names = tuple(child_needs) if side_by_side else tuple([v for v in child.variables if v in child_needs])
+            names = (
+                tuple(child_needs)
+                if side_by_side
+                else tuple([v for v in child.variables if v in child_needs])
+            )
             base, source = _through(child)
             wants: Needs = {}
             for v, f in child_needs.items():
@@ -124,12 +164,19 @@ class Installer:
         names = self._outputs(op, needs, ins)
         layout = self._layout(op, names, needs, edges)
         step, member = self._step(op, names, ins)
-        shape = s.Shape(step, op.stage, tuple([(i.shape, e) for i, e in zip(inputs, edges, strict=True)]), layout)
+        shape = s.Shape(
+            step,
+            op.stage,
+            tuple([(i.shape, e) for i, e in zip(inputs, edges, strict=True)]),
+            layout,
+        )
         member = member.over(tuple([i.member for i in inputs]))
         return Installed(*self.intern(shape, member), names)
 
     def _below(self, op: Op, base: Op, wants: Needs) -> Installed:
-        """An input; what is below a lift belongs to a level of its own, and so does what is evaluated once: one without windows."""
+        """An input; what is below a lift belongs to a level of its own, and so does what is
+        evaluated once: one without windows.
+        """
         outer = self.level, self.timing
         if isinstance(op.spec, p.Lift):
             self.level = op.spec.level
@@ -141,7 +188,9 @@ class Installer:
 
     def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
         if is_static(op.spec):
-            return op.variables  # a static graph is a set: whole rows are told apart where they are read
+            return (
+                op.variables
+            )  # a static graph is a set: whole rows are told apart where they are read
         if isinstance(op.spec, _PASSING):
             return ins[0]  # rows go through as they come
         return tuple([v for v in op.variables if v in needs])
@@ -157,7 +206,9 @@ class Installer:
             return Layout(tuple(facets), (), op.weighted, True)
         if isinstance(op.spec, p.Union):
             return Layout(tuple(facets), edges[0].layout.windows, op.weighted, False)
-        return Layout(tuple(facets), tuple([self._span(op, w, edges) for w in op.windows]), op.weighted, False)
+        return Layout(
+            tuple(facets), tuple([self._span(op, w, edges) for w in op.windows]), op.weighted, False
+        )
 
     def _span(self, op: Op, window: int, edges: list[s.Edge]) -> Span:
         """Whether a window's rows need ``hi`` and ``prev``."""
@@ -165,18 +216,31 @@ class Installer:
         for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
             if child.windows is not None and window in child.windows:
                 span = edge.layout.windows[child.windows.index(window)]
-                raw = isinstance(op.spec, p.Occur) or (isinstance(op.spec, p.Join) and op.spec.raw[i])
+                raw = isinstance(op.spec, p.Occur) or (
+                    isinstance(op.spec, p.Join) and op.spec.raw[i]
+                )
                 below.append(Span(span.hi, span.prev or raw))
         if not below:
             return Span(False, False)
         several = isinstance(op.spec, p.Join) and len(below) > 1
         absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
-        last = isinstance(op.spec, (p.Last, p.LastBy)) or (isinstance(op.spec, p.Session) and not op.spec.ended)
-        return Span(several or absent or last or any(b.hi for b in below), any(b.prev for b in below))
+        last = isinstance(op.spec, (p.Last, p.LastBy)) or (
+            isinstance(op.spec, p.Session) and not op.spec.ended
+        )
+        return Span(
+            several or absent or last or any(b.hi for b in below), any(b.prev for b in below)
+        )
 
     def _edge(
-        self, op: Op, i: int, child: Op, names: tuple[str, ...], needs: Needs, installed: Installed, source: dict[str, str]
-    ) -> s.Edge:  # fmt: skip
+        self,
+        op: Op,
+        i: int,
+        child: Op,
+        names: tuple[str, ...],
+        needs: Needs,
+        installed: Installed,
+        source: dict[str, str],
+    ) -> s.Edge:
         places = {v: n for n, v in enumerate(installed.names)}
         slots = tuple([places.get(source.get(v, ""), -1) for v in names])
         base = installed.shape.layout
@@ -184,11 +248,19 @@ class Installer:
         index: tuple[int, ...] = tuple(range(len(spans)))
         if isinstance(op.spec, p.Union) and op.windows is not None:
             assert child.windows is not None, "both inputs have event times"
-            index = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
+            index = tuple(
+                [child.windows.index(w) if w in child.windows else -1 for w in op.windows]
+            )
             spans = tuple([base.windows[n] if n >= 0 else Span(True, False) for n in index])
         layout = Layout(tuple([needs[v] for v in names]), spans, base.weighted, base.report)
         exchange = op.exchange[i]
-        by = None if exchange is None else tuple([names.index(v) for v in exchange if v]) if exchange != HOME else ()
+        by = (
+            None
+            if exchange is None
+            else tuple([names.index(v) for v in exchange if v])
+            if exchange != HOME
+            else ()
+        )
         return s.Edge(slots, index, layout, by)
 
     def _windows(self, op: Op) -> s.Member:
@@ -204,7 +276,9 @@ class Installer:
         """The query that random expressions belong to: its values are its own."""
         return self.name if any(map(random, expressions)) else ""
 
-    def _step(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
+    def _step(
+        self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, s.Member]:
         spec = op.spec
         match spec:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
@@ -222,15 +296,21 @@ class Installer:
             case p.Select(pattern, beside):
                 places, constants = positions(pattern.positions, op.variables, names)
                 every = (*places, *map(op.variables.index, beside))
-                return s.Select(every, tuple(op.variables.index(v) for v in names)), s.Member(constants=constants)
+                return s.Select(every, tuple(op.variables.index(v) for v in names)), s.Member(
+                    constants=constants
+                )
             case p.Filter(condition, draw):
                 lifted, terms = parametrised(condition, ins[0])
                 member = s.Member(constants=terms, query=self._drawing(condition))
-                return s.Filter(lifted, tuple(ins[0].index(v) for v in names), draw_slots(draw, ins[0])), member
+                return s.Filter(
+                    lifted, tuple(ins[0].index(v) for v in names), draw_slots(draw, ins[0])
+                ), member
             case p.Extend(expression, draw):
                 lifted, terms = parametrised(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                member = self._windows(op)._replace(constants=terms, query=self._drawing(expression))
+                member = self._windows(op)._replace(
+                    constants=terms, query=self._drawing(expression)
+                )
                 return s.Extend(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Closure(many, ends, seed):
                 given = (ends[0] is not None, ends[1] is not None)
@@ -245,22 +325,37 @@ class Installer:
             case p.Join():
                 return self._join(op, spec, names, ins), self._windows(op)
             case p.Emit():
-                member = self._schedule()._replace(query=self.name) if self.every else s.Member(query=self.name)
-                return s.Emit(op.inputs[0].weighted, self.every, self.kinds if self.every else ()), member
+                member = (
+                    self._schedule()._replace(query=self.name)
+                    if self.every
+                    else s.Member(query=self.name)
+                )
+                return s.Emit(
+                    op.inputs[0].weighted, self.every, self.kinds if self.every else ()
+                ), member
             case _:
                 return self._above(op, names, ins)
 
-    def _join(self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> s.Join:
+    def _join(
+        self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> s.Join:
         left, right = op.inputs
-        assert op.windows is not None and left.windows is not None and right.windows is not None, "event times"
+        assert op.windows is not None and left.windows is not None and right.windows is not None, (
+            "event times"
+        )
         windows = tuple(
-            (left.windows.index(w) if w in left.windows else -1, right.windows.index(w) if w in right.windows else -1)
+            (
+                left.windows.index(w) if w in left.windows else -1,
+                right.windows.index(w) if w in right.windows else -1,
+            )
             for w in op.windows
         )
         sides, out, fills = key_sides(spec.keys, names, ins)
         return s.Join(*sides, out, fills, windows, spec.raw, spec.negative)
 
-    def _above(self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]) -> tuple[s.Step, s.Member]:
+    def _above(
+        self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, s.Member]:
         spec = op.spec
         carried = op.inputs[0].windows
         rows = None if carried is None else self.timing.places(self.level, carried)
@@ -282,17 +377,21 @@ class Installer:
                 member = self.timing.of_snapshot(windows, reports, every=every)
                 member = member._replace(query=self.name if every else "")
                 kinds = self.timing.snapshot_kinds(windows, reports)
-                return s.Snapshot(output, kinds, reports.clock is not None, reports.nonempty, listed, every), member
+                return s.Snapshot(
+                    output, kinds, reports.clock is not None, reports.nonempty, listed, every
+                ), member
             case p.Panes(keys, aggregates, listed):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
-                return s.Panes(self.kinds, rows or (), listed, slots, folded, kept, self.tuples), self._schedule(
-                    carried
-                )
+                return s.Panes(
+                    self.kinds, rows or (), listed, slots, folded, kept, self.tuples
+                ), self._schedule(carried)
             case p.RGroup(keys, aggregates, listed):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
-                return s.RGroup(self.kinds, listed, slots, folded, kept, self.tuples), self._schedule()
+                return s.RGroup(
+                    self.kinds, listed, slots, folded, kept, self.tuples
+                ), self._schedule()
             case p.RJoin(keys, _, lasting):
                 sides, out, fills = key_sides(keys, names, ins)
                 return s.RJoin(*sides, out, fills, lasting), s.Member()
@@ -330,11 +429,19 @@ class Installer:
         return lifted, member._replace(constants=terms, query=self._drawing(condition))
 
     def _aggregates(
-        self, op: Op, keys: tuple[str, ...], specs: tuple[p.AggregateSpec, ...], names: tuple[str, ...], ins: tuple[str, ...]
-    ) -> tuple[tuple[s.Aggregate, ...], tuple[int, ...]]:  # fmt: skip
+        self,
+        op: Op,
+        keys: tuple[str, ...],
+        specs: tuple[p.AggregateSpec, ...],
+        names: tuple[str, ...],
+        ins: tuple[str, ...],
+    ) -> tuple[tuple[s.Aggregate, ...], tuple[int, ...]]:
         """Aggregates by slots, and which of (keys, aggregates) the output keeps."""
         folded = tuple(
-            s.Aggregate(a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct, a.separator) for a in specs
+            s.Aggregate(
+                a.function, -1 if a.arg is None else ins.index(a.arg), a.distinct, a.separator
+            )
+            for a in specs
         )
         return folded, tuple(op.variables.index(v) for v in names)
 
@@ -342,13 +449,18 @@ class Installer:
 def _union_needs(op: Op, needs: Needs) -> Needs:
     """What all inputs of a union must have: what is read above, and by what they are exchanged.
 
-    With weights also all identities: those of a merge are joined by them, too, so that its parts are there once.
+    With weights also all identities: those of a merge are joined by them, too, so that its parts
+    are there once.
     """
-    by = {v for exchange in op.exchange for v in exchange or () if v} | set(op.variables if op.weighted else ())
+    by = {v for exchange in op.exchange for v in exchange or () if v} | set(
+        op.variables if op.weighted else ()
+    )
     if not isinstance(op.spec, p.Union):
         by = set(op.variables)  # whole rows are compared
     return {
-        v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING) for v in op.variables if v in needs or v in by
+        v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING)
+        for v in op.variables
+        if v in needs or v in by
     }
 
 
@@ -362,7 +474,10 @@ def _alike(edges: list[s.Edge]) -> list[s.Edge]:
     )
     weighted = any(e.layout.weighted for e in edges)
     layouts = [Layout(e.layout.slots, spans, weighted, e.layout.report) for e in edges]
-    return [s.Edge(e.slots, e.windows, layout, e.exchange) for e, layout in zip(edges, layouts, strict=True)]
+    return [
+        s.Edge(e.slots, e.windows, layout, e.exchange)
+        for e, layout in zip(edges, layouts, strict=True)
+    ]
 
 
 def _through(op: Op) -> tuple[Op, dict[str, str]]:

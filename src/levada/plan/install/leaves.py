@@ -15,16 +15,20 @@ Leaf = p.Match | p.Entailed | p.Star | p.Scan | p.Constant
 
 
 def is_static(spec: p.Spec) -> bool:
-    """Whether this is a pattern over static graphs, whose rows are told apart where they are read."""
+    """Whether this is a pattern over static graphs, whose rows are told apart where they
+    are read.
+    """
     return isinstance(spec, (p.Match, p.Entailed)) and spec.stream is None
 
 
 def leaf(
     spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...], since: int, again: Graphs
 ) -> tuple[s.Step, s.Member]:
-    """The shape and the member of a first operator that binds ``variables`` and of which ``names`` are read.
+    """The shape and the member of a first operator that binds ``variables`` and of which ``names``
+    are read.
 
-    ``since``: the plan version that reads static data and constants. ``again``: the graphs at whose replacement they are read anew.
+    ``since``: the plan version that reads static data and constants. ``again``: the graphs at whose
+    replacement they are read anew.
     """
     kept = tuple(variables.index(v) for v in names)
     match spec:
@@ -36,7 +40,9 @@ def leaf(
         case p.Star(patterns, stream):
             legs = [positions(t.positions, variables, names) for t in patterns]
             constants = tuple(t for _, terms in legs for t in terms)
-            return s.Star(tuple(slots for slots, _ in legs), kept), s.Member(streams=(stream,), constants=constants)
+            return s.Star(tuple(slots for slots, _ in legs), kept), s.Member(
+                streams=(stream,), constants=constants
+            )
         case p.Scan(stream, columns, types, sign):
             step = s.Scan(tuple(columns[k] for k in kept), tuple(types[k] for k in kept), sign)
             return step, s.Member(streams=(stream,))
@@ -46,13 +52,20 @@ def leaf(
 
 
 def _over(
-    stream: str | None, graphs: Graphs, terms: tuple[Term | None, ...], since: int, again: Graphs, ways: tuple[s.Way, ...] = ()
-) -> s.Member:  # fmt: skip
+    stream: str | None,
+    graphs: Graphs,
+    terms: tuple[Term | None, ...],
+    since: int,
+    again: Graphs,
+    ways: tuple[s.Way, ...] = (),
+) -> s.Member:
     """A pattern's member; one over static graphs is of its plan version."""
     streams = () if stream is None else (stream,)
     if stream is not None:
         since, again = 0, ()
-    return s.Member(streams=streams, constants=terms, graphs=graphs, since=since, ways=ways, again=again)
+    return s.Member(
+        streams=streams, constants=terms, graphs=graphs, since=since, ways=ways, again=again
+    )
 
 
 def _entailed(
@@ -62,7 +75,10 @@ def _entailed(
     slots, terms = positions(spec.pattern.positions, variables, ())
     found = [_way(alternative, variables) for alternative in spec.alternatives]
     forms = {form: i for i, form in enumerate(dict.fromkeys(form for form, _, _ in found))}
-    ways = sorted((s.Way(forms[form], constants, own) for form, constants, own in found), key=lambda way: way.form)
+    ways = sorted(
+        (s.Way(forms[form], constants, own) for form, constants, own in found),
+        key=lambda way: way.form,
+    )
     ends = (spec.pattern.subject, spec.pattern.object)
     spread = tuple(i for i, k in enumerate(kept) if spec.alike and Var(variables[k]) in ends)
     step = s.Entailed(slots, tuple(forms), kept, spec.stream is None, spread, spec.alike)
@@ -79,9 +95,17 @@ def _way(
     sources = tuple(places.index(value) if isinstance(value, Var) else -1 for value in values)
     terms = tuple(value for value in values if not isinstance(value, Var))
     a, b, c = (x if isinstance(x, Var) else None for x in places)
-    repeats = (a is not None and a == c) * 1 + (a is not None and a == b) * 2 + (b is not None and b == c) * 4
+    repeats = (
+        (a is not None and a == c) * 1
+        + (a is not None and a == b) * 2
+        + (b is not None and b == c) * 4
+    )
     constants = tuple(None if isinstance(x, Var) else x for x in places)
-    return s.Form(sources, repeats, alternative.resource), (constants[0], constants[1], constants[2]), terms
+    return (
+        s.Form(sources, repeats, alternative.resource),
+        (constants[0], constants[1], constants[2]),
+        terms,
+    )
 
 
 def positions(

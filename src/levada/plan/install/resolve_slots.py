@@ -1,6 +1,7 @@
 """Names become slots: expressions, keys and the origins of output slots, as shapes have them.
 
-Constants are taken out of expressions as parameters, so that queries that differ in them alone have one shape.
+Constants are taken out of expressions as parameters, so that queries that differ in them alone have
+one shape.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def by_slots(expression: Expression, names: tuple[str, ...]) -> Expression:
             return expression
 
 
-def parametrised(expression: Expression, names: tuple[str, ...]) -> tuple[Expression, tuple[Term, ...]]:
+def parametrised(
+    expression: Expression, names: tuple[str, ...]
+) -> tuple[Expression, tuple[Term, ...]]:
     """An expression by slots, and its constants, which become parameters."""
     constants: list[Const] = []
     by_slot = by_slots(lift(expression, constants), names)
@@ -31,8 +34,14 @@ def parametrised(expression: Expression, names: tuple[str, ...]) -> tuple[Expres
 
 def key_sides(
     keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]]
-) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:  # fmt: skip
-    """Key slots of both sides, the origin of each output slot, and shared slots that may be unbound."""
+) -> tuple[
+    tuple[tuple[int, ...], tuple[int, ...]],
+    tuple[tuple[int, int], ...],
+    tuple[tuple[int, int], ...],
+]:
+    """Key slots of both sides, the origin of each output slot, and shared slots that may be
+    unbound.
+    """
     left, right = ins
     sides = (tuple(left.index(k) for k in keys), tuple(right.index(k) for k in keys))
     out = tuple([(0, left.index(v)) if v in left else (1, right.index(v)) for v in names])

@@ -1,7 +1,8 @@
 """In which order the parts of a conjunction are joined: greedily, by what the next join costs.
 
-Stars of one subject come first, then what takes the fewest stages, Cartesian products last; of equal ones what stands first. Only
-pairs that share a variable are looked at as long as there are such, each once: a path of n steps has n of them, a star n**2.
+Stars of one subject come first, then what takes the fewest stages, Cartesian products last; of
+equal ones what stands first. Only pairs that share a variable are looked at as long as there are
+such, each once: a path of n steps has n of them, a star n**2.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
 
 
 class _Order:
-    """What is still to be joined, by rank: parts as they stand, in front of them what has been joined, the newest first."""
+    """What is still to be joined, by rank: parts as they stand, in front of them what has been
+    joined, the newest first.
+    """
 
     def __init__(self, parts: Sequence[Op]) -> None:
         self.parts: dict[int, Op] = {}

@@ -1,9 +1,11 @@
-"""How a level of a query is kept: by its reports, by changes, or instant by instant (design, section 2).
+"""How a level of a query is kept: by its reports, by changes, or instant by instant (design,
+section 2).
 
-A level is a query with its own windows: the query itself, or one within it (``Derived``). Reports are known from all elements of
-a stream, or from closes; the rows of a query within the query are known only where they are made, so what reads them works by
-changes. So do groups, DISTINCT and Except over windows that report on every change: the work of a report is what changes at
-it, not what the windows hold.
+A level is a query with its own windows: the query itself, or one within it (``Derived``). Reports
+are known from all elements of a stream, or from closes; the rows of a query within the query are
+known only where they are made, so what reads them works by changes. So do groups, DISTINCT and
+Except over windows that report on every change: the work of a report is what changes at it, not
+what the windows hold.
 """
 
 from __future__ import annotations
@@ -32,9 +34,11 @@ def top(query: a.Query) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level as it is lowered: its windows, how it is kept, its report policy (``every``: with empty reports).
+    """A level as it is lowered: its windows, how it is kept, its report policy (``every``: with
+    empty reports).
 
-    ``listed``: its reports follow from all elements. ``whole``: its result is kept by changes, but they are not what it reports.
+    ``listed``: its reports follow from all elements. ``whole``: its result is kept by changes, but
+    they are not what it reports.
     """
 
     pattern: a.Node
@@ -47,11 +51,19 @@ class Level:
 
 
 def level_of(
-    query: a.Query, pattern: a.Node, output: a.Output, own: tuple[int, ...], reports: a.Reporting, *, every: bool
-) -> Level:  # fmt: skip
+    query: a.Query,
+    pattern: a.Node,
+    output: a.Output,
+    own: tuple[int, ...],
+    reports: a.Reporting,
+    *,
+    every: bool,
+) -> Level:
     """The level of this pattern and output over the windows ``own`` of a query."""
     mode = mode_of(query, pattern, output, own, reports, every=every)
-    whole = mode is Mode.CHANGES and (output is a.Output.RSTREAM or every or reports != a.Reporting())
+    whole = mode is Mode.CHANGES and (
+        output is a.Output.RSTREAM or every or reports != a.Reporting()
+    )
     windows = tuple(query.windows[w] for w in own)
     alone = replace(query, pattern=pattern, output=output, windows=windows, reports=reports)
     listed = every or needs_latest(alone) if whole else mode is Mode.REPORTS and needs_list(alone)
@@ -59,8 +71,14 @@ def level_of(
 
 
 def mode_of(
-    query: a.Query, pattern: a.Node, output: a.Output, own: tuple[int, ...], reports: a.Reporting, *, every: bool
-) -> Mode:  # fmt: skip
+    query: a.Query,
+    pattern: a.Node,
+    output: a.Output,
+    own: tuple[int, ...],
+    reports: a.Reporting,
+    *,
+    every: bool,
+) -> Mode:
     """The mode of a level under its report policy; ``every``: empty reports are shown."""
     plain = not every and reports == a.Reporting()
     if query.form is not a.Form.SELECT or not over_tuples(pattern):

@@ -1,7 +1,9 @@
-"""What of a query follows from all elements, and what from its matches alone: whether its report times must be listed.
+"""What of a query follows from all elements, and what from its matches alone: whether its report
+times must be listed.
 
-An operator that compares whole results (*snapshot*), and a part that is made of static data and constants alone (*free*), say
-something at reports at which nothing matches. Cost: linear in the algebra.
+An operator that compares whole results (*snapshot*), and a part that is made of static data and
+constants alone (*free*), say something at reports at which nothing matches. Cost: linear in the
+algebra.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ PER_REPORT = RANDOM | {Function.NOW}
 def needs_list(query: a.Query) -> bool:
     """Whether the report times follow from all elements, not only from the rows that match.
 
-    So it is if a window reports on change and more than its matches can show (RStream, or any snapshot operator), if a
-    solution can exist without a match (ungrouped aggregates, ASK, parts without a window), if a window that never
-    empties stands beside closes, or if differences pass over reports without content, as though they were not there.
+    So it is if a window reports on change and more than its matches can show (RStream, or any
+    snapshot operator), if a solution can exist without a match (ungrouped aggregates, ASK, parts
+    without a window), if a window that never empties stands beside closes, or if differences pass
+    over reports without content, as though they were not there.
     """
     kinds = [w.window.kind for w in query.windows]
     periodic = query.reports.clock is not None
@@ -38,7 +41,9 @@ def needs_list(query: a.Query) -> bool:
 
 
 def needs_latest(query: a.Query) -> bool:
-    """Whether the last report follows from the last element, whatever it matches: closes beside a window that never empties."""
+    """Whether the last report follows from the last element, whatever it matches: closes beside a
+    window that never empties.
+    """
     kinds = [w.window.kind for w in query.windows]
     closes = query.reports.clock is not None or any(k.on_close for k in kinds)
     return closes and any(k.endless for k in kinds)
@@ -61,7 +66,10 @@ def level_children(node: a.Node) -> tuple[a.Node, ...]:
 
 
 def _has_snapshot(node: a.Node) -> bool:
-    if isinstance(node, (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Except, a.Group, a.Distinct, a.OrderBy, a.Slice)):
+    if isinstance(
+        node,
+        (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Except, a.Group, a.Distinct, a.OrderBy, a.Slice),
+    ):
         return True
     if isinstance(node, a.Filter) and per_report(node.condition):
         return True
@@ -81,7 +89,9 @@ def reads_window(node: a.Node) -> bool:
 
 def _matchless(node: a.Node) -> bool:
     """Whether an ungrouped aggregate occurs, which has a row even where nothing matches."""
-    return (isinstance(node, a.Group) and not node.keys) or any(map(_matchless, level_children(node)))
+    return (isinstance(node, a.Group) and not node.keys) or any(
+        map(_matchless, level_children(node))
+    )
 
 
 def free_parts(node: a.Node) -> bool:

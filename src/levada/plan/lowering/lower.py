@@ -1,10 +1,11 @@
 """Algebra -> physical operators of one query (design, section 2: monotone below, snapshot above).
 
-``lower`` walks the algebra bottom-up. As long as everything is monotone (patterns, joins, filters, BIND, UNION, projection)
-operators work on rows with event times. The first operator that is not (OPTIONAL, MINUS, EXISTS, aggregates, DISTINCT,
-ORDER/LIMIT, or an expression that sees the report time) turns its inputs into report rows. Exchanges are placed where an
-operator needs rows with equal values together and they are not yet (three physical forms: co-partitioned where the keys agree,
-staged where they do not; a join without a key runs at the operator's home).
+``lower`` walks the algebra bottom-up. As long as everything is monotone (patterns, joins, filters,
+BIND, UNION, projection) operators work on rows with event times. The first operator that is not
+(OPTIONAL, MINUS, EXISTS, aggregates, DISTINCT, ORDER/LIMIT, or an expression that sees the report
+time) turns its inputs into report rows. Exchanges are placed where an operator needs rows with
+equal values together and they are not yet (three physical forms: co-partitioned where the keys
+agree, staged where they do not; a join without a key runs at the operator's home).
 """
 
 from __future__ import annotations
@@ -44,16 +45,23 @@ from levada.plan.physical.operators import Op
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The physical query: its root (an Emit), and whether its reports need the times of all elements (``listed``)."""
+    """The physical query: its root (an Emit), and whether its reports need the times of all
+    elements (``listed``).
+    """
 
     root: Op
     listed: bool
 
 
 def lower(
-    query: a.Query, streams: Mapping[str, StreamFacts], *, every: bool = False, replaceable: Collection[str | None] = ()
-) -> Lowered:  # fmt: skip
-    """The physical operators of a query whose names have been resolved against ``streams``; ``every``: empty reports, too.
+    query: a.Query,
+    streams: Mapping[str, StreamFacts],
+    *,
+    every: bool = False,
+    replaceable: Collection[str | None] = (),
+) -> Lowered:
+    """The physical operators of a query whose names have been resolved against ``streams``;
+    ``every``: empty reports, too.
 
     ``replaceable``: the static graphs that may be replaced while the engine runs.
     """
@@ -66,12 +74,18 @@ class _Lowering:
     def __init__(self, query: a.Query, leaves: Leaves, every: bool) -> None:
         self.q = query
         self.leaves = leaves
-        self.changing = bool(query.windows) and not leaves.replaceable.isdisjoint(graphs_read(query, query.pattern))
-        self.at = level_of(query, query.pattern, query.output, top(query), query.reports, every=every)
+        self.changing = bool(query.windows) and not leaves.replaceable.isdisjoint(
+            graphs_read(query, query.pattern)
+        )
+        self.at = level_of(
+            query, query.pattern, query.output, top(query), query.reports, every=every
+        )
         if self.at.mode is Mode.REPORTS and (every or not query.windows or self.changing):
             self.at = replace(self.at, listed=True)
         self.tuples = any(isinstance(part, (a.Scan, a.Derived)) for part in level(query.pattern))
-        self.continuous = reads_window(query.pattern)  # else the whole is static, and its order is what ORDER BY says
+        self.continuous = reads_window(
+            query.pattern
+        )  # else the whole is static, and its order is what ORDER BY says
         self.fresh = 0
         self.draws = 0
 
@@ -86,7 +100,9 @@ class _Lowering:
         if self.at.whole:
             own, reports, every = self.at.own, self.at.reports, self.at.every
             windows = self._witnesses()
-            return build_deltas.snapshot(body, windows, output, own, reports, listed=self.at.listed, every=every)
+            return build_deltas.snapshot(
+                body, windows, output, own, reports, listed=self.at.listed, every=every
+            )
         if self.at.mode is Mode.CHANGES and body.windows is None:
             return build_deltas.net(body, output)
         if output is a.Output.RSTREAM or self.at.reports.nonempty or free_parts(self.at.pattern):
@@ -102,16 +118,22 @@ class _Lowering:
         outer = self.at
         self.at = level_of(self.q, node.child, node.output, node.level, a.Reporting(), every=False)
         counted = self.q.windows[node.source.index].window.kind is WindowKind.COUNT
-        # a stream's elements are told apart by whole rows, and so are a relation's changes where they are reports;
-        # else only what is read of a relation has to change
+        # a stream's elements are told apart by whole rows, and so are a relation's changes where
+        # they are reports; else only what is read of a relation has to change
         seen = tuple(dict.fromkeys(c for c, _ in node.columns))
-        names = seen if node.output is a.Output.RELATION and not outer.whole else _outputs(node.child)
+        names = (
+            seen if node.output is a.Output.RELATION and not outer.whole else _outputs(node.child)
+        )
         rows = self._level(names, node.output)
         self.at = outer
-        lifted = build_deltas.lift(rows, node.source.index, node.level, weighted=node.output is a.Output.RELATION)
+        lifted = build_deltas.lift(
+            rows, node.source.index, node.level, weighted=node.output is a.Output.RELATION
+        )
         if counted:
             lifted = self.leaves.last(lifted, node.source.index, node.partition)
-        return build_deltas.named(lifted, tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns))
+        return build_deltas.named(
+            lifted, tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns)
+        )
 
     def _ask(self, body: Op) -> Op:
         """ASK is: are there any solutions; a boolean per report, also where nothing matches."""
@@ -121,13 +143,17 @@ class _Lowering:
         answer = build.rename(one, (".answer",))
         if self.q.output is a.Output.RSTREAM:
             return answer
-        return build.changes(answer, a.Output.ISTREAM, True, False)  # under I and D alike: the boolean when it changes
+        return build.changes(
+            answer, a.Output.ISTREAM, True, False
+        )  # under I and D alike: the boolean when it changes
 
     def _timed(self, body: Op) -> bool:
-        """Whether equal solutions have equal times, so that nothing can cancel: all times are in the solution.
+        """Whether equal solutions have equal times, so that nothing can cancel: all times are in
+        the solution.
 
-        Over tuple streams the event time is a column (``ts``); if every window's is in the result, two equal solutions
-        begin and end together, and a row that begins after it ends does not count.
+        Over tuple streams the event time is a column (``ts``); if every window's is in the result,
+        two equal solutions begin and end together, and a row that begins after it ends does not
+        count.
         """
         if body.windows is None or body.weighted:
             return False
@@ -161,7 +187,9 @@ class _Lowering:
             case a.Minus(left, right):
                 return pairing.minus(*self._sides(left, right))
             case a.Exists(left, right, condition, negated):
-                return pairing.exists(*self._sides(left, right, condition), condition, negated=negated)
+                return pairing.exists(
+                    *self._sides(left, right, condition), condition, negated=negated
+                )
             case a.Mark(left, right, condition, variable):
                 return pairing.mark(*self._sides(left, right, condition), condition, variable)
             case a.Closure():
@@ -199,8 +227,12 @@ class _Lowering:
         self.at, self.leaves = outer
         return pairing.once(rows, again, len(self.q.windows))
 
-    def _sides(self, left: a.Node, right: a.Node, condition: Expression | None = None) -> tuple[Op, Op]:
-        """Two parts of which one decides on the other: report rows, but that static rows on the right stay what they are."""
+    def _sides(
+        self, left: a.Node, right: a.Node, condition: Expression | None = None
+    ) -> tuple[Op, Op]:
+        """Two parts of which one decides on the other: report rows, but that static rows on the
+        right stay what they are.
+        """
         one, other = self.node(left), self.node(right)
         if not self.at.own or other.windows != () or one.windows == ():
             return self._r(one), self._r(other)
@@ -210,7 +242,11 @@ class _Lowering:
     def _r(self, op: Op) -> Op:
         if self.at.mode is Mode.CHANGES:
             return build_deltas.deltas(op, op.variables)
-        return build.report(op, self.at.listed, instant=self.at.mode is Mode.INSTANT) if op.windows is not None else op
+        return (
+            build.report(op, self.at.listed, instant=self.at.mode is Mode.INSTANT)
+            if op.windows is not None
+            else op
+        )
 
     def _extend(self, op: Op, variable: str, expression: Expression) -> Op:
         op = self._r(op) if per_report(expression) else op
@@ -223,7 +259,9 @@ class _Lowering:
         return build.drawn(op, self.draws)
 
     def _slice(self, child: a.Node, offset: int, limit: int | None) -> Op:
-        """OFFSET and LIMIT. ORDER BY right below is taken along: one sort; rows that are in order stay in order."""
+        """OFFSET and LIMIT. ORDER BY right below is taken along: one sort; rows that are in order
+        stay in order.
+        """
         names: tuple[str, ...] | None = None
         inner = child
         if isinstance(inner, a.Project) and isinstance(inner.child, a.OrderBy):
@@ -241,14 +279,17 @@ class _Lowering:
     def _closure(self, node: a.Closure, beside: Op | None = None) -> Op:
         """Paths over static data that stay are found once and kept as rows, others per report.
 
-        ``beside``: report rows with which they will be joined; an end that these bind is where the search begins.
+        ``beside``: report rows with which they will be joined; an end that these bind is where the
+        search begins.
         """
         inputs = [build.rename(self.node(node.child), (node.start, node.end))]
         if node.zero is not None:
             inputs.append(build.rename(self.node(node.zero), (node.start,)))
         if any(op.windows != () or op.weighted for op in inputs):
             inputs = [self._r(op) for op in inputs]
-        bound = () if beside is None else tuple(v for v in beside.variables if v not in beside.maybe)
+        bound = (
+            () if beside is None else tuple(v for v in beside.variables if v not in beside.maybe)
+        )
         seed = next((end for end, name in enumerate((node.start, node.end)) if name in bound), None)
         if beside is None or seed is None or node.ends != (None, None):
             return pairing.closure(inputs, node.many, node.ends)
@@ -256,7 +297,9 @@ class _Lowering:
         return pairing.closure([*inputs, seeds], node.many, node.ends, seed)
 
     def _filter(self, node: a.Filter) -> Op:
-        """Filters above a conjunction go down into it, one conjunct at a time; others stay where they stand."""
+        """Filters above a conjunction go down into it, one conjunct at a time; others stay where
+        they stand.
+        """
         conjuncts: list[Expression] = []
         child: a.Node = node
         while isinstance(child, a.Filter):
@@ -275,7 +318,9 @@ class _Lowering:
         return op
 
     def _conjunction(self, node: a.Node, conjuncts: Sequence[Expression]) -> Op:
-        """A tree of joins as one flat conjunction, so that the order is free; report rows join last."""
+        """A tree of joins as one flat conjunction, so that the order is free; report rows join
+        last.
+        """
         paths: list[a.Closure] = []
         parts = beside([op for op in self._parts(node, paths) if not build.is_unit(op)])
         if self.tuples:
@@ -284,7 +329,11 @@ class _Lowering:
         reported = [op for op in parts if op.windows is None]
         if not reported and not paths:
             return join_all(timed, conjuncts) if timed else self._constants(conjuncts)
-        static = [op for op in timed if self.at.own and op.windows == () and not isinstance(op.spec, p.Constant)]
+        static = [
+            op
+            for op in timed
+            if self.at.own and op.windows == () and not isinstance(op.spec, p.Constant)
+        ]
         moving = [op for op in timed if op not in static]
         always = {v for op in moving for v in op.variables if v not in op.maybe}
         early = [c for c in conjuncts if variables(c) and set(variables(c)) <= always]
@@ -319,7 +368,9 @@ class _Lowering:
         return op
 
     def _parts(self, node: a.Node, paths: list[a.Closure]) -> list[Op]:
-        """The parts of a conjunction but for paths over windows, which are searched when the others are known."""
+        """The parts of a conjunction but for paths over windows, which are searched when the others
+        are known.
+        """
         match node:
             case a.Join(left, right):
                 return [*self._parts(left, paths), *self._parts(right, paths)]
@@ -343,15 +394,23 @@ class _Lowering:
             elif aggregate.arg is not None:
                 arg = self._new("arg")
                 child = self._extend(child, arg, aggregate.arg)
-            specs.append(p.AggregateSpec(aggregate.function, arg, aggregate.distinct, aggregate.separator))
-        child = build.bind_missing(child, [*node.keys, *(s.arg for s in specs if s.arg is not None)])
+            specs.append(
+                p.AggregateSpec(aggregate.function, arg, aggregate.distinct, aggregate.separator)
+            )
+        child = build.bind_missing(
+            child, [*node.keys, *(s.arg for s in specs if s.arg is not None)]
+        )
         names = tuple(name for name, _ in node.aggregates)
         if self.at.mode is Mode.CHANGES:
-            return build_deltas.running(child, node.keys, tuple(specs), names, () if node.keys else self._witnesses())
+            return build_deltas.running(
+                child, node.keys, tuple(specs), names, () if node.keys else self._witnesses()
+            )
         child = self._r(child) if self.at.mode is Mode.INSTANT else child
         windows = self.q.windows if self.at.own else ()
         periodic = self.at.reports.clock is not None
-        return build.group(child, node.keys, tuple(specs), names, self.at.listed, windows, periodic=periodic)
+        return build.group(
+            child, node.keys, tuple(specs), names, self.at.listed, windows, periodic=periodic
+        )
 
     def _witnesses(self) -> tuple[Op, ...]:
         """The windows of this level, each as that it holds something."""

@@ -1,10 +1,13 @@
-"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph (design, section 2).
+"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph
+(design, section 2).
 
-A triple pattern binds all that tells the triples apart that it matches, so its rows over one source are 0 or 1 at every
-instant, and over the merge of two they are a + b - ab. The product is a join on all variables whose pairs count -1; with a third
-source c the same holds for the sum so far and c. So everything above stays incremental, and weights are netted at the report.
-Cost: a row and a probe per source that has the triple; what only one source has is one row. The operators of a pattern follow from
-its form, so patterns that differ in names and terms alone are ``Applied`` to one tree, which is planned once.
+A triple pattern binds all that tells the triples apart that it matches, so its rows over one source
+are 0 or 1 at every instant, and over the merge of two they are a + b - ab. The product is a join on
+all variables whose pairs count -1; with a third source c the same holds for the sum so far and c.
+So everything above stays incremental, and weights are netted at the report. Cost: a row and a probe
+per source that has the triple; what only one source has is one row. The operators of a pattern
+follow from its form, so patterns that differ in names and terms alone are ``Applied`` to one tree,
+which is planned once.
 """
 
 from __future__ import annotations
@@ -44,12 +47,17 @@ def form_of(pattern: TriplePattern) -> tuple[TriplePattern, tuple[str, ...], tup
     names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
     terms = tuple(t for t in pattern.positions if not isinstance(t, Var))
     free = iter(range(len(terms)))
-    form = (Var(f".{names.index(t.name)}") if isinstance(t, Var) else PLACES[next(free)] for t in pattern.positions)
+    form = (
+        Var(f".{names.index(t.name)}") if isinstance(t, Var) else PLACES[next(free)]
+        for t in pattern.positions
+    )
     return TriplePattern(*form), names, terms
 
 
 def merge(parts: Sequence[Op]) -> Op:
-    """The rows of one triple pattern over the merge of its sources, from those over each of them."""
+    """The rows of one triple pattern over the merge of its sources, from those over each of
+    them.
+    """
     whole, *others = [_settled(part) for part in parts]
     for part in others:
         both = _negative(build.join(whole, part))
@@ -58,7 +66,9 @@ def merge(parts: Sequence[Op]) -> Op:
 
 
 def _settled(op: Op) -> Op:
-    """A source's rows as a set, partitioned by all their variables, so that equal rows of all sources are together."""
+    """A source's rows as a set, partitioned by all their variables, so that equal rows of all
+    sources are together.
+    """
     if op.raw or op.stage > 0:
         return build.occur(op)
     keys = op.variables or HOME

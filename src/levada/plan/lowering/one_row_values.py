@@ -1,7 +1,9 @@
-"""Constants of one row in a conjunction (VALUES with one row, the graph that GRAPH ?g is at) beside the rows of another part.
+"""Constants of one row in a conjunction (VALUES with one row, the graph that GRAPH ?g is at) beside
+the rows of another part.
 
-A join with one row that shares no variable pairs it with every row; as a join it would move all rows to one place. As constants
-of another part's rows it costs a column. Invariant: the bag of solutions is that of the join.
+A join with one row that shares no variable pairs it with every row; as a join it would move all
+rows to one place. As constants of another part's rows it costs a column. Invariant: the bag of
+solutions is that of the join.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from levada.plan.physical.operators import Op
 
 
 def beside(parts: Sequence[Op]) -> list[Op]:
-    """The parts of a conjunction, those of one row as constants of the first other part, wherever no other has their variables."""
+    """The parts of a conjunction, those of one row as constants of the first other part, wherever
+    no other has their variables.
+    """
     uses = Counter(v for op in parts for v in op.variables)
     alone = [_one_row(op) and all(uses[v] == 1 for v in op.variables) for op in parts]
     if all(alone):

@@ -1,7 +1,9 @@
-"""In which order the rows of a difference come: that of the query's ORDER BY, as far as it follows from what the query shows.
+"""In which order the rows of a difference come: that of the query's ORDER BY, as far as it follows
+from what the query shows.
 
-ISTREAM and DSTREAM compare solutions without regard to their order, and what is hidden is no part of a solution; so the first
-condition that looks at something hidden ends the order. Cost: linear in the nodes above the pattern.
+ISTREAM and DSTREAM compare solutions without regard to their order, and what is hidden is no part
+of a solution; so the first condition that looks at something hidden ends the order. Cost: linear in
+the nodes above the pattern.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def shown_order(node: a.Node, names: Collection[str]) -> Keys:
 
 
 def _names_of(node: a.Node, names: Collection[str]) -> dict[str, str]:
-    """What is shown of each variable: itself, or another name that SELECT gives it (``(COUNT(*) AS ?n)``)."""
+    """What is shown of each variable: itself, or another name that SELECT gives it (``(COUNT(*) AS
+    ?n)``).
+    """
     called = {name: name for name in names}
     while isinstance(node, a.Extend):
         if node.variable in names and isinstance(node.expression, Var):

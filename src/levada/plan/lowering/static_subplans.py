@@ -1,9 +1,11 @@
-"""Parts of a query that static data alone answer: evaluated once, not at every report (design, section 2; issue 4).
+"""Parts of a query that static data alone answer: evaluated once, not at every report (design,
+section 2; issue 4).
 
-A pattern over static graphs is joined as it is, and so are joins, filters and unions of such. What compares whole results
-(OPTIONAL, MINUS, EXISTS, groups, DISTINCT, ORDER BY with LIMIT) needs report rows; where it reads no window and nothing depends on
-the report, every report gives the same rows. So it is lowered as a query without windows is, and its answer is one more
-static leaf: kept as runs, met by what comes. Cost of telling: linear in the algebra.
+A pattern over static graphs is joined as it is, and so are joins, filters and unions of such. What
+compares whole results (OPTIONAL, MINUS, EXISTS, groups, DISTINCT, ORDER BY with LIMIT) needs report
+rows; where it reads no window and nothing depends on the report, every report gives the same rows.
+So it is lowered as a query without windows is, and its answer is one more static leaf: kept as
+runs, met by what comes. Cost of telling: linear in the algebra.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Smart constructors of physical operators: where the rows are, what may be unbound, which stage (design, section 2).
+"""Smart constructors of physical operators: where the rows are, what may be unbound, which stage
+(design, section 2).
 
-Each returns an ``Op`` whose fields hold by construction: an input is local (``exchange`` None) only if it is in the same
-stage and its rows are partitioned as the operator needs; equal rows of a window are merged (``Occur``) before anything
-could lose what tells two triples apart.
+Each returns an ``Op`` whose fields hold by construction: an input is local (``exchange`` None) only
+if it is in the same stage and its rows are partitioned as the operator needs; equal rows of a
+window are merged (``Occur``) before anything could lose what tells two triples apart.
 """
 
 from __future__ import annotations
@@ -23,19 +24,33 @@ _WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could b
 
 
 def match(
-    pattern: TriplePattern, stream: str | None, graphs: tuple[str | None, ...], window: int | None, *, raw: bool
+    pattern: TriplePattern,
+    stream: str | None,
+    graphs: tuple[str | None, ...],
+    window: int | None,
+    *,
+    raw: bool,
 ) -> Op:
     """A triple pattern at the intake; its variables in order of first position."""
     names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
     windows = () if window is None else (window,)
-    lasting = stream is None and window is not None  # static rows with times: what is replaced is taken back
+    lasting = (
+        stream is None and window is not None
+    )  # static rows with times: what is replaced is taken back
     return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw, weighted=lasting)
 
 
 def entailed(
-    node: Entailed, stream: str | None, graphs: tuple[str | None, ...], window: int | None, *, raw: bool
+    node: Entailed,
+    stream: str | None,
+    graphs: tuple[str | None, ...],
+    window: int | None,
+    *,
+    raw: bool,
 ) -> Op:
-    """A triple pattern by its alternatives at the intake. Several triples may entail one match, so its rows are no set yet."""
+    """A triple pattern by its alternatives at the intake. Several triples may entail one match, so
+    its rows are no set yet.
+    """
     names = tuple(dict.fromkeys(v.name for v in node.pattern.positions if isinstance(v, Var)))
     windows = () if window is None else (window,)
     lasting = stream is None and window is not None
@@ -44,8 +59,12 @@ def entailed(
 
 
 def star(patterns: Sequence[TriplePattern], stream: str, window: int) -> Op:
-    """Patterns of one subject over a stream whose elements are closed. Their rows are a set: a triple is in one element only."""
-    names = tuple(dict.fromkeys(v.name for t in patterns for v in t.positions if isinstance(v, Var)))
+    """Patterns of one subject over a stream whose elements are closed. Their rows are a set: a
+    triple is in one element only.
+    """
+    names = tuple(
+        dict.fromkeys(v.name for t in patterns for v in t.positions if isinstance(v, Var))
+    )
     return Op(p.Star(tuple(patterns), stream), (), names, (window,), 0)
 
 
@@ -61,11 +80,19 @@ def is_unit(op: Op) -> bool:
 
 
 def last(rows: Op, window: int, count: int, *, bag: bool) -> Op:
-    """The changes of a count window, at its home; ``rows`` are all triples (or rows) of the stream."""
+    """The changes of a count window, at its home; ``rows`` are all triples (or rows) of the
+    stream.
+    """
     return replace(
-        rows, spec=p.Last(window, count, bag), inputs=(rows,), stage=rows.stage + 1, exchange=(HOME,), placed=HOME,
-        raw=False, weighted=True,
-    )  # fmt: skip
+        rows,
+        spec=p.Last(window, count, bag),
+        inputs=(rows,),
+        stage=rows.stage + 1,
+        exchange=(HOME,),
+        placed=HOME,
+        raw=False,
+        weighted=True,
+    )
 
 
 def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
@@ -75,14 +102,34 @@ def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
     stage, exchange = place((rows,), keys)
     spec = p.Session(window, ended, bag)
     return Op(
-        spec, (rows,), rows.variables, rows.windows, stage, exchange, keys, rows.maybe, weighted=not ended, typed=rows.typed
-    )  # fmt: skip
+        spec,
+        (rows,),
+        rows.variables,
+        rows.windows,
+        stage,
+        exchange,
+        keys,
+        rows.maybe,
+        weighted=not ended,
+        typed=rows.typed,
+    )
 
 
 def select(rows: Op, pattern: TriplePattern, *beside: str) -> Op:
-    """A triple pattern over the rows of a count window, which have these variables beside the triple."""
+    """A triple pattern over the rows of a count window, which have these variables beside the
+    triple.
+    """
     names = (*dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)), *beside)
-    return Op(p.Select(pattern, beside), (rows,), names, rows.windows, rows.stage, (None,), HOME, weighted=True)
+    return Op(
+        p.Select(pattern, beside),
+        (rows,),
+        names,
+        rows.windows,
+        rows.stage,
+        (None,),
+        HOME,
+        weighted=True,
+    )
 
 
 def occur(op: Op, by: tuple[str, ...] = ()) -> Op:
@@ -91,11 +138,15 @@ def occur(op: Op, by: tuple[str, ...] = ()) -> Op:
         return op
     keys = by or op.variables or HOME
     stage, exchange = place((op,), keys)
-    return Op(p.Occur(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed)
+    return Op(
+        p.Occur(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed
+    )
 
 
 def hold(op: Op, by: tuple[str, ...] = ()) -> Op:
-    """Rows of one window brought up from the intake, where they wait for its watermark; raw ones become a set."""
+    """Rows of one window brought up from the intake, where they wait for its watermark; raw ones
+    become a set.
+    """
     if op.raw:
         return occur(op, by)
     if op.stage > 0 or not op.windows:
@@ -118,24 +169,46 @@ def filter_(op: Op, condition: Expression, draw: p.Draw | None = None) -> Op:
 
 
 def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = None) -> Op:
-    """A computed variable, placed as a filter; one that is another variable is only a second name."""
+    """A computed variable, placed as a filter; one that is another variable is only a
+    second name.
+    """
     if isinstance(expression, Var):
         source = expression.name
         named = rename(op, (*op.variables, variable), (*op.variables, source))
-        maybe = named.maybe - {variable} if source in op.variables and source not in op.maybe else named.maybe
+        maybe = (
+            named.maybe - {variable}
+            if source in op.variables and source not in op.maybe
+            else named.maybe
+        )
         typed = op.typed | ({variable} if source in op.typed else set())
         return replace(named, maybe=maybe, typed=typed)
     maybe = op.maybe if isinstance(expression, Const) else op.maybe | {variable}
     return _same(op, p.Extend(expression, draw), (*op.variables, variable), maybe, draw)
 
 
-def _same(op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str], draw: p.Draw | None = None) -> Op:
+def _same(
+    op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str], draw: p.Draw | None = None
+) -> Op:
     stage, exchange, placed = stay(op) if draw is None else grouped(op, draw.solution)
-    return Op(spec, (op,), names, op.windows, stage, exchange, placed, maybe, op.raw, op.weighted, op.typed)
+    return Op(
+        spec,
+        (op,),
+        names,
+        op.windows,
+        stage,
+        exchange,
+        placed,
+        maybe,
+        op.raw,
+        op.weighted,
+        op.typed,
+    )
 
 
 def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -> Op:
-    """Projection, under other names if ``sources`` say whose they are; what the input lacks is unbound."""
+    """Projection, under other names if ``sources`` say whose they are; what the input lacks is
+    unbound.
+    """
     wanted = tuple(names)
     if wanted == op.variables:
         return op
@@ -145,7 +218,19 @@ def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -
     maybe = (op.maybe & set(wanted)) | (set(wanted) - set(op.variables))
     typed = op.typed & set(wanted)
     spec = p.Rename(wanted if sources is None else tuple(sources))
-    return Op(spec, (op,), wanted, op.windows, op.stage, (None,), placed, frozenset(maybe), op.raw, op.weighted, typed)
+    return Op(
+        spec,
+        (op,),
+        wanted,
+        op.windows,
+        op.stage,
+        (None,),
+        placed,
+        frozenset(maybe),
+        op.raw,
+        op.weighted,
+        typed,
+    )
 
 
 def applied(tree: Op, names: tuple[str, ...], terms: tuple[Term, ...]) -> Op:
@@ -153,7 +238,16 @@ def applied(tree: Op, names: tuple[str, ...], terms: tuple[Term, ...]) -> Op:
     assert not (tree.maybe or tree.typed or tree.raw), "a set of matches of a pattern"
     called = dict(zip(tree.variables, names, strict=True))
     placed = tuple(called.get(v, v) for v in tree.placed)
-    return Op(p.Applied(terms), (tree,), names, tree.windows, tree.stage, (None,), placed, weighted=tree.weighted)
+    return Op(
+        p.Applied(terms),
+        (tree,),
+        names,
+        tree.windows,
+        tree.stage,
+        (None,),
+        placed,
+        weighted=tree.weighted,
+    )
 
 
 def require(op: Op, names: Sequence[str]) -> Op:
@@ -188,7 +282,18 @@ def union(*parts: Op) -> Op:
     placed = first if same else (LOST if stage else ())
     typed = frozenset(v for v in names if all(v in i.typed or v not in i.variables for i in parts))
     weighted = any(part.weighted for part in parts)
-    return Op(p.Union(), parts, names, windows, stage, exchange, placed, maybe, weighted=weighted, typed=typed)
+    return Op(
+        p.Union(),
+        parts,
+        names,
+        windows,
+        stage,
+        exchange,
+        placed,
+        maybe,
+        weighted=weighted,
+        typed=typed,
+    )
 
 
 def join(left: Op, right: Op) -> Op:
@@ -196,13 +301,28 @@ def join(left: Op, right: Op) -> Op:
     shared, keys, placed = join_keys(left, right)
     stage, exchange = place((left, right), placed)
     names = (*left.variables, *(v for v in right.variables if v not in shared))
-    assert left.windows is not None and right.windows is not None, "an incremental join has event times"
+    assert left.windows is not None and right.windows is not None, (
+        "an incremental join has event times"
+    )
     windows = tuple(sorted({*left.windows, *right.windows}))
     maybe = _both_maybe(left, right, shared)
     weighted = left.weighted or right.weighted
-    typed = (left.typed | right.typed) - frozenset(v for v in shared if v not in left.typed or v not in right.typed)
+    typed = (left.typed | right.typed) - frozenset(
+        v for v in shared if v not in left.typed or v not in right.typed
+    )
     spec = p.Join(keys, (left.raw, right.raw))
-    return Op(spec, (left, right), names, windows, stage, exchange, placed, maybe, weighted=weighted, typed=typed)
+    return Op(
+        spec,
+        (left, right),
+        names,
+        windows,
+        stage,
+        exchange,
+        placed,
+        maybe,
+        weighted=weighted,
+        typed=typed,
+    )
 
 
 def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
@@ -212,7 +332,9 @@ def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
 
 
 def report(op: Op, listed: bool, *, instant: bool = False) -> Op:
-    """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to cancel."""
+    """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to
+    cancel.
+    """
     if op.windows is None:
         return op
     op = occur(op)
@@ -220,11 +342,23 @@ def report(op: Op, listed: bool, *, instant: bool = False) -> Op:
         stage, exchange, placed = grouped(op, op.variables)
     else:
         stage, exchange, placed = stay(op)
-    return Op(p.Report(listed, instant), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
+    return Op(
+        p.Report(listed, instant),
+        (op,),
+        op.variables,
+        None,
+        stage,
+        exchange,
+        placed,
+        op.maybe,
+        typed=op.typed,
+    )
 
 
 def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
-    """I, D or both signs. ``certain``: nothing can cancel (equal solutions have equal times), so nothing is remembered."""
+    """I, D or both signs. ``certain``: nothing can cancel (equal solutions have equal times), so
+    nothing is remembered.
+    """
     op = occur(op)
     if certain and op.stage > 0:
         stage, exchange, placed = stay(op)
@@ -233,15 +367,31 @@ def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
     spec = p.Changes(output, listed)
     certain_i = certain and output is Output.ISTREAM
     return Op(
-        spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, weighted=not certain_i, typed=op.typed
-    )  # fmt: skip
+        spec,
+        (op,),
+        op.variables,
+        None,
+        stage,
+        exchange,
+        placed,
+        op.maybe,
+        weighted=not certain_i,
+        typed=op.typed,
+    )
 
 
 def group(
-    op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpec, ...], names: tuple[str, ...], listed: bool,
-    windows: Sequence[WindowOn], *, periodic: bool = False,
-) -> Op:  # fmt: skip
-    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per report.
+    op: Op,
+    keys: tuple[str, ...],
+    aggregates: tuple[p.AggregateSpec, ...],
+    names: tuple[str, ...],
+    listed: bool,
+    windows: Sequence[WindowOn],
+    *,
+    periodic: bool = False,
+) -> Op:
+    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per
+    report.
 
     ``periodic``: a clock says when reports are, not the windows.
     """
@@ -249,7 +399,9 @@ def group(
     on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
     computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if is_number(s, op))
     maybe = (op.maybe & set(keys)) | frozenset(
-        n for n, s in zip(names, aggregates, strict=True) if s.function is not AggregateFunction.COUNT
+        n
+        for n, s in zip(names, aggregates, strict=True)
+        if s.function is not AggregateFunction.COUNT
     )
     typed = (op.typed & set(keys)) | computed
     if op.windows is not None and summable and windows and (on_close or not periodic):
@@ -260,11 +412,15 @@ def group(
         op = report(op, listed)
         stage, exchange, placed = grouped(op, keys)
         spec = p.RGroup(keys, aggregates, listed)
-    return Op(spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed)
+    return Op(
+        spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed
+    )
 
 
 def is_number(s: p.AggregateSpec, op: Op) -> bool:
-    """Whether the value facets say all of a result: counts, sums of doubles, sums of whole columns, any typed winner."""
+    """Whether the value facets say all of a result: counts, sums of doubles, sums of whole columns,
+    any typed winner.
+    """
     if s.function is AggregateFunction.COUNT:
         return True
     if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
@@ -278,15 +434,29 @@ def rjoin(left: Op, right: Op) -> Op:
     shared, keys, placed = join_keys(left, right)
     stage, exchange = place((left, right), placed)
     names = (*left.variables, *(v for v in right.variables if v not in shared))
-    typed = (left.typed | right.typed) - frozenset(v for v in shared if v not in left.typed or v not in right.typed)
+    typed = (left.typed | right.typed) - frozenset(
+        v for v in shared if v not in left.typed or v not in right.typed
+    )
     spec = p.RJoin(keys, shared, right.windows is not None)
-    return Op(spec, (left, right), names, None, stage, exchange, placed, _both_maybe(left, right, shared), typed=typed)
+    return Op(
+        spec,
+        (left, right),
+        names,
+        None,
+        stage,
+        exchange,
+        placed,
+        _both_maybe(left, right, shared),
+        typed=typed,
+    )
 
 
 def distinct(op: Op) -> Op:
     """DISTINCT on report rows."""
     stage, exchange, placed = grouped(op, op.variables)
-    return Op(p.RDistinct(), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
+    return Op(
+        p.RDistinct(), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed
+    )
 
 
 def order(
@@ -298,7 +468,9 @@ def order(
     *,
     in_order: bool = False,
 ) -> Op:
-    """ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first. ``in_order``: rows are sorted."""
+    """ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first.
+    ``in_order``: rows are sorted.
+    """
     if shown is not None:
         rest = tuple(v for v in op.variables if v not in shown)
         op = rename(op, (*shown, *rest))

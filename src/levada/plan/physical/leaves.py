@@ -1,4 +1,5 @@
-"""The physical operators at the bottom of a query's tree: what is read of streams, windows and static graphs.
+"""The physical operators at the bottom of a query's tree: what is read of streams, windows and
+static graphs.
 
 They are parts of ``physical``, which says how they fit in.
 """
@@ -13,7 +14,9 @@ from levada.model.term import Term
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is the default graph)."""
+    """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is
+    the default graph).
+    """
 
     pattern: TriplePattern
     stream: str | None
@@ -22,7 +25,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Entailed:
-    """A triple pattern by its alternatives, over what ``Match`` is over; ``alike`` as in ``nodes.Entailed``."""
+    """A triple pattern by its alternatives, over what ``Match`` is over; ``alike`` as in
+    ``nodes.Entailed``.
+    """
 
     pattern: TriplePattern
     alternatives: tuple[Alternative, ...]
@@ -33,7 +38,9 @@ class Entailed:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """Triple patterns of one subject over a stream whose elements are closed: joined inside the element, at the intake."""
+    """Triple patterns of one subject over a stream whose elements are closed: joined inside the
+    element, at the intake.
+    """
 
     patterns: tuple[TriplePattern, ...]
     stream: str
@@ -41,7 +48,9 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Columns of a tuple stream, one per output variable; ``sign``: the column of the weights, if rows have any."""
+    """Columns of a tuple stream, one per output variable; ``sign``: the column of the weights, if
+    rows have any.
+    """
 
     stream: str
     columns: tuple[str, ...]
@@ -58,7 +67,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in, -1 out."""
+    """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in,
+    -1 out.
+    """
 
     window: int
     count: int
@@ -67,9 +78,11 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The rows of a session window: as they come, with weights, or ``ended``, at the end of their session.
+    """The rows of a session window: as they come, with weights, or ``ended``, at the end of their
+    session.
 
-    Whether a session has ended follows from the times of all elements of its stream. ``bag``: no row comes twice, or all count.
+    Whether a session has ended follows from the times of all elements of its stream. ``bag``: no
+    row comes twice, or all count.
     """
 
     window: int
@@ -88,9 +101,11 @@ class LastBy:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """Report rows as content of a window: what a query within the query gave at r is there from r on.
+    """Report rows as content of a window: what a query within the query gave at r is there from r
+    on.
 
-    ``level``: the windows of the query within. ``weighted``: its changes, with both signs; else elements of a stream.
+    ``level``: the windows of the query within. ``weighted``: its changes, with both signs; else
+    elements of a stream.
     """
 
     window: int
@@ -100,14 +115,18 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """The answer of a part that reads static data alone, as static rows; ``again``: the graphs at whose replacement it changes."""
+    """The answer of a part that reads static data alone, as static rows; ``again``: the graphs at
+    whose replacement it changes.
+    """
 
     again: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A triple pattern over rows (s, p, o) of ``Last``, and the variables that they have beside these."""
+    """A triple pattern over rows (s, p, o) of ``Last``, and the variables that they have beside
+    these.
+    """
 
     pattern: TriplePattern
     beside: tuple[str, ...] = ()

@@ -1,4 +1,6 @@
-"""Which column of a tuple stream a variable is, looking down through what keeps variables as they are."""
+"""Which column of a tuple stream a variable is, looking down through what keeps variables as they
+are.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ def column_type(op: Op, name: str) -> str:
     if isinstance(op.spec, p.Scan) and name in op.variables:
         return op.spec.types[op.variables.index(name)]
     if isinstance(op.spec, p.Rename):
-        return column_type(op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, ""))
+        return column_type(
+            op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, "")
+        )
     for child in op.inputs:
         if name in child.variables:
             return column_type(child, name)
@@ -19,7 +23,9 @@ def column_type(op: Op, name: str) -> str:
 
 
 def time_variables(op: Op) -> dict[int, str]:
-    """For each window of tuple scans below: the result variable that shows its event time, if one does."""
+    """For each window of tuple scans below: the result variable that shows its event time, if one
+    does.
+    """
     found: dict[int, str] = {}
     for name in op.variables:
         window = _time_of(op, name)
@@ -29,7 +35,9 @@ def time_variables(op: Op) -> dict[int, str]:
 
 
 def _time_of(op: Op, name: str) -> int | None:
-    """The window whose event time this variable is, looking down through what keeps variables as they are."""
+    """The window whose event time this variable is, looking down through what keeps variables as
+    they are.
+    """
     if isinstance(op.spec, p.Scan):
         column = dict(zip(op.variables, op.spec.columns, strict=True)).get(name)
         return op.windows[0] if column == p.TIME and op.windows else None
@@ -38,7 +46,9 @@ def _time_of(op: Op, name: str) -> int | None:
             if name in child.variables:
                 return _time_of(child, name)
     if isinstance(op.spec, p.Rename):
-        return _time_of(op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, ""))
+        return _time_of(
+            op.inputs[0], dict(zip(op.variables, op.spec.sources, strict=True)).get(name, "")
+        )
     if isinstance(op.spec, p.Extend) and name != op.variables[-1]:
         return _time_of(op.inputs[0], name)
     return None

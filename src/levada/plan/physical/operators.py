@@ -1,16 +1,18 @@
 """The physical operators of one query, by variable names: between the algebra and the topology.
 
-An ``Op`` is a value: what it does (``spec``), its inputs, its output variables (slot i holds ``variables[i]``), the query's
-windows that its rows carry times of (None: report rows), and how its output is partitioned. ``lower`` builds the tree,
-``topology`` turns it into shared nodes with slots.
+An ``Op`` is a value: what it does (``spec``), its inputs, its output variables (slot i holds
+``variables[i]``), the query's windows that its rows carry times of (None: report rows), and how its
+output is partitioned. ``lower`` builds the tree, ``topology`` turns it into shared nodes with
+slots.
 
     below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift Once -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
     above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct RExcept ROrder Closure Changes -> Emit
     above, by changes    Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift
 
-Closure (paths) also stands below the report, over static rows alone; so do RLeft and RSemi (and above it RJoin) whose right side
-are static rows alone (``lasting``). What static data alone answer is a level of its own below a Once.
+Closure (paths) also stands below the report, over static rows alone; so do RLeft and RSemi (and
+above it RJoin) whose right side are static rows alone (``lasting``). What static data alone answer
+is a level of its own below a Once.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from levada.plan.physical.leaves import Star as Star
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What RAND, UUID and BNODE derive from beside query and report: the solution before any BIND, the place in the query."""
+    """What RAND, UUID and BNODE derive from beside query and report: the solution before any BIND,
+    the place in the query.
+    """
 
     solution: tuple[str, ...]
     place: int
@@ -72,26 +76,33 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The operators of the input with these terms, and other names, in place of its patterns' own (``merge``, ``recorded``)."""
+    """The operators of the input with these terms, and other names, in place of its patterns' own
+    (``merge``, ``recorded``).
+    """
 
     terms: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Occur:
-    """Makes the window a set: ``prev`` of each row, equal rows of one time merged (design, section 2)."""
+    """Makes the window a set: ``prev`` of each row, equal rows of one time merged (design, section
+    2).
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Passes rows on as they are: where rows of one window wait for its watermark before they meet others."""
+    """Passes rows on as they are: where rows of one window wait for its watermark before they meet
+    others.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
     """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in.
 
-    ``negative``: the pairs count less than nothing; they take back what a union of both sides counts twice.
+    ``negative``: the pairs count less than nothing; they take back what a union of both sides
+    counts twice.
     """
 
     keys: tuple[str, ...]
@@ -101,7 +112,9 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Each row once for every report at which it counts; ``instant``: it counts at one instant, which is a report."""
+    """Each row once for every report at which it counts; ``instant``: it counts at one instant,
+    which is a report.
+    """
 
     listed: bool
     instant: bool = False
@@ -109,7 +122,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class AggregateSpec:
-    """One aggregate of a group: function, argument variable (None: the row itself), DISTINCT, GROUP_CONCAT's separator."""
+    """One aggregate of a group: function, argument variable (None: the row itself), DISTINCT,
+    GROUP_CONCAT's separator.
+    """
 
     function: AggregateFunction
     arg: str | None
@@ -119,7 +134,9 @@ class AggregateSpec:
 
 @dataclass(frozen=True, slots=True)
 class Panes:
-    """Groups of interval rows: partial aggregates per (group, interval), added up at each report."""
+    """Groups of interval rows: partial aggregates per (group, interval), added up at each
+    report.
+    """
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
@@ -128,7 +145,9 @@ class Panes:
 
 @dataclass(frozen=True, slots=True)
 class RJoin:
-    """Inner join of report rows per report; compatible where keys may be unbound. ``lasting``: the right rows are of no report."""
+    """Inner join of report rows per report; compatible where keys may be unbound. ``lasting``: the
+    right rows are of no report.
+    """
 
     keys: tuple[str, ...]
     shared: tuple[str, ...]
@@ -137,7 +156,9 @@ class RJoin:
 
 @dataclass(frozen=True, slots=True)
 class RLeft:
-    """Left join of report rows per report, with the OPTIONAL's condition; with ``lasting`` right rows also of rows with times."""
+    """Left join of report rows per report, with the OPTIONAL's condition; with ``lasting`` right
+    rows also of rows with times.
+    """
 
     keys: tuple[str, ...]
     shared: tuple[str, ...]
@@ -147,10 +168,12 @@ class RLeft:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one; ``ends`` that are given.
+    """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one;
+    ``ends`` that are given.
 
-    The first input has the pairs of one step; a second one, the terms that a path of no step connects with themselves. ``seed``:
-    the end (0 or 1) of which nothing matters but the values that the last input has.
+    The first input has the pairs of one step; a second one, the terms that a path of no step
+    connects with themselves. ``seed``: the end (0 or 1) of which nothing matters but the values
+    that the last input has.
     """
 
     many: bool
@@ -159,7 +182,9 @@ class Closure:
 
 
 class Semi(StrEnum):
-    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the left row binds; MARK keeps all."""
+    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the
+    left row binds; MARK keeps all.
+    """
 
     EXISTS = "exists"
     NOT_EXISTS = "not exists"
@@ -169,7 +194,9 @@ class Semi(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RSemi:
-    """The left report rows with, or without, a compatible right one that satisfies the condition; ``lasting`` as in ``RLeft``."""
+    """The left report rows with, or without, a compatible right one that satisfies the condition;
+    ``lasting`` as in ``RLeft``.
+    """
 
     test: Semi
     keys: tuple[str, ...]
@@ -194,20 +221,24 @@ class RExcept:
 
 @dataclass(frozen=True, slots=True)
 class Deltas:
-    """Rows with event times as changes: weight +1 at the report at which a row begins to count, -1 at that at which it ends."""
+    """Rows with event times as changes: weight +1 at the report at which a row begins to count, -1
+    at that at which it ends.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Groups kept by changes: the group's row before out, its row after in. Further inputs only keep the one group without keys."""
+    """Groups kept by changes: the group's row before out, its row after in. Further inputs only
+    keep the one group without keys.
+    """
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
 
 
 class Shown(StrEnum):
-    """What follows from the count of equal rows: each once; as often as there are more than in the second input; as often as they
-    have been inserted and not deleted.
+    """What follows from the count of equal rows: each once; as often as there are more than in the
+    second input; as often as they have been inserted and not deleted.
     """
 
     DISTINCT = "distinct"
@@ -231,9 +262,11 @@ class Net:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a result kept by changes (the first input) is at its reports; the other inputs are the windows that decide these.
+    """What a result kept by changes (the first input) is at its reports; the other inputs are the
+    windows that decide these.
 
-    ``level``: the windows. ``listed``: the last report follows from all elements, too. ``every``: also reports without content.
+    ``level``: the windows. ``listed``: the last report follows from all elements, too. ``every``:
+    also reports without content.
     """
 
     output: Output
@@ -272,11 +305,43 @@ class Emit:
 
 
 Spec = (
-    Match | Entailed | Star | Scan | Constant | Last | LastBy | Session | Select | Lift | Once
-    | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
-    | Deltas | Running | Tally | Net | Snapshot | Emit
-)  # fmt: skip
+    Match
+    | Entailed
+    | Star
+    | Scan
+    | Constant
+    | Last
+    | LastBy
+    | Session
+    | Select
+    | Lift
+    | Once
+    | Filter
+    | Extend
+    | Rename
+    | Applied
+    | Union
+    | Occur
+    | Hold
+    | Join
+    | Report
+    | Panes
+    | RJoin
+    | RLeft
+    | RSemi
+    | RGroup
+    | RDistinct
+    | RExcept
+    | ROrder
+    | Closure
+    | Changes
+    | Deltas
+    | Running
+    | Tally
+    | Net
+    | Snapshot
+    | Emit
+)
 
 TIME = "#time"  # the column of a scan that is the event time
 HOME = ("",)  # partitioned by the operator itself: all rows of a query's operator in one place
@@ -287,12 +352,16 @@ class Op:
     """One physical operator of one query.
 
     ``windows``: indexes of the query's windows whose times the rows carry; None for report rows.
-    ``exchange``: per input the variables by whose identities its rows must be partitioned, None where no exchange is needed.
+    ``exchange``: per input the variables by whose identities its rows must be partitioned, None
+    where no exchange is needed.
     ``maybe``: variables that can be unbound. ``raw``: rows of a window that are not yet made a set.
-    ``placed``: the variables by whose identities the rows are partitioned; () at the source, HOME by operator.
-    ``typed``: variables whose values are typed columns, so that their text follows from the value facets.
-    ``mixed``: other variables that are typed columns in some rows, since rows of both sorts were put together below: texts are with
-    the rows for some, and follow from the values for others. It follows from the other fields.
+    ``placed``: the variables by whose identities the rows are partitioned; () at the source, HOME
+    by operator.
+    ``typed``: variables whose values are typed columns, so that their text follows from the value
+    facets.
+    ``mixed``: other variables that are typed columns in some rows, since rows of both sorts were
+    put together below: texts are with the rows for some, and follow from the values for others. It
+    follows from the other fields.
     """
 
     spec: Spec
@@ -309,9 +378,13 @@ class Op:
     mixed: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        assert self.typed <= set(self.variables), "what is hidden here may be another variable above"
+        assert self.typed <= set(self.variables), (
+            "what is hidden here may be another variable above"
+        )
         if any(i.typed or i.mixed for i in self.inputs):
-            mixed = frozenset(v for i, v in enumerate(self.variables) if v not in self.typed and self._mixed(i, v))
+            mixed = frozenset(
+                v for i, v in enumerate(self.variables) if v not in self.typed and self._mixed(i, v)
+            )
             object.__setattr__(self, "mixed", mixed)
 
     def _mixed(self, at: int, name: str) -> bool:
@@ -320,7 +393,9 @@ class Op:
                 return False
             case Rename(sources):
                 return sources[at] in self.inputs[0].mixed
-            case Panes(keys, aggregates) | RGroup(keys, aggregates) | Running(keys, aggregates) if name not in keys:
+            case Panes(keys, aggregates) | RGroup(keys, aggregates) | Running(keys, aggregates) if (
+                name not in keys
+            ):
                 return aggregates[at - len(keys)].arg in self.inputs[0].mixed
             case Union() | Tally() | RExcept() | Join() | RJoin() | RLeft() if any(
                 name in i.typed for i in self.inputs

@@ -1,7 +1,8 @@
-"""Where the rows of an operator are: its stage, the exchanges that its inputs take, what its output is partitioned by.
+"""Where the rows of an operator are: its stage, the exchanges that its inputs take, what its output
+is partitioned by.
 
-Rows stay where they are as long as equal keys are together; an exchange opens the next stage (design, section 2). ``join_keys``
-prefers what a side is partitioned by already.
+Rows stay where they are as long as equal keys are together; an exchange opens the next stage
+(design, section 2). ``join_keys`` prefers what a side is partitioned by already.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ LOST = ("?",)  # partitioned by something that the rows no longer show
 
 
 def place(inputs: tuple[Op, ...], keys: tuple[str, ...]) -> tuple[int, Exchange]:
-    """The stage in which all inputs are partitioned by ``keys``, and the exchanges that this takes."""
+    """The stage in which all inputs are partitioned by ``keys``, and the exchanges that
+    this takes.
+    """
     local = [i.stage > 0 and i.placed == keys and keys != HOME for i in inputs]
     stage = max(i.stage if here else i.stage + 1 for i, here in zip(inputs, local, strict=True))
     return stage, tuple(
@@ -38,7 +41,9 @@ def grouped(op: Op, keys: Sequence[str]) -> Placing:
 
 
 def join_keys(left: Op, right: Op) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """All shared variables, those that are always bound on both sides, and the variables to partition by."""
+    """All shared variables, those that are always bound on both sides, and the variables to
+    partition by.
+    """
     shared = tuple(v for v in left.variables if v in right.variables)
     keys = tuple(v for v in shared if v not in left.maybe and v not in right.maybe)
     for side in (left, right):

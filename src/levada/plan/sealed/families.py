@@ -1,8 +1,9 @@
 """Schedules that differ in their starts alone, as columns.
 
-A start decides which of the times that are known count, and nothing else. So two schedules of one family say the same as long as no
-known time lies between their starts; times of long ago are forgotten, so queries that came one by one soon have one list of reports
-together, however many they are. Cost: a search among the known times for each start.
+A start decides which of the times that are known count, and nothing else. So two schedules of one
+family say the same as long as no known time lies between their starts; times of long ago are
+forgotten, so queries that came one by one soon have one list of reports together, however many they
+are. Cost: a search among the known times for each start.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class Families:
-    """Schedules by family: one of each, the numbers of all, their starts. ``count``: how many schedules there are."""
+    """Schedules by family: one of each, the numbers of all, their starts. ``count``: how many
+    schedules there are.
+    """
 
     parts: tuple[tuple[Schedule, I64, I64], ...]
     count: int
@@ -39,7 +42,9 @@ class Families:
         return Families(tuple(parts), len(schedules))
 
     def alike(self, times: Mapping[int, I64]) -> I64:
-        """For each schedule the first that says the same; ``times`` are the known ones of each stream, ascending."""
+        """For each schedule the first that says the same; ``times`` are the known ones of each
+        stream, ascending.
+        """
         same = np.arange(self.count)
         for schedule, numbers, starts in self.parts:
             if len(numbers) > 1:

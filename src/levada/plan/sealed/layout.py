@@ -1,7 +1,9 @@
-"""Layouts: which columns a frame has. The plan carries only the facets and times that its consumers need.
+"""Layouts: which columns a frame has. The plan carries only the facets and times that its consumers
+need.
 
-A layout is a tuple of slots (each a set of facets), a tuple of windows (each with or without ``hi`` and ``prev``), whether
-rows have weights, and whether they are report rows (a report time ``r`` in place of event times).
+A layout is a tuple of slots (each a set of facets), a tuple of windows (each with or without ``hi``
+and ``prev``), whether rows have weights, and whether they are report rows (a report time ``r`` in
+place of event times).
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from levada.model.term import Kind
 
 
 class Facet(IntFlag):
-    """What a slot carries: identity (x, y), value facets (k, d, m, c), text (in the Terms beside the frame).
+    """What a slot carries: identity (x, y), value facets (k, d, m, c), text (in the Terms beside
+    the frame).
 
     INT and DBL are the value facets of tuple columns whose type says the rest: (k, m) and (k, d).
     """
@@ -41,7 +44,9 @@ NOTHING = Facet(0)
 
 
 class Span(NamedTuple):
-    """The event times of one window in a row: ``lo`` always; ``hi`` when rows join several triples; ``prev`` for sets."""
+    """The event times of one window in a row: ``lo`` always; ``hi`` when rows join several triples;
+    ``prev`` for sets.
+    """
 
     hi: bool
     prev: bool
@@ -68,7 +73,12 @@ class Layout(NamedTuple):
         """Short text for explain: ``ID+TEXT ID | lo hi prev``."""
         slots = " ".join("+".join(f.name or "" for f in Facet if f in s) or "-" for s in self.slots)
         times = " ".join("lo" + "/hi" * w.hi + "/prev" * w.prev for w in self.windows)
-        return f"[{slots}]" + (f" {times}" if times else "") + " w" * self.weighted + " r" * self.report
+        return (
+            f"[{slots}]"
+            + (f" {times}" if times else "")
+            + " w" * self.weighted
+            + " r" * self.report
+        )
 
 
 def slot_columns(i: int, facets: Facet) -> list[str]:

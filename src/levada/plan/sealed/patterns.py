@@ -1,4 +1,6 @@
-"""Triple patterns as text, the same for the same pattern whatever its variables are called: for counts and for people."""
+"""Triple patterns as text, the same for the same pattern whatever its variables are called: for
+counts and for people.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ def pattern_text(constants: Sequence[Term | str | None], positions: Sequence[int
     letters: dict[int, str] = {}
     words = []
     for constant, slot in zip(constants, positions, strict=True):
-        words.append(str(constant) if constant is not None else letters.setdefault(slot, "?" + "abc"[len(letters)]))
+        words.append(
+            str(constant)
+            if constant is not None
+            else letters.setdefault(slot, "?" + "abc"[len(letters)])
+        )
     return " ".join(words)
 
 
@@ -35,9 +41,11 @@ def entailed_text(constants: Sequence[Term | str | None], positions: Sequence[in
 
 
 def patterns_read(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
-    """(stream, pattern) of everything that a query reads of streams; "" for the rows of a tuple stream.
+    """(stream, pattern) of everything that a query reads of streams; "" for the rows of a tuple
+    stream.
 
-    A pattern over a count window sees its stream through the window, of which all triples are a part.
+    A pattern over a count window sees its stream through the window, of which all triples are a
+    part.
     """
     node = plan.nodes[number]
     own = node.members[member]
@@ -62,19 +70,25 @@ def patterns_read(plan: Plan, number: int, member: int) -> Iterator[tuple[str, s
 def starved(
     plan: Plan, number: int, member: int, matched: Callable[[str, str], int | None]
 ) -> tuple[tuple[str, str], ...]:
-    """The patterns, as (stream, pattern), for want of whose matches an operator can have no row; () if it may have some.
+    """The patterns, as (stream, pattern), for want of whose matches an operator can have no row; ()
+    if it may have some.
 
-    ``matched``: how many triples a pattern has had so far. The optional side of an operator keeps no row back, a union only where
-    all of its sides are starved, and an aggregate without GROUP BY has a row in any case.
+    ``matched``: how many triples a pattern has had so far. The optional side of an operator keeps
+    no row back, a union only where all of its sides are starved, and an aggregate without GROUP BY
+    has a row in any case.
     """
     node = plan.nodes[number]
     inputs = list(zip(node.inputs, node.members[member].inputs, strict=True))
     match node.step:
         case s.Match() | s.Entailed() | s.Star():
-            return tuple(read for read in patterns_read(plan, number, member) if matched(*read) == 0)[:1]
+            return tuple(
+                read for read in patterns_read(plan, number, member) if matched(*read) == 0
+            )[:1]
         case s.Union():
             sides = [starved(plan, *side, matched) for side in inputs]
-            return tuple(dict.fromkeys(read for side in sides for read in side)) if all(sides) else ()
+            return (
+                tuple(dict.fromkeys(read for side in sides for read in side)) if all(sides) else ()
+            )
         case s.RGroup(keys=()) | s.Panes(keys=()) | s.Running(keys=()):
             return ()
         case s.RLeft() | s.RExcept() | s.RSemi(test=Semi.NOT_EXISTS | Semi.MINUS | Semi.MARK):

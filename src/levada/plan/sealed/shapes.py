@@ -1,8 +1,10 @@
-"""Shapes: operators by slots. Queries that differ only in constants, windows and streams have equal shapes.
+"""Shapes: operators by slots. Queries that differ only in constants, windows and streams have equal
+shapes.
 
-A ``Shape`` is a value: its kind (``Step``), its input shapes with the edges to them, its layout. Each shape becomes one node
-of the topology with a table of members; what differs between members is a ``Member``'s parameters. Slots in steps are
-numbers; in expressions a variable is named by its slot ("0", "1", ...), a constant is ``Param(i)``.
+A ``Shape`` is a value: its kind (``Step``), its input shapes with the edges to them, its layout.
+Each shape becomes one node of the topology with a table of members; what differs between members is
+a ``Member``'s parameters. Slots in steps are numbers; in expressions a variable is named by its
+slot ("0", "1", ...), a constant is ``Param(i)``.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Rows of a session window, a set of triples or a bag; its ends follow from the times of all elements."""
+    """Rows of a session window, a set of triples or a bag; its ends follow from the times of all
+    elements.
+    """
 
     bag: bool
     ended: bool
@@ -72,7 +76,9 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Condition over slots and parameters; ``kept`` input slots form the output. ``draw``: as in ``Extend``."""
+    """Condition over slots and parameters; ``kept`` input slots form the output. ``draw``: as in
+    ``Extend``.
+    """
 
     condition: Expression
     kept: tuple[int, ...]
@@ -81,10 +87,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Appends the value of the expression after the ``kept`` input slots (not at all if nobody reads it).
+    """Appends the value of the expression after the ``kept`` input slots (not at all if nobody
+    reads it).
 
-    ``draw``: the slots and the place from which RAND and the like derive, if the expression has any. ``tuples``: numbers have
-    the identity that those of tuple streams have.
+    ``draw``: the slots and the place from which RAND and the like derive, if the expression has
+    any. ``tuples``: numbers have the identity that those of tuple streams have.
     """
 
     expression: Expression
@@ -110,7 +117,8 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Key slots on each side; where each output slot comes from (side, slot); shared slots that may be unbound.
+    """Key slots on each side; where each output slot comes from (side, slot); shared slots that may
+    be unbound.
 
     ``negative``: pairs have the weight -1 of what they would have.
     """
@@ -119,14 +127,18 @@ class Join:
     right: tuple[int, ...]
     out: tuple[tuple[int, int], ...]
     fills: tuple[tuple[int, int], ...]
-    windows: tuple[tuple[int, int], ...]  # per output window: its index left and right, -1 if it is not there
+    windows: tuple[
+        tuple[int, int], ...
+    ]  # per output window: its index left and right, -1 if it is not there
     raw: tuple[bool, bool]
     negative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Rows at their reports. ``rows`` are the schedule's windows that the rows carry. ``instant``: each at its start alone."""
+    """Rows at their reports. ``rows`` are the schedule's windows that the rows carry. ``instant``:
+    each at its start alone.
+    """
 
     kinds: tuple[WindowKind, ...]
     rows: tuple[int, ...]
@@ -170,7 +182,9 @@ class RJoin:
 
 @dataclass(frozen=True, slots=True)
 class RLeft:
-    """As ``RJoin`` with unmatched left rows kept; the condition sees left slots, then right slots; ``lasting``, too."""
+    """As ``RJoin`` with unmatched left rows kept; the condition sees left slots, then right slots;
+    ``lasting``, too.
+    """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -182,9 +196,11 @@ class RLeft:
 
 @dataclass(frozen=True, slots=True)
 class RSemi:
-    """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``; ``kept`` left slots.
+    """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``;
+    ``kept`` left slots.
 
-    Of MARK all left rows, and a slot behind the kept ones (not at all if nobody reads it): whether there is a partner.
+    Of MARK all left rows, and a slot behind the kept ones (not at all if nobody reads it): whether
+    there is a partner.
     """
 
     test: Semi
@@ -198,7 +214,9 @@ class RSemi:
 
 @dataclass(frozen=True, slots=True)
 class RGroup:
-    """Groups of report rows; ``kinds`` as in ``Report`` (an ungrouped aggregate has a row at every report)."""
+    """Groups of report rows; ``kinds`` as in ``Report`` (an ungrouped aggregate has a row at every
+    report).
+    """
 
     kinds: tuple[WindowKind, ...]
     listed: bool
@@ -223,7 +241,9 @@ class Deltas:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Groups by key slots, from changes. Without keys a second input says when the group is there."""
+    """Groups by key slots, from changes. Without keys a second input says when the group is
+    there.
+    """
 
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
@@ -249,8 +269,8 @@ class Net:
 class Snapshot:
     """A result at its reports, from its changes and those of its windows.
 
-    ``kinds`` are those of the level's windows and of the clock; the member's windows beyond these only hold it back. ``clock``: the
-    last of them is one.
+    ``kinds`` are those of the level's windows and of the clock; the member's windows beyond these
+    only hold it back. ``clock``: the last of them is one.
     """
 
     output: Output
@@ -278,9 +298,11 @@ class ROrder:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` of them form the output.
+    """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` of them form the
+    output.
 
-    ``given``: whether start and end are constants of the member. ``seed``: the end whose values the last input has.
+    ``given``: whether start and end are constants of the member. ``seed``: the end whose values the
+    last input has.
     """
 
     many: bool
@@ -291,7 +313,9 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Differences between reports. ``rows`` is None for report rows; ``certain``: nothing cancels, nothing is kept."""
+    """Differences between reports. ``rows`` is None for report rows; ``certain``: nothing cancels,
+    nothing is kept.
+    """
 
     output: Output
     kinds: tuple[WindowKind, ...]
@@ -302,7 +326,9 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Results; the text facets say what is shown. ``listed``: empty reports are shown, too; ``kinds`` are then the windows'."""
+    """Results; the text facets say what is shown. ``listed``: empty reports are shown, too;
+    ``kinds`` are then the windows'.
+    """
 
     changes: bool
     listed: bool
@@ -310,17 +336,49 @@ class Emit:
 
 
 Step = (
-    Match | Entailed | Star | Scan | Constant
-    | Last | LastBy | Session | Select | Lift | Once | Filter | Extend | Union | Occur | Hold | Join
-    | Report | Panes | RJoin | RLeft | RSemi | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
-    | Deltas | Running | Tally | Net | Snapshot | Emit
-)  # fmt: skip
+    Match
+    | Entailed
+    | Star
+    | Scan
+    | Constant
+    | Last
+    | LastBy
+    | Session
+    | Select
+    | Lift
+    | Once
+    | Filter
+    | Extend
+    | Union
+    | Occur
+    | Hold
+    | Join
+    | Report
+    | Panes
+    | RJoin
+    | RLeft
+    | RSemi
+    | RGroup
+    | RDistinct
+    | RExcept
+    | ROrder
+    | Closure
+    | Changes
+    | Deltas
+    | Running
+    | Tally
+    | Net
+    | Snapshot
+    | Emit
+)
 
 
 class Edge(NamedTuple):
-    """How an input's rows become a consumer's: slot by slot and window by window (-1: unbound, absent).
+    """How an input's rows become a consumer's: slot by slot and window by window (-1: unbound,
+    absent).
 
-    ``exchange``: slots of the consumer's input by whose identities rows are partitioned, () by the member, None local.
+    ``exchange``: slots of the consumer's input by whose identities rows are partitioned, () by the
+    member, None local.
     """
 
     slots: tuple[int, ...]
@@ -331,7 +389,9 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """One operator by slots, with its inputs. ``generation`` tells nodes of one shape apart (``plan/topology/members``)."""
+    """One operator by slots, with its inputs. ``generation`` tells nodes of one shape apart
+    (``plan/topology/members``).
+    """
 
     step: Step
     stage: int
@@ -340,7 +400,9 @@ class Shape:
     generation: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.step, self.stage, self.inputs, self.layout, self.generation)))
+        object.__setattr__(
+            self, "_hash", hash((self.step, self.stage, self.inputs, self.layout, self.generation))
+        )
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]
@@ -353,12 +415,15 @@ class Shape:
 class Member(NamedTuple):
     """What one query's operator adds to its shape. Only the fields of its kind are set.
 
-    ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a clock is on no stream).
-    ``start``: elements before it do not count. ``constants``: the lifted terms, or a pattern's constants (None where
-    variable). ``query``: of an Emit, and of what draws random values. ``since``: of static data and constants, the plan
-    version that reads them: their rows came then and never again, so a query that comes later has members of its own.
+    ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a
+    clock is on no stream).
+    ``start``: elements before it do not count. ``constants``: the lifted terms, or a pattern's
+    constants (None where variable). ``query``: of an Emit, and of what draws random values.
+    ``since``: of static data and constants, the plan version that reads them: their rows came then
+    and never again, so a query that comes later has members of its own.
     ``ways``: the alternatives of an entailed pattern, in order of their forms.
-    ``again``: of a query without windows, the static graphs at whose replacement it is answered anew.
+    ``again``: of a query without windows, the static graphs at whose replacement it is answered
+    anew.
     """
 
     inputs: tuple[int, ...] = ()
@@ -375,9 +440,24 @@ class Member(NamedTuple):
     ways: tuple[Way, ...] = ()
     again: tuple[str | None, ...] = ()
 
-    def over(self, inputs: tuple[int, ...], constants: tuple[Term | None, ...] | None = None) -> Member:
-        """The same over these inputs, and with these constants if any are said. (``replace`` takes three times as long.)"""
+    def over(
+        self, inputs: tuple[int, ...], constants: tuple[Term | None, ...] | None = None
+    ) -> Member:
+        """The same over these inputs, and with these constants if any are said. (``replace`` takes
+        three times as long.)
+        """
         return Member(
-            inputs, self.windows, self.streams, self.start, self.constants if constants is None else constants,
-            self.rows, self.graphs, self.query, self.every, self.nonempty, self.since, self.ways, self.again,
-        )  # fmt: skip
+            inputs,
+            self.windows,
+            self.streams,
+            self.start,
+            self.constants if constants is None else constants,
+            self.rows,
+            self.graphs,
+            self.query,
+            self.every,
+            self.nonempty,
+            self.since,
+            self.ways,
+            self.again,
+        )

@@ -1,8 +1,10 @@
-"""Planning on trial, where a query is registered: what cannot be planned must not stop the engine that runs a thousand others.
+"""Planning on trial, where a query is registered: what cannot be planned must not stop the engine
+that runs a thousand others.
 
-The planner refuses nothing by itself, but it walks operators by recursion, and hundreds of patterns of one subject are one tree as
-deep as they are many. So a large query is planned once for nothing, by a thread of its own, a little deeper in calls than the
-engine would do it. Small ones always pass.
+The planner refuses nothing by itself, but it walks operators by recursion, and hundreds of patterns
+of one subject are one tree as deep as they are many. So a large query is planned once for nothing,
+by a thread of its own, a little deeper in calls than the engine would do it. Small ones always
+pass.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _MARGIN = 60  # calls
 
 
 def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> None:
-    """Raises ``QueryError`` for a query that is too large to be planned. Streams without facts are what queries make."""
+    """Raises ``QueryError`` for a query that is too large to be planned. Streams without facts are
+    what queries make.
+    """
     if size(query.pattern) <= LARGE:
         return
     facts = {w.stream: streams.get(w.stream, StreamFacts()) for w in query.windows}
@@ -40,7 +44,9 @@ def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> N
     thread.join()
     if failed and isinstance(failed[0], RecursionError):
         hint = "Join fewer patterns in one query: the rest can be a query that makes a stream, or a sub-query."
-        raise QueryError("The query is too large to be planned.", text=text, hint=hint) from failed[0]
+        raise QueryError("The query is too large to be planned.", text=text, hint=hint) from failed[
+            0
+        ]
     if failed:
         raise failed[0]
 

@@ -1,9 +1,11 @@
 """The members of a node of the catalog, in the order of their numbers.
 
-A number is never used again, because rows of state refer to it: what is gone leaves an empty place. In a sealed plan an empty
-place looks like some living member and is not ``alive``, so that tables by member have no holes; it costs a few bytes of arrays.
-A node that has too many of them is ``spent``: what comes takes a new node of the same shape, the old one goes with its last member,
-and so does its state. So what a plan costs follows from the queries that are there, however many have been.
+A number is never used again, because rows of state refer to it: what is gone leaves an empty place.
+In a sealed plan an empty place looks like some living member and is not ``alive``, so that tables
+by member have no holes; it costs a few bytes of arrays. A node that has too many of them is
+``spent``: what comes takes a new node of the same shape, the old one goes with its last member, and
+so does its state. So what a plan costs follows from the queries that are there, however many have
+been.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""The topology: one shared dataflow for all queries, as nodes (shapes) with members (queries' operators).
+"""The topology: one shared dataflow for all queries, as nodes (shapes) with members (queries'
+operators).
 
-A node is one vectorised operator; a member is a row of its parameter tables. Equal operators over equal inputs are one
-member, whichever query asks for them (hash-consing); members are counted and removed with the last query that uses them, nodes with
-their last member. Numbers of nodes and members never change and are never used again, because state refers to them
+A node is one vectorised operator; a member is a row of its parameter tables. Equal operators over
+equal inputs are one member, whichever query asks for them (hash-consing); members are counted and
+removed with the last query that uses them, nodes with their last member. Numbers of nodes and
+members never change and are never used again, because state refers to them
 (``plan/topology/members``).
 
-``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need, with arrays instead of
-dictionaries; it is pickled once per version.
+``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need,
+with arrays instead of dictionaries; it is pickled once per version.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What emission, sinks and status must know of a query; ``clock``: what says in place of its windows when it reports."""
+    """What emission, sinks and status must know of a query; ``clock``: what says in place of its
+    windows when it reports.
+    """
 
     name: str
     form: Form
@@ -64,7 +68,9 @@ class _Node:
 
 @dataclass(frozen=True)
 class WindowTable:
-    """Windows of members as parameter arrays, shape (windows, members): a row of an array is one window's column."""
+    """Windows of members as parameter arrays, shape (windows, members): a row of an array is one
+    window's column.
+    """
 
     kind: npt.NDArray[np.uint8]
     range: I64
@@ -92,8 +98,12 @@ class WindowTable:
                 start[j, i] = MIN if w.kind is WindowKind.STATIC else max(m.start, w.start)
         return WindowTable(kind, range_, step, t0, given, to, stream, start)
 
-    def params(self, j: int) -> tuple[npt.NDArray[np.uint8], I64, I64, I64, npt.NDArray[np.bool_], I64]:
-        """Window j of all members as the leading arguments of the kernels that say where rows count."""
+    def params(
+        self, j: int
+    ) -> tuple[npt.NDArray[np.uint8], I64, I64, I64, npt.NDArray[np.bool_], I64]:
+        """Window j of all members as the leading arguments of the kernels that say where rows
+        count.
+        """
         return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
 
     def pick(self, rows: Sequence[int]) -> WindowTable:
@@ -107,14 +117,24 @@ class WindowTable:
 
     @property
     def _columns(self) -> tuple[Any, ...]:
-        return self.kind, self.range, self.step, self.t0, self.given, self.to, self.stream, self.start
+        return (
+            self.kind,
+            self.range,
+            self.step,
+            self.t0,
+            self.given,
+            self.to,
+            self.stream,
+            self.start,
+        )
 
 
 class Schedule(NamedTuple):
-    """What decides a query's reports: its windows with their streams' numbers (-1: a clock), its start.
+    """What decides a query's reports: its windows with their streams' numbers (-1: a clock), its
+    start.
 
-    ``every``: also reports without content. ``nonempty``: these do not exist, so that the one after a report is the next with
-    content.
+    ``every``: also reports without content. ``nonempty``: these do not exist, so that the one after
+    a report is the next with content.
     """
 
     windows: tuple[Window, ...]
@@ -133,7 +153,9 @@ class Schedules:
 
     @staticmethod
     def of(members: Sequence[s.Member], places: I64, streams: Mapping[str, int]) -> Schedules:
-        """The schedules of these members, each at its place; an empty place has that of the first."""
+        """The schedules of these members, each at its place; an empty place has that of the
+        first.
+        """
         index: dict[Schedule, int] = {}
         keys = [_schedule(m, streams) for m in members]
         of_member = [index.setdefault(key, len(index)) for key in keys]
@@ -148,14 +170,18 @@ class Schedules:
 def _schedule(m: s.Member, streams: Mapping[str, int]) -> Schedule:
     """A member's windows but for static graphs, which decide no report."""
     on = [
-        (w, streams.get(n, -1)) for w, n in zip(m.windows, m.streams, strict=False) if w.kind is not WindowKind.STATIC
+        (w, streams.get(n, -1))
+        for w, n in zip(m.windows, m.streams, strict=False)
+        if w.kind is not WindowKind.STATIC
     ]
     return Schedule(tuple(w for w, _ in on), tuple(n for _, n in on), m.start, m.every, m.nonempty)
 
 
 @dataclass(frozen=True)
 class FanOut:
-    """From a producer's members to a consumer's: consumers of member i are ``members[offsets[i]:offsets[i + 1]]``."""
+    """From a producer's members to a consumer's: consumers of member i are
+    ``members[offsets[i]:offsets[i + 1]]``.
+    """
 
     offsets: I32
     members: I32
@@ -175,7 +201,9 @@ class Consumer:
 
 @dataclass(frozen=True)
 class PlanNode:
-    """A node as workers see it. ``fresh``: the members that no epoch has had before this plan version."""
+    """A node as workers see it. ``fresh``: the members that no epoch has had before this plan
+    version.
+    """
 
     id: int
     step: s.Step
@@ -192,13 +220,17 @@ class PlanNode:
     home: I64  # of each member, the number that decides its partition where all its rows are together; -1 elsewhere
 
     def read_whole(self, first: bool, replaced: Collection[str | None]) -> npt.NDArray[np.bool_]:
-        """The members that an epoch gives all their static rows and constants, and so the answer of a query without windows.
+        """The members that an epoch gives all their static rows and constants, and so the answer of
+        a query without windows.
 
-        ``first``: it is the first of its plan, so of those that are new in it. ``replaced``: the static graphs that it replaces.
+        ``first``: it is the first of its plan, so of those that are new in it. ``replaced``: the
+        static graphs that it replaces.
         """
         new = self.fresh if first else np.zeros(len(self.members), np.bool_)
         if replaced:
-            new = new | np.array([not frozenset(m.again).isdisjoint(replaced) for m in self.members], np.bool_)
+            new = new | np.array(
+                [not frozenset(m.again).isdisjoint(replaced) for m in self.members], np.bool_
+            )
         return new & self.alive
 
 
@@ -212,7 +244,9 @@ class Plan:
     streams: tuple[str, ...]
     queries: Mapping[str, QueryPlan]
     stages: int  # the greatest stage
-    made: Mapping[str, str] = field(default_factory=dict)  # the streams that queries make, and which one
+    made: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the streams that queries make, and which one
 
     @property
     def read(self) -> frozenset[str]:
@@ -227,14 +261,20 @@ def home_number(node: int, op: I64) -> I64:
 
 
 class Topology:
-    """The catalog of nodes and members; the driver's. ``replaceable``: the static graphs that may be replaced."""
+    """The catalog of nodes and members; the driver's. ``replaceable``: the static graphs that may
+    be replaced.
+    """
 
-    def __init__(self, streams: Mapping[str, StreamFacts], replaceable: Collection[str | None] = ()) -> None:
+    def __init__(
+        self, streams: Mapping[str, StreamFacts], replaceable: Collection[str | None] = ()
+    ) -> None:
         self.facts = dict(streams)
         self.streams = tuple(self.facts)
         self.nodes: dict[int, _Node] = {}
         self.index: dict[s.Shape, int] = {}  # the nodes by their shapes
-        self.alike: dict[s.Shape, list[int]] = {}  # and by the shape of their generation 0, oldest first
+        self.alike: dict[
+            s.Shape, list[int]
+        ] = {}  # and by the shape of their generation 0, oldest first
         self.numbers = 0  # nodes so far, also those that are gone
         self.queries: dict[str, QueryPlan] = {}
         self.made: dict[str, str] = {}  # the streams that queries make, and which one
@@ -243,23 +283,41 @@ class Topology:
         self._seen: dict[int, int] = {}
 
     def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
-        """Fits a query in: reuses what is there, makes what is not. Takes effect with the next ``seal``."""
+        """Fits a query in: reuses what is there, makes what is not. Takes effect with the next
+        ``seal``.
+        """
         assert name not in self.queries, "a query's name is free when it is added"
-        every = empty_reports or not query.windows  # a query without windows has one answer, also an empty one
+        every = (
+            empty_reports or not query.windows
+        )  # a query without windows has one answer, also an empty one
         lowered = lower(query, self.facts, every=every, replaceable=self.replaceable)
         again = () if query.windows else self.replaceable & graphs_read(query, query.pattern)
-        installer = Installer(query, name, start, self._intern, every=every, since=self.version + 1, again=again)
+        installer = Installer(
+            query, name, start, self._intern, every=every, since=self.version + 1, again=again
+        )
         root = installer.root(lowered.root)
         node = self.index[root.shape]
         self._count(node, root.member, 1)
         self.queries[name] = QueryPlan(
-            name, query.form, query.output, query.variables, query.template,
-            tuple(dict.fromkeys(w.stream for w in query.windows)), node, root.member, start, empty_reports,
-            query.windows, query.reports.clock, self.version + 1,
-        )  # fmt: skip
+            name,
+            query.form,
+            query.output,
+            query.variables,
+            query.template,
+            tuple(dict.fromkeys(w.stream for w in query.windows)),
+            node,
+            root.member,
+            start,
+            empty_reports,
+            query.windows,
+            query.reports.clock,
+            self.version + 1,
+        )
 
     def remove(self, name: str) -> None:
-        """Takes a query out; members that no other query uses die with it. The stream that it made keeps its number."""
+        """Takes a query out; members that no other query uses die with it. The stream that it made
+        keeps its number.
+        """
         query = self.queries.pop(name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
@@ -267,7 +325,8 @@ class Topology:
     def stream_of(self, maker: str) -> str:
         """The stream that a query makes, which begins when it is first asked for.
 
-        A query that goes and comes again makes another one, so that nothing of the old one is taken for its own.
+        A query that goes and comes again makes another one, so that nothing of the old one is taken
+        for its own.
         """
         stream = f"{made_by(maker)}{self.queries[maker].since}"
         if stream not in self.made:
@@ -278,7 +337,9 @@ class Topology:
 
     def graphs(self) -> frozenset[str | None]:
         """The static graphs that some query reads."""
-        return frozenset(g for node in self.nodes.values() for m in node.members.index for g in m.graphs)
+        return frozenset(
+            g for node in self.nodes.values() for m in node.members.index for g in m.graphs
+        )
 
     def _intern(self, shape: s.Shape, member: s.Member) -> tuple[s.Shape, int]:
         """The node's own shape and the member's number; made if they are not there."""
@@ -330,26 +391,42 @@ class Topology:
             self._count(i, m, change)
 
     def seal(self, had: int | None = None) -> Plan:
-        """The next version of the plan, for workers. ``had``: the last version that an epoch has had; None: that before."""
+        """The next version of the plan, for workers. ``had``: the last version that an epoch has
+        had; None: that before.
+        """
         had = self.version if had is None else had
         self.version += 1
         consumers: dict[int, list[Consumer]] = {n: [] for n in self.nodes}
         for number, node in self.nodes.items():
-            for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
+            for i, (producer, (_, edge)) in enumerate(
+                zip(node.inputs, node.shape.inputs, strict=True)
+            ):
                 fan = self._fan(node, i, len(self.nodes[producer].members.rows))
                 consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
         homes: dict[int, I64] = {}
         nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
         order = tuple(sorted(nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
         stages = max((nodes[n].stage for n in order), default=1)
-        return Plan(self.version, nodes, order, self.streams, dict(self.queries), max(stages, 1), dict(self.made))
+        return Plan(
+            self.version,
+            nodes,
+            order,
+            self.streams,
+            dict(self.queries),
+            max(stages, 1),
+            dict(self.made),
+        )
 
     def _depth(self, number: int) -> int:
         if number not in self._seen:
-            self._seen[number] = 1 + max((self._depth(i) for i in self.nodes[number].inputs), default=0)
+            self._seen[number] = 1 + max(
+                (self._depth(i) for i in self.nodes[number].inputs), default=0
+            )
         return self._seen[number]
 
-    def _sealed(self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, I64]) -> PlanNode:
+    def _sealed(
+        self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, I64]
+    ) -> PlanNode:
         node = self.nodes[number]
         numbers = {n: i for i, n in enumerate(self.streams)}
         living = tuple(node.members.index)
@@ -357,13 +434,25 @@ class Topology:
         places[node.members.living()] = np.arange(len(living))
         layouts = tuple(e.layout for _, e in node.shape.inputs)
         return PlanNode(
-            number, node.shape.step, node.shape.stage, node.shape.layout, node.inputs, layouts, consumers,
-            node.members.table(), node.members.alive(), WindowTable.of(living, numbers).at(places),
-            Schedules.of(living, places, numbers), node.members.born_after(had), self._home(number, homes),
-        )  # fmt: skip
+            number,
+            node.shape.step,
+            node.shape.stage,
+            node.shape.layout,
+            node.inputs,
+            layouts,
+            consumers,
+            node.members.table(),
+            node.members.alive(),
+            WindowTable.of(living, numbers).at(places),
+            Schedules.of(living, places, numbers),
+            node.members.born_after(had),
+            self._home(number, homes),
+        )
 
     def _home(self, number: int, homes: dict[int, I64]) -> I64:
-        """A member that is exchanged by itself is at home there; what follows in place is at the same home."""
+        """A member that is exchanged by itself is at home there; what follows in place is at the
+        same home.
+        """
         if number not in homes:
             homes[number] = self._found_home(number, homes)
         return homes[number]

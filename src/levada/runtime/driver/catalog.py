@@ -1,10 +1,12 @@
-"""The catalog: which queries the plan holds, and the next plan when that changes (design, sections 1 and 4).
+"""The catalog: which queries the plan holds, and the next plan when that changes (design, sections
+1 and 4).
 
     registered queries  --difference to the catalog-->  removals, additions  --seal-->  plan p + 1, from the next epoch
 
-The catalog of a plan version is a file beside it. It is loaded only when the open intention of a run before, if there was one, has
-been run with its own plan: so the last manifest always names the catalog to go on from, and a version that no epoch used may be
-written anew. A query that comes to a checkpoint with data starts behind the largest event time that its streams have seen.
+The catalog of a plan version is a file beside it. It is loaded only when the open intention of a
+run before, if there was one, has been run with its own plan: so the last manifest always names the
+catalog to go on from, and a version that no epoch used may be written anew. A query that comes to a
+checkpoint with data starts behind the largest event time that its streams have seen.
 """
 
 from __future__ import annotations
@@ -50,11 +52,15 @@ class Registered:
 class Catalog:
     """The queries of a checkpoint's plan.
 
-    ``configs`` are the streams, in the order of their numbers; ``replaceable`` the static graphs that may be replaced.
+    ``configs`` are the streams, in the order of their numbers; ``replaceable`` the static graphs
+    that may be replaced.
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], replaceable: Collection[str | None] = ()
+        self,
+        checkpoint: Checkpoint,
+        configs: Sequence[StreamConfig],
+        replaceable: Collection[str | None] = (),
     ) -> None:
         self._checkpoint = checkpoint
         self._replaceable = frozenset(replaceable)
@@ -65,10 +71,13 @@ class Catalog:
         self._new_streams = False  # there are some that the last plan does not know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
 
-    def follow(self, queries: Mapping[str, Registered], dropped: Collection[str], last: Manifest | None) -> Plan | None:
+    def follow(
+        self, queries: Mapping[str, Registered], dropped: Collection[str], last: Manifest | None
+    ) -> Plan | None:
         """The plan of the next epochs, if it is another than that of ``last``; None: it stays.
 
-        ``dropped``: names that have been unregistered since; one that is registered again starts anew.
+        ``dropped``: names that have been unregistered since; one that is registered again starts
+        anew.
         """
         topology = self._loaded(last)
         gone = self._gone(topology, queries, dropped)
@@ -76,19 +85,29 @@ class Catalog:
             topology.remove(name)
             if name in self._standing:
                 self._standing.pop(name).end(topology.version + 1)
-        new = [r for n, r in queries.items() if n not in topology.queries]  # makers stand before readers
+        new = [
+            r for n, r in queries.items() if n not in topology.queries
+        ]  # makers stand before readers
         for registered in new:
             query = _placed(registered.query, topology)
             start = _start(query, last, topology)
-            topology.add(registered.name, query, start, empty_reports=registered.options.empty_reports)
+            topology.add(
+                registered.name, query, start, empty_reports=registered.options.empty_reports
+            )
         self._begin(topology, queries)
         changed = gone or new or not topology.version or self._new_streams
-        return self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
+        return (
+            self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
+        )
 
     def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
-        """Says of the queries where they stand in the last plan of a checkpoint that has ended; others stand nowhere."""
+        """Says of the queries where they stand in the last plan of a checkpoint that has ended;
+        others stand nowhere.
+        """
         topology = self._loaded(last)
-        same = {n: queries[n] for n, query in topology.queries.items() if self._same(query, queries)}
+        same = {
+            n: queries[n] for n, query in topology.queries.items() if self._same(query, queries)
+        }
         self._begin(topology, same)
 
     def _begin(self, topology: Topology, queries: Mapping[str, Registered]) -> None:
@@ -98,7 +117,9 @@ class Catalog:
                 registered.standing.begin(query, topology.nodes[query.node].shape.layout)
                 self._standing[name] = registered.standing
 
-    def _gone(self, topology: Topology, queries: Mapping[str, Registered], dropped: Collection[str]) -> list[str]:
+    def _gone(
+        self, topology: Topology, queries: Mapping[str, Registered], dropped: Collection[str]
+    ) -> list[str]:
         """The queries of the plan that are no more, or are others, or read what such a one made."""
         gone: dict[str, None] = {}
         for name, query in topology.queries.items():
@@ -112,18 +133,26 @@ class Catalog:
 
     def _same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
         known = queries.get(query.name)
-        if known is None or known.identity != self._identities.get(query.name) or self._altered & set(query.streams):
+        if (
+            known is None
+            or known.identity != self._identities.get(query.name)
+            or self._altered & set(query.streams)
+        ):
             return False
         return {w.stream for w in known.query.windows} == {_made_by(s) for s in query.streams}
 
     def _loaded(self, last: Manifest | None) -> Topology:
         if self._topology is None:
-            self._topology = Topology(self._facts, self._replaceable) if last is None else self._load(last)
+            self._topology = (
+                Topology(self._facts, self._replaceable) if last is None else self._load(last)
+            )
         return self._topology
 
     def _load(self, last: Manifest) -> Topology:
         topology, self._identities = self._checkpoint.load_topology(last.plan)
-        self._altered = {n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts}
+        self._altered = {
+            n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts
+        }
         topology.facts |= self._facts
         new = [n for n in self._facts if n not in topology.streams]
         topology.streams = (*topology.streams, *new)
@@ -136,7 +165,9 @@ class Catalog:
 
     def _check_replaceable(self, topology: Topology) -> None:
         """Whether a graph may be replaced is in the plan of the queries that read it."""
-        for graph in sorted((topology.replaceable ^ self._replaceable) & topology.graphs(), key=str):
+        for graph in sorted(
+            (topology.replaceable ^ self._replaceable) & topology.graphs(), key=str
+        ):
             name = "the default graph" if graph is None else f"the static graph <{graph}>"
             was, now = ("not ", "") if graph in self._replaceable else ("", "not ")
             raise CheckpointError(
@@ -159,7 +190,8 @@ class Catalog:
 def _placed(query: a.Query, topology: Topology) -> a.Query:
     """The query on the streams of the topology."""
     windows = tuple(
-        replace(w, stream=topology.stream_of(shown(w.stream))) if is_made(w.stream) else w for w in query.windows
+        replace(w, stream=topology.stream_of(shown(w.stream))) if is_made(w.stream) else w
+        for w in query.windows
     )
     return replace(query, windows=windows)
 
@@ -170,7 +202,9 @@ def _made_by(stream: str) -> str:
 
 
 def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
-    """The first event time that counts for a query that comes now: after all that its streams have said."""
+    """The first event time that counts for a query that comes now: after all that its streams have
+    said.
+    """
     if last is None:
         return MIN
     seen = (_seen(w.stream, last, topology) for w in query.windows)
@@ -179,7 +213,9 @@ def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
 
 
 def _seen(stream: str, last: Manifest, topology: Topology) -> int:
-    """The largest event time that a stream has had: of a made one, the last report with a result of its maker."""
+    """The largest event time that a stream has had: of a made one, the last report with a result of
+    its maker.
+    """
     maker = topology.made.get(stream)
     if maker is None:
         return last.streams.get(stream, StreamRecord()).max_ts

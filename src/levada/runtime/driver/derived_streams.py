@@ -1,12 +1,15 @@
-"""Streams that queries make, seen from the driver (design, sections 1 "Registration at run time" and 5).
+"""Streams that queries make, seen from the driver (design, sections 1 "Registration at run time"
+and 5).
 
-What a CONSTRUCT has put into the segments of epoch N is read in epoch N + 1, by reference, by a task: report r with a triple is an
-element of time r. So a made stream needs neither files of its own nor a position: the last manifest names what is to be read, and
-an epoch reads all of it. Epochs go on as long as one of these streams, that some query reads, has more to say.
+What a CONSTRUCT has put into the segments of epoch N is read in epoch N + 1, by reference, by a
+task: report r with a triple is an element of time r. So a made stream needs neither files of its
+own nor a position: the last manifest names what is to be read, and an epoch reads all of it. Epochs
+go on as long as one of these streams, that some query reads, has more to say.
 
-Watermark: no later report of the maker can be below it. After epoch N all reports r with r <= W_q are made (r < W_q where they
-are made once W_q > r), and in epoch N + 1 all of them are read: then the stream's watermark is W_q + 1 (or W_q), with the
-maker's W_q after epoch N. It ends one epoch after the last of its maker's streams.
+Watermark: no later report of the maker can be below it. After epoch N all reports r with r <= W_q
+are made (r < W_q where they are made once W_q > r), and in epoch N + 1 all of them are read: then
+the stream's watermark is W_q + 1 (or W_q), with the maker's W_q after epoch N. It ends one epoch
+after the last of its maker's streams.
 
 Cost: a reference for each made stream with results, a few comparisons for each other.
 """
@@ -49,7 +52,8 @@ def _next_report(maker: QueryPlan, last: Manifest) -> int:
 
 
 def references(plan: Plan, last: Manifest, root: Path, made_with: Path) -> Iterator[Reference]:
-    """What the made streams say in the epoch after ``last``; ``made_with`` is the file of the plan of ``last``.
+    """What the made streams say in the epoch after ``last``; ``made_with`` is the file of the plan
+    of ``last``.
 
     A stream that begins with this epoch says nothing of what its maker reported before.
     """
@@ -93,10 +97,19 @@ def bases(plan: Plan, stream: str) -> set[str]:
 
 
 def latest(plan: Plan, last: Manifest, counts: dict[str, list[int]]) -> dict[str, int]:
-    """The last report with a result of each query that can make a stream, with those of a new epoch (``counts``).
+    """The last report with a result of each query that can make a stream, with those of a new epoch
+    (``counts``).
 
     What a query of the same name reported before it came is not its own.
     """
-    found = {n: t for n, t in last.latest.items() if n in plan.queries and plan.queries[n].since <= last.plan}
-    made = ((n, c[2]) for n, c in counts.items() if n in plan.queries and plan.queries[n].form is Form.CONSTRUCT)
+    found = {
+        n: t
+        for n, t in last.latest.items()
+        if n in plan.queries and plan.queries[n].since <= last.plan
+    }
+    made = (
+        (n, c[2])
+        for n, c in counts.items()
+        if n in plan.queries and plan.queries[n].form is Form.CONSTRUCT
+    )
     return found | {n: max(t, found.get(n, MIN)) for n, t in made}

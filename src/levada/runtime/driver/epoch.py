@@ -47,7 +47,9 @@ from levada.runtime.task.static_rows import to_read
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 
-BUNDLE = 64 << 20  # bytes of references per intake task at most, read one after the other; a task costs Spark 10 CPU-ms
+BUNDLE = (
+    64 << 20
+)  # bytes of references per intake task at most, read one after the other; a task costs Spark 10 CPU-ms
 
 Publish = Callable[[Manifest], None]
 
@@ -56,9 +58,18 @@ class Epochs:
     """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms."""
 
     def __init__(
-        self, checkpoint: Checkpoint, configs: Sequence[StreamConfig], statics: Statics,
-        sourcing: Sourcing, executor: Executor, publish: Publish, *, epoch_rows: int, wall: Callable[[], int], due: Due = at_once,
-    ) -> None:  # fmt: skip
+        self,
+        checkpoint: Checkpoint,
+        configs: Sequence[StreamConfig],
+        statics: Statics,
+        sourcing: Sourcing,
+        executor: Executor,
+        publish: Publish,
+        *,
+        epoch_rows: int,
+        wall: Callable[[], int],
+        due: Due = at_once,
+    ) -> None:
         self.checkpoint = checkpoint
         self.configs = list(configs)
         self.sourcing = sourcing
@@ -88,7 +99,9 @@ class Epochs:
         self.plan_is_new = True
 
     def intend(self, *, flush: bool = False) -> Intention | None:
-        """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what is held and reads nothing."""
+        """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what
+        is held and reads nothing.
+        """
         last, plan = self.last, self.plan
         if plan is None or last.ended or (flush and not last.held):
             return None
@@ -97,7 +110,9 @@ class Epochs:
         overtaken = {} if flush else self.sourcing.overtaken()
         rows = 0 if flush else self.epoch_rows
         references, after = self.sourcing.take(last.positions, last.streams, rows)
-        references += made.references(plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan))
+        references += made.references(
+            plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan)
+        )
         ended = self.sourcing.ended(after)
         newly_ended = any(
             over and not last.streams.get(c.name, StreamRecord()).ended
@@ -108,12 +123,20 @@ class Epochs:
         silence = self.sourcing.silence(references, last.streams, wall)
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
-        due = bool(references or newly_ended or self.plan_is_new or flush or is_due(last.held, self.due, wall))
+        due = bool(
+            references
+            or newly_ended
+            or self.plan_is_new
+            or flush
+            or is_due(last.held, self.due, wall)
+        )
         due = due or replacement is not None or bool(overtaken or broken)
         if not (due or silence or plan.made):
             return None
         given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
-        states = [given[name] if name in given else made.state(name, plan, last) for name in plan.streams]
+        states = [
+            given[name] if name in given else made.state(name, plan, last) for name in plan.streams
+        ]
         unread = made.unread(plan)
         if not (due or _moves(states, self._shared(plan), unread)):
             return None
@@ -143,12 +166,16 @@ class Epochs:
         return self._setup
 
     def _replacement(self, setup: str) -> Replacement | None:
-        """What is other static data than the last epoch saw, from the instant after all that the streams have said."""
+        """What is other static data than the last epoch saw, from the instant after all that the
+        streams have said.
+        """
         before = self.last.setup
         if not before or before == setup:
             return None
         graphs = replaced(self.checkpoint.setup(before).static, self.checkpoint.setup(setup).static)
-        latest = max((_said(name, record) for name, record in self.last.streams.items()), default=MIN)
+        latest = max(
+            (_said(name, record) for name, record in self.last.streams.items()), default=MIN
+        )
         return Replacement(graphs, before, latest + 1) if graphs else None
 
     def _shared(self, plan: Plan) -> list[list[int]]:
@@ -163,7 +190,9 @@ class Epochs:
         return None if intention is None else msgspec.json.encode(intention).decode()
 
     def run(self, intention: Intention) -> None:
-        """Runs an epoch to its publication; one that is committed already is only published again."""
+        """Runs an epoch to its publication; one that is committed already is only published
+        again.
+        """
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
             self.publish(self.checkpoint.last)
             return
@@ -183,7 +212,9 @@ class Epochs:
             self._sweep(manifest.setup)
 
     def _sweep(self, setup: str) -> None:
-        """Deletes static data that no epoch will read any more, and what runs of before have left of them."""
+        """Deletes static data that no epoch will read any more, and what runs of before have left
+        of them.
+        """
         self._swept = True
         self.statics.sweep(self.checkpoint.setup(setup).static)
         self.checkpoint.forget_setups(setup, self.setup())
@@ -199,10 +230,20 @@ class Epochs:
         facts = self.checkpoint.facts
         plan = self._plan(intention.plan)
         return Context(
-            intention.epoch, str(self.checkpoint.root), str(self.checkpoint.plan_path(intention.plan)), facts.seed,
-            intention.wall, facts.partitions, facts.groups, intention.streams, last.state, self._path(intention.setup),
-            self._shared(plan), intention.static, self._located(intention.replacement),
-        )  # fmt: skip
+            intention.epoch,
+            str(self.checkpoint.root),
+            str(self.checkpoint.plan_path(intention.plan)),
+            facts.seed,
+            intention.wall,
+            facts.partitions,
+            facts.groups,
+            intention.streams,
+            last.state,
+            self._path(intention.setup),
+            self._shared(plan),
+            intention.static,
+            self._located(intention.replacement),
+        )
 
     def _path(self, setup: str) -> str:
         return str(self.checkpoint.root / setup)
@@ -230,14 +271,18 @@ class Epochs:
         return Job(encode(context), encoded, stages, context.partitions, fused=fused)
 
     def _static_payloads(self, intention: Intention, context: Context) -> list[Payload]:
-        """Constants, and static data: in one task, or gathered before by a job of its own where they are large."""
+        """Constants, and static data: in one task, or gathered before by a job of its own where
+        they are large.
+        """
         plan = self._plan(intention.plan)
         pieces, size = to_read(context, plan)
         self._gathered = gathering.gathered(context, plan, size, self.executor)
         first = Payload(constants=True, static=[] if self._gathered else pieces)
         return [first, *(Payload(gathered=name) for name in self._gathered)]
 
-    def _manifest(self, intention: Intention, context: Context, outcomes: Sequence[bytes]) -> Manifest:
+    def _manifest(
+        self, intention: Intention, context: Context, outcomes: Sequence[bytes]
+    ) -> Manifest:
         """What the outcomes add up to."""
         last, plan = self.last, self._plan(intention.plan)
         decoded = [msgspec.json.decode(o) for o in outcomes]
@@ -247,12 +292,25 @@ class Epochs:
         counts = added.counts(plan, done, lambda name: files.mapped(context.root, name))
         totals, gone = added.totals(plan, last, counts)
         manifest = Manifest(
-            intention.epoch, intention.plan, intention.positions, self._records(intention, context, controls, plan), state,
-            sorted({f for d in done for f in d.files}), [d.segment for d in done if d.segment],
-            [s for c in controls for s in c.side], counts, totals, {q: t for d in done for q, t in d.every.items()},
-            intention.ended, sum(d.rows_in for d in done), added.hits(plan, last, controls), gone=gone,
-            latest=made.latest(plan, last, counts), rows_state=sum(d.rows_state for d in done), setup=intention.setup,
-        )  # fmt: skip
+            intention.epoch,
+            intention.plan,
+            intention.positions,
+            self._records(intention, context, controls, plan),
+            state,
+            sorted({f for d in done for f in d.files}),
+            [d.segment for d in done if d.segment],
+            [s for c in controls for s in c.side],
+            counts,
+            totals,
+            {q: t for d in done for q, t in d.every.items()},
+            intention.ended,
+            sum(d.rows_in for d in done),
+            added.hits(plan, last, controls),
+            gone=gone,
+            latest=made.latest(plan, last, counts),
+            rows_state=sum(d.rows_state for d in done),
+            setup=intention.setup,
+        )
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
 
@@ -271,7 +329,11 @@ class Epochs:
             record.watermark = int(new[i])
             record.ended = state.ended
             read = sum(c.elements for c in own)
-            slowest = min((int(new[j]) for j in context.shared[i]), default=MAX) if i < len(context.shared) else MAX
+            slowest = (
+                min((int(new[j]) for j in context.shared[i]), default=MAX)
+                if i < len(context.shared)
+                else MAX
+            )
             record.ahead = 0 if record.watermark <= slowest else before.ahead + read
             records[name] = record
         late = {c.name for c in self.configs if c.counted_late}
@@ -282,7 +344,9 @@ class Epochs:
         return records
 
     def _forget(self, manifest: Manifest) -> None:
-        """Deletes state that neither this manifest nor the one before names, and that one's predecessor."""
+        """Deletes state that neither this manifest nor the one before names, and that one's
+        predecessor.
+        """
         older = self.checkpoint.root / "manifests" / str(manifest.epoch - 2)
         previous = self.checkpoint.root / "manifests" / str(manifest.epoch - 1)
         if not older.exists():
@@ -294,14 +358,18 @@ class Epochs:
 
 
 def _said(name: str, record: StreamRecord) -> int:
-    """The largest event time of a stream so far; one that a query makes may be known further than it has said anything."""
+    """The largest event time of a stream so far; one that a query makes may be known further than
+    it has said anything.
+    """
     if not is_made(name):
         return record.max_ts
     return MIN if record.ended else max(record.max_ts, record.watermark)
 
 
 def bundles(references: Sequence[Reference], tasks: int) -> list[Payload]:
-    """References in bundles of bounded size, at least one task's share each; the order within a partition is kept."""
+    """References in bundles of bounded size, at least one task's share each; the order within a
+    partition is kept.
+    """
     if not references:
         return []
     total = sum(r.stop - r.start for r in references)
@@ -325,21 +393,34 @@ def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]
     for name in finished:
         partitions.pop(name, None)
     return StreamRecord(
-        before.watermark, max([before.max_ts, *(c.max_ts for c in own)]), partitions, before.ended, before.ahead,
-        before.elements + sum(c.elements for c in own), before.triples + sum(c.triples for c in own),
-        before.late + sum(c.late for c in own), before.dead + sum(c.dead for c in own), before.cut + sum(c.cut for c in own),
-    )  # fmt: skip
+        before.watermark,
+        max([before.max_ts, *(c.max_ts for c in own)]),
+        partitions,
+        before.ended,
+        before.ahead,
+        before.elements + sum(c.elements for c in own),
+        before.triples + sum(c.triples for c in own),
+        before.late + sum(c.late for c in own),
+        before.dead + sum(c.dead for c in own),
+        before.cut + sum(c.cut for c in own),
+    )
 
 
-def _moves(states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]) -> bool:
-    """Whether an epoch without data would raise a watermark: because somebody is silent, or a query has made what it would."""
+def _moves(
+    states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]
+) -> bool:
+    """Whether an epoch without data would raise a watermark: because somebody is silent, or a query
+    has made what it would.
+    """
     raised = advance(states, [], shared) > old_watermarks(states)
     raised[list(unread)] = False
     return bool(raised.any())
 
 
 def _shared(plan: Plan) -> list[list[int]]:
-    """For each stream from outside those that it shares a query with, itself or by what is made of it."""
+    """For each stream from outside those that it shares a query with, itself or by what is made of
+    it.
+    """
     numbers = {name: i for i, name in enumerate(plan.streams)}
     shared: list[set[int]] = [set() for _ in plan.streams]
     for query in plan.queries.values():

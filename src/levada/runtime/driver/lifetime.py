@@ -1,8 +1,10 @@
-"""Where a registered query stands in the plans: what its own results are, also when its name has been registered again.
+"""Where a registered query stands in the plans: what its own results are, also when its name has
+been registered again.
 
-A query has one Emit member, from the plan version that first has it (``since``) to the first that has it no more (``until``). The
-rows of that member in epochs of these versions are its results, whatever other queries of the name reported before or after.
-Its layout is kept here, so that readers need no plan of long ago.
+A query has one Emit member, from the plan version that first has it (``since``) to the first that
+has it no more (``until``). The rows of that member in epochs of these versions are its results,
+whatever other queries of the name reported before or after. Its layout is kept here, so that
+readers need no plan of long ago.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from levada.plan.topology.topology import QueryPlan
 
 @dataclass(eq=False)
 class Standing:
-    """One registration. The loop begins and ends it between epochs, so readers find it settled when they see an epoch's results."""
+    """One registration. The loop begins and ends it between epochs, so readers find it settled when
+    they see an epoch's results.
+    """
 
     query: QueryPlan | None = None  # None: in no plan yet
     layout: Layout | None = None

@@ -1,10 +1,12 @@
 """Large static files, read by many tasks: a job of its own before that of the epoch.
 
-    pieces of files --gather--> rows, by the hash of the whole row --settle--> a file a partition, in which each row is once
+    pieces of files --gather--> rows, by the hash of the whole row --settle--> a file a partition,
+    in which each row is once
 
-A static graph is a set, and the difference that a replacement makes is one of sets: both need equal rows together, which the
-epoch's own exchange, by the keys of joins, does not promise. The files live as long as the epoch; it reads them at its intake as
-if it had made the rows itself. Small files are read in one task of the epoch (``runtime/task/intake``). Cost: each row is written and
+A static graph is a set, and the difference that a replacement makes is one of sets: both need equal
+rows together, which the epoch's own exchange, by the keys of joins, does not promise. The files
+live as long as the epoch; it reads them at its intake as if it had made the rows itself. Small
+files are read in one task of the epoch (``runtime/task/intake``). Cost: each row is written and
 read once more than there.
 """
 
@@ -34,7 +36,9 @@ FUNCTIONS = ("levada.runtime.driver.load_static:gather", "levada.runtime.driver.
 
 
 def gathered(context: Context, plan: Plan, size: int, executor: Executor) -> list[str]:
-    """The files with the static rows of an epoch that reads ``size`` bytes of them; none if these are few."""
+    """The files with the static rows of an epoch that reads ``size`` bytes of them; none if these
+    are few.
+    """
     if size < LARGE:
         return []
     every = pieces(context, plan, PIECE)
@@ -59,7 +63,9 @@ def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     return [(target, pack(_frames(plan, pool, box))) for target, box in enumerate(boxes)]
 
 
-def settle(context: bytes, number: int, partition: int, blobs: Sequence[Any]) -> list[tuple[int, Any]]:
+def settle(
+    context: bytes, number: int, partition: int, blobs: Sequence[Any]
+) -> list[tuple[int, Any]]:
     """Writes the rows of a partition, each once."""
     decoded = decode_context(context)
     plan, pool = load_plan(decoded.plan), Pool(decoded.seed)
@@ -67,10 +73,17 @@ def settle(context: bytes, number: int, partition: int, blobs: Sequence[Any]) ->
     for blob in blobs:
         for node, frame in _rows(plan, pool, unpack(blob)[0]):
             rows.setdefault(node.id, []).append(frame)
-    whole = {node: settled(decoded, plan.nodes[node], concat(frames)) for node, frames in rows.items()}
+    whole = {
+        node: settled(decoded, plan.nodes[node], concat(frames)) for node, frames in rows.items()
+    }
     data = parts(_frames(plan, pool, whole))
     return [
-        (-1, msgspec.json.encode([files.write(decoded.root, "state", f"{decoded.epoch}-static-{partition}", data)]))
+        (
+            -1,
+            msgspec.json.encode(
+                [files.write(decoded.root, "state", f"{decoded.epoch}-static-{partition}", data)]
+            ),
+        )
     ]
 
 
@@ -81,9 +94,18 @@ def read(context: Context, plan: Plan, pool: Pool, name: str) -> Iterator[tuple[
 
 def _frames(plan: Plan, pool: Pool, rows: dict[int, Frame]) -> dict[str, Frame]:
     """Rows by node, and the texts that they need."""
-    ids = [pair for node, frame in rows.items() for pair in text_identities(frame, plan.nodes[node].layout)]
-    x, y = (np.concatenate([np.empty(0, np.uint64), *(pair[half] for pair in ids)]) for half in (0, 1))
-    return {**{str(node): frame for node, frame in rows.items() if frame.n}, **pool.pick(x, y).frames("terms")}
+    ids = [
+        pair
+        for node, frame in rows.items()
+        for pair in text_identities(frame, plan.nodes[node].layout)
+    ]
+    x, y = (
+        np.concatenate([np.empty(0, np.uint64), *(pair[half] for pair in ids)]) for half in (0, 1)
+    )
+    return {
+        **{str(node): frame for node, frame in rows.items() if frame.n},
+        **pool.pick(x, y).frames("terms"),
+    }
 
 
 def _rows(plan: Plan, pool: Pool, frames: dict[str, Frame]) -> Iterator[tuple[PlanNode, Frame]]:

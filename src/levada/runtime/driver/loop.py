@@ -1,11 +1,12 @@
 """The epoch loop: decide, write ahead, run (design, section 4, "Commit", steps 1 and 4).
 
-An intention is written ahead, durably, into ``intentions/open``, which goes when its epoch is published; one that is still there
-at the start was not brought to its end and is run first, as it is. A loop asks ``next_intention`` when the epoch before is over,
-and ``last_intention`` once when it has been told to stop.
-One epoch at a time; what fails ends the loop and is kept in ``failure``.
+An intention is written ahead, durably, into ``intentions/open``, which goes when its epoch is
+published; one that is still there at the start was not brought to its end and is run first, as it
+is. A loop asks ``next_intention`` when the epoch before is over, and ``last_intention`` once when
+it has been told to stop. One epoch at a time; what fails ends the loop and is kept in ``failure``.
 
-No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does (docs/decisions/0006).
+No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does
+(docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -22,17 +23,28 @@ class Loop:
     """Runs epochs one after the other on a thread until it is stopped, or one fails."""
 
     def __init__(
-        self, folder: Path, next_intention: Callable[[str | None], str | None], run_epoch: Callable[[str], None],
-        *, last_intention: Callable[[], str | None] = lambda: None, ask_every: float = 0.02,
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path,
+        next_intention: Callable[[str | None], str | None],
+        run_epoch: Callable[[str], None],
+        *,
+        last_intention: Callable[[], str | None] = lambda: None,
+        ask_every: float = 0.02,
+    ) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise CheckpointError(f"The folder {folder} cannot be made: {error.strerror}.") from error
+            raise CheckpointError(
+                f"The folder {folder} cannot be made: {error.strerror}."
+            ) from error
         self._open = folder / "open"
         self._next, self._run, self._last = next_intention, run_epoch, last_intention
         self._ask_every = ask_every
-        self._stopping, self._ended, self._woken = threading.Event(), threading.Event(), threading.Event()
+        self._stopping, self._ended, self._woken = (
+            threading.Event(),
+            threading.Event(),
+            threading.Event(),
+        )
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._loop, name="levada loop", daemon=True)
 
@@ -79,7 +91,9 @@ class Loop:
             self._ended.set()
 
     def _replay(self) -> str | None:
-        """The intention that was written ahead and did not come to its end, run (if it is committed: published)."""
+        """The intention that was written ahead and did not come to its end, run (if it is
+        committed: published).
+        """
         if not self._open.exists():
             return None
         intention = self._open.read_text()

@@ -1,8 +1,10 @@
-"""Publication: what a manifest names reaches the world, repeatably (design, section 4, "Commit", step 4).
+"""Publication: what a manifest names reaches the world, repeatably (design, section 4, "Commit",
+step 4).
 
-Results go to a sink per query (files, standard output) and stay as segments for readers of the Python API as long as somebody may
-read them: a slow reader costs disk, not memory. Late elements and dead letters become files. Names are functions of the epoch, so
-publishing twice changes nothing.
+Results go to a sink per query (files, standard output) and stay as segments for readers of the
+Python API as long as somebody may read them: a slow reader costs disk, not memory. Late elements
+and dead letters become files. Names are functions of the epoch, so publishing twice changes
+nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from levada.sinks.letters import Letter, LetterFiles
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What readers must know of an epoch with results: a few dozen bytes, so that a slow reader costs disk and not memory."""
+    """What readers must know of an epoch with results: a few dozen bytes, so that a slow reader
+    costs disk and not memory.
+    """
 
     plan: int
     segments: Sequence[str]
@@ -38,7 +42,9 @@ class Published:
 
 @dataclass
 class Publication:
-    """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments stay after publishing."""
+    """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments
+    stay after publishing.
+    """
 
     checkpoint: Checkpoint
     sink: Sink | None
@@ -51,7 +57,9 @@ class Publication:
 
     @property
     def due(self) -> Due:
-        """When what is held back is to be published: by the files' ``Roll``; without files at once."""
+        """When what is held back is to be published: by the files' ``Roll``; without files
+        at once.
+        """
         return self.sink.roll.due if isinstance(self.sink, FileSink) else at_once
 
     def publish(self, manifest: Manifest) -> None:
@@ -71,11 +79,19 @@ class Publication:
             self.kept.append(Published(manifest.plan, manifest.segments, manifest.every))
 
     def _to_sink(self, sink: Sink, manifest: Manifest) -> None:
-        """What the manifest says is to be published now. Reports are counted here, where those of all tasks are together."""
-        found = ((held.epoch, query, batch) for held in manifest.rolled for query, batch in self.read(held))
+        """What the manifest says is to be published now. Reports are counted here, where those of
+        all tasks are together.
+        """
+        found = (
+            (held.epoch, query, batch)
+            for held in manifest.rolled
+            for query, batch in self.read(held)
+        )
         for epoch, query, batch in together(found):
             sink.publish(query.name, query.variables, epoch, batch)
-            self.reports[query.name] = self.reports.get(query.name, 0) + len(np.unique(batch.report))
+            self.reports[query.name] = self.reports.get(query.name, 0) + len(
+                np.unique(batch.report)
+            )
 
     def read_one(self, epoch: Published, standing: Standing) -> Iterator[Batch]:
         """The batch of one query, if it has results in an epoch, or empty reports that it shows."""
@@ -108,8 +124,12 @@ class Publication:
         for part, (kind, name, _) in enumerate(manifest.side):
             path = Path(root) / name
             if path.exists():
-                lines = path.read_bytes().split(b"\n")  # str.splitlines also cuts within texts, such as at U+2028
-                sink.publish(Letter(kind), manifest.epoch, [json.loads(line) for line in lines if line], part)
+                lines = path.read_bytes().split(
+                    b"\n"
+                )  # str.splitlines also cuts within texts, such as at U+2028
+                sink.publish(
+                    Letter(kind), manifest.epoch, [json.loads(line) for line in lines if line], part
+                )
 
     def _forget_plans(self, manifest: Manifest) -> None:
         """Plans older than what is held or published; readers of queries need none."""
@@ -119,7 +139,9 @@ class Publication:
             self.oldest_plan = plan
 
     def _forget(self, manifest: Manifest) -> None:
-        """What no publication will read any more: segments older than what is held or published, letters of before."""
+        """What no publication will read any more: segments older than what is held or published,
+        letters of before.
+        """
         for folder, least in (("results", oldest(manifest)), ("side", manifest.epoch)):
             for path in (self.checkpoint.root / folder).iterdir():
                 if int(path.name.split("-", 1)[0]) < least:

@@ -1,8 +1,10 @@
-"""Fuller files: results of several epochs are held back and published as one file a query (``sinks.files.Roll``).
+"""Fuller files: results of several epochs are held back and published as one file a query
+(``sinks.files.Roll``).
 
-What is held back, and what an epoch publishes, is decided once and stands in its manifest: publishing again after a crash gives the
-same files, and a file is never changed once it is there. A file is named by the first of its epochs that has results of its
-query. The segments of held epochs stay in the checkpoint until the manifest after the one that publishes them is committed.
+What is held back, and what an epoch publishes, is decided once and stands in its manifest:
+publishing again after a crash gives the same files, and a file is never changed once it is there. A
+file is named by the first of its epochs that has results of its query. The segments of held epochs
+stay in the checkpoint until the manifest after the one that publishes them is committed.
 """
 
 from __future__ import annotations
@@ -26,12 +28,18 @@ def at_once(size: int, age: int) -> bool:
     return True
 
 
-def hold(manifest: Manifest, before: Sequence[Held], due: Due, wall: int, root: str, *, flush: bool) -> None:
-    """Says in a new manifest what it publishes and what stays held; ``before`` was held by the one before it."""
+def hold(
+    manifest: Manifest, before: Sequence[Held], due: Due, wall: int, root: str, *, flush: bool
+) -> None:
+    """Says in a new manifest what it publishes and what stays held; ``before`` was held by the one
+    before it.
+    """
     waiting = list(before)
     if manifest.segments or manifest.every:
         size = sum(os.stat(Path(root) / name).st_size for name in manifest.segments)
-        waiting.append(Held(manifest.epoch, manifest.plan, manifest.segments, manifest.every, wall, size))
+        waiting.append(
+            Held(manifest.epoch, manifest.plan, manifest.segments, manifest.every, wall, size)
+        )
     if waiting and (flush or manifest.ended or is_due(waiting, due, wall)):
         manifest.rolled = waiting
     else:
@@ -48,8 +56,11 @@ def oldest(manifest: Manifest) -> int:
     return min([manifest.epoch, *(h.epoch for h in (*manifest.rolled, *manifest.held))])
 
 
-def together(found: Iterable[tuple[int, QueryPlan, Batch]]) -> Iterator[tuple[int, QueryPlan, Batch]]:
-    """Batches of epochs, in their order, as one of each query under its first epoch; a query that has changed begins anew.
+def together(
+    found: Iterable[tuple[int, QueryPlan, Batch]],
+) -> Iterator[tuple[int, QueryPlan, Batch]]:
+    """Batches of epochs, in their order, as one of each query under its first epoch; a query that
+    has changed begins anew.
 
     The answers of a query without windows have no time that tells them apart: each begins anew.
     """
@@ -82,9 +93,18 @@ def joined(batches: Sequence[Batch]) -> Batch:
     return Batch(
         np.concatenate([b.report for b in batches]),
         first.form,
-        {name: pl.concat([b.columns[name].cast(pl.String) for b in batches]) for name in first.columns},
-        None if first.change is None else np.concatenate([b.change for b in batches if b.change is not None]),
-        None if first.booleans is None else np.concatenate([b.booleans for b in batches if b.booleans is not None]),
-        None if first.graphs is None else pl.concat([b.graphs for b in batches if b.graphs is not None]),
+        {
+            name: pl.concat([b.columns[name].cast(pl.String) for b in batches])
+            for name in first.columns
+        },
+        None
+        if first.change is None
+        else np.concatenate([b.change for b in batches if b.change is not None]),
+        None
+        if first.booleans is None
+        else np.concatenate([b.booleans for b in batches if b.booleans is not None]),
+        None
+        if first.graphs is None
+        else pl.concat([b.graphs for b in batches if b.graphs is not None]),
         np.concatenate([b.empty for b in batches]),
     )

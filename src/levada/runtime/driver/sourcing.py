@@ -1,10 +1,13 @@
-"""What an epoch reads: the driver's side of the streams (design, sections 1 "Progress" and 3 "Intention").
+"""What an epoch reads: the driver's side of the streams (design, sections 1 "Progress" and 3
+"Intention").
 
-Streams share an epoch's budget; one that is ahead of the slowest of those that it shares a query with, by its bound of elements,
-waits until it is the slowest again. Big epochs under backlog, small ones for latency: whatever is there is taken, up to the budget.
+Streams share an epoch's budget; one that is ahead of the slowest of those that it shares a query
+with, by its bound of elements, waits until it is the slowest again. Big epochs under backlog, small
+ones for latency: whatever is there is taken, up to the budget.
 
-Silence (``idle``): a stream that says nothing for so long follows those that it shares a query with, and so does a partition
-of a stream (``files=parallel``) follow the others, as long as one of them is lively.
+Silence (``idle``): a stream that says nothing for so long follows those that it shares a query
+with, and so does a partition of a stream (``files=parallel``) follow the others, as long as one of
+them is lively.
 """
 
 from __future__ import annotations
@@ -25,9 +28,13 @@ Silence = frozenset[tuple[str, str]]
 
 
 class Sourcing:
-    """The sources of all streams, seen from the driver. ``once``: what is there at the start is all."""
+    """The sources of all streams, seen from the driver. ``once``: what is there at the start is
+    all.
+    """
 
-    def __init__(self, configs: Sequence[StreamConfig], scratch: Path, *, once: bool, keep_open: bool) -> None:
+    def __init__(
+        self, configs: Sequence[StreamConfig], scratch: Path, *, once: bool, keep_open: bool
+    ) -> None:
         self.configs = list(configs)
         self.once = once
         self.keep_open = keep_open
@@ -35,7 +42,9 @@ class Sourcing:
         self.sources = {c.name: FileSource(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)
-        self._heard: dict[tuple[str, str], int] = {}  # (stream, partition or "") -> wall time of its last data
+        self._heard: dict[
+            tuple[str, str], int
+        ] = {}  # (stream, partition or "") -> wall time of its last data
 
     def discover(self, positions: Positions) -> None:
         """Looks for new files and growth."""
@@ -44,11 +53,21 @@ class Sourcing:
                 self.sources[config.name].discover(position=_at(positions, config))
 
     def overtaken(self) -> dict[str, list[str]]:
-        """The files that came when a later name was read already, and of which nobody has been told."""
-        return {name: list(source.overtaken) for name, source in self.sources.items() if source.overtaken}
+        """The files that came when a later name was read already, and of which nobody has been
+        told.
+        """
+        return {
+            name: list(source.overtaken)
+            for name, source in self.sources.items()
+            if source.overtaken
+        }
 
-    def broken(self, positions: Positions, after: Positions) -> tuple[dict[str, dict[str, str]], Positions]:
-        """The files that cannot be read and of which nobody has been told; and the positions that say that it has been told."""
+    def broken(
+        self, positions: Positions, after: Positions
+    ) -> tuple[dict[str, dict[str, str]], Positions]:
+        """The files that cannot be read and of which nobody has been told; and the positions that
+        say that it has been told.
+        """
         found, said = {}, dict(after)
         for name, source in self.sources.items():
             told = positions.get(name, {}).get("broken", ())
@@ -68,7 +87,9 @@ class Sourcing:
     ) -> tuple[list[Reference], Positions]:  # fmt: skip
         """References of at most ``rows`` elements in all, and the positions behind them."""
         able = [
-            c for c in self.configs if self._may_read(c, records) and self.sources[c.name].backlog(_at(positions, c))
+            c
+            for c in self.configs
+            if self._may_read(c, records) and self.sources[c.name].backlog(_at(positions, c))
         ]
         references: list[Reference] = []
         after = dict(positions)
@@ -101,16 +122,23 @@ class Sourcing:
 
     def backlog(self, positions: Positions, records: Mapping[str, StreamRecord]) -> bool:
         """Whether a take would give anything now."""
-        return any(self._may_read(c, records) and self.sources[c.name].backlog(_at(positions, c)) for c in self.configs)
+        return any(
+            self._may_read(c, records) and self.sources[c.name].backlog(_at(positions, c))
+            for c in self.configs
+        )
 
     def unread(self, positions: Positions) -> bool:
         """Whether anything is there that is not read."""
         return any(self.sources[c.name].backlog(_at(positions, c)) for c in self.configs)
 
     def states(
-        self, references: Sequence[Reference], after: Positions, records: Mapping[str, StreamRecord], ended: Sequence[bool],
+        self,
+        references: Sequence[Reference],
+        after: Positions,
+        records: Mapping[str, StreamRecord],
+        ended: Sequence[bool],
         silence: Silence,
-    ) -> tuple[dict[str, StreamState], dict[str, list[str]]]:  # fmt: skip
+    ) -> tuple[dict[str, StreamState], dict[str, list[str]]]:
         """Each stream as the epoch begins, and the partitions that this epoch finishes."""
         states = {}
         finished: dict[str, list[str]] = {}
@@ -126,8 +154,13 @@ class Sourcing:
         return states, finished
 
     def _state(
-        self, config: StreamConfig, record: StreamRecord, now: set[str], after: Positions, silent: set[str]
-    ) -> tuple[StreamState, list[str]]:  # fmt: skip
+        self,
+        config: StreamConfig,
+        record: StreamRecord,
+        now: set[str],
+        after: Positions,
+        silent: set[str],
+    ) -> tuple[StreamState, list[str]]:
         source = self.sources[config.name]
         floor = MAX
         reading: dict[str, int] = {}
@@ -145,13 +178,19 @@ class Sourcing:
         return StreamState(record.watermark, floor, reading, config.lateness), done
 
     def _finished(self, config: StreamConfig, partition: str, greatest: str) -> bool:
-        """Whether a partition gets no more data. With ``keep_open`` it may: in the next run, unless it is a whole file."""
+        """Whether a partition gets no more data. With ``keep_open`` it may: in the next run, unless
+        it is a whole file.
+        """
         if not self.keep_open:
             return self.sources[config.name].finished(partition)
         return config.files == "parallel" and config.whole_files and partition < greatest
 
-    def silence(self, references: Sequence[Reference], records: Mapping[str, StreamRecord], wall: int) -> Silence:
-        """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""), and partitions."""
+    def silence(
+        self, references: Sequence[Reference], records: Mapping[str, StreamRecord], wall: int
+    ) -> Silence:
+        """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""),
+        and partitions.
+        """
         heard = {(r.stream, r.partition) for r in references}
         heard |= {(r.stream, "") for r in references}
         silent: set[tuple[str, str]] = set()
@@ -160,8 +199,12 @@ class Sourcing:
                 continue
             own = {(config.name, "")}
             if config.files == "parallel":
-                own |= {(config.name, p) for p in records.get(config.name, StreamRecord()).partitions}
-                own |= {key for key in heard if key[0] == config.name}  # also those that speak for the first time
+                own |= {
+                    (config.name, p) for p in records.get(config.name, StreamRecord()).partitions
+                }
+                own |= {
+                    key for key in heard if key[0] == config.name
+                }  # also those that speak for the first time
             for key in own:
                 since = wall if key in heard else self._heard.get(key, wall)
                 self._heard[key] = since

@@ -1,4 +1,6 @@
-"""What a stream's source may be: a configuration, a path, or a streaming DataFrame, which goes through a ``spark.spool``."""
+"""What a stream's source may be: a configuration, a path, or a streaming DataFrame, which goes
+through a ``spark.spool``.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Spools:
     def __init__(self) -> None:
         self._all: list[Spool] = []
 
-    def config_of(self, name: str, source: Any, root: Path, options: Mapping[str, Any]) -> StreamConfig:
+    def config_of(
+        self, name: str, source: Any, root: Path, options: Mapping[str, Any]
+    ) -> StreamConfig:
         """The stream that a source is; a DataFrame gets a spool. Raises ``UsageError``."""
         if isinstance(source, StreamConfig):
             return source

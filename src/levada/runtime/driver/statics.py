@@ -1,11 +1,15 @@
-"""The static data of an engine: what there is, and what comes in its place while the engine runs (design, section 1, static data).
+"""The static data of an engine: what there is, and what comes in its place while the engine runs
+(design, section 1, static data).
 
-A graph may be replaced if its source was declared so. What may be replaced is copied into the checkpoint under a name that follows
-from its content: so epochs that run again after a crash read what they did, whatever becomes of the file, and equal content is no
-replacement. A file is read to its end before it counts: what is not well-formed is told to whoever gives it, and no epoch sees it.
-A file with ``reload`` is looked at between epochs; it counts as another one when its size, time or number on the disk is.
+A graph may be replaced if its source was declared so. What may be replaced is copied into the
+checkpoint under a name that follows from its content: so epochs that run again after a crash read
+what they did, whatever becomes of the file, and equal content is no replacement. A file is read to
+its end before it counts: what is not well-formed is told to whoever gives it, and no epoch sees it.
+A file with ``reload`` is looked at between epochs; it counts as another one when its size, time or
+number on the disk is.
 
-One thread runs epochs and may ask for ``files`` while others replace; each change is one assignment of a tuple, under the lock.
+One thread runs epochs and may ask for ``files`` while others replace; each change is one assignment
+of a tuple, under the lock.
 """
 
 from __future__ import annotations
@@ -53,12 +57,21 @@ class Statics:
 
     # -- before the start --
 
-    def add(self, source: Source, graph: str | None, form: str | None, *, replaceable: bool, reload: bool) -> None:
+    def add(
+        self,
+        source: Source,
+        graph: str | None,
+        form: str | None,
+        *,
+        replaceable: bool,
+        reload: bool,
+    ) -> None:
         """One more source. Raises ``SourceError``, ``UsageError``."""
         file = static_source(source, graph, form)
         if reload and not file.path:
             raise UsageError(
-                "Only a file is looked at for changes.", hint="Lines are replaced by engine.static(lines, graph)."
+                "Only a file is looked at for changes.",
+                hint="Lines are replaced by engine.static(lines, graph).",
             )
         if replaceable or reload:
             _check_one_graph(file)
@@ -83,7 +96,9 @@ class Statics:
     # -- while epochs run --
 
     def replace(self, source: Source, graph: str | None, form: str | None) -> None:
-        """Other content for a graph, in place of all its sources. Raises ``SourceError``, ``UsageError``."""
+        """Other content for a graph, in place of all its sources. Raises ``SourceError``,
+        ``UsageError``.
+        """
         self._check_declared(graph)
         file = static_source(source, graph, form)
         _check_one_graph(file)
@@ -92,23 +107,32 @@ class Statics:
             copy = self._sound(file)
             others = (replace(f, graphs=f.graphs - {graph}) for f in self.files)
             self.files = (*(f for f in others if f.graphs), copy)
-            self._stamps = {f.origin: self._stamps[f.origin] for f in self.files if f.origin in self._stamps}
+            self._stamps = {
+                f.origin: self._stamps[f.origin] for f in self.files if f.origin in self._stamps
+            }
 
     def _check_declared(self, graph: str | None) -> None:
-        """Which graphs there are is known when queries are planned: GRAPH ?g goes over those, and no other can come."""
+        """Which graphs there are is known when queries are planned: GRAPH ?g goes over those, and
+        no other can come.
+        """
         if graph in self.replaceable:
             return
         name = "The default graph" if graph is None else f"The static graph <{graph}>"
         close = near(graph or "", [g for g in self.replaceable if g])
         hint = "Say replaceable=True where it is named, before the engine starts."
         if graph in self.graphs or graph is None:
-            raise UsageError(f"{name} was not declared replaceable.", hint=close if close.startswith("Did") else hint)
+            raise UsageError(
+                f"{name} was not declared replaceable.",
+                hint=close if close.startswith("Did") else hint,
+            )
         hint = f'Declare it before, empty if there is nothing yet: engine.static([], "{graph}", replaceable=True).'
         message = f"{name} was not there when the engine started, so no query would see it."
         raise UsageError(message, hint=f"{close} {hint}" if close.startswith("Did") else hint)
 
     def reload(self) -> None:
-        """Takes in the files that have changed on the disk; of one that is not well-formed it warns, and what was there stays."""
+        """Takes in the files that have changed on the disk; of one that is not well-formed it
+        warns, and what was there stays.
+        """
         if not self._stamps or time.monotonic() - self._looked < LOOK:
             return
         self._looked = time.monotonic()
@@ -128,7 +152,9 @@ class Statics:
                 self._stamps[file.origin] = stamp
                 warnings.warn(f"{error} What was there before stays.", stacklevel=1)
             return
-        if _stamp(file.origin) == stamp:  # else it changed while it was read: the next look will see
+        if (
+            _stamp(file.origin) == stamp
+        ):  # else it changed while it was read: the next look will see
             self._stamps[file.origin] = stamp
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])
 
@@ -158,7 +184,9 @@ class Statics:
         try:
             return replace(file, path=str(_copy(Path(file.origin), self.folder)))
         except OSError as error:
-            raise SourceError(f"The static file {file.origin} cannot be read: {error.strerror}.") from error
+            raise SourceError(
+                f"The static file {file.origin} cannot be read: {error.strerror}."
+            ) from error
 
 
 def _check_one_graph(file: StaticFile) -> None:

@@ -1,9 +1,11 @@
-"""One task or many: what an epoch's job is spread over (design, section 3, "Small epochs may run as one task").
+"""One task or many: what an epoch's job is spread over (design, section 3, "Small epochs may run as
+one task").
 
-A job in one task costs Spark about 20 CPU-ms, one with a shuffle between two tasks a side about 45, and as much time; and tasks
-that share a memory bus get in each other's way. So a small epoch runs as one task, unless the last one that did took long (few
-elements can make much due); then the next ``WARY`` ones do not. A large epoch runs in the way that has taken less time per element
-here; the other way is tried again the more rarely the slower it was. Both ways give the same outcomes.
+A job in one task costs Spark about 20 CPU-ms, one with a shuffle between two tasks a side about 45,
+and as much time; and tasks that share a memory bus get in each other's way. So a small epoch runs
+as one task, unless the last one that did took long (few elements can make much due); then the next
+``WARY`` ones do not. A large epoch runs in the way that has taken less time per element here; the
+other way is tried again the more rarely the slower it was. Both ways give the same outcomes.
 """
 
 from __future__ import annotations
@@ -26,14 +28,20 @@ class Pace:
 
     def __init__(self) -> None:
         self._wary = 0
-        self._cost: dict[bool, float] = {}  # s per element of large epochs, by whether they ran as one task
+        self._cost: dict[
+            bool, float
+        ] = {}  # s per element of large epochs, by whether they ran as one task
         self._trial = 0  # large epochs until the next
         self._elements = 0  # of the epoch that was decided last; 0: it was a small one
 
     def one_task(self, references: Sequence[Reference], calls: int) -> bool:
-        """Whether an epoch of these references and so many calls of the stage function runs as one task."""
+        """Whether an epoch of these references and so many calls of the stage function runs as one
+        task.
+        """
         elements = sum(r.elements for r in references)
-        size = sum(r.stop - r.start for r in references)  # rows of Parquet count as bytes: they are few
+        size = sum(
+            r.stop - r.start for r in references
+        )  # rows of Parquet count as bytes: they are few
         small = elements <= SMALL and size <= SMALL_BYTES
         self._elements = 0 if small else elements
         if calls > CALLS or size > MOST_BYTES:

@@ -1,6 +1,8 @@
-"""What manifests add up, of an epoch and since the beginning: the results of each query, the matches of each pattern.
+"""What manifests add up, of an epoch and since the beginning: the results of each query, the
+matches of each pattern.
 
-Of queries that are gone one number is left, and no pattern: so a manifest does not grow with queries that come and go.
+Of queries that are gone one number is left, and no pattern: so a manifest does not grow with
+queries that come and go.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ Opener = Callable[[str], tuple[dict[str, Frame], Any]]
 
 
 def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
-    """Of each query with results in an epoch [solutions, least report, greatest report, reports], from those of its tasks.
+    """Of each query with results in an epoch [solutions, least report, greatest report, reports],
+    from those of its tasks.
 
-    A report that several tasks have rows of is one: where that can be, the reports themselves are looked up in the segments.
+    A report that several tasks have rows of is one: where that can be, the reports themselves are
+    looked up in the segments.
     """
     found: Counts = {}
     several: set[str] = set()
@@ -35,7 +39,12 @@ def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
             if query in found:
                 several.add(query)
             have = found.get(query, [0, MAX, MIN, 0])
-            found[query] = [have[0] + n, min(have[1], low), max(have[2], high), max(have[3], reports)]
+            found[query] = [
+                have[0] + n,
+                min(have[1], low),
+                max(have[2], high),
+                max(have[3], reports),
+            ]
     unsure = [q for q in several if found[q][1] < found[q][2]]
     if unsure:
         reported = distinct_reports(plan, unsure, [d.segment for d in done if d.segment], opener)
@@ -44,7 +53,9 @@ def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:
     return found
 
 
-def distinct_reports(plan: Plan, queries: Sequence[str], segments: Sequence[str], opener: Opener) -> dict[str, int]:
+def distinct_reports(
+    plan: Plan, queries: Sequence[str], segments: Sequence[str], opener: Opener
+) -> dict[str, int]:
     """How many reports these queries have rows of."""
     by_node: dict[int, dict[int, str]] = {}
     for name in queries:
@@ -63,9 +74,13 @@ def distinct_reports(plan: Plan, queries: Sequence[str], segments: Sequence[str]
 
 
 def totals(plan: Plan, last: Manifest, counts: Mapping[str, Sequence[int]]) -> tuple[Counts, int]:
-    """[solutions, reports] of each query since it came, with this epoch's; the solutions of those that are gone."""
+    """[solutions, reports] of each query since it came, with this epoch's; the solutions of those
+    that are gone.
+    """
     there = plan.queries
-    kept = {n: list(t) for n, t in last.totals.items() if n in there and there[n].since <= last.plan}
+    kept = {
+        n: list(t) for n, t in last.totals.items() if n in there and there[n].since <= last.plan
+    }
     gone = last.gone + sum(t[0] for n, t in last.totals.items() if n not in kept)
     for query, (n, _, _, reports) in counts.items():
         total = kept.setdefault(query, [0, 0])
@@ -83,9 +98,15 @@ def hits(plan: Plan, last: Manifest, controls: Sequence[Control]) -> dict[str, d
     for stream, found in total.items():
         if len(found) > 2 * MOST_COUNTED:
             read = _read(plan) if read is None else read
-            total[stream] = Counter({text: n for text, n in found.items() if (stream, text) in read})
+            total[stream] = Counter(
+                {text: n for text, n in found.items() if (stream, text) in read}
+            )
     return {stream: dict(found) for stream, found in total.items()}
 
 
 def _read(plan: Plan) -> set[tuple[str, str]]:
-    return {read for query in plan.queries.values() for read in patterns_read(plan, query.node, query.member)}
+    return {
+        read
+        for query in plan.queries.values()
+        for read in patterns_read(plan, query.node, query.member)
+    }

@@ -1,6 +1,8 @@
-"""Files of which nothing is ever read: broken ones, and those that come too late, with names before one that is being read.
+"""Files of which nothing is ever read: broken ones, and those that come too late, with names before
+one that is being read.
 
-That is known to the driver alone, so it writes the dead letters: one for each file, in a side file of the epoch that tells of it.
+That is known to the driver alone, so it writes the dead letters: one for each file, in a side file
+of the epoch that tells of it.
 """
 
 from __future__ import annotations

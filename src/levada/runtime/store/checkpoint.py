@@ -8,8 +8,8 @@ state/ results/ side/    files that manifests name; what none names is deleted
 static/        static triples that the Python API was given as lines; static files that may be replaced, by their content
 intentions/    the intention that is written ahead and not yet done
 
-Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made anew in the same place has
-other names.
+Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made
+anew in the same place has other names.
 """
 
 from __future__ import annotations
@@ -52,19 +52,25 @@ class _Version(msgspec.Struct):
 class Checkpoint:
     """An open checkpoint; ``close`` gives it free."""
 
-    def __init__(self, root: Path, *, partitions: int, groups: int = 64, seed: int | None = None) -> None:
+    def __init__(
+        self, root: Path, *, partitions: int, groups: int = 64, seed: int | None = None
+    ) -> None:
         self.root = root
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise CheckpointError(f"The checkpoint {root} cannot be made: {error.strerror}.") from error
+            raise CheckpointError(
+                f"The checkpoint {root} cannot be made: {error.strerror}."
+            ) from error
         self._lock = filelock.FileLock(str(root / "lock"))
         try:
             self._lock.acquire(timeout=0)
         except filelock.Timeout as error:
             raise CheckpointError(f"Another engine is running on the checkpoint {root}.") from error
         except OSError as error:
-            raise CheckpointError(f"The checkpoint {root} cannot be used: {error.strerror}.") from error
+            raise CheckpointError(
+                f"The checkpoint {root} cannot be used: {error.strerror}."
+            ) from error
         try:
             self.facts = self._facts(partitions, groups, seed)
             for folder in FOLDERS:
@@ -79,7 +85,11 @@ class Checkpoint:
     def _facts(self, partitions: int, groups: int, seed: int | None) -> Facts:
         path = self.root / "levada.json"
         if not path.exists():
-            strangers = sorted(p.name for p in self.root.iterdir() if not p.name.startswith(("lock", ".levada.json.")))
+            strangers = sorted(
+                p.name
+                for p in self.root.iterdir()
+                if not p.name.startswith(("lock", ".levada.json."))
+            )
             if strangers:
                 raise CheckpointError(
                     f"{self.root} is not a checkpoint of Levada: it holds {strangers[0]}.",
@@ -94,7 +104,9 @@ class Checkpoint:
     def _sweep(self) -> None:
         """Deletes what no manifest names: leavings of attempts that did not come to an end."""
         named = (
-            set(self.last.files) | set(self.last.segments) | {f for _, f, _ in self.last.side} if self.last else set()
+            set(self.last.files) | set(self.last.segments) | {f for _, f, _ in self.last.side}
+            if self.last
+            else set()
         )
         previous = self.root / "manifests" / str(self.last.epoch - 1) if self.last else None
         if previous is not None and previous.exists():
@@ -107,14 +119,22 @@ class Checkpoint:
             for path in (self.root / folder).glob(".*"):
                 path.unlink(missing_ok=True)
         for path in (self.root / "manifests").iterdir():
-            if self.last is not None and path.name.isdigit() and int(path.name) < self.last.epoch - 1:
+            if (
+                self.last is not None
+                and path.name.isdigit()
+                and int(path.name) < self.last.epoch - 1
+            ):
                 path.unlink(missing_ok=True)
 
     def commit(self, manifest: Manifest) -> None:
-        """The commit of an epoch. Refused if the epoch has a manifest: then another engine is at work here."""
+        """The commit of an epoch. Refused if the epoch has a manifest: then another engine is at
+        work here.
+        """
         path = self.root / "manifests" / str(manifest.epoch)
         if not write_once(path, msgspec.json.encode(manifest)):
-            raise CheckpointError(f"Another engine has committed epoch {manifest.epoch} in the checkpoint {self.root}.")
+            raise CheckpointError(
+                f"Another engine has committed epoch {manifest.epoch} in the checkpoint {self.root}."
+            )
         self.last = manifest
 
     def forget(self, epoch: int, files: Iterable[str]) -> None:
@@ -128,7 +148,9 @@ class Checkpoint:
             (self.root / name).unlink(missing_ok=True)
 
     def forget_plans(self, before: int) -> None:
-        """Deletes the versions before this one, which nothing that is to be run or published names."""
+        """Deletes the versions before this one, which nothing that is to be run or
+        published names.
+        """
         for path in (self.root / "plans").glob("[0-9]*"):
             if int(path.name.split("-", 1)[0]) < before:
                 path.unlink(missing_ok=True)
@@ -143,7 +165,9 @@ class Checkpoint:
     def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> None:
         """Keeps a plan version and its catalog, which knows each query's identity."""
         replace_file(self.plan_path(plan.version), pickle.dumps(plan, protocol=5))
-        replace_file(self._catalog_path(plan.version), pickle.dumps((topology, dict(identities)), protocol=5))
+        replace_file(
+            self._catalog_path(plan.version), pickle.dumps((topology, dict(identities)), protocol=5)
+        )
 
     def load_plan(self, version: int) -> Plan:
         """A sealed plan."""
@@ -155,25 +179,35 @@ class Checkpoint:
         try:
             topology, identities = pickle.loads(path.read_bytes())
         except Exception as error:  # a damaged pickle raises almost anything
-            raise CheckpointError(f"The checkpoint's catalog {path} cannot be read.", hint=str(error)) from error
+            raise CheckpointError(
+                f"The checkpoint's catalog {path} cannot be read.", hint=str(error)
+            ) from error
         assert isinstance(topology, Topology), "a catalog"
         return topology, identities
 
     def streams(self) -> tuple[str, ...]:
         """The streams that have numbers here: those of the last catalog that was written."""
-        versions = [int(p.name.split("-", 1)[0]) for p in (self.root / "plans").glob("[0-9]*.catalog")]
+        versions = [
+            int(p.name.split("-", 1)[0]) for p in (self.root / "plans").glob("[0-9]*.catalog")
+        ]
         return self.load_topology(max(versions))[0].streams if versions else ()
 
     def ordered(self, streams: Iterable[str]) -> list[str]:
-        """These streams in the order of the plans, in which they have their numbers; new ones behind."""
+        """These streams in the order of the plans, in which they have their numbers; new ones
+        behind.
+        """
         names, known = list(streams), [n for n in self.streams() if not is_made(n)]
         missing = [n for n in known if n not in names]
         if missing:
-            raise CheckpointError(f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now.")
+            raise CheckpointError(
+                f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now."
+            )
         return [*known, *(n for n in names if n not in known)]
 
     def save_setup(self, data: bytes) -> str:
-        """Keeps the streams and static files of a run; returns the path in the folder, which is another for another content."""
+        """Keeps the streams and static files of a run; returns the path in the folder, which is
+        another for another content.
+        """
         name = f"plans/setup-{self.facts.id}-{xxhash.xxh3_64_hexdigest(data)}"
         replace_file(self.root / name, data)
         return name
@@ -194,7 +228,9 @@ class Checkpoint:
 
 
 def facts_of(root: Path) -> Facts:
-    """What is fixed for the checkpoint in this folder. Raises ``CheckpointError`` if it is none, or of another format."""
+    """What is fixed for the checkpoint in this folder. Raises ``CheckpointError`` if it is none, or
+    of another format.
+    """
     path = root / "levada.json"
     if not path.exists():
         raise CheckpointError(f"{root} is not a checkpoint of Levada.")
@@ -208,7 +244,9 @@ def facts_of(root: Path) -> Facts:
             )
         return msgspec.json.decode(data, type=Facts)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"The checkpoint {root} cannot be read: levada.json is damaged.") from error
+        raise CheckpointError(
+            f"The checkpoint {root} cannot be read: levada.json is damaged."
+        ) from error
 
 
 def newest_manifest(root: Path) -> Manifest | None:
@@ -223,7 +261,9 @@ def plan_of(root: Path, facts: Facts, version: int) -> Plan:
     try:
         return load_plan(str(path))
     except Exception as error:  # a damaged pickle raises almost anything
-        raise CheckpointError(f"The checkpoint's plan {path} cannot be read.", hint=str(error)) from error
+        raise CheckpointError(
+            f"The checkpoint's plan {path} cannot be read.", hint=str(error)
+        ) from error
 
 
 def _plan_path(root: Path, facts: Facts, version: int) -> Path:

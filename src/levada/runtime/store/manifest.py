@@ -1,7 +1,9 @@
-"""Intentions and manifests: what an epoch will do, and that it is done (design, section 4, "Commit").
+"""Intentions and manifests: what an epoch will do, and that it is done (design, section 4,
+"Commit").
 
-An intention is JSON that the loop writes ahead; with it an epoch can be repeated to the letter. A manifest is a file that is
-created only if it is absent: it is the commit, and it fences off a second engine. Everything that it names is durable before.
+An intention is JSON that the loop writes ahead; with it an epoch can be repeated to the letter. A
+manifest is a file that is created only if it is absent: it is the commit, and it fences off a
+second engine. Everything that it names is durable before.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Intention(msgspec.Struct):
 
 
 class Held(msgspec.Struct):
-    """An epoch's results that are not in files yet: ``wall`` when it began (ms), ``size`` the bytes of its segments."""
+    """An epoch's results that are not in files yet: ``wall`` when it began (ms), ``size`` the bytes
+    of its segments.
+    """
 
     epoch: int
     plan: int
@@ -49,7 +53,9 @@ class Held(msgspec.Struct):
 
 
 class StreamRecord(msgspec.Struct):
-    """A stream after an epoch: W, its largest event time, that of each partition, and counts since the beginning."""
+    """A stream after an epoch: W, its largest event time, that of each partition, and counts since
+    the beginning.
+    """
 
     watermark: int = MIN
     max_ts: int = MIN
@@ -80,7 +86,9 @@ class Manifest(msgspec.Struct):
     every: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
-    hits: dict[str, dict[str, int]] = {}  # stream -> pattern -> the triples that matched it since the beginning
+    hits: dict[
+        str, dict[str, int]
+    ] = {}  # stream -> pattern -> the triples that matched it since the beginning
     rolled: list[Held] = []  # what this epoch publishes
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
@@ -90,7 +98,9 @@ class Manifest(msgspec.Struct):
 
 
 def write_once(path: Path, data: bytes) -> bool:
-    """Creates a file with this content, durably and only if it is absent; False if it is there already."""
+    """Creates a file with this content, durably and only if it is absent; False if it is there
+    already.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
@@ -105,12 +115,16 @@ def write_once(path: Path, data: bytes) -> bool:
             temporary.unlink(missing_ok=True)
         _sync(path.parent)
     except OSError as error:
-        raise CheckpointError(f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}.") from error
+        raise CheckpointError(
+            f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}."
+        ) from error
     return True
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Gives a file this content, durably; whoever reads it sees the old one or the new one whole."""
+    """Gives a file this content, durably; whoever reads it sees the old one or the new one
+    whole.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(exist_ok=True)
@@ -121,7 +135,9 @@ def replace_file(path: Path, data: bytes) -> None:
         temporary.replace(path)
         _sync(path.parent)
     except OSError as error:
-        raise CheckpointError(f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}.") from error
+        raise CheckpointError(
+            f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}."
+        ) from error
 
 
 def _sync(folder: Path) -> None:
@@ -137,4 +153,6 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except (OSError, msgspec.MsgspecError) as error:
-        raise CheckpointError(f"The checkpoint's manifest {path} cannot be read.", hint=str(error)) from error
+        raise CheckpointError(
+            f"The checkpoint's manifest {path} cannot be read.", hint=str(error)
+        ) from error

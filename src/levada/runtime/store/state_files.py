@@ -1,7 +1,8 @@
 """State files: written under names unique to the attempt, read by memory map.
 
-A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at the next start. The maps of a
-partition's state stay open from epoch to epoch, those that it names no more are dropped: an open map holds a deleted file's memory.
+A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at
+the next start. The maps of a partition's state stay open from epoch to epoch, those that it names
+no more are dropped: an open map holds a deleted file's memory.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview])
         finally:
             os.close(fd)
     except OSError as error:
-        raise CheckpointError(f"The checkpoint {root} cannot be written: {error.strerror}.") from error
+        raise CheckpointError(
+            f"The checkpoint {root} cannot be written: {error.strerror}."
+        ) from error
     return name
 
 
@@ -84,5 +87,7 @@ def mapped(root: str, name: str) -> tuple[dict[str, Frame], Any]:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise CheckpointError(f"The checkpoint's file {path} cannot be read: {error.strerror}.") from error
+        raise CheckpointError(
+            f"The checkpoint's file {path} cannot be read: {error.strerror}."
+        ) from error
     return unpack(np.frombuffer(data, np.uint8))

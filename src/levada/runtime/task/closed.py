@@ -1,8 +1,10 @@
-"""The check of ``closed=element``: no subject may be in two elements that some window could hold together.
+"""The check of ``closed=element``: no subject may be in two elements that some window could hold
+together.
 
-Intake sends the subjects of each element to their partition, with where the element stands; here they are remembered for as
-long as the longest window of the stream's queries, and met with what comes. A subject that comes again within that time stops
-the engine: rows that should have been joined may have been read apart. Later it may come again, since no window joins the two.
+Intake sends the subjects of each element to their partition, with where the element stands; here
+they are remembered for as long as the longest window of the stream's queries, and met with what
+comes. A subject that comes again within that time stops the engine: rows that should have been
+joined may have been read apart. Later it may come again, since no window joins the two.
 
 Cost: by the new elements, as one side of a join; the state is the elements of the longest window.
 """
@@ -33,13 +35,19 @@ if TYPE_CHECKING:
     from levada.terms.term_pool import Pool
 
 
-def subjects_of(reference: Reference, triples: Triples, found: Elements, subjects: Ints32, pool: Pool) -> Frame:
-    """The subjects of the elements that count: slot 0; their time; where they stand: the path (``file``) and the byte (``m0``)."""
+def subjects_of(
+    reference: Reference, triples: Triples, found: Elements, subjects: Ints32, pool: Pool
+) -> Frame:
+    """The subjects of the elements that count: slot 0; their time; where they stand: the path
+    (``file``) and the byte (``m0``).
+    """
     kept = np.flatnonzero(found.keep)
     first = kept[_first(subjects[kept])]
     path = pl.Series([reference.path])
     x, _ = pool.identify(path)
-    pool.name(x, x, path)  # 64 bits name one of few files well enough, and each subject carries them
+    pool.name(
+        x, x, path
+    )  # 64 bits name one of few files well enough, and each subject carries them
     return Frame(
         {
             "x0": triples.s.x[first],
@@ -62,14 +70,21 @@ def _first(numbers: Ints32) -> Ints:
 
 @lru_cache(maxsize=64)
 def reach(plan: str, stream: str) -> int:
-    """How far apart two elements of a stream can be and yet be in one window that is read by stars, ms (exclusive)."""
+    """How far apart two elements of a stream can be and yet be in one window that is read by stars,
+    ms (exclusive).
+    """
     queries = load_plan(plan).queries.values()
     windows = (on.window for q in queries for on in q.windows if on.stream == stream)
-    return max((w.reach for w in windows if w.kind is not WindowKind.COUNT and not w.kind.by_session), default=0)
+    return max(
+        (w.reach for w in windows if w.kind is not WindowKind.COUNT and not w.kind.by_session),
+        default=0,
+    )
 
 
 def check(run: StageRun) -> int:
-    """Meets the new subjects with those that are remembered; returns how long the last is. Raises ``PromiseError``."""
+    """Meets the new subjects with those that are remembered; returns how long the last is. Raises
+    ``PromiseError``.
+    """
     dead = MIN
     for stream, frames in run.closed.items():
         rows = concat(frames)
@@ -100,7 +115,9 @@ def _met(new: runs.Run, old: list[runs.Run]) -> Iterator[tuple[Frame, Frame]]:
 
 
 def _broken(run: StageRun, stream: str, a: Frame, b: Frame) -> PromiseError:
-    places = [(int(f["#s"][0]), int(f["m0"][0]), run.pool.texts(f["file"], f["file"])[0]) for f in (a, b)]
+    places = [
+        (int(f["#s"][0]), int(f["m0"][0]), run.pool.texts(f["file"], f["file"])[0]) for f in (a, b)
+    ]
     (_, at, one), (_, behind, other) = sorted(places)
     return PromiseError(
         f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is at byte {at} of {one} and again at "
@@ -110,7 +127,9 @@ def _broken(run: StageRun, stream: str, a: Frame, b: Frame) -> PromiseError:
 
 
 def _subject(path: str, at: int) -> str:
-    """The subject of the line there, as far as there is one: the bytes of other formats than lines say none."""
+    """The subject of the line there, as far as there is one: the bytes of other formats than lines
+    say none.
+    """
     try:
         with open(path, "rb") as file:
             file.seek(at)

@@ -44,7 +44,15 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
             return report(node, run.state, first, run.calendar(node, step.kinds))
         case s.Panes():
             partials = run.partials.pop(node.id, [])
-            return panes(node, run.state, first, partials, run.calendar(node, step.kinds), run.pool, run.home(node))
+            return panes(
+                node,
+                run.state,
+                first,
+                partials,
+                run.calendar(node, step.kinds),
+                run.pool,
+                run.home(node),
+            )
         case s.Changes():
             return changes(node, run.state, first, run.calendar(node, step.kinds), run.pool)
         case s.Session():
@@ -59,7 +67,11 @@ def evaluate_node(run: StageRun, node: PlanNode, frames: list[Frame | None]) -> 
             return rleft(node, frames[0], _right(run, node, step.lasting, frames[1]), run.pool)
         case s.Once():
             out = once(
-                node, run.state, first, node.read_whole(run.context.first, run.context.replaced), _instants(run, node)
+                node,
+                run.state,
+                first,
+                node.read_whole(run.context.first, run.context.replaced),
+                _instants(run, node),
             )
             if out is not None:
                 run.lifted(node, out)
@@ -93,9 +105,13 @@ def _right(run: StageRun, node: PlanNode, stays: bool, frame: Frame | None) -> F
 
 
 def _instants(run: StageRun, node: PlanNode) -> npt.NDArray[np.int64]:
-    """From when on what this epoch reads of static data is there, for each member: for those that read it first, always."""
+    """From when on what this epoch reads of static data is there, for each member: for those that
+    read it first, always.
+    """
     first = node.fresh if run.context.first else np.zeros(len(node.members), np.bool_)
-    return np.where(first, ALWAYS, run.context.replacement.instant if run.context.replacement else ALWAYS)
+    return np.where(
+        first, ALWAYS, run.context.replacement.instant if run.context.replacement else ALWAYS
+    )
 
 
 def _one_input(run: StageRun, node: PlanNode, frame: Frame) -> Frame | None:

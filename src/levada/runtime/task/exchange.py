@@ -1,7 +1,9 @@
-"""What leaves a task: rows along the edges, to nodes of this stage or as jumbo blobs, one per (task, target).
+"""What leaves a task: rows along the edges, to nodes of this stage or as jumbo blobs, one per
+(task, target).
 
-A blob holds the rows for all nodes of the next stages at one target, the texts that these rows need, and the control records of
-the epoch; every target gets one, also without rows. Static rows and rows of windows travel alike.
+A blob holds the rows for all nodes of the next stages at one target, the texts that these rows
+need, and the control records of the epoch; every target gets one, also without rows. Static rows
+and rows of windows travel alike.
 """
 
 from __future__ import annotations
@@ -53,8 +55,12 @@ class Outbox:
                 else:
                     self._put(at, frame)
 
-    def _rows(self, node: PlanNode, out: Frame, consumer: Consumer) -> Iterator[tuple[Consumer, Frame]]:
-        """One producer's rows for one consumer; a large fan-out of thresholds skips the filter's input."""
+    def _rows(
+        self, node: PlanNode, out: Frame, consumer: Consumer
+    ) -> Iterator[tuple[Consumer, Frame]]:
+        """One producer's rows for one consumer; a large fan-out of thresholds skips the filter's
+        input.
+        """
         target = self.plan.nodes[consumer.node]
         if self._sorted(consumer, target) and consumer.stage == self.stage:
             passed = self._thresholds(node, out, consumer, target)
@@ -70,7 +76,9 @@ class Outbox:
         producers = len(consumer.fan.offsets) - 1
         return len(consumer.fan.members) >= MANY * max(producers, 1)
 
-    def _thresholds(self, node: PlanNode, out: Frame, consumer: Consumer, target: PlanNode) -> Frame | None:
+    def _thresholds(
+        self, node: PlanNode, out: Frame, consumer: Consumer, target: PlanNode
+    ) -> Frame | None:
         """Per producer's member: its rows once against all its consumers' constants."""
         fan = consumer.fan
         parts = []
@@ -90,7 +98,9 @@ class Outbox:
         slots = consumer.edge.exchange
         assert slots is not None, "an edge between stages says how its rows are partitioned"
         target = self.plan.nodes[consumer.node]
-        panes = folded(target, frame, self.pool, FEWER) if isinstance(target.step, s.Panes) else None
+        panes = (
+            folded(target, frame, self.pool, FEWER) if isinstance(target.step, s.Panes) else None
+        )
         if panes is None:
             self._scatter(f"n.{consumer.node}.{consumer.input}", frame, slots, consumer.node)
         elif panes.n:
@@ -118,10 +128,20 @@ class Outbox:
         self.frames[target].setdefault(name, []).extend(frames)
 
     def blobs(
-        self, controls: Sequence[Control], done: Sequence[Done], source: int, times: Mapping[int, Sequence[Frame]]
-    ) -> list[tuple[int, bytes]]:  # fmt: skip
-        """One blob per target. Outcomes of earlier stages go to one target only, controls once from source 0."""
-        seen = {f"times.{i}": presence.together(parts) for i, parts in times.items()} if source == 0 else {}
+        self,
+        controls: Sequence[Control],
+        done: Sequence[Done],
+        source: int,
+        times: Mapping[int, Sequence[Frame]],
+    ) -> list[tuple[int, bytes]]:
+        """One blob per target. Outcomes of earlier stages go to one target only, controls once from
+        source 0.
+        """
+        seen = (
+            {f"times.{i}": presence.together(parts) for i, parts in times.items()}
+            if source == 0
+            else {}
+        )
         out = []
         for target in range(self.context.partitions):
             meta = {
@@ -134,7 +154,9 @@ class Outbox:
         return out
 
     def _terms(self, frames: Mapping[str, Frame]) -> Terms:
-        """The texts that the rows of a blob need: of text slots, and of values that only their text says exactly."""
+        """The texts that the rows of a blob need: of text slots, and of values that only their text
+        says exactly.
+        """
         xs, ys = [], []
         for name, frame in frames.items():
             kind, number, *at = name.split(".")
@@ -175,7 +197,9 @@ def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Wo
             yield from _identities(frame, facets[spec.slot], f"a{j}.", "")
 
 
-def _identities(frame: Frame, facets: Facet, before: str, after: str) -> Iterator[tuple[Words, Words]]:
+def _identities(
+    frame: Frame, facets: Facet, before: str, after: str
+) -> Iterator[tuple[Words, Words]]:
     x, y, k = (f"{before}{name}{after}" for name in "xyk")
     if x not in frame:
         return

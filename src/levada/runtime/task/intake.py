@@ -1,7 +1,8 @@
 """The intake of one task: read, parse, find elements, match, evaluate what needs no exchange, ship.
 
-One task reads a bundle of references (or the static files that new queries ask for) and sends one blob to every target, headed
-by a control record per source partition. Late and malformed input goes to side files that the manifest will name.
+One task reads a bundle of references (or the static files that new queries ask for) and sends one
+blob to every target, headed by a control record per source partition. Late and malformed input goes
+to side files that the manifest will name.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ DAY = 86_400_000
 
 
 class Payload(msgspec.Struct):
-    """What one intake task does: references to read; the ``constants``; pieces of ``static`` data, or a file of rows of them."""
+    """What one intake task does: references to read; the ``constants``; pieces of ``static`` data,
+    or a file of rows of them.
+    """
 
     references: list[Reference] = []
     constants: bool = False
@@ -92,15 +95,22 @@ class IntakeRun:
         bounds = {"late_below": w, "future_above": self.context.wall + DAY}
         config = next((c for c in self.setup.streams if c.name == reference.stream), None)
         if config is None:
-            config, bounds["future_above"] = made_config(reference), MAX  # windows may close far in the future
+            config, bounds["future_above"] = (
+                made_config(reference),
+                MAX,
+            )  # windows may close far in the future
         try:
-            control = (self._tuples if config.tabular else self._triples)(config, reference, stream, bounds)
+            control = (self._tuples if config.tabular else self._triples)(
+                config, reference, stream, bounds
+            )
         except FileFault as fault:  # nothing of it has been delivered: it is read whole before
             self._aside(reference, [Dead(reference.start, str(fault), "")], (), w)
             control = Control(stream, reference.partition, MIN, 0, 0, 0, 1, 0, 0, 0)
         self.controls.append(control)
 
-    def _triples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
+    def _triples(
+        self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]
+    ) -> Control:
         if config.mapping is not None:
             chunk = read_tuples(reference, config)
             triples, found = mapped_of(chunk, config, reference, seed=self.context.seed, **bounds)
@@ -117,13 +127,25 @@ class IntakeRun:
             if config.closed:
                 subjects = subject_numbers(triples, found.element, config.element)
                 if patterns.stars:
-                    self.outbox.close(stream, subjects_of(reference, triples, found, subjects, self.pool))
+                    self.outbox.close(
+                        stream, subjects_of(reference, triples, found, subjects, self.pool)
+                    )
             hits = self.hits.setdefault(stream, Counter())
-            rows = self._deliver(matched(patterns, triples, found.ts, keep, self.pool, subjects, hits))
+            rows = self._deliver(
+                matched(patterns, triples, found.ts, keep, self.pool, subjects, hits)
+            )
         return Control(
-            stream, reference.partition, found.max_ts, found.elements, found.triples, len(found.late), len(found.dead),
-            found.cut, found.passed, rows,
-        )  # fmt: skip
+            stream,
+            reference.partition,
+            found.max_ts,
+            found.elements,
+            found.triples,
+            len(found.late),
+            len(found.dead),
+            found.cut,
+            found.passed,
+            rows,
+        )
 
     def _parsed(self, config: StreamConfig, reference: Reference) -> tuple[Triples, Reference]:
         """The statements of a reference, and the reference to the lines in which they stand."""
@@ -138,7 +160,9 @@ class IntakeRun:
         )  # fmt: skip
         return triples, reference
 
-    def _tuples(self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]) -> Control:
+    def _tuples(
+        self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]
+    ) -> Control:
         found = tuples_of(read_tuples(reference, config), config, reference, **bounds)
         self._see_tuples(stream, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
@@ -146,9 +170,17 @@ class IntakeRun:
         if found.n:
             rows = self._deliver(self._scans(stream, found))
         return Control(
-            stream, reference.partition, found.max_ts, found.n, found.n, len(found.late), len(found.dead), found.cut,
-            found.passed, rows,
-        )  # fmt: skip
+            stream,
+            reference.partition,
+            found.max_ts,
+            found.n,
+            found.n,
+            len(found.late),
+            len(found.dead),
+            found.cut,
+            found.passed,
+            rows,
+        )
 
     def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
         name = self.plan.streams[stream]
@@ -158,10 +190,14 @@ class IntakeRun:
                     yield node, scanned(node, m, found, self.pool)
 
     def _first_nodes(self, kind: type) -> list[PlanNode]:
-        return [n for n in map(self.plan.nodes.__getitem__, self.plan.order) if isinstance(n.step, kind)]
+        return [
+            n for n in map(self.plan.nodes.__getitem__, self.plan.order) if isinstance(n.step, kind)
+        ]
 
     def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
-        """Rows of first nodes through the nodes of the intake, into the boxes; returns how many there were."""
+        """Rows of first nodes through the nodes of the intake, into the boxes; returns how many
+        there were.
+        """
         n = 0
         for node, frame in rows:
             n += frame.n
@@ -171,7 +207,9 @@ class IntakeRun:
     def _constants(self) -> None:
         """The rows of VALUES."""
         for node in self._first_nodes(s.Constant):
-            frame = constants(node, node.read_whole(self.context.first, self.context.replaced), self.pool)
+            frame = constants(
+                node, node.read_whole(self.context.first, self.context.replaced), self.pool
+            )
             if frame is not None:
                 local(self.plan, self.pool, self.outbox, node, frame)
 
@@ -182,11 +220,15 @@ class IntakeRun:
             local(self.plan, self.pool, self.outbox, node, settled(self.context, node, frame))
 
     def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
-        """The distinct times of elements, where some query's reports follow from them; which triples, where these are counted."""
+        """The distinct times of elements, where some query's reports follow from them; which
+        triples, where these are counted.
+        """
         listed = _listed_streams(self.context.plan)
         if listed.get(stream):
             terms = [(c.x[found.keep], c.y[found.keep]) for c in (triples.s, triples.p, triples.o)]
-            self.times.setdefault(stream, []).append(presence.occurrences(found.ts[found.keep], terms))
+            self.times.setdefault(stream, []).append(
+                presence.occurrences(found.ts[found.keep], terms)
+            )
         elif stream in listed:
             self.times.setdefault(stream, []).append(presence.times(found.times))
 
@@ -211,7 +253,9 @@ class IntakeRun:
             names.append(
                 (
                     kind,
-                    files.write(self.context.root, "side", f"{self.context.epoch}-{kind}", [lines.encode()]),
+                    files.write(
+                        self.context.root, "side", f"{self.context.epoch}-{kind}", [lines.encode()]
+                    ),
                     len(records),
                 )
             )
@@ -223,14 +267,20 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
     """The table of all living patterns over a stream; cached per plan version."""
     sealed = load_plan(plan)
     name = sealed.streams[stream]
-    nodes = [sealed.nodes[n] for n in sealed.order if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))]
+    nodes = [
+        sealed.nodes[n]
+        for n in sealed.order
+        if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))
+    ]
     chosen = [np.array([m.streams == (name,) for m in n.members], bool) & n.alive for n in nodes]
     return patterns_of(nodes, chosen, seed)
 
 
 @lru_cache(maxsize=8)
 def _listed_streams(plan: str) -> dict[int, bool]:
-    """Streams whose elements' times decide some query's reports, and whether their occurrences are counted."""
+    """Streams whose elements' times decide some query's reports, and whether their occurrences are
+    counted.
+    """
     sealed = load_plan(plan)
     listed = [n for n in sealed.nodes.values() if getattr(n.step, "listed", False)]
     schedules = {d for n in listed for d in n.schedules.distinct}

@@ -1,7 +1,9 @@
-"""Pending rows: what is read but not yet below its stream's watermark (design, section 1, "Progress").
+"""Pending rows: what is read but not yet below its stream's watermark (design, section 1,
+"Progress").
 
-An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait as pieces cut by time, so that a
-stream that runs far ahead is not rewritten every epoch: only the pieces that the watermark reaches are opened.
+An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait as
+pieces cut by time, so that a stream that runs far ahead is not rewritten every epoch: only the
+pieces that the watermark reaches are opened.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ PIECE_ROWS = 65_536
 
 
 def release(run: StageRun) -> None:
-    """Replaces the new rows of every input that comes from the intake by those that are up now; the rest waits."""
+    """Replaces the new rows of every input that comes from the intake by those that are up now; the
+    rest waits.
+    """
     fresh = {f"{node}.{at}" for node, at in run.inputs}
     waiting = {key.removeprefix("pending.") for key in run.state.keys("pending.")}
     for name in sorted(fresh | waiting):
@@ -42,7 +46,9 @@ def release(run: StageRun) -> None:
             run.inputs[(node_id, at)] = [up]
 
 
-def _release_input(run: StageRun, node: PlanNode, at: int, frames: list[Frame], key: str) -> Frame | None:
+def _release_input(
+    run: StageRun, node: PlanNode, at: int, frames: list[Frame], key: str
+) -> Frame | None:
     streams = _stream_of(node, at)
     w = np.where(streams >= 0, run.progress.new[np.maximum(streams, 0)], MAX)
     start = _start_of(node, at)
@@ -104,7 +110,9 @@ def _pieces(run: StageRun, rows: Frame) -> list[Piece]:
     out = []
     for first in range(0, rows.n, PIECE_ROWS):
         part = rows.slice(first, first + PIECE_ROWS)
-        out.append(run.state.put({"": part}, part.n, (MAX, int(part["lo0"][0]), int(part["lo0"][-1]))))
+        out.append(
+            run.state.put({"": part}, part.n, (MAX, int(part["lo0"][0]), int(part["lo0"][-1])))
+        )
     return out
 
 

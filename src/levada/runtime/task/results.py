@@ -1,7 +1,9 @@
-"""The results of a task: one segment file for all queries, rows by query and report with the texts that they show.
+"""The results of a task: one segment file for all queries, rows by query and report with the texts
+that they show.
 
-A segment holds one frame per Emit node (columns of its layout, ``op`` telling the query) and one term table. It is written under
-a name unique to the attempt; the manifest names those that count, and publication reads them (``emission``).
+A segment holds one frame per Emit node (columns of its layout, ``op`` telling the query) and one
+term table. It is written under a name unique to the attempt; the manifest names those that count,
+and publication reads them (``emission``).
 """
 
 from __future__ import annotations
@@ -31,8 +33,12 @@ class Results:
         """Result rows of an Emit node."""
         self.frames.setdefault(node.id, []).append(frame)
 
-    def write(self, context: Context, stage: int, partition: int) -> tuple[str | None, dict[str, list[int]]]:
-        """The segment's name (None: no rows) and per query [solutions, least report, greatest report]."""
+    def write(
+        self, context: Context, stage: int, partition: int
+    ) -> tuple[str | None, dict[str, list[int]]]:
+        """The segment's name (None: no rows) and per query [solutions, least report, greatest
+        report].
+        """
         if not self.frames:
             return None, {}
         frames = {node: concat(parts) for node, parts in self.frames.items()}
@@ -44,17 +50,26 @@ class Results:
             if context.partitions > 1:
                 named[f"reports.{node}"] = reports
         data = parts({**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version})
-        return files.write(context.root, "results", f"{context.epoch}-{stage}-{partition}", data), counts
+        return files.write(
+            context.root, "results", f"{context.epoch}-{stage}-{partition}", data
+        ), counts
 
     def _terms(self, frames: dict[int, Frame]) -> Terms:
-        pairs = [p for node, f in frames.items() for p in text_identities(f, self.plan.nodes[node].layout)]
+        pairs = [
+            p
+            for node, f in frames.items()
+            for p in text_identities(f, self.plan.nodes[node].layout)
+        ]
         if not pairs:
             return Terms.empty()
-        return self.pool.pick(np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs]))
+        return self.pool.pick(
+            np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs])
+        )
 
 
 def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
-    """Per query [solutions, least report, greatest report, reports]; the reports (``op``, ``r``), each once.
+    """Per query [solutions, least report, greatest report, reports]; the reports (``op``, ``r``),
+    each once.
 
     A report that two tasks have rows of is with both: the driver counts it once.
     """

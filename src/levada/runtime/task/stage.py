@@ -1,8 +1,8 @@
 """One stage of one partition: blobs in, rows through the operators, blobs and results out.
 
-Reads as the data path: receive (controls, terms, rows; what is ahead of its watermark stays pending), evaluate the nodes
-of the stage in order, ship what goes on, write state and results. Nodes without new rows and without a due report are
-passed over.
+Reads as the data path: receive (controls, terms, rows; what is ahead of its watermark stays
+pending), evaluate the nodes of the stage in order, ship what goes on, write state and results.
+Nodes without new rows and without a due report are passed over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ from levada.plan.sealed import shapes as s
 from levada.plan.sealed.families import Families
 from levada.plan.sealed.layout import Facet
 from levada.plan.topology.topology import Plan, PlanNode, Schedule
-from levada.runtime.context import Context, Control, Done, advance, group_table, load_plan, old_watermarks
+from levada.runtime.context import (
+    Context,
+    Control,
+    Done,
+    advance,
+    group_table,
+    load_plan,
+    old_watermarks,
+)
 from levada.runtime.store import state_files as files
 from levada.runtime.task import closed, pending
 from levada.runtime.task.evaluate import evaluate_node
@@ -47,10 +55,12 @@ DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session, s.Once
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes of one stage, inputs before consumers; those that may have something to do without rows.
+    """The nodes of one stage, inputs before consumers; those that may have something to do without
+    rows.
 
-    ``schedules``: the distinct ones of nodes whose reports are listed, and their families. ``lag``: how long after it has left
-    its windows a row may still be said to have ended, since the next periodic report is the one that says it.
+    ``schedules``: the distinct ones of nodes whose reports are listed, and their families. ``lag``:
+    how long after it has left its windows a row may still be said to have ended, since the next
+    periodic report is the one that says it.
     """
 
     every: tuple[PlanNode, ...]
@@ -66,9 +76,17 @@ def nodes_of(plan: str, stage: int) -> Nodes:
     sealed = load_plan(plan)
     every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
     listed = tuple(n for n in every if getattr(n.step, "listed", False))
-    due = {n.id for n in every if isinstance(n.step, DUE_KINDS)} | {n.id for n in listed if isinstance(n.step, s.Emit)}
+    due = {n.id for n in every if isinstance(n.step, DUE_KINDS)} | {
+        n.id for n in listed if isinstance(n.step, s.Emit)
+    }
     schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
-    return Nodes(every, frozenset(due), schedules, Families.of(schedules), max(map(_period, every), default=0))
+    return Nodes(
+        every,
+        frozenset(due),
+        schedules,
+        Families.of(schedules),
+        max(map(_period, every), default=0),
+    )
 
 
 def _period(node: PlanNode) -> int:
@@ -90,7 +108,9 @@ class StageRun:
         older = lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)]  # noqa: E731
         self.pool = Pool(context.seed, older, context.wall)
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
-        self.partials: dict[int, list[Frame]] = {}  # panes that were folded where the rows came from, by node
+        self.partials: dict[
+            int, list[Frame]
+        ] = {}  # panes that were folded where the rows came from, by node
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
         self.controls: list[Control] = []
         self.done: list[Done] = []
@@ -127,7 +147,9 @@ class StageRun:
         return self._finish(outbox)
 
     def _forget_removed(self) -> None:
-        """What was kept for nodes that this plan has no more; their numbers are never used again."""
+        """What was kept for nodes that this plan has no more; their numbers are never used
+        again.
+        """
         for key in self.state.keys(""):
             number = key.split(".", 1)[0]
             if number.isdigit() and int(number) not in self.plan.nodes:
@@ -158,7 +180,9 @@ class StageRun:
         return arrived
 
     def _forward(self, outbox: Outbox) -> None:
-        """Rows from the intake for a later stage: this is their partition already, they only pass through."""
+        """Rows from the intake for a later stage: this is their partition already, they only pass
+        through.
+        """
         for node, at in list(self.inputs):
             if self.plan.nodes[node].stage > self.stage:
                 outbox.pass_on(self.partition, f"n.{node}.{at}", self.inputs.pop((node, at)))
@@ -171,7 +195,9 @@ class StageRun:
 
     def _latest_ends(self) -> int:
         """The greatest end of all rows with event times that have arrived."""
-        dead = max([MIN, *(int(f["#e"].max()) for frames in self.partials.values() for f in frames)])
+        dead = max(
+            [MIN, *(int(f["#e"].max()) for frames in self.partials.values() for f in frames)]
+        )
         for (node, at), frames in self.inputs.items():
             target = self.plan.nodes[node]
             if not target.input_layouts[at].report:
@@ -179,7 +205,9 @@ class StageRun:
         return dead
 
     def _keep_terms(self, arrived: list[Terms]) -> None:
-        """Terms live as long as the rows that came with them, or that they were computed for (report rows are gone by then)."""
+        """Terms live as long as the rows that came with them, or that they were computed for
+        (report rows are gone by then).
+        """
         horizon = min(int(self.progress.old.min(initial=MAX)) - 1, MAX - 1)
         dead = max([self.dead, *(d for _, d in self.made)])
         dead = dead if dead >= MAX else dead + self.nodes.lag
@@ -187,7 +215,9 @@ class StageRun:
         term_runs.insert(self.state, Terms.merge(kept), dead, horizon)
 
     def computed(self, node: PlanNode, frame: Frame) -> None:
-        """Keeps the texts of a computed slot of rows with event times for as long as these can count."""
+        """Keeps the texts of a computed slot of rows with event times for as long as these can
+        count.
+        """
         assert isinstance(node.step, s.Extend), "an extension"
         last = len(node.step.kept)
         unread = last == len(node.layout.slots)
@@ -197,30 +227,41 @@ class StageRun:
         self.made.append((self.pool.pick(frame[f"x{last}"], frame[f"y{last}"]), dead))
 
     def lifted(self, node: PlanNode, frame: Frame) -> None:
-        """Keeps the texts of rows that a query within the query has reported, for as long as they can count in their window."""
+        """Keeps the texts of rows that a query within the query has reported, for as long as they
+        can count in their window.
+        """
         slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
         if slots:
             dead = int(outer(frame, node.layout, node.windows)[1].max())
             self.made += [(self.pool.pick(frame[f"x{i}"], frame[f"y{i}"]), dead) for i in slots]
 
     def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
-        """The greatest end of these rows; MAX where the operator's windows are not the rows' own."""
+        """The greatest end of these rows; MAX where the operator's windows are not the
+        rows' own.
+        """
         layout = node.input_layouts[at]
         if not frame.n:
             return MIN
         step = node.step
         if isinstance(step, s.Join):
-            table = node.windows.pick([[p[at] for p in step.windows].index(w) for w in range(len(layout.windows))])
+            table = node.windows.pick(
+                [[p[at] for p in step.windows].index(w) for w in range(len(layout.windows))]
+            )
         elif isinstance(step, (s.Report, s.Panes, s.Changes, s.Deltas)) and step.rows is not None:
             table = node.windows.pick(step.rows)
-        elif isinstance(step, (s.Occur, s.Hold, s.Last, s.LastBy, s.RLeft, s.RSemi)) and layout.windows:
+        elif (
+            isinstance(step, (s.Occur, s.Hold, s.Last, s.LastBy, s.RLeft, s.RSemi))
+            and layout.windows
+        ):
             table = node.windows
         else:
             return MAX
         return latest_end(frame, layout, table)
 
     def _presence(self) -> dict[int, Seen]:
-        """The distinct event times of all elements that have come up, for nodes whose reports are listed."""
+        """The distinct event times of all elements that have come up, for nodes whose reports are
+        listed.
+        """
         of_families = [d for d, _, _ in self.nodes.families.parts]
         counted = presence.counted_streams(of_families)
         known: dict[int, Seen] = {}
@@ -238,7 +279,9 @@ class StageRun:
         keep = np.zeros(len(seen.ts), bool)
         for number in np.unique(self.nodes.families.alike({stream: seen.ts})).tolist():
             schedule = self.nodes.schedules[number]
-            own = [w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream]
+            own = [
+                w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
+            ]
             keep |= presence.retained(seen, own, schedule.start, horizon, schedule.every)
         left = presence.to_keep(seen, waiting, keep)
         self.state.replace(key, [self.state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
@@ -251,7 +294,9 @@ class StageRun:
             self._show_empty(node, node.step)
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
-        self.touched += sum(f.n for f in [*frames, *self.partials.get(node.id, [])] if f is not None)
+        self.touched += sum(
+            f.n for f in [*frames, *self.partials.get(node.id, [])] if f is not None
+        )
         out = evaluate_node(self, node, frames)
         if out is None or not out.n:
             return
@@ -289,7 +334,9 @@ class StageRun:
     def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
         """Which members of a node are at home in this partition."""
         table = group_table(self.context.groups, self.context.partitions)
-        return np.equal(partition_of(home_hash(node.home), table), self.partition) & (node.home >= 0)
+        return np.equal(partition_of(home_hash(node.home), table), self.partition) & (
+            node.home >= 0
+        )
 
     def horizons(self, node: PlanNode) -> Horizons:
         """The least instants that rows of any member can still have, in this epoch and after it.
@@ -302,7 +349,13 @@ class StageRun:
         return Horizons(max(old - 1, MIN), max(new - 1, MIN))
 
     def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:
-        done = Done(self.stage, self.partition, rows_in=self.touched, rows_state=self.state.touched, every=self.every)
+        done = Done(
+            self.stage,
+            self.partition,
+            rows_in=self.touched,
+            rows_state=self.state.touched,
+            every=self.every,
+        )
         done.files = self.state.files()
         done.state = self.context.state.get(f"{self.stage}.{self.partition}")
         if self.state.changed:
@@ -314,5 +367,8 @@ class StageRun:
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         if self.stage < self.plan.stages:
             return outbox.blobs(self.controls, [*self.done, done], self.partition, self.times)
-        outcome = {"controls": self.controls if self.partition == 0 else [], "done": [*self.done, done]}
+        outcome = {
+            "controls": self.controls if self.partition == 0 else [],
+            "done": [*self.done, done],
+        }
         return [(-1, msgspec.json.encode(outcome))]

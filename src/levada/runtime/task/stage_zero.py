@@ -1,4 +1,6 @@
-"""Nodes of stage 0: what is evaluated where the rows are read, before any exchange (filters, computed variables)."""
+"""Nodes of stage 0: what is evaluated where the rows are read, before any exchange (filters,
+computed variables).
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""The rows that static data have in an epoch: those of patterns that read them for the first time, and what a replacement changes.
+"""The rows that static data have in an epoch: those of patterns that read them for the first time,
+and what a replacement changes.
 
-A pattern reads the union of some static graphs, which is a set. Members that are new get all its rows; so do those of queries
-without windows, which are answered anew when one of their graphs is replaced. The others get the difference of the union after
-the replacement and before it: what is gone with weight -1, what is new with +1, both at the instant of the replacement (design,
-section 2, "Weights"). Cost: by what the files hold, also where little has changed; a replacement reads both contents.
+A pattern reads the union of some static graphs, which is a set. Members that are new get all its
+rows; so do those of queries without windows, which are answered anew when one of their graphs is
+replaced. The others get the difference of the union after the replacement and before it: what is
+gone with weight -1, what is new with +1, both at the instant of the replacement (design, section 2,
+"Weights"). Cost: by what the files hold, also where little has changed; a replacement reads both
+contents.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ Graphs = tuple[str | None, ...]
 
 
 class Piece(msgspec.Struct, array_like=True):
-    """What one task reads at a time: lines of a file of the epoch's setup, or of the one ``before`` the replacement."""
+    """What one task reads at a time: lines of a file of the epoch's setup, or of the one ``before``
+    the replacement.
+    """
 
     before: bool
     file: int
@@ -52,7 +57,10 @@ class Reading:
     def wanted(self, plan: Plan) -> frozenset[str | None]:
         """The graphs that are read."""
         members = (
-            m for n, mine in self.chosen.items() for m, own in zip(plan.nodes[n].members, mine, strict=True) if own
+            m
+            for n, mine in self.chosen.items()
+            for m, own in zip(plan.nodes[n].members, mine, strict=True)
+            if own
         )
         return frozenset(g for m in members for g in m.graphs)
 
@@ -61,7 +69,9 @@ def readings(context: Context, plan: Plan) -> list[Reading]:
     """What an epoch reads: static data as they are, and those that it replaces as they were."""
     changing = {n.id: _changing(n, context) for n in _readers(plan)}
     whole = {n.id: n.read_whole(context.first, context.replaced) for n in _readers(plan)}
-    found = [Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)]
+    found = [
+        Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)
+    ]
     if context.replacement is not None:
         found.append(Reading(load_setup(context.replacement.before).static, changing, -1))
     return found
@@ -87,7 +97,9 @@ def to_read(context: Context, plan: Plan) -> tuple[list[Piece], int]:
 
 
 def matching(context: Context, plan: Plan, pool: Pool, own: Sequence[Piece]) -> dict[int, Frame]:
-    """The rows of each node in these pieces, as often as they are there, with their sign in ``#v``."""
+    """The rows of each node in these pieces, as often as they are there, with their sign in
+    ``#v``.
+    """
     found: dict[int, list[Frame]] = {}
     for reading in readings(context, plan):
         tables = list(_patterns(plan, reading.chosen, context.seed))
@@ -101,8 +113,12 @@ def matching(context: Context, plan: Plan, pool: Pool, own: Sequence[Piece]) -> 
 
 
 def _matched(
-    file: StaticFile, triples: Triples, tables: Sequence[tuple[Graphs, Patterns]], seed: int, pool: Pool
-) -> Iterator[tuple[PlanNode, Frame]]:  # fmt: skip
+    file: StaticFile,
+    triples: Triples,
+    tables: Sequence[tuple[Graphs, Patterns]],
+    seed: int,
+    pool: Pool,
+) -> Iterator[tuple[PlanNode, Frame]]:
     for graphs, patterns in tables:
         if not file.graphs.isdisjoint(graphs):
             some = of_graphs(file, triples, graphs, seed)
@@ -118,22 +134,36 @@ def _readers(plan: Plan) -> list[PlanNode]:
 def _changing(node: PlanNode, context: Context) -> Mask:
     """The members that are told what a replacement changes."""
     touched = np.array([not context.replaced.isdisjoint(m.graphs) for m in node.members], np.bool_)
-    return touched & node.alive & node.layout.weighted & ~node.read_whole(context.first, context.replaced)
+    return (
+        touched
+        & node.alive
+        & node.layout.weighted
+        & ~node.read_whole(context.first, context.replaced)
+    )
 
 
-def _patterns(plan: Plan, chosen: Mapping[int, Mask], seed: int) -> Iterator[tuple[Graphs, Patterns]]:
+def _patterns(
+    plan: Plan, chosen: Mapping[int, Mask], seed: int
+) -> Iterator[tuple[Graphs, Patterns]]:
     """The patterns of the chosen members, by the graphs that they read."""
     nodes = [plan.nodes[n] for n in chosen]
-    choices = {m.graphs for n in nodes for m, mine in zip(n.members, chosen[n.id], strict=True) if mine}
+    choices = {
+        m.graphs for n in nodes for m, mine in zip(n.members, chosen[n.id], strict=True) if mine
+    }
     for graphs in sorted(choices, key=str):
-        own = [np.array([m.graphs == graphs for m in n.members], np.bool_) & chosen[n.id] for n in nodes]
+        own = [
+            np.array([m.graphs == graphs for m in n.members], np.bool_) & chosen[n.id]
+            for n in nodes
+        ]
         patterns = patterns_of(nodes, own, seed)
         assert patterns is not None, "some member reads these graphs"
         yield graphs, patterns
 
 
 def settled(context: Context, node: PlanNode, rows: Frame) -> Frame:
-    """Each row once: with weight +1 where it is there now and was not before, -1 where it was, not at all where it stays."""
+    """Each row once: with weight +1 where it is there now and was not before, -1 where it was, not
+    at all where it stays.
+    """
     codes, first = group(*key_of(rows, range(len(node.layout.slots))))
     sign = rows["#v"]
     plain = Frame({n: c for n, c in rows.columns.items() if n != "#v"}, rows.n)

@@ -1,4 +1,6 @@
-"""The two functions that executors run: pure but for the files that they write under names of their own."""
+"""The two functions that executors run: pure but for the files that they write under names of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     return list(IntakeRun(decode_context(context)).run(msgspec.json.decode(payload, type=Payload)))
 
 
-def stage(context: bytes, number: int, partition: int, blobs: Sequence[Any]) -> list[tuple[int, Any]]:
+def stage(
+    context: bytes, number: int, partition: int, blobs: Sequence[Any]
+) -> list[tuple[int, Any]]:
     """Runs one stage of one partition; blobs for the next stage, or the outcome of the last."""
     decoded = decode_context(context)
     return StageRun(decoded, load_plan(decoded.plan), number, partition).run(blobs)

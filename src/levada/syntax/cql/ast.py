@@ -1,7 +1,8 @@
 """The syntax tree of a CQL query: frozen values with their positions, and their printed form.
 
-Positions (``span``) do not take part in comparison: two texts that say the same have equal trees. Names are as written;
-nothing is resolved here (``translation/cql/translate.py`` does that). Cost: linear in the text.
+Positions (``span``) do not take part in comparison: two texts that say the same have equal trees.
+Names are as written; nothing is resolved here (``translation/cql/translate.py`` does that). Cost:
+linear in the text.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class LiteralType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant: its type and its text (a string's without quotes; true or false in lower case)."""
+    """A constant: its type and its text (a string's without quotes; true or false in lower
+    case).
+    """
 
     type: LiteralType
     text: str
@@ -93,7 +96,8 @@ class WindowWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """A window: ``range`` and ``slide`` in ms (slide 0: none), ``rows`` a count, of each value of the columns ``partition``.
+    """A window: ``range`` and ``slide`` in ms (slide 0: none), ``rows`` a count, of each value of
+    the columns ``partition``.
 
     NONE is what is not said: a stream without a window is unbounded, a relation has none.
     """
@@ -110,7 +114,9 @@ class WindowSpec:
             case WindowWord.NONE:
                 return ""
             case WindowWord.RANGE:
-                return f"[Range {self.range} ms" + (f" Slide {self.slide} ms]" if self.slide else "]")
+                return f"[Range {self.range} ms" + (
+                    f" Slide {self.slide} ms]" if self.slide else "]"
+                )
             case WindowWord.ROWS:
                 by = ", ".join(map(show_expression, self.partition))
                 return f"[Partition By {by} Rows {self.rows}]" if by else f"[Rows {self.rows}]"
@@ -122,7 +128,9 @@ class WindowSpec:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What From reads under its alias (the name, if none is given): a stream, relation or view, or a query in brackets."""
+    """What From reads under its alias (the name, if none is given): a stream, relation or view, or
+    a query in brackets.
+    """
 
     stream: str
     window: WindowSpec
@@ -196,7 +204,9 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A stream or relation that a script declares; ``source`` is the path that STREAM would read, "" if none is said."""
+    """A stream or relation that a script declares; ``source`` is the path that STREAM would read,
+    "" if none is said.
+    """
 
     schema: Schema
     source: str = ""
@@ -204,7 +214,8 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query of a script, which sees the first ``views`` views; ``dest``: the path that STREAM would write to, or "".
+    """A query of a script, which sees the first ``views`` views; ``dest``: the path that STREAM
+    would write to, or "".
 
     ``places``: where the statement and its dest line stand in the text, as offsets.
     """
@@ -270,7 +281,9 @@ def _combination(body: Table | Combination) -> str:
 
 
 def _select(select: Select) -> str:
-    lines = ["Select " + ("Distinct " if select.distinct else "") + ", ".join(map(_item, select.items))]
+    lines = [
+        "Select " + ("Distinct " if select.distinct else "") + ", ".join(map(_item, select.items))
+    ]
     lines.append("From " + ", ".join(map(_table, select.tables)))
     if select.where is not None:
         lines.append("Where " + show_expression(select.where))
@@ -282,13 +295,21 @@ def _select(select: Select) -> str:
 
 
 def show(statement: Statement) -> str:
-    """The stable text form of a query: CQL again, one clause per line, durations in ms; it parses to an equal tree."""
-    body = _select(statement.body) if isinstance(statement.body, Select) else _combination(statement.body)
+    """The stable text form of a query: CQL again, one clause per line, durations in ms; it parses
+    to an equal tree.
+    """
+    body = (
+        _select(statement.body)
+        if isinstance(statement.body, Select)
+        else _combination(statement.body)
+    )
     return f"{statement.output}(\n{body}\n)" if statement.output else body
 
 
 def show_script(script: Script) -> str:
-    """The stable text form of a script: declarations, views, queries; it parses to an equal one but for where they stand."""
+    """The stable text form of a script: declarations, views, queries; it parses to an equal one but
+    for where they stand.
+    """
     parts = [_schema(declared.schema) for declared in script.declared]
     parts += [f"{_schema(view.schema)} As\n{show(view.query)}" for view in script.views]
     parts += [show(asked.query) for asked in script.queries]

@@ -1,7 +1,9 @@
-"""What somebody meant who wrote what CQL's grammar has no place for: a feature, a word of another language, a slip.
+"""What somebody meant who wrote what CQL's grammar has no place for: a feature, a word of another
+language, a slip.
 
-Lark says where a text stops making sense and what could stand there. That is not always where the mistake is: ``Selct k`` is a
-table name up to its second word, ``Istream Select`` lacks a bracket. Cost: none but the text of the failure.
+Lark says where a text stops making sense and what could stand there. That is not always where the
+mistake is: ``Selct k`` is a table name up to its second word, ``Istream Select`` lacks a bracket.
+Cost: none but the text of the failure.
 """
 
 from __future__ import annotations
@@ -24,16 +26,25 @@ _STREAMS = ("istream", "dstream", "rstream")
 
 
 def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> QueryError:
-    """The error for a text in which nothing fits from ``start`` on; ``acceptable``: the terminals that fit behind a prefix."""
+    """The error for a text in which nothing fits from ``start`` on; ``acceptable``: the terminals
+    that fit behind a prefix.
+    """
     word = _WORD.match(text, start)
     found = word[0] if word else text[start : start + 1].strip()
     first = _FIRST.search(text, 0, start)
-    if first and found and first[1].lower() not in ("register", "select") and found.lower() not in REFUSED:
+    if (
+        first
+        and found
+        and first[1].lower() not in ("register", "select")
+        and found.lower() not in REFUSED
+    ):
         return _beginning(text, first)
     before = _BEFORE.search(text, 0, start)
     hint = _hint(found.lower(), before[1].lower() if before else "", text[:start].rstrip()[-1:])
     inner = found.lower() in ("select", *_STREAMS) and text[:start].rstrip().endswith("(")
-    feature = "a sub-query" if inner or _SUB_QUERY.match(text, start) else REFUSED.get(found.lower())
+    feature = (
+        "a sub-query" if inner or _SUB_QUERY.match(text, start) else REFUSED.get(found.lower())
+    )
     if feature and not hint:
         return _unsupported(feature, text, start)
     if found in ("'", '"'):
@@ -46,22 +57,30 @@ def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> Que
         span=_span(text, start),
         text=text,
         expected=_types() if "TYPE" in allowed else words[:_OFFERED],
-        hint=hint or _foreign(text, start) or (f"Did you mean {close[0].capitalize()}?" if close else ""),
+        hint=hint
+        or _foreign(text, start)
+        or (f"Did you mean {close[0].capitalize()}?" if close else ""),
     )
 
 
 def _beginning(text: str, word: re.Match[str]) -> QueryError:
-    """A statement whose first word begins none: the rest only looked wrong because it was taken for a table."""
+    """A statement whose first word begins none: the rest only looked wrong because it was taken for
+    a table.
+    """
     name, start = word[1], word.start(1)
     if name.lower() in _STREAMS:
         hint = f"Write {name}(Select ..)."
-        return QuerySyntaxError(f"{name} takes a query in brackets.", span=_span(text, start), text=text, hint=hint)
+        return QuerySyntaxError(
+            f"{name} takes a query in brackets.", span=_span(text, start), text=text, hint=hint
+        )
     if feature := REFUSED.get(name.lower()):
         return _unsupported(feature, text, start)
     close = difflib.get_close_matches(name.lower(), [w.lower() for w in _BEGINNINGS], n=1)
     hint = f"Did you mean {close[0].capitalize()}?" if close else ""
     message = f"No query begins with {name!r}."
-    return QuerySyntaxError(message, span=_span(text, start), text=text, expected=list(_BEGINNINGS), hint=hint)
+    return QuerySyntaxError(
+        message, span=_span(text, start), text=text, expected=list(_BEGINNINGS), hint=hint
+    )
 
 
 def _hint(found: str, before: str, sign: str) -> str:

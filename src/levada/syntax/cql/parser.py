@@ -1,8 +1,9 @@
 """CQL text -> syntax tree.
 
-``parse_cql`` reads one query, ``parse_script`` a text of several statements. The grammar (``cql.lark``) is LALR(1) and is built
-once, at the first query (tens of ms); a query then costs about a millisecond. What CQL has and Levada does not evaluate is
-refused here where one word tells (Order By, Like, sub-queries in a condition ...), by name and position (``cql_mistakes``). What
+``parse_cql`` reads one query, ``parse_script`` a text of several statements. The grammar
+(``cql.lark``) is LALR(1) and is built once, at the first query (tens of ms); a query then costs
+about a millisecond. What CQL has and Levada does not evaluate is refused here where one word tells
+(Order By, Like, sub-queries in a condition ...), by name and position (``cql_mistakes``). What
 STREAM's scripts have around their statements is put in its place by ``cql_script``.
 """
 
@@ -45,7 +46,8 @@ from levada.syntax.dialects.cql import DEFAULT_UNIT, TYPES, UNITS
 def parse_cql(text: str) -> Statement:
     """The tree of one CQL query.
 
-    Raises ``QuerySyntaxError`` (with position and what was expected) and ``UnsupportedError`` (a feature, by name).
+    Raises ``QuerySyntaxError`` (with position and what was expected) and ``UnsupportedError`` (a
+    feature, by name).
 
     >>> parse_cql("Istream(Select k From A [Range 1 Minute])").select.tables[0].window.range
     60000
@@ -54,7 +56,8 @@ def parse_cql(text: str) -> Statement:
 
 
 def parse_script(text: str) -> Script:
-    """The statements of a text: declarations, views, queries (``cql_script`` says how they belong together).
+    """The statements of a text: declarations, views, queries (``cql_script`` says how they belong
+    together).
 
     Raises as ``parse_cql`` does.
 
@@ -78,9 +81,13 @@ def _parsed(text: str, start: str) -> Any:
 def _parser() -> lark.Lark:
     grammar = Path(__file__).with_name("cql.lark").read_text(encoding="utf-8")
     return lark.Lark(
-        grammar, parser="lalr", lexer="contextual", start=["start", "script"], propagate_positions=True,
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=["start", "script"],
+        propagate_positions=True,
         maybe_placeholders=True,
-    )  # fmt: skip
+    )
 
 
 def _refuse(error: lark.UnexpectedInput, text: str, rule: str) -> NoReturn:
@@ -136,7 +143,9 @@ class _Build(lark.Transformer[Token, Any]):
         _, relation, name, *columns = parts
         names = [column for column, _ in columns]
         if twice := next((n for n in names if names.count(n) > 1), None):
-            raise QuerySyntaxError(f"{name} has two columns {twice}.", span=_at(name), text=self.text)
+            raise QuerySyntaxError(
+                f"{name} has two columns {twice}.", span=_at(name), text=self.text
+            )
         return Schema(str(name), relation, tuple(columns), _at(name))
 
     def of_stream(self, meta: Meta, parts: list[Token]) -> bool:
@@ -198,7 +207,9 @@ class _Build(lark.Transformer[Token, Any]):
 
     def nested(self, meta: Meta, parts: list[Any]) -> Table:
         query, window, _, alias = parts
-        return Table("", window or WindowSpec(WindowWord.NONE, span=_at(meta)), str(alias), query, _at(meta))
+        return Table(
+            "", window or WindowSpec(WindowWord.NONE, span=_at(meta)), str(alias), query, _at(meta)
+        )
 
     def range(self, meta: Meta, parts: list[Any]) -> WindowSpec:
         return WindowSpec(WindowWord.RANGE, range=parts[1], slide=parts[3] or 0, span=_at(meta))
@@ -214,11 +225,15 @@ class _Build(lark.Transformer[Token, Any]):
 
     def partitioned(self, meta: Meta, parts: list[Any]) -> WindowSpec:
         columns = tuple(part for part in parts if isinstance(part, Column))
-        return WindowSpec(WindowWord.ROWS, rows=self._count(parts[-1]), partition=columns, span=_at(meta))
+        return WindowSpec(
+            WindowWord.ROWS, rows=self._count(parts[-1]), partition=columns, span=_at(meta)
+        )
 
     def _count(self, number: Token) -> int:
         if int(number) == 0:
-            raise QuerySyntaxError("A window holds at least one row.", span=_at(number), text=self.text)
+            raise QuerySyntaxError(
+                "A window holds at least one row.", span=_at(number), text=self.text
+            )
         return int(number)
 
     def duration(self, meta: Meta, parts: list[Any]) -> int:
@@ -226,10 +241,16 @@ class _Build(lark.Transformer[Token, Any]):
         scale = UNITS.get(str(unit or DEFAULT_UNIT).lower())
         if scale is None:
             hint = near(str(unit).lower(), ["ms", "seconds", "minutes", "hours", "days"])
-            raise QuerySyntaxError(f"{str(unit)!r} is not a unit of time.", span=_at(unit), text=self.text, hint=hint)
+            raise QuerySyntaxError(
+                f"{str(unit)!r} is not a unit of time.", span=_at(unit), text=self.text, hint=hint
+            )
         ms = Decimal(str(number)) * scale
         if ms <= 0 or ms != int(ms):
-            problem = "A duration is positive." if ms <= 0 else "A duration is a whole number of milliseconds."
+            problem = (
+                "A duration is positive."
+                if ms <= 0
+                else "A duration is a whole number of milliseconds."
+            )
             raise QuerySyntaxError(problem, span=_at(meta), text=self.text)
         return int(ms)
 

@@ -1,13 +1,15 @@
 """The statements of a CQL text, put in their places: declarations, views, queries.
 
-Two spellings mean the same. STREAM's scripts label what a statement is, and name the result of a query in the statement after it:
+Two spellings mean the same. STREAM's scripts label what a statement is, and name the result of a
+query in the statement after it:
 
     table : Register Stream S (k Integer);          source : S.dat
     vquery : Select k + 1 From S;                   vtable : Register Stream V (n Integer);
     query : Select n From V [Rows 2];               dest : out
 
-Without labels a statement is what it looks like: ``Register Stream V (n Integer) As Select k + 1 From S;`` is a view, ``Register
-..`` alone a declaration, everything else a query. A name is declared once; a view sees those before it, so there are no cycles.
+Without labels a statement is what it looks like: ``Register Stream V (n Integer) As Select k + 1
+From S;`` is a view, ``Register ..`` alone a declaration, everything else a query. A name is
+declared once; a view sees those before it, so there are no cycles.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Part:
 def script_of(parts: Sequence[Part], text: str) -> Script:
     """The script that these parts make.
 
-    Raises ``QuerySyntaxError`` where one lacks its other half, ``QueryError`` for a name that stands twice.
+    Raises ``QuerySyntaxError`` where one lacks its other half, ``QueryError`` for a name that
+    stands twice.
     """
     declared: list[Declared] = []
     views: list[View] = []
@@ -46,7 +49,9 @@ def script_of(parts: Sequence[Part], text: str) -> Script:
         match part:
             case Part("vquery"):
                 open_ = part
-            case Part("vtable", schema=Schema() as schema) if open_ is not None and open_.query is not None:
+            case Part("vtable", schema=Schema() as schema) if (
+                open_ is not None and open_.query is not None
+            ):
                 views.append(View(schema, open_.query))
                 open_ = None
             case Part("table", schema=Schema() as schema, query=Statement() as query):
@@ -58,10 +63,14 @@ def script_of(parts: Sequence[Part], text: str) -> Script:
             case Part("query", query=Statement() as query):
                 queries.append(Asked(query, views=len(views), places=(part.place,)))
             case Part("dest", path=path) if queries:
-                queries[-1] = replace(queries[-1], dest=path, places=(*queries[-1].places, part.place))
+                queries[-1] = replace(
+                    queries[-1], dest=path, places=(*queries[-1].places, part.place)
+                )
             case _:
                 raise QuerySyntaxError(
-                    f"A {part.kind} line belongs to a statement before it.", span=part.span, text=text
+                    f"A {part.kind} line belongs to a statement before it.",
+                    span=part.span,
+                    text=text,
                 )
     if open_ is not None:
         raise _unpaired(open_, text)

@@ -1,7 +1,9 @@
-"""The abstract syntax tree of SPARQL 1.1 Query with RSP-QL's clauses: what a text says, not yet what it means.
+"""The abstract syntax tree of SPARQL 1.1 Query with RSP-QL's clauses: what a text says, not yet
+what it means.
 
-Names are resolved (prefixes and BASE), literals have their datatype, lists and blank node property lists are spelled out as
-triples, in the text's order. A ``span``, where a node starts, takes no part in equality. (SPARQL 1.1, section 19.8.)
+Names are resolved (prefixes and BASE), literals have their datatype, lists and blank node property
+lists are spelled out as triples, in the text's order. A ``span``, where a node starts, takes no
+part in equality. (SPARQL 1.1, section 19.8.)
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
-    """A blank node of the text. ``label`` of ``[]`` and of lists starts with a dot, which no written label does."""
+    """A blank node of the text. ``label`` of ``[]`` and of lists starts with a dot, which no
+    written label does.
+    """
 
     label: str
     span: Span = field(compare=False, repr=False)
@@ -109,7 +113,9 @@ class Triple:
 # --- expressions (section 17)
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator by its SPARQL spelling; ``||`` and ``&&`` take two or more operands, IN the value and then the list."""
+    """An operator by its SPARQL spelling; ``||`` and ``&&`` take two or more operands, IN the value
+    and then the list.
+    """
 
     operator: str
     operands: tuple[Expression, ...]
@@ -136,7 +142,9 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate by its name in upper case; ``arg`` None is ``*``, ``separator`` is GROUP_CONCAT's."""
+    """An aggregate by its name in upper case; ``arg`` None is ``*``, ``separator`` is
+    GROUP_CONCAT's.
+    """
 
     name: str
     arg: Expression | None
@@ -198,7 +206,9 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """``GRAPH name {}``; with a variable it goes over these ``windows``, too, which FROM NAMED STREAM makes graphs."""
+    """``GRAPH name {}``; with a variable it goes over these ``windows``, too, which FROM NAMED
+    STREAM makes graphs.
+    """
 
     name: Name
     group: Group
@@ -208,7 +218,9 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """RSP-QL: ``WINDOW name {}``. CQELS-QL's ``STREAM ?s [spec] {}`` goes over ``streams``; without a spec those of the windows."""
+    """RSP-QL: ``WINDOW name {}``. CQELS-QL's ``STREAM ?s [spec] {}`` goes over ``streams``; without
+    a spec those of the windows.
+    """
 
     name: Name
     group: Group
@@ -263,7 +275,20 @@ class SubSelect:
     values: InlineData | None
 
 
-Element = Triples | Group | Optional | Union | Minus | Graph | Window | Service | Filter | Bind | InlineData | SubSelect
+Element = (
+    Triples
+    | Group
+    | Optional
+    | Union
+    | Minus
+    | Graph
+    | Window
+    | Service
+    | Filter
+    | Bind
+    | InlineData
+    | SubSelect
+)
 
 
 # --- clauses of a query (sections 11, 15, 16)
@@ -349,8 +374,8 @@ class Modifiers:
 class WindowClause:
     """``FROM NAMED WINDOW name ON stream [spec]``, or what means the same in another dialect.
 
-    ``merged``: C-SPARQL's ``FROM STREAM``: no pattern names the window, it is part of the default graph. A variable stands for each
-    stream in turn; then ``name`` is of no window.
+    ``merged``: C-SPARQL's ``FROM STREAM``: no pattern names the window, it is part of the default
+    graph. A variable stands for each stream in turn; then ``name`` is of no window.
     """
 
     name: Constant
@@ -371,7 +396,9 @@ class From:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """``REGISTER RSTREAM name AS``; ``operator`` in upper case, of ``REGISTER QUERY`` and ``STREAM`` the dialect's."""
+    """``REGISTER RSTREAM name AS``; ``operator`` in upper case, of ``REGISTER QUERY`` and
+    ``STREAM`` the dialect's.
+    """
 
     operator: str
     name: Constant
@@ -380,10 +407,11 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class QueryUnit:
-    """A whole query text. ``where`` is None only for a DESCRIBE without a pattern; ``base`` is the last BASE in force.
+    """A whole query text. ``where`` is None only for a DESCRIBE without a pattern; ``base`` is the
+    last BASE in force.
 
-    ``output`` is RSTREAM, ISTREAM or DSTREAM: of REGISTER, or the dialect's. ``reporting`` is what the text says of its
-    reports, and of its start; what it does not say is its dialect's.
+    ``output`` is RSTREAM, ISTREAM or DSTREAM: of REGISTER, or the dialect's. ``reporting`` is what
+    the text says of its reports, and of its start; what it does not say is its dialect's.
     """
 
     register: Register | None

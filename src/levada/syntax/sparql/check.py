@@ -1,4 +1,5 @@
-"""What SPARQL forbids beyond its grammar: the notes of section 19.8 and the rules of sections 10, 11, 16 and 19.6.
+"""What SPARQL forbids beyond its grammar: the notes of section 19.8 and the rules of sections 10,
+11, 16 and 19.6.
 
 - BIND and AS introduce a variable that is not in scope yet.
 - A query with groups shows only its keys and aggregates; ``*`` does not go with groups.
@@ -34,7 +35,9 @@ def check(unit: ast.QueryUnit, text: str) -> None:
 
 
 class _Checker:
-    """One pass over a tree; ``_labels`` remembers the basic graph pattern of each blank node label, by number."""
+    """One pass over a tree; ``_labels`` remembers the basic graph pattern of each blank node label,
+    by number.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -47,7 +50,11 @@ class _Checker:
     # --- one query level
 
     def level(
-        self, form: ast.Form, where: ast.Group | None, modifiers: ast.Modifiers, values: ast.InlineData | None
+        self,
+        form: ast.Form,
+        where: ast.Group | None,
+        modifiers: ast.Modifiers,
+        values: ast.InlineData | None,
     ) -> None:
         """A query or sub-query: its pattern, then its clauses."""
         if where is not None:
@@ -62,7 +69,10 @@ class _Checker:
         if isinstance(form, ast.Select):
             grouped = is_grouped(form, modifiers)
             if form.projection is None and grouped:
-                self._fail("SELECT * cannot stand in a query with groups; name the keys and aggregates.", form.span)
+                self._fail(
+                    "SELECT * cannot stand in a query with groups; name the keys and aggregates.",
+                    form.span,
+                )
             self._projection(form.projection or (), set(in_scope(where, modifiers, values)))
             if grouped:
                 self._grouped(form.projection or (), modifiers)
@@ -77,12 +87,17 @@ class _Checker:
 
     def _introduce(self, variable: ast.Var, taken: set[str]) -> None:
         if variable.name in taken:
-            self._fail(f"The variable ?{variable.name} is already in scope; AS needs a new one.", variable.span)
+            self._fail(
+                f"The variable ?{variable.name} is already in scope; AS needs a new one.",
+                variable.span,
+            )
         taken.add(variable.name)
 
     def _grouped(self, projection: Iterable[ast.Projected], modifiers: ast.Modifiers) -> None:
         known = {key.variable.name for key in modifiers.group_by if key.variable is not None}
-        known |= {key.expression.name for key in modifiers.group_by if isinstance(key.expression, ast.Var)}
+        known |= {
+            key.expression.name for key in modifiers.group_by if isinstance(key.expression, ast.Var)
+        }
         for item in projection:
             for variable in outside_aggregates(item.expression or item.variable):
                 if variable.name not in known:
@@ -136,7 +151,10 @@ class _Checker:
     def _labels_of(self, triples: Iterable[ast.Triple], pattern: int) -> None:
         for triple in triples:
             for node in (triple.subject, triple.object):
-                if isinstance(node, ast.BlankNode) and self._labels.setdefault(node.label, pattern) != pattern:
+                if (
+                    isinstance(node, ast.BlankNode)
+                    and self._labels.setdefault(node.label, pattern) != pattern
+                ):
                     message = f"The label _:{node.label} is used in two basic graph patterns; use a variable."
                     self._fail(message, node.span)
 
@@ -151,7 +169,9 @@ class _Checker:
     def _no_aggregate(self, expressions: Iterable[ast.Expression], clause: str) -> None:
         for expression in expressions:
             for aggregate in aggregates([expression]):
-                self._fail(f"The aggregate {aggregate.name} cannot stand in {clause}.", aggregate.span)
+                self._fail(
+                    f"The aggregate {aggregate.name} cannot stand in {clause}.", aggregate.span
+                )
             self._expression(expression)
 
     def _expression(self, expression: ast.Expression) -> None:

@@ -1,13 +1,16 @@
 """IRI references against a base (RFC 3986, section 5.2; the letters are the RFC's).
 
-Without a base a relative reference stays as it is written: the names of windows and queries often are relative (``<w1>``).
+Without a base a relative reference stays as it is written: the names of windows and queries often
+are relative (``<w1>``).
 """
 
 from __future__ import annotations
 
 import re
 
-_PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_PARTS = re.compile(
+    r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL
+)
 
 
 def resolve(reference: str, base: str | None) -> str:
@@ -27,7 +30,9 @@ def resolve(reference: str, base: str | None) -> str:
     if authority is not None:
         return _join(base_scheme, authority, _remove_dots(path), query, fragment)
     if not path:
-        return _join(base_scheme, base_authority, base_path, base_query if query is None else query, fragment)
+        return _join(
+            base_scheme, base_authority, base_path, base_query if query is None else query, fragment
+        )
     if not path.startswith("/"):
         path = _merge(base_path, path, base_authority is not None)
     return _join(base_scheme, base_authority, _remove_dots(path), query, fragment)
@@ -40,7 +45,9 @@ def _split(iri: str) -> tuple[str | None, str | None, str, str | None, str | Non
     return scheme, authority, path, query, fragment
 
 
-def _join(scheme: str | None, authority: str | None, path: str, query: str | None, fragment: str | None) -> str:
+def _join(
+    scheme: str | None, authority: str | None, path: str, query: str | None, fragment: str | None
+) -> str:
     return "".join(
         (
             "" if scheme is None else scheme + ":",

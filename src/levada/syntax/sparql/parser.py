@@ -1,8 +1,8 @@
 """From the text of a query to its tree: decode, parse, build, check.
 
-The grammar is ``sparql.lark`` with what its dialect adds (``dialects``); Lark makes an LALR(1) parser of it at the dialect's first
-query (some 0.4 s), and a query of CityBench's size then takes about 2 ms. The parser has no state between texts, so threads may
-share it.
+The grammar is ``sparql.lark`` with what its dialect adds (``dialects``); Lark makes an LALR(1)
+parser of it at the dialect's first query (some 0.4 s), and a query of CityBench's size then takes
+about 2 ms. The parser has no state between texts, so threads may share it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from levada.syntax.sparql.source import decode
 def parse(text: str, dialect: str | None = None) -> ast.QueryUnit:
     """The tree of a SPARQL query with windows, in the dialect that is named or else recognised.
 
-    Raises ``QuerySyntaxError`` (with the place, and what was expected there) or, for an undeclared prefix, ``UnknownNameError``;
-    ``UsageError`` for a dialect that there is not.
+    Raises ``QuerySyntaxError`` (with the place, and what was expected there) or, for an undeclared
+    prefix, ``UnknownNameError``; ``UsageError`` for a dialect that there is not.
 
     >>> parse("REGISTER ISTREAM <o> AS SELECT ?s FROM NAMED WINDOW <w> ON <s> [NOW] { WINDOW <w> { ?s ?p 1 } }").output
     'ISTREAM'
@@ -53,6 +53,10 @@ def parse(text: str, dialect: str | None = None) -> ast.QueryUnit:
 def _parser(clauses: tuple[str, ...]) -> Lark:
     """The parser of SPARQL with windows and these files of clauses."""
     folder = files("levada.syntax")
-    places = ["sparql/sparql.lark", "dialects/windows.lark", *(f"dialects/{name}" for name in clauses)]
+    places = [
+        "sparql/sparql.lark",
+        "dialects/windows.lark",
+        *(f"dialects/{name}" for name in clauses),
+    ]
     grammar = "\n".join(folder.joinpath(place).read_text(encoding="utf-8") for place in places)
     return Lark(grammar, start="unit", parser="lalr", lexer="contextual")

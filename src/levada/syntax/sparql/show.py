@@ -1,7 +1,8 @@
 """The stable text form of the syntax tree, for ``explain --stage ast``: an indented s-expression.
 
-Each node is ``(name part ...)``: its class in kebab case, then its fields in order, without positions and without what is
-empty. Terms stand in N-Triples, variables as ``?x``, operators by their spelling. A node that fits a line stays on one.
+Each node is ``(name part ...)``: its class in kebab case, then its fields in order, without
+positions and without what is empty. Terms stand in N-Triples, variables as ``?x``, operators by
+their spelling. A node that fits a line stays on one.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ def _sexpr(value: Any) -> Sexpr:
 
 
 def _node(node: Any) -> Sexpr:
-    """A node by its class and its fields; a tuple of children is spliced in unless its field's name is needed."""
+    """A node by its class and its fields; a tuple of children is spliced in unless its field's name
+    is needed.
+    """
     out: list[Any] = [re.sub(r"(?<!^)(?=[A-Z])", "-", type(node).__name__).lower()]
     for field in fields(node):
         value = getattr(node, field.name)
@@ -96,7 +99,9 @@ def _node(node: Any) -> Sexpr:
         if value is True:
             out.append(field.name)
         elif field.name in _LABELLED:
-            parts = [_sexpr(item) for item in value] if isinstance(value, tuple) else [_sexpr(value)]
+            parts = (
+                [_sexpr(item) for item in value] if isinstance(value, tuple) else [_sexpr(value)]
+            )
             out.append([field.name.replace("_", "-"), *parts])
         elif isinstance(value, tuple):
             out += map(_sexpr, value)

@@ -1,8 +1,8 @@
-"""What people write where SPARQL has another word or sign: signs of other languages, commas in SELECT, clauses in another order;
-and brackets that they leave open.
+"""What people write where SPARQL has another word or sign: signs of other languages, commas in
+SELECT, clauses in another order; and brackets that they leave open.
 
-A slip is told by what stands where the parser stopped, what stands before it, and what could have stood there. Its hint says what
-to write, which the list of what was expected does not.
+A slip is told by what stands where the parser stopped, what stands before it, and what could have
+stood there. Its hint says what to write, which the list of what was expected does not.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ _WORDS = {
     "ENDSWITH": "STRENDS",
 }
 _MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
-_BRACKETS = (
-    r"\((?:[^(){}]|\((?:[^(){}]|\([^(){}]*+\))*+\))*+\)"  # three deep; nothing is tried twice, however many there are
-)
+_BRACKETS = r"\((?:[^(){}]|\((?:[^(){}]|\([^(){}]*+\))*+\))*+\)"  # three deep; nothing is tried twice, however many there are
 _SELECTING = re.compile(
-    rf"\bSELECT(?:\s+(?:DISTINCT|REDUCED|[RID]STREAM))?(?:\s+[?$]\w+|\s*{_BRACKETS})*+[\s,]*\Z", re.IGNORECASE
+    rf"\bSELECT(?:\s+(?:DISTINCT|REDUCED|[RID]STREAM))?(?:\s+[?$]\w+|\s*{_BRACKETS})*+[\s,]*\Z",
+    re.IGNORECASE,
 )
 _COMPUTED = re.compile(r"AS\b|\w+\s*\(", re.IGNORECASE)
 _NAME = re.compile(r"[?$<]|\w*:")
@@ -58,25 +57,32 @@ def unclosed(text: str) -> int | None:
 
 
 def slip(text: str, offset: int, accepted: Set[str]) -> str:
-    """A sentence that says what to write in place of what stands at ``offset``, where that is known; else "".
+    """A sentence that says what to write in place of what stands at ``offset``, where that is
+    known; else "".
 
     >>> slip("SELECT ?s, ?o {}", 9, {"VAR", "LBRACE"})
     'Variables stand one after the other, without commas.'
     """
-    sign = next((s for s in _SIGNS if text.startswith(s, offset) or text.startswith(s, offset - 1)), "")
+    sign = next(
+        (s for s in _SIGNS if text.startswith(s, offset) or text.startswith(s, offset - 1)), ""
+    )
     if sign and accepted & {"BANG", "COMPARISON"}:
         return f"Did you mean {_SIGNS[sign]}?"
     if text[offset] in "\u201c\u201d\u201e\u2018\u2019":
         return "Strings stand in straight quotes, \" or '."
     word = _WORD.match(text, offset)
-    return (_of_word(word.group().upper(), accepted) if word else "") or _of_place(text, offset, accepted)
+    return (_of_word(word.group().upper(), accepted) if word else "") or _of_place(
+        text, offset, accepted
+    )
 
 
 def _of_word(word: str, accepted: Set[str]) -> str:
     if word in _WORDS and accepted & {"SLASH", "BANG"}:
         return f"Did you mean {_WORDS[word]}?"
     if word in _MODIFIERS and "$END" in accepted:
-        return "The clauses stand in this order: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES."
+        return (
+            "The clauses stand in this order: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES."
+        )
     if word == "FROM" and "$END" in accepted:
         return "FROM stands before WHERE."
     if word == "STREAM" and "RBRACE" in accepted:

@@ -1,7 +1,9 @@
-r"""The text of a query as the parser sees it: code point escapes decoded, positions still those of the original.
+r"""The text of a query as the parser sees it: code point escapes decoded, positions still those of
+the original.
 
-SPARQL 1.1 section 19.2: ``\u00E9`` and ``\U0001F600`` stand for their characters anywhere in the text, before the grammar
-is applied. A backslash that is itself escaped (``"\\u0041"`` in a string) begins no code point escape.
+SPARQL 1.1 section 19.2: ``\u00E9`` and ``\U0001F600`` stand for their characters anywhere in the
+text, before the grammar is applied. A backslash that is itself escaped (``"\\u0041"`` in a string)
+begins no code point escape.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[^uU])", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``text`` as written and ``decoded`` as parsed; a shift is (decoded offset, original minus decoded from there on)."""
+    """``text`` as written and ``decoded`` as parsed; a shift is (decoded offset, original minus
+    decoded from there on).
+    """
 
     text: str
     decoded: str
@@ -64,5 +68,7 @@ def decode(text: str) -> Source:
 def _character(digits: str, text: str, offset: int) -> str:
     code = int(digits, 16)
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise QuerySyntaxError(f"{digits} is no Unicode character.", span=place_of(text, offset), text=text)
+        raise QuerySyntaxError(
+            f"{digits} is no Unicode character.", span=place_of(text, offset), text=text
+        )
     return chr(code)

@@ -1,7 +1,9 @@
-"""What stands in a window's brackets, and what a text says of its reports, in every dialect's words but one meaning.
+"""What stands in a window's brackets, and what a text says of its reports, in every dialect's words
+but one meaning.
 
-The builder has put each dialect's spelling into this form (``TUMBLING`` is a step of the range's length, and so on; the table
-is in ``syntax/dialects``), so nothing behind it knows the dialect. Lengths are milliseconds. ``ast`` shows these names as its own.
+The builder has put each dialect's spelling into this form (``TUMBLING`` is a step of the range's
+length, and so on; the table is in ``syntax/dialects``), so nothing behind it knows the dialect.
+Lengths are milliseconds. ``ast`` shows these names as its own.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class LastTriples:
-    """``[TRIPLES n]``, and ``[ELEMENTS n STEP m]``: the last n, after each m-th (m = n: it tumbles)."""
+    """``[TRIPLES n]``, and ``[ELEMENTS n STEP m]``: the last n, after each m-th (m = n: it
+    tumbles).
+    """
 
     count: int
     step: int = 1
@@ -68,10 +72,11 @@ def called(stream: str, spec: WindowSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reporting:
-    """When a text is evaluated, as far as it, or its dialect, says; an option given beside the text goes before.
+    """When a text is evaluated, as far as it, or its dialect, says; an option given beside the text
+    goes before.
 
-    ``policy``: on close or on content change. ``every``: COMPUTED EVERY, PERIODIC (ms). ``nonempty``: only where a window holds
-    something. ``t0``: where windows start (ms since 1970).
+    ``policy``: on close or on content change. ``every``: COMPUTED EVERY, PERIODIC (ms).
+    ``nonempty``: only where a window holds something. ``t0``: where windows start (ms since 1970).
     """
 
     policy: Literal["close", "change"] | None = None

@@ -1,14 +1,15 @@
 """CQL expressions -> the algebra's expressions, typed.
 
-CQL has four types: integer, double, string, boolean. They are checked here, where the position is known, so that a query
-whose comparison could never hold is refused at registration. What SQL means and SPARQL says otherwise is spelled out:
+CQL has four types: integer, double, string, boolean. They are checked here, where the position is
+known, so that a query whose comparison could never hold is refused at registration. What SQL means
+and SPARQL says otherwise is spelled out:
 
     integer / integer    truncates towards zero                      a cast of the quotient to xsd:integer
     Avg of integers      is a double                                 a cast of the average to xsd:double
     Sum, Avg of no row   is NULL, not 0 (only without Group By)      IF(COUNT > 0, .., an error: unbound)
 
-NULL is unbound: an operation on it is an error, hence NULL, and a condition that is an error drops the row, as in SQL.
-Cost: linear in the expression.
+NULL is unbound: an operation on it is an error, hence NULL, and a condition that is an error drops
+the row, as in SQL. Cost: linear in the expression.
 """
 
 from __future__ import annotations
@@ -35,8 +36,15 @@ from levada.translation.cql.scope import Scope
 
 _NUMBERS = (LiteralType.INTEGER, LiteralType.DOUBLE)
 _SPARQL_ONLY = (AggregateFunction.SAMPLE, AggregateFunction.GROUP_CONCAT)
-_AGGREGATES = {word.value.capitalize(): word for word in AggregateFunction if word not in _SPARQL_ONLY}
-_ARITHMETIC = {"+": Function.ADD, "-": Function.SUBTRACT, "*": Function.MULTIPLY, "/": Function.DIVIDE}
+_AGGREGATES = {
+    word.value.capitalize(): word for word in AggregateFunction if word not in _SPARQL_ONLY
+}
+_ARITHMETIC = {
+    "+": Function.ADD,
+    "-": Function.SUBTRACT,
+    "*": Function.MULTIPLY,
+    "/": Function.DIVIDE,
+}
 _COMPARISON = {
     "=": Function.EQUAL,
     "<>": Function.NOT_EQUAL,
@@ -60,7 +68,8 @@ class Typed:
 class Translator:
     """Translates the expressions of one query.
 
-    ``variables`` gives each column's variable; ``grouped`` says that the query has Group By, so that no group is empty.
+    ``variables`` gives each column's variable; ``grouped`` says that the query has Group By, so
+    that no group is empty.
     """
 
     scope: Scope
@@ -68,7 +77,9 @@ class Translator:
     grouped: bool
 
     def value(self, node: ast.Expression, aggregates: str = "") -> Typed:
-        """An expression; ``aggregates``: where it stands, if no aggregate may stand there ("Where")."""
+        """An expression; ``aggregates``: where it stands, if no aggregate may stand there
+        ("Where").
+        """
         match node:
             case ast.Column():
                 return Typed(Var(self.variable(node)), self.scope.type_of(self.scope.resolve(node)))
@@ -85,7 +96,9 @@ class Translator:
         """An expression that must be a condition."""
         typed = self.value(node, aggregates)
         if typed.type is not LiteralType.BOOLEAN:
-            raise self._error(f"A condition is needed here, this is of the type {typed.type}.", node.span)
+            raise self._error(
+                f"A condition is needed here, this is of the type {typed.type}.", node.span
+            )
         return typed.expression
 
     def _operation(self, node: ast.Operation, aggregates: str) -> Typed:
@@ -98,11 +111,14 @@ class Translator:
         if node.operator in _COMPARISON:
             if types[0] != types[1] and not all(kind in _NUMBERS for kind in types):
                 raise self._error(
-                    f"A value of the type {types[0]} is compared with one of the type {types[1]}.", node.span
+                    f"A value of the type {types[0]} is compared with one of the type {types[1]}.",
+                    node.span,
                 )
             return Typed(Call(_COMPARISON[node.operator], args), LiteralType.BOOLEAN)
         if wrong := [kind for kind in types if kind not in _NUMBERS]:
-            raise self._error(f"{node.operator} needs numbers, this is of the type {wrong[0]}.", node.span)
+            raise self._error(
+                f"{node.operator} needs numbers, this is of the type {wrong[0]}.", node.span
+            )
         kind = LiteralType.DOUBLE if LiteralType.DOUBLE in types else LiteralType.INTEGER
         if len(args) == 1:
             return Typed(_sign(node.operator, args[0]), kind)
@@ -115,7 +131,10 @@ class Translator:
         if name not in _AGGREGATES:
             hint = near(name, _AGGREGATES)
             raise UnknownNameError(
-                f"There is no function {node.function}.", span=node.span, text=self.scope.text, hint=hint
+                f"There is no function {node.function}.",
+                span=node.span,
+                text=self.scope.text,
+                hint=hint,
             )
         function = _AGGREGATES[name]
         if node.argument is None:
@@ -164,7 +183,11 @@ def _sign(operator: str, arg: Expression) -> Expression:
     """A sign before an operand; before a number it becomes part of it."""
     if operator == "+":
         return arg
-    if isinstance(arg, Const) and isinstance(arg.term, Literal) and not arg.term.lexical.startswith("-"):
+    if (
+        isinstance(arg, Const)
+        and isinstance(arg.term, Literal)
+        and not arg.term.lexical.startswith("-")
+    ):
         return Const(Literal("-" + arg.term.lexical, arg.term.datatype))
     return Call(Function.MINUS, (arg,))
 
@@ -190,7 +213,8 @@ def aggregates_in(expression: Expression) -> list[Aggregate]:
 def above_group(
     expression: Expression, keys: Mapping[Expression, str], aggregates: Mapping[Aggregate, str]
 ) -> Expression:
-    """An expression over a group's rows, rewritten to the variables of the group: its keys and aggregates.
+    """An expression over a group's rows, rewritten to the variables of the group: its keys and
+    aggregates.
 
     Raises ``KeyError`` with the name of a variable that is neither.
     """

@@ -1,17 +1,21 @@
-"""What the tables of a CQL query are: streams in windows, relations, views, queries in brackets; Union and Except.
+"""What the tables of a CQL query are: streams in windows, relations, views, queries in brackets;
+Union and Except.
 
-Every query is a *level* with windows of its own. What a query in brackets or a view gives is read in one of two ways:
+Every query is a *level* with windows of its own. What a query in brackets or a view gives is read
+in one of two ways:
 
     a plain relation of nothing but selections and joins   becomes part of the level that reads it, windows included
     any other, and every stream                            is ``Derived``: a level of its own under a window of the reader
 
-All are read in the second way where it matters when the tables themselves hold something or change: by one group without keys,
-whose row is there while one of its own tables holds something; by Rstream, which reports when one of them changes, unless each of
-its rows lasts an instant; and under a policy of non-empty or empty reports.
+All are read in the second way where it matters when the tables themselves hold something or change:
+by one group without keys, whose row is there while one of its own tables holds something; by
+Rstream, which reports when one of them changes, unless each of its rows lasts an instant; and under
+a policy of non-empty or empty reports.
 
-A view is written out where it is used, so it sees its streams from the reader's start on. A view that is registered as a stream
-and is a plain relation is its Istream, as in STREAM. Union and Except take their columns by position, with the names of the left
-side. A relation has no window and no event time. Cost: linear in the text with its views written out.
+A view is written out where it is used, so it sees its streams from the reader's start on. A view
+that is registered as a stream and is a plain relation is its Istream, as in STREAM. Union and
+Except take their columns by position, with the names of the left side. A relation has no window and
+no event time. Cost: linear in the text with its views written out.
 """
 
 from __future__ import annotations
@@ -50,7 +54,9 @@ Typed = tuple[tuple[str, LiteralType], ...]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A query: its rows (``node`` binds its columns), the windows that it reads itself, its output."""
+    """A query: its rows (``node`` binds its columns), the windows that it reads itself, its
+    output.
+    """
 
     node: nodes.Node
     columns: Typed
@@ -75,7 +81,9 @@ class Levels:
         options: QueryOptions,
     ) -> None:
         self.text = text
-        self.streams = {n: {c: LiteralType(t) for c, t in columns.items()} for n, columns in streams.items()}
+        self.streams = {
+            n: {c: LiteralType(t) for c, t in columns.items()} for n, columns in streams.items()
+        }
         self.relations = relations
         self.views = script.views
         self.options = options
@@ -85,38 +93,61 @@ class Levels:
 
     def outermost(self, asked: Asked) -> Level:
         """The query that is asked, under the report policy of the options."""
-        return self.statement(asked.query, asked.views, apart=self.options.nonempty or self.options.empty_reports)
+        return self.statement(
+            asked.query, asked.views, apart=self.options.nonempty or self.options.empty_reports
+        )
 
     def statement(self, statement: Statement, visible: int, *, apart: bool = False) -> Level:
-        """A query that sees the first ``visible`` views. ``apart``: its tables are levels of their own, if they are queries."""
+        """A query that sees the first ``visible`` views. ``apart``: its tables are levels of their
+        own, if they are queries.
+        """
         before = len(self.windows)
         apart = apart or (statement.output == "Rstream" and not _for_an_instant(statement.body))
         node, columns, own = self._body(statement.body, visible, apart)
-        level = Level(node, columns, tuple(sorted(own)), nodes.Output[(statement.output or "relation").upper()])
+        level = Level(
+            node,
+            columns,
+            tuple(sorted(own)),
+            nodes.Output[(statement.output or "relation").upper()],
+        )
         assert before < len(self.windows), "a query reads something"
         self._check_level(level, statement.span)
         return level
 
     def check_report(self) -> None:
         """With ``report=close`` some window has closes."""
-        if self.options.report == "close" and not any(on.window.kind.on_close for on in self.windows):
-            raise QueryError("report=close needs a window with Slide.", span=Span(1, 1), text=self.text)
+        if self.options.report == "close" and not any(
+            on.window.kind.on_close for on in self.windows
+        ):
+            raise QueryError(
+                "report=close needs a window with Slide.", span=Span(1, 1), text=self.text
+            )
 
     # -- the two forms of a query --
 
-    def _body(self, body: Select | Combination, visible: int, apart: bool) -> tuple[nodes.Node, Typed, set[int]]:
+    def _body(
+        self, body: Select | Combination, visible: int, apart: bool
+    ) -> tuple[nodes.Node, Typed, set[int]]:
         return (
-            self._select(body, visible, apart) if isinstance(body, Select) else self._combination(body, visible, apart)
+            self._select(body, visible, apart)
+            if isinstance(body, Select)
+            else self._combination(body, visible, apart)
         )
 
-    def _select(self, select: Select, visible: int, apart: bool) -> tuple[nodes.Node, Typed, set[int]]:
+    def _select(
+        self, select: Select, visible: int, apart: bool
+    ) -> tuple[nodes.Node, Typed, set[int]]:
         own: set[int] = set()
         apart = apart or one_group(select)
-        block = SelectBlock(select, [self._leaf(table, visible, own, apart) for table in select.tables], self.text)
+        block = SelectBlock(
+            select, [self._leaf(table, visible, own, apart) for table in select.tables], self.text
+        )
         node = block.pattern()
         return node, tuple(zip(block.outputs, block.types, strict=True)), own
 
-    def _combination(self, body: Combination, visible: int, apart: bool) -> tuple[nodes.Node, Typed, set[int]]:
+    def _combination(
+        self, body: Combination, visible: int, apart: bool
+    ) -> tuple[nodes.Node, Typed, set[int]]:
         left, columns, own = self._operand(body.left, visible, apart)
         right, others, more = self._operand(body.right, visible, apart)
         if [kind for _, kind in columns] != [kind for _, kind in others]:
@@ -127,7 +158,9 @@ class Levels:
         both = nodes.Union if body.operator is Operator.UNION else nodes.Except
         return both(left, right), columns, own | more
 
-    def _operand(self, operand: Table | Combination, visible: int, apart: bool) -> tuple[nodes.Node, Typed, set[int]]:
+    def _operand(
+        self, operand: Table | Combination, visible: int, apart: bool
+    ) -> tuple[nodes.Node, Typed, set[int]]:
         if isinstance(operand, Combination):
             return self._combination(operand, visible, apart)
         query = operand.query
@@ -142,7 +175,9 @@ class Levels:
     # -- tables --
 
     def _leaf(self, table: Table, visible: int, own: set[int], apart: bool) -> Leaf:
-        """A table of From; its windows are added to ``own``. ``apart``: it is a level of its own, if it is a query."""
+        """A table of From; its windows are added to ``own``. ``apart``: it is a level of its own,
+        if it is a query.
+        """
         if table.query is not None:
             return self._derived(table, self.statement(table.query, visible), own, apart)
         view = next((v for v in self.views[:visible] if v.schema.name == table.stream), None)
@@ -151,7 +186,9 @@ class Levels:
         if table.stream not in self.streams:
             known = [*self.streams, *(v.schema.name for v in self.views[:visible])]
             message = f"There is no tuple stream {table.stream}."
-            raise UnknownNameError(message, span=table.span, text=self.text, hint=near(table.stream, known))
+            raise UnknownNameError(
+                message, span=table.span, text=self.text, hint=near(table.stream, known)
+            )
         if table.stream in self.relations:
             return self._derived(table, self._relation(table.stream), own, apart)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
@@ -176,21 +213,29 @@ class Levels:
             raise QueryError(message, span=view.schema.span, text=self.text)
         if not view.schema.relation and level.relation:
             level = replace(level, output=nodes.Output.ISTREAM)
-        return replace(level, node=self._as_declared(level, view.schema), columns=view.schema.columns)
+        return replace(
+            level, node=self._as_declared(level, view.schema), columns=view.schema.columns
+        )
 
     def _as_declared(self, level: Level, schema: Schema) -> nodes.Node:
-        """The query's columns by position under the declared names; integers become floats where these are declared."""
+        """The query's columns by position under the declared names; integers become floats where
+        these are declared.
+        """
         if len(level.columns) != len(schema.columns):
             message = f"{schema.name} has {len(schema.columns)} columns, its query gives {len(level.columns)}."
             raise QueryError(message, span=schema.span, text=self.text)
         casts: dict[int, LiteralType] = {}
-        for i, ((_, given), (name, wanted)) in enumerate(zip(level.columns, schema.columns, strict=True)):
+        for i, ((_, given), (name, wanted)) in enumerate(
+            zip(level.columns, schema.columns, strict=True)
+        ):
             if (given, wanted) == (LiteralType.INTEGER, LiteralType.DOUBLE):
                 casts[i] = wanted
             elif given != wanted:
                 message = f"The column {name} of {schema.name} is of the type {wanted}, its query gives {given}."
                 raise QueryError(message, span=schema.span, text=self.text)
-        return renamed(level.node, [n for n, _ in level.columns], [n for n, _ in schema.columns], casts)
+        return renamed(
+            level.node, [n for n, _ in level.columns], [n for n, _ in schema.columns], casts
+        )
 
     def _derived(self, table: Table, level: Level, own: set[int], apart: bool) -> Leaf:
         """What a query in brackets or a view gives, as a table."""
@@ -206,7 +251,9 @@ class Levels:
         own.add(at)
         return Leaf(
             columns,
-            lambda named: nodes.Derived(nodes.InWindow(at), level.node, level.own, level.output, named, partition),
+            lambda named: nodes.Derived(
+                nodes.InWindow(at), level.node, level.own, level.output, named, partition
+            ),
         )
 
     def _add(self, on: nodes.WindowOn) -> int:
@@ -223,7 +270,9 @@ class Levels:
 
     def _partition(self, spec: WindowSpec, columns: Columns) -> tuple[str, ...]:
         """The columns of Partition By, each once."""
-        return tuple(dict.fromkeys(self._partition_column(column, columns) for column in spec.partition))
+        return tuple(
+            dict.fromkeys(self._partition_column(column, columns) for column in spec.partition)
+        )
 
     def _partition_column(self, column: Column, columns: Columns) -> str:
         if column.table not in (None, columns.alias) or column.name not in columns.declared:
@@ -247,7 +296,11 @@ class Levels:
             case WindowWord.RANGE if not spec.slide:
                 return Window(WindowKind.RANGE, range=spec.range, t0=t0, t0_given=given)
             case WindowWord.RANGE:
-                closing = WindowKind.CLOSE_OPEN if self.options.bounds == "[)" else WindowKind.CLOSE_CLOSED
+                closing = (
+                    WindowKind.CLOSE_OPEN
+                    if self.options.bounds == "[)"
+                    else WindowKind.CLOSE_CLOSED
+                )
                 kind = WindowKind.CHANGE if self.options.report == "change" else closing
                 return Window(kind, range=spec.range, step=spec.slide, t0=t0, t0_given=given)
 
@@ -264,19 +317,30 @@ class Levels:
         if schema.name not in self.streams:
             hint = near(schema.name, self.streams)
             raise UnknownNameError(
-                f"There is no tuple stream {schema.name}.", span=schema.span, text=self.text, hint=hint
+                f"There is no tuple stream {schema.name}.",
+                span=schema.span,
+                text=self.text,
+                hint=hint,
             )
         if (schema.name in self.relations) != schema.relation:
             word = "a relation" if schema.relation else "a stream"
             hint = "A relation is a stream with sign=COLUMN."
-            raise QueryError(f"{schema.name} is not {word}.", span=schema.span, text=self.text, hint=hint)
+            raise QueryError(
+                f"{schema.name} is not {word}.", span=schema.span, text=self.text, hint=hint
+            )
         if (columns := self.streams[schema.name]) != dict(schema.columns):
             shown = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-            raise QueryError(f"The stream {schema.name} has the columns {shown}.", span=schema.span, text=self.text)
+            raise QueryError(
+                f"The stream {schema.name} has the columns {shown}.",
+                span=schema.span,
+                text=self.text,
+            )
 
 
 def _for_an_instant(body: Select | Combination) -> bool:
-    """Whether each row of a query contains one of a window [Now], so that it is there at one instant and no other."""
+    """Whether each row of a query contains one of a window [Now], so that it is there at one
+    instant and no other.
+    """
     if isinstance(body, Combination):
         return all(map(_operand_for_an_instant, (body.left, body.right)))
     return not one_group(body) and any(table.window.word is WindowWord.NOW for table in body.tables)
@@ -295,9 +359,14 @@ def _inlined(level: Level, named: Named) -> nodes.Node:
 
 
 def renamed(
-    node: nodes.Node, names: list[str], wanted: list[str], casts: Mapping[int, LiteralType] | None = None
+    node: nodes.Node,
+    names: list[str],
+    wanted: list[str],
+    casts: Mapping[int, LiteralType] | None = None,
 ) -> nodes.Node:
-    """The columns ``names`` of a node, in this order, called ``wanted``; those of ``casts`` become of that type."""
+    """The columns ``names`` of a node, in this order, called ``wanted``; those of ``casts`` become
+    of that type.
+    """
     if names == wanted and not casts:
         return nodes.Project(node, tuple(names))
     between = [f".c{i}" for i in range(len(names))]

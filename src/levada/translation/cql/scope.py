@@ -1,4 +1,5 @@
-"""Names in a CQL query: which column a word means, what the result's columns are called, which variable a column is.
+"""Names in a CQL query: which column a word means, what the result's columns are called, which
+variable a column is.
 
 Three mappings, made once per query and then only read:
 
@@ -8,7 +9,8 @@ Three mappings, made once per query and then only read:
     names     ColumnRef -> variable name: the output name where the column is selected as it is, else ``alias.column``;
               so a plain select list costs no renaming in the plan
 
-Columns of different types (integer = double) are never one variable: variables join by identity, numbers compare by value.
+Columns of different types (integer = double) are never one variable: variables join by identity,
+numbers compare by value.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class ColumnRef:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a table of From shows: its alias, its columns with their types, whether it has the event time beside them."""
+    """What a table of From shows: its alias, its columns with their types, whether it has the event
+    time beside them.
+    """
 
     alias: str
     declared: Mapping[str, LiteralType]
@@ -41,7 +45,9 @@ class Columns:
 
 
 class Scope:
-    """The tables of a Select block with their columns and types; ``results`` are the names that it gives its own columns."""
+    """The tables of a Select block with their columns and types; ``results`` are the names that it
+    gives its own columns.
+    """
 
     def __init__(self, tables: Sequence[Columns], text: str, results: Collection[str] = ()) -> None:
         self.text = text
@@ -51,7 +57,9 @@ class Scope:
         for table in tables:
             if table.alias in self.aliases:
                 hint = "Give one of them another name with As."
-                raise QueryError(f"Two tables are called {table.alias}.", span=table.span, text=text, hint=hint)
+                raise QueryError(
+                    f"Two tables are called {table.alias}.", span=table.span, text=text, hint=hint
+                )
             self.aliases.append(table.alias)
 
     def type_of(self, ref: ColumnRef) -> LiteralType:
@@ -64,16 +72,26 @@ class Scope:
         return list(dict.fromkeys([*self.tables[table].declared, *implicit]))
 
     def resolve(self, column: Column) -> ColumnRef:
-        """The column that a word means. Raises ``UnknownNameError``, or ``QueryError`` if it could be several."""
-        tables = range(len(self.aliases)) if column.table is None else [self.table(column.table, column.span)]
+        """The column that a word means. Raises ``UnknownNameError``, or ``QueryError`` if it could
+        be several.
+        """
+        tables = (
+            range(len(self.aliases))
+            if column.table is None
+            else [self.table(column.table, column.span)]
+        )
         found = [ColumnRef(i, column.name) for i in tables if column.name in self.columns(i)]
         if not found:
             where = f"{column.table} has no column" if column.table else "There is no column"
             if not column.table and column.name in self.results:
                 hint = f"{column.name} is a name of the result only: write what it stands for."
-                raise UnknownNameError(f"{where} {column.name}.", span=column.span, text=self.text, hint=hint)
+                raise UnknownNameError(
+                    f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
+                )
             hint = near(column.name, (name for i in tables for name in self.columns(i)))
-            raise UnknownNameError(f"{where} {column.name}.", span=column.span, text=self.text, hint=hint)
+            raise UnknownNameError(
+                f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
+            )
         if len(found) > 1:
             several = " or ".join(f"{self.aliases[ref.table]}.{ref.name}" for ref in found)
             message = f"The column {column.name} is in several tables."
@@ -84,20 +102,31 @@ class Scope:
         """The number of the table with this alias."""
         if alias not in self.aliases:
             message = f"There is no table {alias} in From."
-            raise UnknownNameError(message, span=span, text=self.text, hint=near(alias, self.aliases))
+            raise UnknownNameError(
+                message, span=span, text=self.text, hint=near(alias, self.aliases)
+            )
         return self.aliases.index(alias)
 
     def expand(self, items: Iterable[Item | Every]) -> list[Item]:
-        """The select list with ``*`` and ``A.*`` written out: declared columns in order, not the implicit ``ts``."""
+        """The select list with ``*`` and ``A.*`` written out: declared columns in order, not the
+        implicit ``ts``.
+        """
         out: list[Item] = []
         for item in items:
             if isinstance(item, Item):
                 out.append(item)
                 continue
-            tables = range(len(self.aliases)) if item.table is None else [self.table(item.table, item.span)]
+            tables = (
+                range(len(self.aliases))
+                if item.table is None
+                else [self.table(item.table, item.span)]
+            )
             for i in tables:
                 alias, span = self.aliases[i], item.span
-                out.extend(Item(Column(alias, name, span), None, name, span) for name in self.tables[i].declared)
+                out.extend(
+                    Item(Column(alias, name, span), None, name, span)
+                    for name in self.tables[i].declared
+                )
         return out
 
 
@@ -115,7 +144,9 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
 
 
 class Classes:
-    """Which columns are one variable: a union-find in which no class has two columns of one table."""
+    """Which columns are one variable: a union-find in which no class has two columns of one
+    table.
+    """
 
     def __init__(self) -> None:
         self._members: dict[ColumnRef, tuple[ColumnRef, ...]] = {}
@@ -125,7 +156,9 @@ class Classes:
         return self._members.get(ref, (ref,))
 
     def merge(self, a: ColumnRef, b: ColumnRef) -> bool:
-        """Makes two columns one variable; False if that would join two columns of one table (then a filter must)."""
+        """Makes two columns one variable; False if that would join two columns of one table (then a
+        filter must).
+        """
         if b in self.of(a):
             return True
         both = sorted((*self.of(a), *self.of(b)), key=lambda ref: ref.table)
@@ -146,12 +179,22 @@ def equi_join(scope: Scope, condition: Expression) -> tuple[ColumnRef, ColumnRef
 
 
 def output_names(scope: Scope, items: list[Item]) -> list[str]:
-    """The names of the result's columns: the alias, else the column (``A.k`` if ``k`` is taken), else the item's text."""
+    """The names of the result's columns: the alias, else the column (``A.k`` if ``k`` is taken),
+    else the item's text.
+    """
     aliases = [item.alias for item in items if item.alias]
     for i, item in enumerate(items):
         if item.alias and any(item.alias == other.alias for other in items[:i]):
-            raise QueryError(f"Two columns of the result are called {item.alias}.", span=item.span, text=scope.text)
-    plain = [item.expression.name for item in items if isinstance(item.expression, Column) and not item.alias]
+            raise QueryError(
+                f"Two columns of the result are called {item.alias}.",
+                span=item.span,
+                text=scope.text,
+            )
+    plain = [
+        item.expression.name
+        for item in items
+        if isinstance(item.expression, Column) and not item.alias
+    ]
     names: list[str] = []
     for item in items:
         name = item.alias or item.text
@@ -171,8 +214,12 @@ def _fresh(name: str, taken: list[str]) -> str:
     return fresh
 
 
-def variable_names(scope: Scope, classes: Classes, items: list[Item], outputs: list[str]) -> dict[ColumnRef, str]:
-    """The variable of each column: the first output name that shows it as it is, else ``alias.column`` of its class."""
+def variable_names(
+    scope: Scope, classes: Classes, items: list[Item], outputs: list[str]
+) -> dict[ColumnRef, str]:
+    """The variable of each column: the first output name that shows it as it is, else
+    ``alias.column`` of its class.
+    """
     names: dict[ColumnRef, str] = {}
     for item, output in zip(items, outputs, strict=True):
         if isinstance(item.expression, Column):

@@ -9,10 +9,11 @@
             Scan window 0 [k -> k, v -> A.v]
             Scan window 1 [k -> k]
 
-A CQL relation is a bag: nothing is made distinct but by ``Select Distinct``. Equi-joins between columns of one type are
-shared variables; every other conjunct of Where is a Filter of its own above the joins. Joins are left-deep in the order of
-From, except that a table that shares a variable with those before it comes first. A row whose join column is NULL joins
-with nothing: operators never match two unbound columns of tables. Names are ``cql_scope``'s idea, types and the meaning of
+A CQL relation is a bag: nothing is made distinct but by ``Select Distinct``. Equi-joins between
+columns of one type are shared variables; every other conjunct of Where is a Filter of its own above
+the joins. Joins are left-deep in the order of From, except that a table that shares a variable with
+those before it comes first. A row whose join column is NULL joins with nothing: operators never
+match two unbound columns of tables. Names are ``cql_scope``'s idea, types and the meaning of
 operators ``cql_expression``'s, what a table is ``cql_levels``'. Cost: linear in the text.
 """
 
@@ -44,14 +45,18 @@ Named = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A table of From: what it shows, and the algebra of those (column, variable) pairs of it that are used."""
+    """A table of From: what it shows, and the algebra of those (column, variable) pairs of it that
+    are used.
+    """
 
     columns: Columns
     node: Callable[[Named], nodes.Node]
 
 
 class SelectBlock:
-    """The translation of one Select block; ``pattern`` reads as the order of its steps, ``types`` are those of the outputs."""
+    """The translation of one Select block; ``pattern`` reads as the order of its steps, ``types``
+    are those of the outputs.
+    """
 
     def __init__(self, select: Select, tables: Sequence[Leaf], text: str) -> None:
         self.select = select
@@ -73,7 +78,9 @@ class SelectBlock:
         typed = [self.translator.value(item.expression) for item in self.items]
         self.types = [value.type for value in typed]
         values = [value.expression for value in typed]
-        having = None if self.select.having is None else self.translator.condition(self.select.having)
+        having = (
+            None if self.select.having is None else self.translator.condition(self.select.having)
+        )
         if self.select.group or having is not None or any(map(aggregates_in, values)):
             node, values = self._grouped(node, values, having)
         for output, value in zip(self.outputs, values, strict=True):
@@ -96,7 +103,10 @@ class SelectBlock:
 
     def _joined(self) -> nodes.Node:
         """The scans, joined left-deep."""
-        named = [tuple((c, self.names[ColumnRef(i, c)]) for c in used) for i, used in enumerate(self._used())]
+        named = [
+            tuple((c, self.names[ColumnRef(i, c)]) for c in used)
+            for i, used in enumerate(self._used())
+        ]
         waiting = list(range(len(named)))
         order = [waiting.pop(0)]
         while waiting:
@@ -115,15 +125,24 @@ class SelectBlock:
         select = self.select
         expressions = [*(item.expression for item in self.items), *select.group]
         expressions += [part for part in (select.where, select.having) if part is not None]
-        refs = {self.scope.resolve(column) for expression in expressions for column in columns_in(expression)}
-        return [[c for c in self.scope.columns(i) if ColumnRef(i, c) in refs] for i in range(len(select.tables))]
+        refs = {
+            self.scope.resolve(column)
+            for expression in expressions
+            for column in columns_in(expression)
+        }
+        return [
+            [c for c in self.scope.columns(i) if ColumnRef(i, c) in refs]
+            for i in range(len(select.tables))
+        ]
 
     def _grouped(
         self, node: nodes.Node, values: list[Expression], having: Expression | None
     ) -> tuple[nodes.Node, list[Expression]]:
         """Group By over ``node``, Having above it, and the select list in terms of the group."""
         if any(isinstance(item, Every) for item in self.select.items):
-            raise QueryError("* cannot stand in a query that groups.", span=self.items[0].span, text=self.text)
+            raise QueryError(
+                "* cannot stand in a query that groups.", span=self.items[0].span, text=self.text
+            )
         keys: dict[Expression, str] = {}
         for syntax in self.select.group:
             key = self.translator.value(syntax, "Group By").expression
@@ -132,16 +151,23 @@ class SelectBlock:
             if key != Var(name):
                 node = nodes.Extend(node, name, key)
         aggregates = self._aggregates(values, having)
-        node = nodes.Group(node, tuple(keys.values()), tuple((name, a) for a, name in aggregates.items()))
+        node = nodes.Group(
+            node, tuple(keys.values()), tuple((name, a) for a, name in aggregates.items())
+        )
         lifted = [
-            self._lifted(value, keys, aggregates, item.span) for value, item in zip(values, self.items, strict=True)
+            self._lifted(value, keys, aggregates, item.span)
+            for value, item in zip(values, self.items, strict=True)
         ]
         if having is not None:
             node = nodes.Filter(node, self._lifted(having, keys, aggregates, self._having_span()))
         return node, lifted
 
-    def _aggregates(self, values: list[Expression], having: Expression | None) -> dict[Aggregate, str]:
-        """Each aggregate once, under the output name of the column that is nothing else, or ``.a0``, ``.a1`` ..."""
+    def _aggregates(
+        self, values: list[Expression], having: Expression | None
+    ) -> dict[Aggregate, str]:
+        """Each aggregate once, under the output name of the column that is nothing else, or
+        ``.a0``, ``.a1`` ...
+        """
         names: dict[Aggregate, str] = {}
         for value, output in zip(values, self.outputs, strict=True):
             if isinstance(value, Aggregate):
@@ -155,13 +181,19 @@ class SelectBlock:
         return None if self.select.having is None else self.select.having.span
 
     def _lifted(
-        self, value: Expression, keys: dict[Expression, str], aggregates: dict[Aggregate, str], span: Span | None
+        self,
+        value: Expression,
+        keys: dict[Expression, str],
+        aggregates: dict[Aggregate, str],
+        span: Span | None,
     ) -> Expression:
         try:
             return above_group(value, keys, aggregates)
         except KeyError as error:
             column = next(
-                f"{self.scope.aliases[r.table]}.{r.name}" for r, n in self.names.items() if n == error.args[0]
+                f"{self.scope.aliases[r.table]}.{r.name}"
+                for r, n in self.names.items()
+                if n == error.args[0]
             )
             message = f"The column {column} is neither in Group By nor inside an aggregate."
             grouped = ", ".join([*map(show_expression, self.select.group), column])

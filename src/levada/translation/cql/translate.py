@@ -1,8 +1,10 @@
-"""CQL -> algebra: a query, with the views that its text defines before it, over windowed tuple streams.
+"""CQL -> algebra: a query, with the views that its text defines before it, over windowed tuple
+streams.
 
-The work is done by ``cql_levels`` (what each table is, a level of windows per query), ``cql_select`` (a Select block),
-``cql_scope`` (names) and ``cql_expression`` (types and operators). Cost: linear in the text with its views written out: each
-use of a view is translated by itself, and the plan shares what is equal.
+The work is done by ``cql_levels`` (what each table is, a level of windows per query),
+``cql_select`` (a Select block), ``cql_scope`` (names) and ``cql_expression`` (types and operators).
+Cost: linear in the text with its views written out: each use of a view is translated by itself, and
+the plan shares what is equal.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ def translate_cql(
 ) -> nodes.Query:
     """The algebra of a CQL text: one query, and the views before it.
 
-    ``streams`` maps each tuple stream's word to its columns and their types (integer, double, string, boolean), in order;
-    the event time is a further column ``ts`` (integer, ms) unless the schema has one. ``relations``: those of them whose rows are
-    inserted and deleted. Raises ``QueryError``.
+    ``streams`` maps each tuple stream's word to its columns and their types (integer, double,
+    string, boolean), in order; the event time is a further column ``ts`` (integer, ms) unless the
+    schema has one. ``relations``: those of them whose rows are inserted and deleted. Raises
+    ``QueryError``.
 
     >>> query = translate_cql("Istream(Select k From A [Range 5 s] Where v > 1)", {"A": {"k": "integer", "v": "double"}})
     >>> query.output.value, query.variables, query.windows[0].window.range
@@ -44,7 +47,9 @@ def translate_cql(
         raise QueryError("The query is nested too deeply.", text=text) from None
 
 
-def _translated(text: str, streams: Streams, options: QueryOptions, relations: Collection[str]) -> nodes.Query:
+def _translated(
+    text: str, streams: Streams, options: QueryOptions, relations: Collection[str]
+) -> nodes.Query:
     script = parse_script(text)
     if len(script.queries) != 1:
         found = "no query" if not script.queries else f"{len(script.queries)} queries"
@@ -54,7 +59,12 @@ def _translated(text: str, streams: Streams, options: QueryOptions, relations: C
 
 
 def translate_asked(
-    script: Script, asked: Asked, text: str, streams: Streams, options: QueryOptions, relations: Collection[str] = ()
+    script: Script,
+    asked: Asked,
+    text: str,
+    streams: Streams,
+    options: QueryOptions,
+    relations: Collection[str] = (),
 ) -> nodes.Query:
     """The algebra of one query of a script. Raises ``QueryError``."""
     levels = Levels(text, streams, relations, script, options)

@@ -1,9 +1,10 @@
 """Grouping and aggregates (SPARQL 1.1, section 18.2.4.1).
 
-``Group`` computes keys and aggregates by variables: a key that is an expression is an ``Extend`` below it (``.g0``, or the
-name that AS gives), an aggregate inside an expression becomes a variable (``.a0``) that the expression above reads. Equal
-aggregates are computed once. A variable outside of aggregates that is no key means SAMPLE of it; in SELECT the syntax check
-has refused that, in HAVING and ORDER BY it is allowed.
+``Group`` computes keys and aggregates by variables: a key that is an expression is an ``Extend``
+below it (``.g0``, or the name that AS gives), an aggregate inside an expression becomes a variable
+(``.a0``) that the expression above reads. Equal aggregates are computed once. A variable outside of
+aggregates that is no key means SAMPLE of it; in SELECT the syntax check has refused that, in HAVING
+and ORDER BY it is allowed.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Grouping:
     aggregates: dict[Aggregate, str] = field(default_factory=dict)
 
     def lift(self, node: Expression, known: Set[str]) -> Expression:
-        """An expression above the group: an aggregate becomes a variable of the group, and a variable that is not
-        ``known`` there (a key, or a name that SELECT has added) its SAMPLE.
+        """An expression above the group: an aggregate becomes a variable of the group, and a
+        variable that is not ``known`` there (a key, or a name that SELECT has added) its SAMPLE.
         """
         match node:
             case Aggregate():
@@ -45,12 +46,18 @@ class Grouping:
                 return node
 
     def counts_distinct_solutions(self) -> bool:
-        """Whether ``COUNT(DISTINCT *)`` is asked for: then the query's blank nodes must not be part of the solutions below."""
+        """Whether ``COUNT(DISTINCT *)`` is asked for: then the query's blank nodes must not be part
+        of the solutions below.
+        """
         return any(aggregate.arg is None and aggregate.distinct for aggregate in self.aggregates)
 
     def over(self, child: Node) -> Group:
         """The ``Group`` node, once all clauses are lifted."""
-        return Group(child, self.keys, tuple((name, aggregate) for aggregate, name in self.aggregates.items()))
+        return Group(
+            child,
+            self.keys,
+            tuple((name, aggregate) for aggregate, name in self.aggregates.items()),
+        )
 
     def _variable(self, aggregate: Aggregate) -> Var:
         if aggregate not in self.aggregates:
@@ -58,8 +65,12 @@ class Grouping:
         return Var(self.aggregates[aggregate])
 
 
-def group_keys(child: Node, keys: Sequence[ast.GroupKey], context: Context) -> tuple[Node, tuple[str, ...]]:
-    """The pattern with an ``Extend`` for each key that is an expression, and the distinct key variables in order."""
+def group_keys(
+    child: Node, keys: Sequence[ast.GroupKey], context: Context
+) -> tuple[Node, tuple[str, ...]]:
+    """The pattern with an ``Extend`` for each key that is an expression, and the distinct key
+    variables in order.
+    """
     names: list[str] = []
     for key in keys:
         if isinstance(key.expression, ast.Var) and key.variable is None:

@@ -1,4 +1,6 @@
-"""What one translation carries through its functions: names that the query declares, fresh variables, errors with their place."""
+"""What one translation carries through its functions: names that the query declares, fresh
+variables, errors with their place.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Stamp(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """An EXISTS inside an expression: the variable that is its value there, its pattern, its place. Or a ``stamp`` there.
+    """An EXISTS inside an expression: the variable that is its value there, its pattern, its place.
+    Or a ``stamp`` there.
 
     ``below``: it stands in an aggregate, so its value belongs to the solutions that are grouped.
     """
@@ -45,9 +48,10 @@ _DEFAULT_GRAPH = InGraph(None)
 class Context:
     """One query's translation.
 
-    ``windows``: name to index in ``Query.windows``; ``streams``: the stream of each. ``graphs``: the named graphs of the query's
-    dataset, in order (None: not known, any can be there). ``base``: the IRI of BASE, or None. Fresh variables start with a dot,
-    which no written variable can. ``groups`` translates a group within an expression, ``source`` is what it reads; None: there are
+    ``windows``: name to index in ``Query.windows``; ``streams``: the stream of each. ``graphs``:
+    the named graphs of the query's dataset, in order (None: not known, any can be there). ``base``:
+    the IRI of BASE, or None. Fresh variables start with a dot, which no written variable can.
+    ``groups`` translates a group within an expression, ``source`` is what it reads; None: there are
     none.
     """
 
@@ -68,8 +72,12 @@ class Context:
         return f".{letter}{number}"
 
     def unsupported(self, feature: str, span: Span, *, hint: str = "") -> UnsupportedError:
-        """The refusal of what SPARQL has and Levada does not evaluate; ``feature`` in the words of the language."""
-        return UnsupportedError(f"{feature} is not supported yet.", span=span, text=self.text, hint=hint)
+        """The refusal of what SPARQL has and Levada does not evaluate; ``feature`` in the words of
+        the language.
+        """
+        return UnsupportedError(
+            f"{feature} is not supported yet.", span=span, text=self.text, hint=hint
+        )
 
     @contextmanager
     def reading(self, source: Source) -> Iterator[None]:
@@ -90,7 +98,9 @@ class Context:
             self._marks = before
 
     def mark(self, exists: ast.Exists) -> str:
-        """The variable that stands for an EXISTS in an expression; whoever is ``marking`` sees to its value."""
+        """The variable that stands for an EXISTS in an expression; whoever is ``marking`` sees to
+        its value.
+        """
         if self._marks is None or self.groups is None:
             raise self.unsupported(f"{'NOT ' * exists.negated}EXISTS here", exists.span)
         marks, name = self._marks, self.fresh("e")
@@ -108,5 +118,7 @@ class Context:
     def pass_on(self, marks: Iterable[Marked]) -> None:
         """Hands what was collected to who collects around it."""
         for mark in marks:
-            assert self._marks is not None, "an aggregate stands in an expression that is translated with its marks"
+            assert self._marks is not None, (
+                "an aggregate stands in an expression that is translated with its marks"
+            )
             self._marks.append(mark)

@@ -1,13 +1,16 @@
-"""DESCRIBE: the concise bounded description of resources, as the solutions of a pattern (SPARQL 1.1, 16.4, leaves the form open).
+"""DESCRIBE: the concise bounded description of resources, as the solutions of a pattern (SPARQL
+1.1, 16.4, leaves the form open).
 
-The description of a resource is the triples of which it is the subject, and those of the blank nodes that they lead to, and so on.
-It is read from the union of the query's windows and the default graph. In algebra:
+The description of a resource is the triples of which it is the subject, and those of the blank
+nodes that they lead to, and so on. It is read from the union of the query's windows and the default
+graph. In algebra:
 
     resources    the values of the variables, the given IRIs
     subjects     what a path over objects that are blank nodes leads to from a resource, itself included
     description  the distinct triples of these subjects: a CONSTRUCT of them is the answer
 
-Cost: that of the pattern, and of all triples of the windows and the default graph, by a join on the subject.
+Cost: that of the pattern, and of all triples of the windows and the default graph, by a join on the
+subject.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ TRIPLE = TriplePattern(Var(".s"), Var(".p"), Var(".o"))
 def description(solutions: Node, names: Sequence[Var | Term], context: Context) -> Node:
     """The triples that describe these variables of ``solutions`` and these terms."""
     resources = Distinct(_union([_resource(solutions, name) for name in names]))
-    step = Filter(_triples(TriplePattern(Var(".r"), Var(".p"), Var(".s")), context), _is_blank(".s"))
+    step = Filter(
+        _triples(TriplePattern(Var(".r"), Var(".p"), Var(".s")), context), _is_blank(".s")
+    )
     subjects = Closure(Project(step, (".r", ".s")), resources, ".r", ".s", True, (None, None))
     reached = Distinct(Project(Join(resources, subjects), (".s",)))
     triples = Project(Join(reached, _triples(TRIPLE, context)), (".s", ".p", ".o"))
@@ -64,7 +69,10 @@ def _triples(pattern: TriplePattern, context: Context) -> Node:
     """A pattern over the windows and the default graph."""
     merged = context.source.windows if isinstance(context.source, InMerge) else ()
     apart = (InWindow(index) for index in context.windows.values() if index not in merged)
-    sources: list[Source] = [context.source, *(window for window in apart if window != context.source)]
+    sources: list[Source] = [
+        context.source,
+        *(window for window in apart if window != context.source),
+    ]
     return _union([Bgp(source, (pattern,)) for source in sources])
 
 

@@ -1,12 +1,15 @@
-"""Outer values early: the inner pattern of an EXISTS that looks at a variable of the outer group before it has bound it.
+"""Outer values early: the inner pattern of an EXISTS that looks at a variable of the outer group
+before it has bound it.
 
-Substitution (SPARQL 1.1, 18.6) gives the inner pattern the outer values at once. The same comes of joining the *domain*, the
-distinct values that the outer solutions have, where they are looked at: below the filter, on the left of the OPTIONAL, under the
-BIND, among the terms that a path of no step connects with themselves. A variable that some outer solution leaves unbound would
-not be substituted there, so only variables that are always bound can be joined in. Of a sub-select only what it shows can be an
-outer variable: what it hides and binds is another one by the scope of variables (18.2.1), as SPARQL 1.2's draft has it; of what
-it hides and only looks at, engines differ. Of a MINUS the sides meet in some variable of the inner group. LIMIT counts the rows of
-one outer solution. Where that is not so, ``TooEarlyError`` names what it is.
+Substitution (SPARQL 1.1, 18.6) gives the inner pattern the outer values at once. The same comes of
+joining the *domain*, the distinct values that the outer solutions have, where they are looked at:
+below the filter, on the left of the OPTIONAL, under the BIND, among the terms that a path of no
+step connects with themselves. A variable that some outer solution leaves unbound would not be
+substituted there, so only variables that are always bound can be joined in. Of a sub-select only
+what it shows can be an outer variable: what it hides and binds is another one by the scope of
+variables (18.2.1), as SPARQL 1.2's draft has it; of what it hides and only looks at, engines
+differ. Of a MINUS the sides meet in some variable of the inner group. LIMIT counts the rows of one
+outer solution. Where that is not so, ``TooEarlyError`` names what it is.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ _WORDS: dict[type[Node], str] = {
 
 
 class TooEarlyError(Exception):
-    """What makes substitution differ from a join: the construct's word, and the variable that it looks at."""
+    """What makes substitution differ from a join: the construct's word, and the variable that it
+    looks at.
+    """
 
     def __init__(self, node: Node, name: str) -> None:
         super().__init__(name)
@@ -67,8 +72,8 @@ def domain(left: Node, names: frozenset[str]) -> Node:
 class Early:
     """Binds what an inner pattern looks at.
 
-    ``left`` has the outer solutions, ``every`` are their variables, ``outer`` those that the pattern sees, ``known`` those of
-    them that are always bound.
+    ``left`` has the outer solutions, ``every`` are their variables, ``outer`` those that the
+    pattern sees, ``known`` those of them that are always bound.
     """
 
     left: Node
@@ -77,20 +82,26 @@ class Early:
     every: frozenset[str]
 
     def bind(self, node: Node) -> Node:
-        """An inner pattern whose join with the outer solutions is what substitution means. Raises ``TooEarlyError``."""
+        """An inner pattern whose join with the outer solutions is what substitution means. Raises
+        ``TooEarlyError``.
+        """
         if isinstance(node, Slice) and (found := unbound(node, self.outer)):
             raise TooEarlyError(node, min(found))
         if isinstance(node, Project):
             return replace(node, child=self._within(node).bind(node.child))
         inner: dict[str, Any] = {
-            name: self.bind(child) for name in _CHILDREN if (child := getattr(node, name, None)) is not None
+            name: self.bind(child)
+            for name in _CHILDREN
+            if (child := getattr(node, name, None)) is not None
         }
         bound = replace(node, **inner) if inner else node
         match node, bound:
             case (Slice(), _):
                 return bound
             case (Group(_, keys, _), Group(child, _, _)):
-                return self._all_bound(bound, (self.outer & mentioned(node)) - (certain(child) & frozenset(keys)))
+                return self._all_bound(
+                    bound, (self.outer & mentioned(node)) - (certain(child) & frozenset(keys))
+                )
             case (Minus(), Minus(left, _)):
                 return replace(bound, left=self._with_values(left, unbound(node, self.outer), node))
             case (OrderBy(), OrderBy(child, _)) if unbound(node, self.outer):
@@ -99,7 +110,9 @@ class Early:
                 return self._early(bound)
 
     def _within(self, node: Project) -> Early:
-        """The outer values as a sub-select sees them: those that it shows. What it hides must be bound by its own patterns."""
+        """The outer values as a sub-select sees them: those that it shows. What it hides must be
+        bound by its own patterns.
+        """
         shown = frozenset(node.variables)
         if strange := self.every & mentioned(node.child) - shown - _bound(node.child):
             raise TooEarlyError(node, min(strange))
@@ -111,9 +124,11 @@ class Early:
         return node
 
     def _with_values(self, left: Node, names: frozenset[str], minus: Minus) -> Node:
-        """The left side of a MINUS with what the right one looks at: so both bind it, as both have its value by substitution.
+        """The left side of a MINUS with what the right one looks at: so both bind it, as both have
+        its value by substitution.
 
-        By substitution a variable of the outer group is none any more; so another one must make the sides meet.
+        By substitution a variable of the outer group is none any more; so another one must make the
+        sides meet.
         """
         if not names:
             return left
@@ -128,7 +143,11 @@ class Early:
             return node
         if names <= self.known:
             node = self._joined(node, domain(self.left, names), names)
-        if left_over := unbound(node, self.outer) if not isinstance(node, Closure) else names - self.known:
+        if (
+            left_over := unbound(node, self.outer)
+            if not isinstance(node, Closure)
+            else names - self.known
+        ):
             raise TooEarlyError(node, min(left_over - self.known or left_over))
         return node
 
@@ -146,13 +165,21 @@ class Early:
 
     def _starts(self, node: Closure, values: Node, names: frozenset[str]) -> Node:
         """The outer values of the ends of a path, as its start: it connects each with itself."""
-        ends = [Project(Extend(Project(values, (node.end,)), node.start, Var(node.end)), (node.start,))]
+        ends = [
+            Project(Extend(Project(values, (node.end,)), node.start, Var(node.end)), (node.start,))
+        ]
         starts = [Project(values, (node.start,))]
-        return Union(*starts, *ends) if len(names) == 2 else (starts if node.start in names else ends)[0]
+        return (
+            Union(*starts, *ends)
+            if len(names) == 2
+            else (starts if node.start in names else ends)[0]
+        )
 
 
 def _bound(node: Node) -> frozenset[str]:
-    """The variables that some part of a pattern binds, also where nothing outside can see it, but not what a sub-select hides."""
+    """The variables that some part of a pattern binds, also where nothing outside can see it, but
+    not what a sub-select hides.
+    """
     below = () if isinstance(node, Project) else children(node)
     return possible(node).union(*map(_bound, below))
 
@@ -176,7 +203,9 @@ def unbound(node: Node, outer: frozenset[str]) -> frozenset[str]:
         case Extend(child, variable, _):
             return (seen - certain(child)) | (outer & {variable})
         case Closure(_, zero, start, end, _, ends):
-            return outer & {start, end} if zero is not None and ends == (None, None) else frozenset()
+            return (
+                outer & {start, end} if zero is not None and ends == (None, None) else frozenset()
+            )
         case Group(child, keys, _):
             return (outer & mentioned(node)) - (certain(child) & frozenset(keys))
         case OrderBy():

@@ -1,11 +1,13 @@
 """EXISTS and NOT EXISTS (SPARQL 1.1, 18.6): joins that keep the left side, where that is the same.
 
-18.6 evaluates the inner group anew for each solution of the outer one, its variables replaced by their values. Evaluating the
-inner group once and looking for a compatible solution is the same for patterns, joins and unions; and for whatever looks at a
-variable of the outer group, only if that variable is bound before it is looked at. The filters at the end of the inner group become
-the condition of the join, which sees both sides; elsewhere the outer values are joined in where they are looked at
-(``translate_early``), or it is refused by name. As a whole condition of a FILTER it is ``Exists``; inside an expression it is a
-variable that ``Mark`` adds to the solutions over which the expression is evaluated.
+18.6 evaluates the inner group anew for each solution of the outer one, its variables replaced by
+their values. Evaluating the inner group once and looking for a compatible solution is the same for
+patterns, joins and unions; and for whatever looks at a variable of the outer group, only if that
+variable is bound before it is looked at. The filters at the end of the inner group become the
+condition of the join, which sees both sides; elsewhere the outer values are joined in where they
+are looked at (``translate_early``), or it is refused by name. As a whole condition of a FILTER it
+is ``Exists``; inside an expression it is a variable that ``Mark`` adds to the solutions over which
+the expression is evaluated.
 """
 
 from __future__ import annotations
@@ -50,13 +52,23 @@ def as_exists(condition: ast.Expression) -> ast.Exists | None:
 
 
 def exists(left: Node, tested: Tested, context: Context) -> Node:
-    """The solutions of ``left`` that the condition keeps. Raises ``UnsupportedError`` where a join is not what 18.6 says."""
+    """The solutions of ``left`` that the condition keeps. Raises ``UnsupportedError`` where a join
+    is not what 18.6 says.
+    """
     inner, negated, span = tested
-    return _each(left, inner, span, context, lambda part, right, condition: Exists(part, right, condition, negated))
+    return _each(
+        left,
+        inner,
+        span,
+        context,
+        lambda part, right, condition: Exists(part, right, condition, negated),
+    )
 
 
 def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
-    """The solutions of ``left`` with the value of each EXISTS and of each stamp. Raises as ``exists``."""
+    """The solutions of ``left`` with the value of each EXISTS and of each stamp. Raises as
+    ``exists``.
+    """
     for mark in marks:
         if mark.stamp is not None:
             left = stamped(left, mark, context)
@@ -70,7 +82,8 @@ def _marking(variable: str) -> Joined:
 
 
 def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> Node:
-    """The right side of OPTIONAL with what an EXISTS or a stamp in its filters uses of the left: they see both (18.2.2.6).
+    """The right side of OPTIONAL with what an EXISTS or a stamp in its filters uses of the left:
+    they see both (18.2.2.6).
 
     Raises ``TooLittleError`` where only some solutions of the left bind it.
     """
@@ -79,7 +92,9 @@ def optional_side(left: Node, right: Node, mark: Marked, context: Context) -> No
         return right
     if draws(left) or (mark.stamp is not None and not unseen <= certain(left)):
         word = "EXISTS" if mark.stamp is None else "f:timestamp()"
-        feature = f"{word} in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
+        feature = (
+            f"{word} in the FILTER of an OPTIONAL that uses ?{min(unseen)} of what stands before"
+        )
         raise context.unsupported(feature, mark.span)
     if maybe := unseen - certain(left):
         raise TooLittleError(min(maybe), mark.span)
@@ -101,10 +116,12 @@ def apart(left: Node, name: str) -> tuple[Node, Node]:
 
 
 def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -> Node:
-    """``join`` of the outer solutions, the inner pattern as the right side of a join with them, and the join's condition.
+    """``join`` of the outer solutions, the inner pattern as the right side of a join with them, and
+    the join's condition.
 
-    Where the inner pattern looks early at a variable that only some outer solutions bind, those that bind it and those that do not
-    are joined apart: for these it is a variable of the inner group alone.
+    Where the inner pattern looks early at a variable that only some outer solutions bind, those
+    that bind it and those that do not are joined apart: for these it is a variable of the inner
+    group alone.
     """
     parts = [(left, 0)]
     joined: list[Node] = []
@@ -130,7 +147,9 @@ def _refused(found: TooEarlyError, span: Span, context: Context) -> UnsupportedE
 
 
 def _any(node: Node) -> Node:
-    """A pattern that has a solution iff this one has, without what only says how many, and in which order."""
+    """A pattern that has a solution iff this one has, without what only says how many, and in which
+    order.
+    """
     while True:
         match node:
             case Slice(child, 0, limit) if limit != 0:
@@ -142,7 +161,9 @@ def _any(node: Node) -> Node:
 
 
 def _correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:
-    """The inner pattern without those of its own filters that need the outer solution, and these."""
+    """The inner pattern without those of its own filters that need the outer solution, and
+    these.
+    """
     kept: list[Expression] = []
     lifted: list[Expression] = []
     while isinstance(node, Filter):

@@ -1,7 +1,7 @@
 """Expressions of the syntax tree to expressions of the algebra (SPARQL 1.1, sections 17.3 to 17.5).
 
-Chains of ``||`` and ``&&`` become balanced trees, so that a condition of a thousand terms is ten levels deep; three-valued
-logic is associative, so this changes no value.
+Chains of ``||`` and ``&&`` become balanced trees, so that a condition of a thousand terms is ten
+levels deep; three-valued logic is associative, so this changes no value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,18 @@ from levada.syntax.sparql.iri import resolve
 from levada.translation.sparql.context import Context, Marked, Stamp
 
 CASTS = (
-    *("boolean", "double", "float", "decimal", "integer", "string", "dateTime", "date", "time", "duration"),
+    *(
+        "boolean",
+        "double",
+        "float",
+        "decimal",
+        "integer",
+        "string",
+        "dateTime",
+        "date",
+        "time",
+        "duration",
+    ),
     *("dayTimeDuration", "yearMonthDuration", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
 )
 """SPARQL's own (17.5), and those to the other types that its dates and times are made of, as other engines have them."""
@@ -34,14 +45,18 @@ _BUILT_INS |= {"ISURI": Function.IS_IRI, "URI": Function.IRI}
 
 
 def expression(node: ast.Expression, context: Context) -> Expression:
-    """An expression of the algebra; aggregates stay in their place (``translate_aggregates`` lifts them)."""
+    """An expression of the algebra; aggregates stay in their place (``translate_aggregates`` lifts
+    them).
+    """
     match node:
         case ast.Var(name):
             return Var(name)
         case ast.Constant(term):
             return Const(term)
         case ast.Operation(operator, operands):
-            return operation(Function(operator), [expression(operand, context) for operand in operands])
+            return operation(
+                Function(operator), [expression(operand, context) for operand in operands]
+            )
         case ast.BuiltIn():
             return _built_in(node, context)
         case ast.FunctionCall():
@@ -54,7 +69,9 @@ def expression(node: ast.Expression, context: Context) -> Expression:
 
 
 def with_marks(node: ast.Expression, context: Context) -> tuple[Expression, list[Marked]]:
-    """An expression, and each EXISTS in it: the variables that must be there where it is evaluated."""
+    """An expression, and each EXISTS in it: the variables that must be there where it is
+    evaluated.
+    """
     with context.marking() as marks:
         found = expression(node, context)
     return found, marks
@@ -72,7 +89,9 @@ def operation(function: Function, operands: Sequence[Expression]) -> Expression:
     if len(operands) == 1:
         return operands[0]
     middle = (len(operands) + 1) // 2
-    return Call(function, (operation(function, operands[:middle]), operation(function, operands[middle:])))
+    return Call(
+        function, (operation(function, operands[:middle]), operation(function, operands[middle:]))
+    )
 
 
 def _built_in(node: ast.BuiltIn, context: Context) -> Expression:
@@ -99,14 +118,20 @@ def _cast(node: ast.FunctionCall, context: Context) -> Expression:
         hint = (
             f"{close} " if close.startswith("Did") else ""
         ) + f"Known: {', '.join('xsd:' + name for name in CASTS)}."
-        raise UnknownNameError(f"The function {node.name} is not known.", span=node.span, text=context.text, hint=hint)
+        raise UnknownNameError(
+            f"The function {node.name} is not known.", span=node.span, text=context.text, hint=hint
+        )
     if len(node.args) != 1 or node.distinct:
-        raise QueryError(f"The cast {node.name} takes one argument.", span=node.span, text=context.text)
+        raise QueryError(
+            f"The cast {node.name} takes one argument.", span=node.span, text=context.text
+        )
     return Call(Function.CAST, (Const(node.name), expression(node.args[0], context)))
 
 
 def _timestamp(node: ast.FunctionCall, context: Context) -> Expression:
-    """``f:timestamp(?v)``, of one stream ``f:timestamp(?v, <stream>)``, or ``f:timestamp(s, p, o)`` (decision 0012)."""
+    """``f:timestamp(?v)``, of one stream ``f:timestamp(?v, <stream>)``, or ``f:timestamp(s, p, o)``
+    (decision 0012).
+    """
 
     def wrong(message: str, hint: str) -> QueryError:
         return QueryError(message, span=node.span, text=context.text, hint=hint)
@@ -124,8 +149,13 @@ def _timestamp(node: ast.FunctionCall, context: Context) -> Expression:
         case (Var(),) | (Var() | Const(), Var() | Const(), Var() | Const()):
             pass
         case _:
-            raise wrong("f:timestamp() takes a variable, or the subject, predicate and object of a triple.", "")
-    terms = tuple(arg if isinstance(arg, Var) else arg.term for arg in args if isinstance(arg, (Var, Const)))
+            raise wrong(
+                "f:timestamp() takes a variable, or the subject, predicate and object of a triple.",
+                "",
+            )
+    terms = tuple(
+        arg if isinstance(arg, Var) else arg.term for arg in args if isinstance(arg, (Var, Const))
+    )
     return Var(context.stamp(Stamp(terms, windows), node.span))
 
 
@@ -134,7 +164,9 @@ def _aggregate(node: ast.Aggregate, context: Context) -> Aggregate:
     arg = None if node.arg is None else _argument(node.arg, context)
     if function is not AggregateFunction.GROUP_CONCAT:
         return Aggregate(function, arg, node.distinct)
-    return Aggregate(function, arg, node.distinct, " " if node.separator is None else node.separator)
+    return Aggregate(
+        function, arg, node.distinct, " " if node.separator is None else node.separator
+    )
 
 
 def _argument(node: ast.Expression, context: Context) -> Expression:

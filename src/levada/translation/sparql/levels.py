@@ -1,6 +1,8 @@
-"""One query level, a query or sub-select, above its pattern (SPARQL 1.1, sections 18.2.4 and 18.2.5).
+"""One query level, a query or sub-select, above its pattern (SPARQL 1.1, sections 18.2.4 and
+18.2.5).
 
-From the pattern upwards: Group, HAVING, VALUES, the expressions of SELECT, ORDER BY, projection, DISTINCT, OFFSET and LIMIT.
+From the pattern upwards: Group, HAVING, VALUES, the expressions of SELECT, ORDER BY, projection,
+DISTINCT, OFFSET and LIMIT.
 """
 
 from __future__ import annotations
@@ -8,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from levada.algebra.nodes import Distinct, Extend, Filter, Join, Node, OrderBy, Project, Slice, Unit, Values
+from levada.algebra.nodes import (
+    Distinct,
+    Extend,
+    Filter,
+    Join,
+    Node,
+    OrderBy,
+    Project,
+    Slice,
+    Unit,
+    Values,
+)
 from levada.model.expression import Expression, Function
 from levada.syntax.sparql import ast
 from levada.syntax.sparql.scope import in_scope, is_grouped, projected
@@ -32,19 +45,24 @@ def level(
 ) -> tuple[Node, tuple[str, ...]]:
     """The algebra of a query level over its pattern ``below``, and its columns.
 
-    ``columns``: what is projected where the form is not SELECT; None projects nothing away. ``values`` is the VALUES
-    behind the level, as written and as translated.
+    ``columns``: what is projected where the form is not SELECT; None projects nothing away.
+    ``values`` is the VALUES behind the level, as written and as translated.
     """
     clauses = _clauses(below, form, where, modifiers, context)
     node = clauses.node
     if clauses.having.values:
-        node = Filter(marked(node, clauses.having.marks, context), operation(Function.AND, clauses.having.values))
+        node = Filter(
+            marked(node, clauses.having.marks, context),
+            operation(Function.AND, clauses.having.values),
+        )
     if values[1] is not None:
         node = values[1] if isinstance(node, Unit) else Join(node, values[1])
     for name, selected in clauses.selected:
         node = Extend(marked(node, selected.marks, context), name, selected.values[0])
     if clauses.order.values:
-        keys = zip(clauses.order.values, (key.descending for key in modifiers.order_by), strict=True)
+        keys = zip(
+            clauses.order.values, (key.descending for key in modifiers.order_by), strict=True
+        )
         node = OrderBy(marked(node, clauses.order.marks, context), tuple(keys))
     if isinstance(form, ast.Select):
         columns = tuple(projected(form, where, modifiers, values[0]))
@@ -72,7 +90,9 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Clauses:
-    """A level's pattern, grouped if the level groups, and the clauses above it; SELECT's by name."""
+    """A level's pattern, grouped if the level groups, and the clauses above it; SELECT's by
+    name.
+    """
 
     node: Node
     selected: list[tuple[str, _Clause]]
@@ -80,7 +100,9 @@ class _Clauses:
     order: _Clause
 
 
-def _clauses(below: Node, form: ast.Form, where: ast.Group, modifiers: ast.Modifiers, context: Context) -> _Clauses:
+def _clauses(
+    below: Node, form: ast.Form, where: ast.Group, modifiers: ast.Modifiers, context: Context
+) -> _Clauses:
     grouped: list[Marked] = []
 
     def clause(expressions: Sequence[ast.Expression]) -> _Clause:
@@ -90,7 +112,9 @@ def _clauses(below: Node, form: ast.Form, where: ast.Group, modifiers: ast.Modif
         return _Clause(values, [mark for mark in marks if not mark.below])
 
     items = (form.projection or ()) if isinstance(form, ast.Select) else ()
-    selected = [(i.variable.name, clause([i.expression])) for i in items if i.expression is not None]
+    selected = [
+        (i.variable.name, clause([i.expression])) for i in items if i.expression is not None
+    ]
     having = clause(modifiers.having)
     order = clause([key.expression for key in modifiers.order_by])
     if not is_grouped(form, modifiers):

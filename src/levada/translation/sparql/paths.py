@@ -5,8 +5,9 @@
     !(p|^q)      a pattern with a variable for the predicate and a filter on it, for each direction
     p? p* p+     ``Closure``: distinct pairs, over the solutions of one step
 
-A path of no step (``?``, ``*``) connects each term of the graph with itself where both ends are variables, and a given term with
-itself, whether the graph has it or not, where one is given. Cost: linear in the path.
+A path of no step (``?``, ``*``) connects each term of the graph with itself where both ends are
+variables, and a given term with itself, whether the graph has it or not, where one is given. Cost:
+linear in the path.
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 
-from levada.algebra.nodes import Bgp, Closure, Filter, Join, Node, Project, Source, TriplePattern, Union, Values
+from levada.algebra.nodes import (
+    Bgp,
+    Closure,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Source,
+    TriplePattern,
+    Union,
+    Values,
+)
 from levada.model.expression import Call, Const, Expression, Function, Var
 from levada.model.term import Term
 from levada.syntax.sparql import ast
@@ -49,11 +61,14 @@ def path(start: End, verb: ast.Path, end: End, source: Source, context: Context)
             return _repeated(start, verb, end, source, context)
 
 
-def _sequence(start: End, steps: Sequence[ast.Path], end: End, source: Source, context: Context) -> Node:
+def _sequence(
+    start: End, steps: Sequence[ast.Path], end: End, source: Source, context: Context
+) -> Node:
     """One step after the other; triple patterns that follow each other are one Bgp."""
     between = [Var(context.fresh("p")) for _ in steps[1:]]
     parts = [
-        path(a, step, b, source, context) for a, step, b in zip([start, *between], steps, [*between, end], strict=True)
+        path(a, step, b, source, context)
+        for a, step, b in zip([start, *between], steps, [*between, end], strict=True)
     ]
     return reduce(_joined, parts)
 
@@ -76,8 +91,12 @@ def _union(branches: Sequence[Node]) -> Node:
     return Union(_union(branches[:middle]), _union(branches[middle:]))
 
 
-def _negated(start: End, forbidden: Sequence[ast.Path], end: End, source: Source, context: Context) -> Node:
-    """A step by any other predicate; with ``^`` also one backwards. ``!()`` is a step forwards by any."""
+def _negated(
+    start: End, forbidden: Sequence[ast.Path], end: End, source: Source, context: Context
+) -> Node:
+    """A step by any other predicate; with ``^`` also one backwards. ``!()`` is a step forwards by
+    any.
+    """
     forwards = [p.term for p in forbidden if isinstance(p, ast.Constant)]
     inverse = [p.path for p in forbidden if isinstance(p, ast.PathInverse)]
     backwards = [p.term for p in inverse if isinstance(p, ast.Constant)]
@@ -87,17 +106,22 @@ def _negated(start: End, forbidden: Sequence[ast.Path], end: End, source: Source
     return _union(branches)
 
 
-def _other(start: End, forbidden: Sequence[Term], end: End, source: Source, context: Context) -> Node:
+def _other(
+    start: End, forbidden: Sequence[Term], end: End, source: Source, context: Context
+) -> Node:
     predicate = Var(context.fresh("p"))
     step = Bgp(source, (TriplePattern(start, predicate, end),))
     tests: list[Expression] = [
-        Call(Function.NOT, (Call(Function.SAME_TERM, (predicate, Const(term))),)) for term in forbidden
+        Call(Function.NOT, (Call(Function.SAME_TERM, (predicate, Const(term))),))
+        for term in forbidden
     ]
     return Filter(step, operation(Function.AND, tests)) if tests else step
 
 
 def _repeated(start: End, verb: ast.PathRepeat, end: End, source: Source, context: Context) -> Node:
-    """``?``, ``*`` and ``+``: a closure between two distinct variables, and what the ends say of them."""
+    """``?``, ``*`` and ``+``: a closure between two distinct variables, and what the ends say of
+    them.
+    """
     first = start.name if isinstance(start, Var) else context.fresh("p")
     last = end.name if isinstance(end, Var) and end != start else context.fresh("p")
     given = tuple(None if isinstance(e, Var) else e for e in (start, end))
@@ -111,7 +135,9 @@ def _repeated(start: End, verb: ast.PathRepeat, end: End, source: Source, contex
 
 
 def _may_stay(verb: ast.Path) -> bool:
-    """Whether one step from a given term may lead to itself without the graph: ``(p*)+``. A sequence asks the graph in between."""
+    """Whether one step from a given term may lead to itself without the graph: ``(p*)+``. A
+    sequence asks the graph in between.
+    """
     match verb:
         case ast.PathRepeat(inner, times):
             return times != "+" or _may_stay(inner)
@@ -124,7 +150,9 @@ def _may_stay(verb: ast.Path) -> bool:
 
 
 def _zero(name: str, given: Sequence[Term | None], source: Source, context: Context) -> Node:
-    """What a path of no step connects with itself, as a variable: the given term (two that differ: none), else all of the graph."""
+    """What a path of no step connects with itself, as a variable: the given term (two that differ:
+    none), else all of the graph.
+    """
     terms = {term for term in given if term is not None}
     if terms:
         return Values((name,), tuple((term,) for term in terms) if len(terms) == 1 else ())

@@ -1,8 +1,10 @@
-"""Group graph patterns to algebra (SPARQL 1.1, section 18.2.2), with WINDOW and GRAPH as the source of the leaves.
+"""Group graph patterns to algebra (SPARQL 1.1, section 18.2.2), with WINDOW and GRAPH as the source
+of the leaves.
 
-A group is the join of its elements from left to right; its filters hold for the whole group and come last. A basic graph
-pattern is as large as it can be: triples that follow each other over one source, also across a FILTER (18.2.2.5), are one
-``Bgp``. Patterns outside WINDOW and GRAPH read the default graph; of nested ones the innermost names the source.
+A group is the join of its elements from left to right; its filters hold for the whole group and
+come last. A basic graph pattern is as large as it can be: triples that follow each other over one
+source, also across a FILTER (18.2.2.5), are one ``Bgp``. Patterns outside WINDOW and GRAPH read the
+default graph; of nested ones the innermost names the source.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ def pattern(group: ast.Group, source: Source, context: Context) -> Node:
 
 
 def join(left: Node, right: Node) -> Node:
-    """All compatible pairs; the empty pattern vanishes, triples of one source that meet become one ``Bgp``.
+    """All compatible pairs; the empty pattern vanishes, triples of one source that meet become one
+    ``Bgp``.
 
     >>> join(Unit(), Bgp(InGraph(None), ())).source
     InGraph(name=None)
@@ -87,7 +90,8 @@ Parts = tuple[Node, Expression | None, list[Tested], list[Marked]]
 
 
 def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
-    """A group without its filters, their conjunction, and those that are EXISTS: OPTIONAL takes them apart (18.2.2.6).
+    """A group without its filters, their conjunction, and those that are EXISTS: OPTIONAL takes
+    them apart (18.2.2.6).
 
     Last, each EXISTS that stands inside the conjunction, below another operator.
     """
@@ -108,7 +112,9 @@ def _parts(group: ast.Group, source: Source, context: Context) -> Parts:
                 condition, inner = with_marks(part, context)
                 conditions.append(condition)
                 marks += inner
-        tests += [(pattern(t.pattern, source, context), t.negated, t.span) for t in found if t is not None]
+        tests += [
+            (pattern(t.pattern, source, context), t.negated, t.span) for t in found if t is not None
+        ]
     return node, operation(Function.AND, conditions) if conditions else None, tests, marks
 
 
@@ -160,14 +166,22 @@ def _optional(left: Node, parts: Parts, context: Context, splits: int = 0) -> No
         right = _tested(left, right, tests, marks, context)
     except TooLittleError as found:
         if splits == MOST_SPLITS:
-            feature = f"EXISTS in the FILTER of an OPTIONAL that uses ?{found.name} of what stands before"
+            feature = (
+                f"EXISTS in the FILTER of an OPTIONAL that uses ?{found.name} of what stands before"
+            )
             raise context.unsupported(feature, found.span) from None
-        return Union(*(_optional(half, parts, context, splits + 1) for half in apart(left, found.name)))
+        return Union(
+            *(_optional(half, parts, context, splits + 1) for half in apart(left, found.name))
+        )
     return LeftJoin(left, right, condition)
 
 
-def _tested(left: Node, right: Node, tests: Sequence[Tested], marks: Sequence[Marked], context: Context) -> Node:
-    """The right side of OPTIONAL with what its condition asks of EXISTS and of stamps. Raises as ``optional_side``."""
+def _tested(
+    left: Node, right: Node, tests: Sequence[Tested], marks: Sequence[Marked], context: Context
+) -> Node:
+    """The right side of OPTIONAL with what its condition asks of EXISTS and of stamps. Raises as
+    ``optional_side``.
+    """
     for mark in marks:
         mark = settled(mark, Join(left, right), context)
         right = marked(optional_side(left, right, mark, context), [mark], context)
@@ -183,15 +197,20 @@ def inline(data: ast.InlineData) -> Values:
 
 
 def _union(branches: Sequence[Node]) -> Node:
-    """The union of all branches as a balanced tree: it is associative, and long ones stay shallow."""
+    """The union of all branches as a balanced tree: it is associative, and long ones stay
+    shallow.
+    """
     if len(branches) == 1:
         return branches[0]
     middle = (len(branches) + 1) // 2
     return Union(_union(branches[:middle]), _union(branches[middle:]))
 
 
-def _graphs(name: str, group: ast.Group, span: Span, windows: Sequence[str], context: Context) -> Node:
-    """``GRAPH ?g`` (18.6): the group over each static graph in turn, which ?g is bound to, and over the windows that are graphs.
+def _graphs(
+    name: str, group: ast.Group, span: Span, windows: Sequence[str], context: Context
+) -> Node:
+    """``GRAPH ?g`` (18.6): the group over each static graph in turn, which ?g is bound to, and over
+    the windows that are graphs.
 
     A window hides a static graph of its name, as it does where GRAPH names it.
     """
@@ -201,7 +220,8 @@ def _graphs(name: str, group: ast.Group, span: Span, windows: Sequence[str], con
     sources: dict[str, Source] = {graph: InGraph(graph) for graph in context.graphs or ()}
     sources |= {window: InWindow(context.windows[window]) for window in windows}
     found = [
-        join(pattern(group, source, context), Values((name,), ((Iri(graph),),))) for graph, source in sources.items()
+        join(pattern(group, source, context), Values((name,), ((Iri(graph),),)))
+        for graph, source in sources.items()
     ]
     return _union(found) if found else NOTHING
 
@@ -215,14 +235,23 @@ def _graph(name: ast.Name, group: ast.Group, context: Context) -> Node:
     graph = iri(name)
     if graph in context.windows:
         hint = f"Write WINDOW <{graph}>."
-        raise UnknownNameError(f"<{graph}> is a window, not a graph.", span=name.span, text=context.text, hint=hint)
+        raise UnknownNameError(
+            f"<{graph}> is a window, not a graph.", span=name.span, text=context.text, hint=hint
+        )
     inner = pattern(group, InGraph(graph), context)
     return inner if context.graphs is None or graph in context.graphs else NOTHING
 
 
-def _each(name: str, group: ast.Group, windows: Iterable[tuple[int, Iri]], context: Context) -> Node:
-    """``WINDOW ?w``, ``STREAM ?s``: the group over each of these windows in turn, with what the variable is there (as in 18.6)."""
-    found = [join(pattern(group, InWindow(index), context), Values((name,), ((is_,),))) for index, is_ in windows]
+def _each(
+    name: str, group: ast.Group, windows: Iterable[tuple[int, Iri]], context: Context
+) -> Node:
+    """``WINDOW ?w``, ``STREAM ?s``: the group over each of these windows in turn, with what the
+    variable is there (as in 18.6).
+    """
+    found = [
+        join(pattern(group, InWindow(index), context), Values((name,), ((is_,),)))
+        for index, is_ in windows
+    ]
     return _union(found) if found else Values((name,), ())
 
 
@@ -238,7 +267,11 @@ def _window(name: ast.Name, context: Context) -> InWindow:
     if iri(name) not in context.windows:
         declared = ", ".join(f"<{known}>" for known in context.windows)
         close = near(iri(name), context.windows)
-        hint = (f"{close} " if close.startswith("Did") else "") + f"Declared: {declared}." if declared else _UNDECLARED
+        hint = (
+            (f"{close} " if close.startswith("Did") else "") + f"Declared: {declared}."
+            if declared
+            else _UNDECLARED
+        )
         message = f"The window <{iri(name)}> is not declared."
         raise UnknownNameError(message, span=name.span, text=context.text, hint=hint)
     return InWindow(context.windows[iri(name)])
@@ -252,17 +285,25 @@ def _triples(triples: Sequence[ast.Triple], source: Source, context: Context) ->
             continue
         for triple in run:
             assert not isinstance(triple.predicate, ast.Var), "a path is not a variable"
-            yield path(position(triple.subject), triple.predicate, position(triple.object), source, context)
+            yield path(
+                position(triple.subject), triple.predicate, position(triple.object), source, context
+            )
 
 
 def triple_pattern(triple: ast.Triple) -> TriplePattern:
     """A triple without a path."""
-    assert isinstance(triple.predicate, ast.Var | ast.Constant), "a path is no part of a triple pattern"
-    return TriplePattern(position(triple.subject), position(triple.predicate), position(triple.object))
+    assert isinstance(triple.predicate, ast.Var | ast.Constant), (
+        "a path is no part of a triple pattern"
+    )
+    return TriplePattern(
+        position(triple.subject), position(triple.predicate), position(triple.object)
+    )
 
 
 def position(node: ast.Node) -> Var | Term:
-    """A position of a triple pattern; a blank node of the text is a variable that no ``*`` shows."""
+    """A position of a triple pattern; a blank node of the text is a variable that no ``*``
+    shows.
+    """
     match node:
         case ast.Var(name):
             return Var(name)

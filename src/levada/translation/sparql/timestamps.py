@@ -1,9 +1,11 @@
 """f:timestamp(): when the triples of a solution came into the stream (decision 0012).
 
-A triple of a window is there once, and may have come at several times; its time is the latest of those comings that the window
-holds at the report. So it is an aggregate, the MAX over the triple's ``Came`` rows, which is joined to the solutions in which the
-function is evaluated: whatever asks for it is evaluated per report. ``f:timestamp(?v)`` is the latest time of the triples that
-patterns with ?v matched in the solution. What no window holds (static and entailed triples) has no time, which is an error.
+A triple of a window is there once, and may have come at several times; its time is the latest of
+those comings that the window holds at the report. So it is an aggregate, the MAX over the triple's
+``Came`` rows, which is joined to the solutions in which the function is evaluated: whatever asks
+for it is evaluated per report. ``f:timestamp(?v)`` is the latest time of the triples that patterns
+with ?v matched in the solution. What no window holds (static and entailed triples) has no time,
+which is an error.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ from levada.translation.sparql.context import Context, Marked, Stamp
 
 
 def stamped(left: Node, mark: Marked, context: Context) -> Node:
-    """The solutions of ``left`` with the time that the mark stands for, unbound where there is none."""
+    """The solutions of ``left`` with the time that the mark stands for, unbound where there is
+    none.
+    """
     stamp = settled(mark, left, context).stamp
     assert stamp is not None, "a stamp"
     names = [context.fresh("t") for _ in stamp.patterns]
@@ -49,7 +53,9 @@ def stamped(left: Node, mark: Marked, context: Context) -> Node:
 
 
 def settled(mark: Marked, over: Node, context: Context) -> Marked:
-    """A stamp whose triples are known: those of a variable are the triple patterns of ``over`` that bind it."""
+    """A stamp whose triples are known: those of a variable are the triple patterns of ``over`` that
+    bind it.
+    """
     stamp = mark.stamp
     if stamp is None or stamp.patterns:
         return mark
@@ -58,17 +64,27 @@ def settled(mark: Marked, over: Node, context: Context) -> Marked:
     else:
         (variable,) = stamp.terms
         assert isinstance(variable, Var), "the time of what binds a variable"
-        patterns = tuple(dict.fromkeys(_binding(over, variable, possible(over), frozenset(stamp.windows))))
+        patterns = tuple(
+            dict.fromkeys(_binding(over, variable, possible(over), frozenset(stamp.windows)))
+        )
         if not patterns:
             message = f"No triple pattern over a window binds ?{variable.name} where f:timestamp() asks for its time."
             raise QueryError(message, span=mark.span, text=context.text)
     for name in sorted(frozenset().union(*map(_names, patterns)) - possible(over)):
-        raise QueryError(f"?{name} of f:timestamp() is not bound here.", span=mark.span, text=context.text)
-    return mark._replace(pattern=Bgp(InWindow(stamp.windows[0]), patterns), stamp=stamp._replace(patterns=patterns))
+        raise QueryError(
+            f"?{name} of f:timestamp() is not bound here.", span=mark.span, text=context.text
+        )
+    return mark._replace(
+        pattern=Bgp(InWindow(stamp.windows[0]), patterns), stamp=stamp._replace(patterns=patterns)
+    )
 
 
-def _with_time(left: Node, stamp: Stamp, pattern: TriplePattern, name: str, context: Context) -> Node:
-    """Each solution with the time of its triple; one that does not bind all of the triple stays as it is."""
+def _with_time(
+    left: Node, stamp: Stamp, pattern: TriplePattern, name: str, context: Context
+) -> Node:
+    """Each solution with the time of its triple; one that does not bind all of the triple stays as
+    it is.
+    """
     loose = sorted(_names(pattern) - certain(left))
     condition: Expression | None = None
     if loose:
@@ -93,8 +109,12 @@ def _later(one: Expression, other: Expression) -> Expression:
     return Call(Function.COALESCE, (greater, one, other))
 
 
-def _binding(node: Node, variable: Var, seen: frozenset[str], windows: frozenset[int]) -> Iterator[TriplePattern]:
-    """The triple patterns over these windows that bind a variable, all of whose variables can be seen above."""
+def _binding(
+    node: Node, variable: Var, seen: frozenset[str], windows: frozenset[int]
+) -> Iterator[TriplePattern]:
+    """The triple patterns over these windows that bind a variable, all of whose variables can be
+    seen above.
+    """
     match node:
         case Bgp(source, patterns):
             if windows.intersection(_windows(source)):

@@ -1,4 +1,5 @@
-"""FROM NAMED WINDOW to ``model.time.Window``: the one place where RSP-QL's clauses and the options meet (design, section 1).
+"""FROM NAMED WINDOW to ``model.time.Window``: the one place where RSP-QL's clauses and the options
+meet (design, section 1).
 
 RANGE a STEP b             on close CLOSE_OPEN or CLOSE_CLOSED by the bounds, on content change CHANGE
 RANGE a                    RANGE: each element stays for a
@@ -26,7 +27,9 @@ from levada.translation.sparql.context import Context
 
 
 def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
-    """The options of a query with what its text, or its dialect, says of reports and of the start; what is given goes before."""
+    """The options of a query with what its text, or its dialect, says of reports and of the start;
+    what is given goes before.
+    """
     says = unit.reporting
     if says.nonempty and options.empty_reports:
         message = "Reports without content are left out by the text, and shown by the option empty_reports."
@@ -38,8 +41,12 @@ def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
     return replace(told, period=says.every, report=None if says.every else says.policy)
 
 
-def windows(clauses: Sequence[ast.WindowClause], options: QueryOptions, text: str) -> tuple[WindowOn, ...]:
-    """The windows of a query in order; QueryError for a name declared twice, or ``report=close`` without any STEP."""
+def windows(
+    clauses: Sequence[ast.WindowClause], options: QueryOptions, text: str
+) -> tuple[WindowOn, ...]:
+    """The windows of a query in order; QueryError for a name declared twice, or ``report=close``
+    without any STEP.
+    """
     seen: set[str] = set()
     for clause in clauses:
         name = iri(clause.name)
@@ -59,7 +66,9 @@ def _stream(clause: ast.WindowClause) -> str:
 
 
 def spread(unit: ast.QueryUnit, streams: Collection[str] | None, text: str) -> ast.QueryUnit:
-    """The query with a window on each stream where ``STREAM ?s [..]`` goes over them; two of one stream and brackets are one."""
+    """The query with a window on each stream where ``STREAM ?s [..]`` goes over them; two of one
+    stream and brackets are one.
+    """
     clauses: list[ast.WindowClause] = []
     said = {iri(clause.name) for clause in unit.windows if isinstance(clause.stream, ast.Constant)}
     for clause in unit.windows:
@@ -68,16 +77,25 @@ def spread(unit: ast.QueryUnit, streams: Collection[str] | None, text: str) -> a
             continue
         if not streams:
             message = f"STREAM ?{clause.stream.name} goes over the streams, and none are given."
-            raise QueryError(message, span=clause.stream.span, text=text, hint="Say --stream IRI=PATH.")
+            raise QueryError(
+                message, span=clause.stream.span, text=text, hint="Say --stream IRI=PATH."
+            )
         for stream in sorted(streams):
-            name, on = (ast.Constant(Iri(n), clause.stream.span) for n in (called(stream, clause.spec), stream))
+            name, on = (
+                ast.Constant(Iri(n), clause.stream.span)
+                for n in (called(stream, clause.spec), stream)
+            )
             if iri(name) not in said:
                 clauses.append(replace(clause, name=name, stream=on))
     return replace(unit, windows=tuple(clauses))
 
 
-def each_stream(name: str, span: Span, spec: ast.WindowSpec | None, context: Context) -> Iterator[tuple[int, Iri]]:
-    """The windows over which ``STREAM ?s`` goes, by their numbers, and what ?s is there: the stream's IRI."""
+def each_stream(
+    name: str, span: Span, spec: ast.WindowSpec | None, context: Context
+) -> Iterator[tuple[int, Iri]]:
+    """The windows over which ``STREAM ?s`` goes, by their numbers, and what ?s is there: the
+    stream's IRI.
+    """
     for index, (window, stream) in enumerate(zip(context.windows, context.streams, strict=True)):
         if spec is not None and window != called(stream, spec):
             continue
@@ -108,7 +126,9 @@ def reporting(options: QueryOptions) -> Reporting:
     """
     if options.period is None:
         return Reporting(nonempty=options.nonempty)
-    clock = Window(WindowKind.CLOCK, step=options.period, t0=options.t0 or 0, t0_given=options.t0 is not None)
+    clock = Window(
+        WindowKind.CLOCK, step=options.period, t0=options.t0 or 0, t0_given=options.t0 is not None
+    )
     return Reporting(clock, options.nonempty)
 
 

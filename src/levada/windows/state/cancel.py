@@ -1,8 +1,10 @@
-"""Rows that have been taken back: +1 and -1 of one row, once both have begun, say nothing any more (design, section 2, "Weights").
+"""Rows that have been taken back: +1 and -1 of one row, once both have begun, say nothing any more
+(design, section 2, "Weights").
 
-Without this the state of count windows and sessions would grow with the stream: their rows end by a row of weight -1 and not by
-time. Two rows are one if they agree in all columns but those that say when each began. Of rows that do not cancel wholly the
-latest stay, in their order. Cost: some hash probes a row, whenever pieces of state are put together.
+Without this the state of count windows and sessions would grow with the stream: their rows end by a
+row of weight -1 and not by time. Two rows are one if they agree in all columns but those that say
+when each began. Of rows that do not cancel wholly the latest stay, in their order. Cost: some hash
+probes a row, whenever pieces of state are put together.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Words = npt.NDArray[np.uint64]
 
 
 def uncancelled(rows: Frame, begun: Mask, beginnings: Sequence[str] = ()) -> Frame:
-    """The rows without those of the ``begun`` ones that cancel; all of them where rows have no weights.
+    """The rows without those of the ``begun`` ones that cancel; all of them where rows have no
+    weights.
 
     ``beginnings``: columns beside ``#s`` that say when a row began, and nothing else.
     """
@@ -48,10 +51,16 @@ def _whole_key(rows: Frame, but: Collection[str]) -> tuple[Words, Words]:
 
 
 def _bits(column: npt.NDArray[np.generic]) -> Words:
-    return np.ascontiguousarray(column).view(np.uint64) if column.itemsize == 8 else column.astype(np.uint64)
+    return (
+        np.ascontiguousarray(column).view(np.uint64)
+        if column.itemsize == 8
+        else column.astype(np.uint64)
+    )
 
 
-def _from_the_end(codes: npt.NDArray[np.int32], weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
+def _from_the_end(
+    codes: npt.NDArray[np.int32], weights: npt.NDArray[np.int8]
+) -> npt.NDArray[np.int64]:
     """How many rows of the same group and weight follow each row."""
     order = np.lexsort((weights, codes))
     new = (np.diff(codes[order]) != 0) | (np.diff(weights[order]) != 0)

@@ -1,8 +1,9 @@
-"""Rows by their number in a sequence: the state of count windows, as tallies (``windows/state/tallies``).
+"""Rows by their number in a sequence: the state of count windows, as tallies
+(``windows/state/tallies``).
 
-Row number q of a sequence (a member's stream, or one key of it) lies under a key of its own, so that exactly the rows that leave
-are looked up. How many rows a sequence has had is a tally. What an epoch costs follows from its rows and those that they push
-out, not from how many a window holds.
+Row number q of a sequence (a member's stream, or one key of it) lies under a key of its own, so
+that exactly the rows that leave are looked up. How many rows a sequence has had is a tally. What an
+epoch costs follows from its rows and those that they push out, not from how many a window holds.
 """
 
 from __future__ import annotations

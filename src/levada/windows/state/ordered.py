@@ -1,11 +1,14 @@
-"""Counts of values by group in the order of the values: the best ones are read without looking at the others.
+"""Counts of values by group in the order of the values: the best ones are read without looking at
+the others.
 
-As ``windows/state/tallies``: an epoch's changes are one piece, a value stands as often as its rows in all pieces say, two pieces become
-one when the younger has half as many rows. In a piece the rows of a group lie together, the best first; a directory says where.
+As ``windows/state/tallies``: an epoch's changes are one piece, a value stands as often as its rows
+in all pieces say, two pieces become one when the younger has half as many rows. In a piece the rows
+of a group lie together, the best first; a directory says where.
 
-What stands no longer would be looked at again and again where the best values leave first. So whoever has read the first rows of a
-group may *take* them: they do not count any more, and what was left of them is written anew by who took them. How many of a group
-have been taken from a piece is a tally, which ends with the piece. Cost: the rows read; a row is taken once, rewritten some times.
+What stands no longer would be looked at again and again where the best values leave first. So
+whoever has read the first rows of a group may *take* them: they do not count any more, and what was
+left of them is written anew by who took them. How many of a group have been taken from a piece is a
+tally, which ends with the piece. Cost: the rows read; a row is taken once, rewritten some times.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ def _no_texts(rows: Frame) -> Mapping[str, Frame]:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first rows of some groups in all pieces: each with its group's place ``of`` and its piece; in order of these.
+    """The first rows of some groups in all pieces: each with its group's place ``of`` and its
+    piece; in order of these.
 
     ``cut``: the last row of a group from a piece that has more of it.
     """
@@ -49,7 +53,9 @@ class First:
 
 
 def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | None:
-    """Of each of these distinct groups up to ``wanted`` rows of each piece, the best ones; None if there are none."""
+    """Of each of these distinct groups up to ``wanted`` rows of each piece, the best ones; None if
+    there are none.
+    """
     rows, of, piece, cut = [], [], [], []
     n = 0
     for number, one in enumerate(state.pieces(key)):
@@ -74,8 +80,11 @@ def take(state: State, key: str, found: First, rows: Longs, k: Words, h: Words) 
         _count(state, key, state.pieces(key)[int(number)], k[of], h[of], counts.astype(np.int64))
 
 
-def insert(state: State, key: str, rows: Frame, by: tuple[str, ...], order: Order, texts: Texts = _no_texts) -> None:
-    """Adds an epoch's changes ``#n`` of the values ``by`` of groups #k, #h, which are in order: groups together, best rows first.
+def insert(
+    state: State, key: str, rows: Frame, by: tuple[str, ...], order: Order, texts: Texts = _no_texts
+) -> None:
+    """Adds an epoch's changes ``#n`` of the values ``by`` of groups #k, #h, which are in order:
+    groups together, best rows first.
 
     ``order`` puts rows in that order. ``texts`` are kept with them, where nothing else keeps them.
     """
@@ -89,14 +98,18 @@ def insert(state: State, key: str, rows: Frame, by: tuple[str, ...], order: Orde
         rows = tallies.added(concat([*older, rows]), by, ("#n",))
         rows = rows.take(order(rows))
     if rows.n:
-        pieces.append(state.put({"": rows, ".dir": _directory(rows), **texts(rows)}, rows.n, (MAX, 0, 0)))
+        pieces.append(
+            state.put({"": rows, ".dir": _directory(rows), **texts(rows)}, rows.n, (MAX, 0, 0))
+        )
     state.replace(key, pieces)
 
 
 def _directory(rows: Frame) -> Frame:
     k, h = rows["#k"], rows["#h"]
     at = np.flatnonzero(np.concatenate([[True], (k[1:] != k[:-1]) | (h[1:] != h[:-1])]))
-    directory = Frame({"#k": k[at], "#h": h[at], "#at": at, "#n": np.diff(np.append(at, rows.n))}, len(at))
+    directory = Frame(
+        {"#k": k[at], "#h": h[at], "#at": at, "#n": np.diff(np.append(at, rows.n))}, len(at)
+    )
     return directory.take(np.argsort(directory["#k"], kind="stable"))
 
 

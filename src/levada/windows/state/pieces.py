@@ -1,9 +1,10 @@
 """State as immutable pieces: what a partition keeps from epoch to epoch (design, section 4).
 
-A *piece* is one or more frames in a state file, with what must be known without opening it: how many rows, when all of
-them are dead, their first and last time. ``State`` is a partition's pieces while a stage runs: it opens files on demand (memory
-maps), takes new pieces, and finishes as one file whose head lists all pieces, old and new. Pieces never change; what
-an epoch does not touch costs nothing.
+A *piece* is one or more frames in a state file, with what must be known without opening it: how
+many rows, when all of them are dead, their first and last time. ``State`` is a partition's pieces
+while a stage runs: it opens files on demand (memory maps), takes new pieces, and finishes as one
+file whose head lists all pieces, old and new. Pieces never change; what an epoch does not touch
+costs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Opener = Callable[[str], tuple[dict[str, Frame], Any]]
 
 
 class Piece(msgspec.Struct, array_like=True, frozen=True):
-    """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is the file that lists it."""
+    """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
+    the file that lists it.
+    """
 
     file: str
     name: str
@@ -42,12 +45,15 @@ class Head(msgspec.Struct):
 
 
 class State:
-    """A partition's state while one stage of one epoch runs; ``file`` is the name of the file that ``head`` came from."""
+    """A partition's state while one stage of one epoch runs; ``file`` is the name of the file that
+    ``head`` came from.
+    """
 
     def __init__(self, head: Head | None, file: str, opener: Opener) -> None:
         pieces = head.pieces if head else {}
         self._pieces: dict[str, list[Piece]] = {
-            key: [p if p.file else msgspec.structs.replace(p, file=file) for p in some] for key, some in pieces.items()
+            key: [p if p.file else msgspec.structs.replace(p, file=file) for p in some]
+            for key, some in pieces.items()
         }
         self._first = dict(self._pieces)
         self._opener = opener
@@ -62,7 +68,9 @@ class State:
         return self._pieces.get(key, [])
 
     def first_pieces(self, ending: str) -> list[Piece]:
-        """The pieces with which this epoch began, of all keys with this ending: also those that have been replaced since."""
+        """The pieces with which this epoch began, of all keys with this ending: also those that
+        have been replaced since.
+        """
         return [p for key, pieces in self._first.items() if key.endswith(ending) for p in pieces]
 
     def keys(self, prefix: str) -> list[str]:
@@ -86,8 +94,12 @@ class State:
         self.touched += piece.rows
         return self.frame(piece)
 
-    def put(self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int) -> Piece:
-        """A new piece of these frames (by suffix; "" is the main one); ``span`` is (dead, low, high)."""
+    def put(
+        self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int
+    ) -> Piece:
+        """A new piece of these frames (by suffix; "" is the main one); ``span`` is (dead, low,
+        high).
+        """
         self._serial += 1
         name = str(self._serial)
         for suffix, frame in frames.items():
@@ -119,17 +131,20 @@ class State:
         return sorted({p.file for pieces in self._pieces.values() for p in pieces if p.file})
 
     def finish(self) -> list[memoryview]:
-        """The new state file's buffers: the list of all pieces, and the frames of the new ones (their ``file`` stays "")."""
+        """The new state file's buffers: the list of all pieces, and the frames of the new ones
+        (their ``file`` stays "").
+        """
         live = {p.name for pieces in self._pieces.values() for p in pieces if not p.file}
         frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
         return parts(frames, msgspec.to_builtins(Head(self._pieces, self._serial)))
 
 
 def due_together(pieces: Sequence[Piece]) -> int:
-    """Which of the pieces, oldest first, are to become one: those from here on (their number: none are).
+    """Which of the pieces, oldest first, are to become one: those from here on (their number: none
+    are).
 
-    Four or more, of which the oldest has no more rows than all others. So there are about log2 n pieces, and a row is rewritten
-    about as often, however much is kept.
+    Four or more, of which the oldest has no more rows than all others. So there are about log2 n
+    pieces, and a row is rewritten about as often, however much is kept.
     """
     first, younger = len(pieces), 0
     for i in range(len(pieces) - 1, -1, -1):

@@ -1,13 +1,16 @@
-"""Runs: the state of a keyed input, in bucket order, probed by the new rows of the other side (design, section 4).
+"""Runs: the state of a keyed input, in bucket order, probed by the new rows of the other side
+(design, section 4).
 
-What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``; no ``#e`` where all rows
-count equally long), for raw inputs the hash of the whole row ``#f``, the directory, and the row ``#o`` that each place stands
-for. The rows themselves stay in the order in which they came, which is mostly that of time: they are never permuted, and what
-a probe finds lies close together.
+What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``;
+no ``#e`` where all rows count equally long), for raw inputs the hash of the whole row ``#f``, the
+directory, and the row ``#o`` that each place stands for. The rows themselves stay in the order in
+which they came, which is mostly that of time: they are never permuted, and what a probe finds lies
+close together.
 
-One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs or spans a quarter of
-the window; then it is sealed. Four sealed runs of a level merge into one of the next, within a quarter of the window. So
-at most about a dozen runs are probed, and a row is rewritten a bounded number of times. Whole runs are dropped when dead.
+One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs
+or spans a quarter of the window; then it is sealed. Four sealed runs of a level merge into one of
+the next, within a quarter of the window. So at most about a dozen runs are probed, and a row is
+rewritten a bounded number of times. Whole runs are dropped when dead.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ MOST_RUNS = 12
 
 @dataclass(frozen=True, slots=True)
 class Horizons:
-    """The least instant that a new row can have: in this epoch (rows dead at ``now`` meet nobody), and after it."""
+    """The least instant that a new row can have: in this epoch (rows dead at ``now`` meet nobody),
+    and after it.
+    """
 
     now: int
     next: int
@@ -43,7 +48,8 @@ class Horizons:
 class Run:
     """A run as probes see it: its rows, its buckets, and the row at each place of these.
 
-    The rows of a new run still have their # columns, by which they probe others. ``full`` is #f in bucket order.
+    The rows of a new run still have their # columns, by which they probe others. ``full`` is #f in
+    bucket order.
     """
 
     rows: Frame
@@ -73,7 +79,9 @@ def opened(state: State, piece: Piece) -> Run:
     rows, keys = state.frame(piece), state.frame(piece, ".key")
     directory = state.frame(piece, ".dir")["d"]
     ends = keys.columns.get("#e", keys["#s"][:0])
-    buckets = Buckets(keys["#k"], keys["#h"], keys["#s"], ends, directory, piece.bits, piece.longest)
+    buckets = Buckets(
+        keys["#k"], keys["#h"], keys["#s"], ends, directory, piece.bits, piece.longest
+    )
     return Run(rows, buckets, keys["#o"], keys.columns.get("#f"))
 
 
@@ -95,11 +103,19 @@ def live(state: State, key: str, horizon: int) -> list[Run]:
 
 
 def insert(
-    state: State, key: str, run: Run, quarter: int, horizon: int, ends: Sequence[str] = (), alive: Mask | None = None
-) -> None:  # fmt: skip
-    """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by then are left out.
+    state: State,
+    key: str,
+    run: Run,
+    quarter: int,
+    horizon: int,
+    ends: Sequence[str] = (),
+    alive: Mask | None = None,
+) -> None:
+    """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by
+    then are left out.
 
-    ``ends``: columns in which a row differs from the row of weight -1 that takes it back. ``alive``: the members that are not gone.
+    ``ends``: columns in which a row differs from the row of weight -1 that takes it back.
+    ``alive``: the members that are not gone.
     """
     run = _living(run, horizon)
     pieces = list(state.drop_dead(key, horizon))
@@ -122,16 +138,20 @@ def insert(
 
 
 def together(state: State, key: str, run: Run, alive: Mask) -> None:
-    """Adds rows that never leave: all of the input as one run, written anew, without those of members that are gone."""
+    """Adds rows that never leave: all of the input as one run, written anew, without those of
+    members that are gone.
+    """
     rows = [_rows(state, p) for p in state.pieces(key)]
     both = concat([*(r.where(alive[r["op"]]) for r in rows), run.rows])
     state.replace(key, _put(state, arranged(both), 0, 1) if both.n else [])
 
 
 def _appended(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
-    """The open run with an epoch's rows behind its own; None unless all of them live, are later, and count equally long.
+    """The open run with an epoch's rows behind its own; None unless all of them live, are later,
+    and count equally long.
 
-    Both are in bucket order already, so what is arranged anew moves from front to back, and no row of before is looked at.
+    Both are in bucket order already, so what is arranged anew moves from front to back, and no row
+    of before is looked at.
     """
     old, new = opened(state, piece), run.buckets
     alike = not len(old.buckets.e) and not len(new.e) and piece.longest == new.longest
@@ -143,17 +163,30 @@ def _appended(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
     bits = bits_for(len(k))
     order, directory = bucket_order(k, bits)
     at = order.astype(np.intp)
-    h, s = np.concatenate([old.buckets.h, new.h]).take(at), np.concatenate([old.buckets.s, new.s]).take(at)
+    h, s = (
+        np.concatenate([old.buckets.h, new.h]).take(at),
+        np.concatenate([old.buckets.s, new.s]).take(at),
+    )
     rows = concat([old.rows, run.rows.select(old.rows.columns)])
     places = np.concatenate([old.order, run.order + np.int32(old.rows.n)]).take(at)
-    full = None if old.full is None or run.full is None else np.concatenate([old.full, run.full]).take(at)
+    full = (
+        None
+        if old.full is None or run.full is None
+        else np.concatenate([old.full, run.full]).take(at)
+    )
     return Run(rows, Buckets(k.take(at), h, s, new.e, directory, bits, new.longest), places, full)
 
 
 def _living(run: Run, horizon: int) -> Run:
-    """The run without its dead rows, if they are more than a few (an epoch that is longer than the window)."""
+    """The run without its dead rows, if they are more than a few (an epoch that is longer than the
+    window).
+    """
     alive = run.rows["#e"] > horizon
-    return run if np.count_nonzero(alive) > 0.75 * run.rows.n else arranged(run.rows.take(np.flatnonzero(alive)))
+    return (
+        run
+        if np.count_nonzero(alive) > 0.75 * run.rows.n
+        else arranged(run.rows.take(np.flatnonzero(alive)))
+    )
 
 
 def _stays_open(tail: Piece, rows: Frame, quarter: int) -> bool:
@@ -200,13 +233,30 @@ def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
     rows = Frame({n: c for n, c in run.rows.columns.items() if not n.startswith("#")}, run.rows.n)
     frames = {"": rows, ".key": Frame(keys), ".dir": Frame({"d": b.directory})}
     span = span_of(b.s, b.ends)
-    return [state.put(frames, rows.n, span, level=level, epochs=epochs, bits=b.bits, longest=min(b.longest, MAX))]
+    return [
+        state.put(
+            frames,
+            rows.n,
+            span,
+            level=level,
+            epochs=epochs,
+            bits=b.bits,
+            longest=min(b.longest, MAX),
+        )
+    ]
 
 
 def _merged(
-    state: State, pieces: list[Piece], quarter: int, horizon: int, ends: Sequence[str], alive: Mask | None
-) -> list[Piece]:  # fmt: skip
-    """Merges the last four runs of one level as long as that is due; never beyond a quarter of the window."""
+    state: State,
+    pieces: list[Piece],
+    quarter: int,
+    horizon: int,
+    ends: Sequence[str],
+    alive: Mask | None,
+) -> list[Piece]:
+    """Merges the last four runs of one level as long as that is due; never beyond a quarter of the
+    window.
+    """
     while len(pieces) >= MERGE:
         last = pieces[-MERGE:]
         span = max(p.high for p in last) - min(p.low for p in last)

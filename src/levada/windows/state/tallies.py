@@ -1,8 +1,9 @@
 """Tallies: counts and sums by key that change by adding, as pieces of state sorted by key.
 
-An epoch's changes are one piece; what a key stands at is the sum of its rows in all pieces. Two pieces become one as soon as the
-younger has half as many rows as the older: so there are about log n pieces, and a row is rewritten as often. What an epoch costs
-follows from its keys, not from what is kept. Rows that add up to nothing vanish where pieces are put together.
+An epoch's changes are one piece; what a key stands at is the sum of its rows in all pieces. Two
+pieces become one as soon as the younger has half as many rows as the older: so there are about log
+n pieces, and a row is rewritten as often. What an epoch costs follows from its keys, not from what
+is kept. Rows that add up to nothing vanish where pieces are put together.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Merge = Callable[[Frame], Frame]
 
 
 def found(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | None:
-    """The rows that are kept for these distinct keys, each with the place of its key among them; None if there are none."""
+    """The rows that are kept for these distinct keys, each with the place of its key among them;
+    None if there are none.
+    """
     places: list[Longs] = []
     rows: list[Frame] = []
     order = np.argsort(k)  # looked up in order, neighbours in memory come one after the other
@@ -57,10 +60,14 @@ def insert(state: State, key: str, rows: Frame, merge: Merge) -> None:
 
 
 def added(rows: Frame, by: tuple[str, ...], sums: tuple[str, ...]) -> Frame:
-    """Rows of equal #k, #h and ``by`` (words or int64) as one, its ``sums`` added up; those that are all 0 are left out."""
+    """Rows of equal #k, #h and ``by`` (words or int64) as one, its ``sums`` added up; those that
+    are all 0 are left out.
+    """
     k, h = rows["#k"], rows["#h"]
     for name in by:
-        k, h = combine(k, h, np.ascontiguousarray(rows[name]).view(np.uint64), np.zeros(rows.n, np.uint64))
+        k, h = combine(
+            k, h, np.ascontiguousarray(rows[name]).view(np.uint64), np.zeros(rows.n, np.uint64)
+        )
     codes, first = group(k, h)
     out = rows.take(first)
     columns = dict(out.columns)

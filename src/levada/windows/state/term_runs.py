@@ -1,11 +1,14 @@
-"""The texts of remembered rows: term tables that are kept as long as a row that came with them can matter.
+"""The texts of remembered rows: term tables that are kept as long as a row that came with them can
+matter.
 
-Each epoch's terms join the open table until it holds 8 epochs; four sealed tables merge into one. A table is dropped when all
-rows that it came with are dead (``dead``, the greatest end of their windows), so a term of a row in state is always found.
+Each epoch's terms join the open table until it holds 8 epochs; four sealed tables merge into one. A
+table is dropped when all rows that it came with are dead (``dead``, the greatest end of their
+windows), so a term of a row in state is always found.
 
-Rows that end by a row of weight -1 (count windows, sessions, relations) have no such end, and neither have the tables that came
-with one. From these all terms that no row in state has are dropped when they have doubled since the last time, but not before they
-are a quarter as many as the rows in state, which must all be read for it: so a term costs a bounded number of looks.
+Rows that end by a row of weight -1 (count windows, sessions, relations) have no such end, and
+neither have the tables that came with one. From these all terms that no row in state has are
+dropped when they have doubled since the last time, but not before they are a quarter as many as the
+rows in state, which must all be read for it: so a term costs a bounded number of looks.
 """
 
 from __future__ import annotations
@@ -72,7 +75,10 @@ def _collected(state: State, pieces: list[Piece]) -> list[Piece]:
     if new <= max(left, FEW) or 4 * new < rows:
         return pieces
     kept = _remembered(state, Terms.merge([table(state, p) for p in endless]))
-    return [*([_put(state, kept, MAX, _LEFT, 0)] if len(kept) else []), *(p for p in pieces if p.dead < MAX)]
+    return [
+        *([_put(state, kept, MAX, _LEFT, 0)] if len(kept) else []),
+        *(p for p in pieces if p.dead < MAX),
+    ]
 
 
 def _remembered(state: State, terms: Terms) -> Terms:
@@ -103,7 +109,10 @@ def _merged(state: State, pieces: list[Piece]) -> list[Piece]:
     while len(pieces) >= MERGE and len({p.level for p in pieces[-MERGE:]}) == 1:
         last = pieces[-MERGE:]
         merged = Terms.merge([table(state, p) for p in last])
-        pieces = [*pieces[:-MERGE], _put(state, merged, max(p.dead for p in last), last[0].level + 1, 0)]
+        pieces = [
+            *pieces[:-MERGE],
+            _put(state, merged, max(p.dead for p in last), last[0].level + 1, 0),
+        ]
     return pieces
 
 

@@ -1,6 +1,7 @@
 """Terms and columns in short form for table-driven tests.
 
-``1``, ``1.5``, ``1e0``, ``true`` as in SPARQL; ``"01"^^xsd:byte``; ``"a"@en``; ``<http://a>``; ``_:b``; ``-`` is unbound.
+``1``, ``1.5``, ``1e0``, ``true`` as in SPARQL; ``"01"^^xsd:byte``; ``"a"@en``; ``<http://a>``;
+``_:b``; ``-`` is unbound.
 """
 
 import re

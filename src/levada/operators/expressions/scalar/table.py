@@ -1,4 +1,6 @@
-"""Which Python function each strict function of SPARQL is, for one combination of bound arguments."""
+"""Which Python function each strict function of SPARQL is, for one combination of bound
+arguments.
+"""
 
 from __future__ import annotations
 

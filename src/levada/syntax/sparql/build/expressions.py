@@ -14,7 +14,9 @@ _UNARY = {"!": "!", "+": "unary +", "-": "unary -"}
 
 
 def _without_tokens(children: tuple[Any, ...]) -> tuple[ast.Expression, ...]:
-    """What was built, without the tokens that were kept (NIL, DISTINCT) and the places left empty."""
+    """What was built, without the tokens that were kept (NIL, DISTINCT) and the places left
+    empty.
+    """
     return tuple(child for child in children if child is not None and not isinstance(child, Token))
 
 
@@ -29,7 +31,9 @@ class Expressions(Terms):
         """``a && b && ...``."""
         return ast.Operation("&&", operands)
 
-    def comparison(self, left: ast.Expression, operator: Token, right: ast.Expression) -> ast.Operation:
+    def comparison(
+        self, left: ast.Expression, operator: Token, right: ast.Expression
+    ) -> ast.Operation:
         """One of the six comparisons."""
         return ast.Operation(str(operator), (left, right))
 

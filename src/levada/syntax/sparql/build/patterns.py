@@ -1,4 +1,6 @@
-"""The builder's graph patterns: triples with their abbreviations, paths, groups (SPARQL 1.1, sections 4.2, 5 to 10)."""
+"""The builder's graph patterns: triples with their abbreviations, paths, groups (SPARQL 1.1,
+sections 4.2, 5 to 10).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from levada.syntax.sparql.build.expressions import Expressions
 
 
 class Nested(NamedTuple):
-    """A list or a blank node property list: the node that stands for it and the triples that it brings."""
+    """A list or a blank node property list: the node that stands for it and the triples that it
+    brings.
+    """
 
     node: ast.Node
     triples: tuple[ast.Triple, ...]
@@ -27,7 +31,9 @@ def _node(item: ast.Node | Nested) -> ast.Node:
 
 
 def _triples_about(subject: ast.Node, properties: tuple[Objects, ...]) -> tuple[ast.Triple, ...]:
-    """Each triple in the order of the text, those of a nested object behind the one that mentions it."""
+    """Each triple in the order of the text, those of a nested object behind the one that mentions
+    it.
+    """
     out: list[ast.Triple] = []
     for verb, objects in properties:
         for item in objects:
@@ -46,11 +52,15 @@ class Patterns(Expressions):
         """Triples with their abbreviations spelled out."""
         return ast.Triples(tuple(triple for part in parts for triple in part))
 
-    def node_triples(self, subject: ast.Node, properties: tuple[Objects, ...]) -> tuple[ast.Triple, ...]:
+    def node_triples(
+        self, subject: ast.Node, properties: tuple[Objects, ...]
+    ) -> tuple[ast.Triple, ...]:
         """``?s ?p ?o ; ?q ?r``."""
         return _triples_about(subject, properties)
 
-    def collection_triples(self, subject: Nested, properties: tuple[Objects, ...] | None) -> tuple[ast.Triple, ...]:
+    def collection_triples(
+        self, subject: Nested, properties: tuple[Objects, ...] | None
+    ) -> tuple[ast.Triple, ...]:
         """``(1 2) ?p ?o`` and ``[ ?p ?o ] ?q ?r``."""
         return subject.triples + _triples_about(subject.node, properties or ())
 
@@ -71,7 +81,9 @@ class Patterns(Expressions):
         ends = [*cells[1:], self._rdf("nil", span)]
         out: list[ast.Triple] = []
         for cell, item, rest in zip(cells, items, ends, strict=True):
-            out += _triples_about(cell, ((self._rdf("first", span), (item,)), (self._rdf("rest", span), (rest,))))
+            out += _triples_about(
+                cell, ((self._rdf("first", span), (item,)), (self._rdf("rest", span), (rest,)))
+            )
         return Nested(cells[0], tuple(out))
 
     def blank_node_properties(self, opening: Token, properties: tuple[Objects, ...]) -> Nested:
@@ -132,7 +144,9 @@ class Patterns(Expressions):
         """GRAPH."""
         return ast.Graph(name, group, self._span(token))
 
-    def service(self, token: Token, silent: Token | None, name: ast.Name, group: ast.Group) -> ast.Service:
+    def service(
+        self, token: Token, silent: Token | None, name: ast.Name, group: ast.Group
+    ) -> ast.Service:
         """SERVICE."""
         return ast.Service(name, silent is not None, group, self._span(token))
 
@@ -147,15 +161,15 @@ class Patterns(Expressions):
     # --- inline data
 
     def values(
-        self, token: Token, block: tuple[tuple[ast.Var, ...], tuple[tuple[Iri | Literal | None, ...], ...]]
+        self,
+        token: Token,
+        block: tuple[tuple[ast.Var, ...], tuple[tuple[Iri | Literal | None, ...], ...]],
     ) -> ast.InlineData:
         """VALUES; each row has a value for each variable."""
         variables, rows = block
         for number, row in enumerate(rows, 1):
             if len(row) != len(variables):
-                message = (
-                    f"Row {number} of VALUES does not have one value per variable: {len(row)} for {len(variables)}."
-                )
+                message = f"Row {number} of VALUES does not have one value per variable: {len(row)} for {len(variables)}."
                 raise self._error(message, self._span(token))
         return ast.InlineData(variables, rows, self._span(token))
 

@@ -1,7 +1,9 @@
-"""The builder's terms: names against prefixes and BASE, literals, blank nodes (SPARQL 1.1, section 4.1).
+"""The builder's terms: names against prefixes and BASE, literals, blank nodes (SPARQL 1.1, section
+4.1).
 
-The builder is one class in four files, from terms to the whole query; each method is named after the grammar's rule whose
-children it gets, already built, in the order of the text. So a declaration takes effect before what follows it is built.
+The builder is one class in four files, from terms to the whole query; each method is named after
+the grammar's rule whose children it gets, already built, in the order of the text. So a declaration
+takes effect before what follows it is built.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ _NUMBERS = {"INTEGER": "integer", "DECIMAL": "decimal", "DOUBLE": "double"}
 
 
 class Terms:
-    """Builds terms; holds what one parse needs: the source, the declarations so far, a count of nameless blank nodes."""
+    """Builds terms; holds what one parse needs: the source, the declarations so far, a count of
+    nameless blank nodes.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -47,8 +51,12 @@ class Terms:
         self._nameless = 0
 
     def build(self, tree: Tree[Token]) -> Any:
-        """The node of a parse tree: of its children first, then of itself by the method of its rule."""
-        children = [self.build(child) if isinstance(child, Tree) else child for child in tree.children]
+        """The node of a parse tree: of its children first, then of itself by the method of its
+        rule.
+        """
+        children = [
+            self.build(child) if isinstance(child, Tree) else child for child in tree.children
+        ]
         return getattr(self, tree.data)(*children)
 
     def base_declaration(self, iri: Token) -> None:
@@ -73,15 +81,21 @@ class Terms:
         prefix, _, local = token.partition(":")
         if prefix not in self._prefixes:
             raise self._unknown_prefix(prefix, self._span(token))
-        return ast.Constant(Iri(self._prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)), self._span(token))
+        return ast.Constant(
+            Iri(self._prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)), self._span(token)
+        )
 
-    def literal(self, value: ast.Constant, tail: Token | ast.Constant | None = None) -> ast.Constant:
+    def literal(
+        self, value: ast.Constant, tail: Token | ast.Constant | None = None
+    ) -> ast.Constant:
         """A literal; ``tail`` is its language tag or its datatype."""
         if tail is None:
             return value
         assert isinstance(value.term, Literal), "the grammar puts a tail only behind a string"
         if isinstance(tail, Token):
-            return ast.Constant(Literal(value.term.lexical, LANG_STRING, tail[1:].lower()), value.span)
+            return ast.Constant(
+                Literal(value.term.lexical, LANG_STRING, tail[1:].lower()), value.span
+            )
         assert isinstance(tail.term, Iri), "a datatype is an IRI"
         return ast.Constant(Literal(value.term.lexical, tail.term.value), value.span)
 
@@ -93,7 +107,10 @@ class Terms:
 
     def number(self, token: Token) -> ast.Constant:
         """A number by its spelling; the lexical form stays as written."""
-        return ast.Constant(Literal(str(token), XSD + _NUMBERS[token.type.removeprefix("SIGNED_")]), self._span(token))
+        return ast.Constant(
+            Literal(str(token), XSD + _NUMBERS[token.type.removeprefix("SIGNED_")]),
+            self._span(token),
+        )
 
     signed_number = number
 
@@ -129,10 +146,14 @@ class Terms:
         hint = near(prefix + ":", declared)
         if hint.startswith("Did"):
             hint += f" Declared: {', '.join(sorted(declared))}."
-        hint = hint.replace("Known:", "Declared:").replace("None is known.", "No prefix is declared.")
+        hint = hint.replace("Known:", "Declared:").replace(
+            "None is known.", "No prefix is declared."
+        )
         if prefix in _STANDARD:
             hint = f"Write PREFIX {prefix}: <{_STANDARD[prefix]}>."
-        return UnknownNameError(f"The prefix {prefix}: is not declared.", span=span, text=self._source.text, hint=hint)
+        return UnknownNameError(
+            f"The prefix {prefix}: is not declared.", span=span, text=self._source.text, hint=hint
+        )
 
     def _check_name(self, token: Token) -> None:
         """Exactly PN_CHARS for a name that is not ASCII: the grammar lets more pass."""
@@ -142,4 +163,7 @@ class Terms:
         if wrong is not None:
             character = wrong.group()[-1]
             offset = (token.start_pos or 0) + wrong.end() - 1
-            raise self._error(f"The character {character!r} cannot stand here in a name.", self._source.span(offset))
+            raise self._error(
+                f"The character {character!r} cannot stand here in a name.",
+                self._source.span(offset),
+            )

@@ -54,9 +54,14 @@ class Builder(Windows):
         )
 
     def _implicit(
-        self, where: ast.Group | None, windows: Sequence[ast.WindowClause], datasets: Sequence[ast.From]
+        self,
+        where: ast.Group | None,
+        windows: Sequence[ast.WindowClause],
+        datasets: Sequence[ast.From],
     ) -> ast.Group | None:
-        """CQELS-QL 2: with one FROM STREAM, no graph, and no pattern that names a window, all patterns read it."""
+        """CQELS-QL 2: with one FROM STREAM, no graph, and no pattern that names a window, all
+        patterns read it.
+        """
         if where is None or self._named or datasets or len(windows) != 1:
             return where
         return ast.Group((ast.Window(windows[0].name, where, where.span),), where.span)
@@ -68,7 +73,9 @@ class Builder(Windows):
 
     # --- forms
 
-    def select(self, token: Token, duplicates: Token | None, *projected: ast.Projected) -> ast.Select:
+    def select(
+        self, token: Token, duplicates: Token | None, *projected: ast.Projected
+    ) -> ast.Select:
         """SELECT; no item is left of ``*``."""
         kind = ast.Duplicates.ALL if duplicates is None else ast.Duplicates(duplicates.upper())
         return ast.Select(kind, projected or None, self._span(token))
@@ -84,7 +91,9 @@ class Builder(Windows):
         self._say_output(operator)
         return self.select(token, duplicates, *projected)
 
-    def construct_stream(self, token: Token, operator: Token, template: ast.Triples | None) -> ast.Construct:
+    def construct_stream(
+        self, token: Token, operator: Token, template: ast.Triples | None
+    ) -> ast.Construct:
         """``CONSTRUCT RSTREAM {}``."""
         self._say_output(operator)
         return self.construct(token, template)
@@ -118,7 +127,9 @@ class Builder(Windows):
         """GROUP BY."""
         return ("group_by", keys)
 
-    def group_key(self, expression: ast.Expression, variable: ast.Var | None = None) -> ast.GroupKey:
+    def group_key(
+        self, expression: ast.Expression, variable: ast.Var | None = None
+    ) -> ast.GroupKey:
         """A key of GROUP BY."""
         return ast.GroupKey(expression, variable)
 

@@ -1,7 +1,9 @@
-"""The builder's windows: each dialect's clauses on streams and reports, in the one form of the tree (``window_ast``).
+"""The builder's windows: each dialect's clauses on streams and reports, in the one form of the tree
+(``window_ast``).
 
-What a spelling means where dialects differ is in ``dialects``: the builder asks the dialect's flags. A window that the text does
-not name (FROM STREAM, STREAM {}) is called after its stream and brackets; two of the same stream and brackets are one.
+What a spelling means where dialects differ is in ``dialects``: the builder asks the dialect's
+flags. A window that the text does not name (FROM STREAM, STREAM {}) is called after its stream and
+brackets; two of the same stream and brackets are one.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ class Moment(NamedTuple):
 
 
 class Windows(Patterns):
-    """Builds windows; holds those that patterns have brought, and what the text has said of output and reports."""
+    """Builds windows; holds those that patterns have brought, and what the text has said of output
+    and reports.
+    """
 
     def __init__(self, source: Source, dialect: Dialect) -> None:
         super().__init__(source)
@@ -59,7 +63,9 @@ class Windows(Patterns):
             raise self._error(f"REGISTER says {self._said}.", self._span(operator))
         self._output = self._said = operator.upper()
 
-    def register_query(self, token: Token, kind: Token, name: ast.Constant, every: None = None) -> ast.Register:
+    def register_query(
+        self, token: Token, kind: Token, name: ast.Constant, every: None = None
+    ) -> ast.Register:
         """``REGISTER QUERY name COMPUTED EVERY d AS``, and REGISTER STREAM."""
         return ast.Register(self._output, name, self._span(token))
 
@@ -79,14 +85,20 @@ class Windows(Patterns):
         """``FROM NAMED WINDOW name ON stream [...]``."""
         return ast.WindowClause(name, stream, spec, self._span(token))
 
-    def from_stream(self, token: Token, stream: ast.Constant, spec: ast.WindowSpec) -> ast.WindowClause | None:
+    def from_stream(
+        self, token: Token, stream: ast.Constant, spec: ast.WindowSpec
+    ) -> ast.WindowClause | None:
         """``FROM STREAM s [...]``."""
         if not self._dialect.merged:
             return ast.WindowClause(stream, stream, spec, self._span(token))
         return self._unnamed(token, stream, spec, merged=True)
 
-    def from_named_stream(self, token: Token, stream: ast.Constant, spec: ast.WindowSpec) -> ast.WindowClause | None:
-        """``FROM NAMED STREAM s [...]``: a graph of that name; in SPARQLstream the same as FROM STREAM."""
+    def from_named_stream(
+        self, token: Token, stream: ast.Constant, spec: ast.WindowSpec
+    ) -> ast.WindowClause | None:
+        """``FROM NAMED STREAM s [...]``: a graph of that name; in SPARQLstream the same as FROM
+        STREAM.
+        """
         if self._dialect.name == "sparqlstream":
             return self.from_stream(token, stream, spec)
         self._graphs[_name(stream)] = None
@@ -137,18 +149,24 @@ class Windows(Patterns):
             return ast.Range(length, None)
         return ast.Range(length, step if isinstance(step, int) else length)
 
-    def past_spec(self, start: Moment, end: Moment | None, step: int | str | None = None) -> ast.Range:
+    def past_spec(
+        self, start: Moment, end: Moment | None, step: int | str | None = None
+    ) -> ast.Range:
         """``FROM NOW-d TO NOW-d STEP d``."""
         to = 0 if end is None else end.before
         if to >= start.before:
-            raise self._error("A window in the past ends after it starts: FROM is longer ago than TO.", start.span)
+            raise self._error(
+                "A window in the past ends after it starts: FROM is longer ago than TO.", start.span
+            )
         if isinstance(step, str):
             step = start.before - to
         return ast.Range(start.before, step, to)
 
     def triples_spec(self, count: Token, step: Token | str | None = None) -> ast.LastTriples:
         """``TRIPLES n``, ``RANGE n TRIPLES``."""
-        return self.elements_spec(count, _TUMBLES if step is None and self._dialect.tumbling_triples else step)
+        return self.elements_spec(
+            count, _TUMBLES if step is None and self._dialect.tumbling_triples else step
+        )
 
     def elements_spec(self, count: Token, step: Token | str | None = None) -> ast.LastTriples:
         """``ELEMENTS n STEP m``."""
@@ -182,7 +200,9 @@ class Windows(Patterns):
     def moment(self, token: Token, sign: Token | None = None, length: int = 0) -> Moment:
         """``NOW - d``, ``NOW``."""
         if sign == "+":
-            raise self._error("A window does not reach into the future: NOW-PT5M.", self._span(sign))
+            raise self._error(
+                "A window does not reach into the future: NOW-PT5M.", self._span(sign)
+            )
         return Moment(length, self._span(token))
 
     def length(self, number: Token, unit: Token | None = None) -> int:
@@ -228,7 +248,9 @@ class Windows(Patterns):
         self._reporting = replace(self._reporting, every=length)
 
     def tick(self, token: Token, ticking: Token) -> None:
-        """TICK: when an engine looks shows in no result, but for looking at each element of an instant apart."""
+        """TICK: when an engine looks shows in no result, but for looking at each element of an
+        instant apart.
+        """
         if ticking.upper().startswith("TUPLE"):
             hint = "Elements of one instant are seen together: TIME_DRIVEN or BATCH_DRIVEN."
             raise self._unsupported("TICK TUPLE_DRIVEN", self._span(token), hint)
@@ -248,7 +270,9 @@ class Windows(Patterns):
         return int(token)
 
     def _unsupported(self, feature: str, span: Span, hint: str) -> UnsupportedError:
-        return UnsupportedError(f"{feature} is not supported yet.", span=span, text=self._source.text, hint=hint)
+        return UnsupportedError(
+            f"{feature} is not supported yet.", span=span, text=self._source.text, hint=hint
+        )
 
 
 def _name(constant: ast.Constant) -> str:

@@ -21,9 +21,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
-from levada.algebra.nodes import Alternative, TriplePattern
+from levada.algebra.nodes import Alternative
 from levada.algebra.schema import SAME, SUB_CLASS, SUB_PROPERTY, TYPE, Regime, Schema
 from levada.model.expression import Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Literal, Term
 
 _S, _O = (

@@ -22,6 +22,7 @@ from levada.model.expression import (
     Function,
     calls,
 )
+from levada.model.query import WindowOn
 from levada.model.time import WindowKind
 
 _ADD_UP = (
@@ -94,7 +95,7 @@ def _adds_up(aggregate: Aggregate) -> bool:
     return aggregate.function in _ADD_UP and not calls(arg, _PER_REPORT)
 
 
-def momentary(node: a.Node, windows: Sequence[a.WindowOn]) -> bool:
+def momentary(node: a.Node, windows: Sequence[WindowOn]) -> bool:
     """Whether each solution contains a row of a window [Now], so that it is there at one instant
     and no other.
     """

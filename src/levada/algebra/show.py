@@ -26,7 +26,6 @@ from levada.algebra.nodes import (
     Exists,
     Extend,
     Filter,
-    Form,
     Group,
     InGraph,
     InMerge,
@@ -42,13 +41,13 @@ from levada.algebra.nodes import (
     Scan,
     Slice,
     Source,
-    TriplePattern,
     Union,
     Unit,
     Values,
 )
 from levada.model import expression as expressions
 from levada.model.expression import Var
+from levada.model.query import Form, TriplePattern
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
 

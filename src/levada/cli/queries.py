@@ -17,6 +17,7 @@ from levada.engine.registration import check_kinds, entailed, over_static
 from levada.errors import LevadaError, QueryError
 from levada.intake.static_files import StaticFile, static_source
 from levada.model.names import Makers, is_made, match_streams
+from levada.model.query import Form
 from levada.optimizer.pipeline import optimize
 from levada.plan.lowering.lower import Lowered, StreamFacts, lower
 from levada.plan.topology.check_size import check_plan
@@ -104,7 +105,7 @@ def makers_of(app: App, catalog: Catalog) -> Makers:
             continue
         with suppress(QueryError):
             query = translate_query(app, source, catalog)
-            if query.form is nodes.Form.CONSTRUCT:
+            if query.form is Form.CONSTRUCT:
                 for word in dict.fromkeys(
                     [source.name, query.registered] if query.registered else [source.name]
                 ):

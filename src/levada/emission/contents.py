@@ -17,9 +17,10 @@ import pyoxigraph as ox
 
 from levada.emission.formats import REPORTS, TABLES, WHOLE, Format
 from levada.emission.graphs import document, quad_records
-from levada.emission.serialize import Batch, heading, joined, lines
+from levada.emission.serialize import Batch, heading, lines
 from levada.emission.tables import row_sizes, table, table_bytes
 from levada.model.time import MIN
+from levada.terms.texts import join_lines
 
 Sizes = npt.NDArray[np.int64]
 Cut = Callable[[Sizes], Sequence[tuple[int, int]]]
@@ -54,9 +55,9 @@ def contents(
         for start, stop in cut(found.str.len_bytes().to_numpy().astype(np.int64)):
             part = found[start:stop]
             if form in WHOLE:
-                yield None, document(form, joined(part))
+                yield None, document(form, join_lines(part))
             else:
-                yield None, heading(form, variables, batch) + joined(part)
+                yield None, heading(form, variables, batch) + join_lines(part)
 
 
 def _by_report(

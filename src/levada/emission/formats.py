@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from levada.algebra.nodes import Form, Output
 from levada.errors import UsageError
+from levada.model.query import Form, Output
 
 
 class Format(StrEnum):

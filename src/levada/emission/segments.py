@@ -16,17 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from levada.algebra.nodes import Form, Output, TriplePattern
 from levada.emission.blank_nodes import blank_nodes
-from levada.emission.serialize import Batch, joined
+from levada.emission.serialize import Batch
 from levada.model.expression import Var
 from levada.model.frame import Frame, concat
+from levada.model.query import Form, Output, TriplePattern
 from levada.model.term import Blank, Term
 from levada.operators.rows.values import column
 from levada.plan.sealed.layout import Layout
-from levada.plan.topology.topology import Plan, PlanNode, QueryPlan
+from levada.plan.sealed.plan import Plan, PlanNode, QueryPlan
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
+from levada.terms.texts import join_lines
 
 Opener = Callable[[str], tuple[dict[str, Frame], Any]]
 
@@ -75,7 +76,7 @@ def timed_statements(
         return b""
     texts = [column(rows, i, pool).texts() for i in range(len(plan.nodes[query.node].layout.slots))]
     made = triples(rows["r"], query.template, _parts(query, rows["r"], texts))
-    return joined(
+    return join_lines(
         made.select(
             pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))
         ).to_series()

@@ -26,13 +26,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 
-from levada.algebra.nodes import Form
 from levada.emission import serialize_small as few
 from levada.emission.decode import csv_values, json_strings, json_terms, tsv_values
 from levada.emission.formats import HEADED, Format
+from levada.model.query import Form
 from levada.model.time import TIMELESS
+from levada.terms.texts import join_lines
 
 Times = npt.NDArray[np.int64]
 _TRIPLE = (
@@ -86,7 +86,7 @@ def ndjson(query: str, variables: Sequence[str], batch: Batch) -> bytes:
     >>> ndjson("q", ["x"], batch).decode().strip()[:56]
     '{"query": "q", "report": 5, "head": {"vars": ["x"]}, "re'
     """
-    return joined(lines(Format.NDJSON, query, variables, batch))
+    return join_lines(lines(Format.NDJSON, query, variables, batch))
 
 
 def csv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = True) -> bytes:
@@ -95,7 +95,7 @@ def csv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = Tr
     >>> csv("q", ["x"], Batch(np.array([5]), columns={"x": pl.Series(['"a"'])}))
     b'report,x\n5,a\n'
     """
-    return (heading(Format.CSV, variables, batch) if header else b"") + joined(
+    return (heading(Format.CSV, variables, batch) if header else b"") + join_lines(
         lines(Format.CSV, query, variables, batch)
     )
 
@@ -106,7 +106,7 @@ def tsv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = Tr
     >>> tsv("q", ["x"], Batch(np.array([5]), columns={"x": pl.Series(['"a"'])}))
     b'report\t?x\n5\t"a"\n'
     """
-    return (heading(Format.TSV, variables, batch) if header else b"") + joined(
+    return (heading(Format.TSV, variables, batch) if header else b"") + join_lines(
         lines(Format.TSV, query, variables, batch)
     )
 
@@ -158,19 +158,6 @@ def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:
         return ("\t".join([*fixed, *(name.replace("\t", " ") for name in names)]) + "\n").encode()
     names = ["boolean"] if batch.form is Form.ASK else _shown(variables, batch)
     return (",".join([*fixed, *map(few.csv_field, names)]) + "\n").encode()
-
-
-def joined(records: pl.Series) -> bytes:
-    """Records as the bytes of a file."""
-    array = (
-        records.rechunk().to_arrow().cast(pa.large_string())
-    )  # its texts lie one after the other
-    offsets = np.frombuffer(array.buffers()[1], np.int64)[
-        array.offset : array.offset + len(array) + 1
-    ]
-    if not len(records) or array.buffers()[2] is None:
-        return b""
-    return bytes(memoryview(array.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
 
 
 def _shown(variables: Sequence[str], batch: Batch) -> list[str]:

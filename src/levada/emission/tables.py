@@ -14,9 +14,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from levada.algebra.nodes import Form
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch, triples_of
+from levada.model.query import Form
 from levada.model.time import MIN
 
 

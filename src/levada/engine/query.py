@@ -10,20 +10,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import polars as pl
 
-from levada.algebra import nodes as a
 from levada.emission.formats import Format, check_fits
 from levada.emission.serialize import Batch
+from levada.model.query import Form, Output
 from levada.model.time import TIMELESS
 
 if TYPE_CHECKING:
-    from levada.engine.engine import Engine
     from levada.runtime.driver.catalog import Registered
     from levada.runtime.driver.lifetime import Standing
+    from levada.runtime.driver.publication import Publication
 
 POLL = 0.02
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
@@ -44,12 +44,36 @@ class Report:
     graph: str | None = None
 
 
+class Owner(Protocol):
+    """What a handle asks of the engine that its query is registered with."""
+
+    @property
+    def publication(self) -> Publication:
+        """The epochs that have been published."""
+
+    @property
+    def running(self) -> bool:
+        """Whether more may come."""
+
+    def await_start(self) -> bool:
+        """Waits until epochs begin; False if there will be none."""
+
+    def await_end(self, timeout: float | None = None) -> bool:
+        """Raises what made the engine fail."""
+
+    def explain(self, query: str | Query) -> str:
+        """How the query is understood."""
+
+    def unregister(self, query: str | Query) -> None:
+        """Takes the query out."""
+
+
 class Query:
     """A handle on a registered query: on that one, whatever else may come under its name when it
     has been taken out.
     """
 
-    def __init__(self, registered: Registered, engine: Engine) -> None:
+    def __init__(self, registered: Registered, engine: Owner) -> None:
         self.name = registered.name
         self.standing = registered.standing
         self._query = registered.query
@@ -94,12 +118,12 @@ class Query:
 
     def _no_results(self) -> pl.DataFrame:
         match self._query.form:
-            case a.Form.ASK:
+            case Form.ASK:
                 shown: dict[str, type[pl.DataType]] = {"boolean": pl.Boolean}
-            case a.Form.CONSTRUCT:
+            case Form.CONSTRUCT:
                 shown = {"graph": pl.String}
             case _:
-                change = {"change": pl.Int8} if self._query.output is a.Output.RELATION else {}
+                change = {"change": pl.Int8} if self._query.output is Output.RELATION else {}
                 shown = {**change, **dict.fromkeys(self._query.variables, pl.String)}
         return pl.DataFrame(schema={"report": pl.Int64, **shown})
 
@@ -142,7 +166,7 @@ def _frame(batch: Batch) -> pl.DataFrame:
     columns: dict[str, object] = {"report": report.set(report == TIMELESS, None)}
     if batch.change is not None:
         columns["change"] = batch.change
-    if batch.form is a.Form.ASK:
+    if batch.form is Form.ASK:
         columns["boolean"] = batch.booleans
     if batch.graphs is not None:
         columns["graph"] = batch.graphs
@@ -164,9 +188,9 @@ def reports(batch: Batch) -> Iterator[Report]:
 
 def _report(batch: Batch, time: int | None, rows: pl.DataFrame) -> Report:
     match batch.form:
-        case a.Form.ASK:
+        case Form.ASK:
             return Report(time, rows, answer=bool(len(rows) and rows["boolean"][0]))
-        case a.Form.CONSTRUCT:
+        case Form.CONSTRUCT:
             return Report(time, rows, graph=str(rows["graph"][0]) if len(rows) else "")
         case _:
             return Report(time, rows)

@@ -20,6 +20,7 @@ from levada.algebra.schema import Regime
 from levada.engine.ontology import Ontology
 from levada.errors import LevadaError, UnknownNameError, UsageError, near
 from levada.model.names import Makers, is_made, match_streams, shown
+from levada.model.query import Form
 from levada.optimizer.entail import entail
 from levada.optimizer.pipeline import optimize
 from levada.optimizer.rewrite import bottom_up
@@ -163,7 +164,7 @@ def _matched(query: a.Query, around: Around, named: Mapping[str, str]) -> dict[s
 
 def _check_maker(said: str, maker: str, around: Around) -> None:
     query = around.query(maker)
-    if query.form is not a.Form.CONSTRUCT:
+    if query.form is not Form.CONSTRUCT:
         message = f"The {query.form} query {maker} makes no triples, and so not the stream {said}."
         raise UsageError(message, hint="Use CONSTRUCT.")
     if not query.windows:

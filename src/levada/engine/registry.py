@@ -21,6 +21,7 @@ from levada.errors import UsageError, near
 from levada.intake.static_files import StaticFile
 from levada.intake.static_files import named as placed_as
 from levada.model.names import check_query_name, is_made, made_by, shown
+from levada.model.query import Form
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology.check_size import check_plan
 from levada.runtime.driver.catalog import Registered
@@ -195,12 +196,12 @@ class Registry:
         )
 
     def _add_maker(self, name: str, query: a.Query) -> None:
-        table = self._makers if query.form is a.Form.CONSTRUCT else self._others
+        table = self._makers if query.form is Form.CONSTRUCT else self._others
         for word in _words(name, query):
             table.setdefault(word, []).append(name)
 
     def _remove_maker(self, name: str, query: a.Query) -> None:
-        table = self._makers if query.form is a.Form.CONSTRUCT else self._others
+        table = self._makers if query.form is Form.CONSTRUCT else self._others
         for word in _words(name, query):
             table[word].remove(name)
             if not table[word]:

@@ -19,7 +19,7 @@ from levada.errors import CheckpointError
 from levada.model.names import is_made, shown
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.patterns import patterns_read, starved
-from levada.plan.topology.topology import Plan, QueryPlan
+from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
 from levada.runtime.store.manifest import Manifest, StreamRecord
 

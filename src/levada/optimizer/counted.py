@@ -11,6 +11,7 @@ from __future__ import annotations
 from levada.algebra import nodes as a
 from levada.algebra.variables import possible
 from levada.model.expression import Call, Const, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Term
 
 _PLACES = ("..cs", "..cp", "..co")
@@ -45,7 +46,7 @@ def distinct_union(node: a.Entailed) -> a.Node:
 def _form(found: a.Alternative) -> tuple[a.Alternative, _Row]:
     """An alternative with variables in place of its terms, and these."""
     pairs = list(zip(_PLACES, found.pattern.positions, strict=True))
-    pattern = a.TriplePattern(*(t if isinstance(t, Var) else Var(place) for place, t in pairs))
+    pattern = TriplePattern(*(t if isinstance(t, Var) else Var(place) for place, t in pairs))
     binds = tuple(
         (name, value if isinstance(value, Var) else Var(name)) for name, value in found.binds
     )

@@ -21,6 +21,7 @@ from levada.algebra import nodes as a
 from levada.algebra.alternatives import alternatives
 from levada.algebra.schema import SAME, SUB_CLASS, SUB_PROPERTY, Reached, Regime, Schema
 from levada.model.expression import Call, Const, Expression, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Term
 from levada.model.time import WindowKind
 from levada.optimizer.counted import distinct_union
@@ -62,7 +63,7 @@ class _Rewriting:
             whole = a.Join(whole, part)
         return whole
 
-    def pattern(self, source: a.Source, goal: a.TriplePattern) -> a.Node:
+    def pattern(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """What stands for a triple pattern."""
         if self.schema.alike and (again := _repeated(goal)) is not None:
             return self._apart(source, goal, again)
@@ -82,7 +83,7 @@ class _Rewriting:
             base = a.Union(base, a.Project(a.Extend(pairs, name.name, Const(q)), _names(goal)))
         return base
 
-    def _apart(self, source: a.Source, goal: a.TriplePattern, place: int) -> a.Node:
+    def _apart(self, source: a.Source, goal: TriplePattern, place: int) -> a.Node:
         """A variable that stands twice, as two that are the same: each of them is one of the terms
         that are alike.
         """
@@ -90,11 +91,11 @@ class _Rewriting:
         first = positions[place]
         positions[place] = other
         return a.Project(
-            a.Filter(self.pattern(source, a.TriplePattern(*positions)), _same(first, other)),
+            a.Filter(self.pattern(source, TriplePattern(*positions)), _same(first, other)),
             _names(goal),
         )
 
-    def _leaf(self, source: a.Source, goal: a.TriplePattern) -> a.Node:
+    def _leaf(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """All that follows from one explicit triple."""
         found = alternatives(goal, self.schema, static=_is_static(source))
         free = any(isinstance(t, Var) for t in (goal.subject, goal.object))
@@ -105,7 +106,7 @@ class _Rewriting:
             return distinct_union(a.Entailed(source, goal, found, alike))
         return a.Entailed(source, goal, found, alike)
 
-    def _pairs(self, source: a.Source, goal: a.TriplePattern) -> a.Node:
+    def _pairs(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """The pairs of a property that is transitive or has a transitive one below it."""
         q = goal.predicate
         assert not isinstance(q, Var), "a property"
@@ -115,7 +116,7 @@ class _Rewriting:
         if (q, False, False) in below:
             pairs: a.Node = self._closure(source, start, q, end, (ends[0], ends[1]))
         else:
-            pairs = self._leaf(source, a.TriplePattern(start, q, end))
+            pairs = self._leaf(source, TriplePattern(start, q, end))
             for p, turned, resource in below:
                 first, last = (end, start) if turned else (start, end)
                 chain: a.Node = self._closure(source, first, p, last, (None, None))
@@ -132,7 +133,7 @@ class _Rewriting:
     def _closure(
         self, source: a.Source, start: Var, p: Term, end: Var, ends: tuple[Term | None, Term | None]
     ) -> a.Closure:
-        step = self._leaf(source, a.TriplePattern(start, p, end))
+        step = self._leaf(source, TriplePattern(start, p, end))
         return a.Closure(step, None, start.name, end.name, True, ends)
 
     def _closed(self, source: a.Source) -> dict[Term, list[Reached]]:
@@ -176,7 +177,7 @@ def _is_static(source: a.Source) -> bool:
     return isinstance(source, a.InGraph) or (isinstance(source, a.InMerge) and source.static)
 
 
-def _repeated(goal: a.TriplePattern) -> int | None:
+def _repeated(goal: TriplePattern) -> int | None:
     """The last place of a variable that stands twice."""
     positions = goal.positions
     places = [
@@ -185,12 +186,12 @@ def _repeated(goal: a.TriplePattern) -> int | None:
     return places[-1] if places else None
 
 
-def _with(goal: a.TriplePattern, name: Var, q: Term) -> a.TriplePattern:
+def _with(goal: TriplePattern, name: Var, q: Term) -> TriplePattern:
     """The pattern with a term for a variable."""
-    return a.TriplePattern(*(q if position == name else position for position in goal.positions))
+    return TriplePattern(*(q if position == name else position for position in goal.positions))
 
 
-def _names(goal: a.TriplePattern) -> tuple[str, ...]:
+def _names(goal: TriplePattern) -> tuple[str, ...]:
     return tuple(dict.fromkeys(v.name for v in goal.positions if isinstance(v, Var)))
 
 

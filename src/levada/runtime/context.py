@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from levada.intake.static_files import StaticFile
 from levada.model.time import MAX, MIN, Times
-from levada.plan.topology.topology import Plan
+from levada.plan.sealed.plan import Plan
 from levada.streams.stream_config import StreamConfig
 
 

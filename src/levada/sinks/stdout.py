@@ -15,9 +15,10 @@ from typing import BinaryIO
 
 from levada.emission.contents import records
 from levada.emission.formats import Format
-from levada.emission.serialize import Batch, heading, joined
+from levada.emission.serialize import Batch, heading
 from levada.errors import SinkError
 from levada.sinks.atomic import sink_error
+from levada.terms.texts import join_lines
 
 
 class StdoutSink:
@@ -36,7 +37,7 @@ class StdoutSink:
         header = b"" if self._headed else heading(self.format, variables, batch)
         self._headed = True
         try:
-            self._stream.write(header + joined(found))
+            self._stream.write(header + join_lines(found))
             self._stream.flush()
         except BrokenPipeError as error:
             self._forget_reader()

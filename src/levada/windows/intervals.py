@@ -17,7 +17,7 @@ from levada.kernels.time.interval import interval, leave
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.sealed.layout import Layout
-from levada.plan.topology.topology import WindowTable
+from levada.plan.sealed.window_table import WindowTable
 
 _NONE = np.empty(0, np.int64)
 _LASTING = [int(k) for k in WindowKind if Window(k).leave(0) >= MAX]  # what never ends by time

@@ -26,7 +26,7 @@ from levada.kernels.keyed.keyed import combine
 from levada.kernels.time.interval import Params, enter, leave
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.plan.topology.topology import Schedule
+from levada.plan.sealed.schedules import Schedule
 
 Words = npt.NDArray[np.uint64]
 _EMPTY = np.empty(0, np.int64)

@@ -22,7 +22,8 @@ import numpy.typing as npt
 from levada.kernels.time.expand import expand_closes
 from levada.kernels.time.interval import Params, enter
 from levada.model.time import MAX, MIN, Times, Window, WindowKind, reporting
-from levada.plan.topology.topology import Schedule, WindowTable
+from levada.plan.sealed.schedules import Schedule
+from levada.plan.sealed.window_table import WindowTable
 from levada.windows.intervals import watermark
 from levada.windows.presence import NOTHING, Presence, span
 

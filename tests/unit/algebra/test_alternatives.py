@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from levada.algebra.alternatives import alternatives
-from levada.algebra.nodes import TriplePattern
 from levada.algebra.schema import (
     DOMAIN,
     INVERSE,
@@ -16,6 +15,7 @@ from levada.algebra.schema import (
     Schema,
 )
 from levada.model.expression import Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Literal, Term
 
 X, Y, P = Var("x"), Var("y"), Var("p")

@@ -10,6 +10,7 @@ from levada.algebra import nodes
 from levada.algebra.incremental import level
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError, UnsupportedError
+from levada.model.query import Output
 from levada.model.time import WindowKind
 from levada.translation.cql.translate import translate_cql
 
@@ -33,7 +34,7 @@ def derived(query: nodes.Query) -> list[nodes.Derived]:
 def test_a_view_is_a_level_of_its_own_under_a_window_of_the_reader() -> None:
     query = translated(f"{V} Select V.k From V [Rows 2], B Where V.k = B.k")
     (view,) = derived(query)
-    assert (view.output, view.level, view.source) == (nodes.Output.ISTREAM, (0,), nodes.InWindow(1))
+    assert (view.output, view.level, view.source) == (Output.ISTREAM, (0,), nodes.InWindow(1))
     assert [w.window.kind for w in query.windows] == [
         WindowKind.RANGE,
         WindowKind.COUNT,
@@ -51,7 +52,7 @@ def test_a_relation_of_selections_becomes_part_of_its_reader() -> None:
 
 def test_a_relation_from_outside_is_what_is_held() -> None:
     (relation,) = derived(translated("Select k From R"))
-    assert relation.output is nodes.Output.RELATION
+    assert relation.output is Output.RELATION
     assert [part.relation for part in level(relation.child) if isinstance(part, nodes.Scan)] == [
         True
     ]

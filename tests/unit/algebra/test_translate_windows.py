@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.nodes import Output
 from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.algebra.show import show
 from levada.errors import UsageError
+from levada.model.query import Output
 from levada.model.time import Window, WindowKind
 from levada.syntax import parse
 from levada.syntax.sparql import ast

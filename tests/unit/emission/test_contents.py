@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
 
-from levada.algebra.nodes import Form, Output
 from levada.emission.contents import contents
 from levada.emission.formats import LINES, Format, check_fits, check_stdout, fitting
 from levada.emission.serialize import Batch
 from levada.errors import UsageError
+from levada.model.query import Form, Output
 from levada.model.time import MIN
 from levada.sinks.files import FileSink, Roll
 

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.algebra.nodes import Form
 from levada.emission.serialize import (
     Batch,
     Format,
     csv,
     few_lines,
     heading,
-    joined,
     lines,
     many_lines,
     ndjson,
     tsv,
 )
 from levada.emission.serialize_small import FEW, json_term
+from levada.model.query import Form
 from levada.model.term import XSD
+from levada.terms.texts import join_lines
 
 FIVE = f'"5"^^<{XSD}integer>'
 A, X = "<http://e/a>", '"x, \\"y\\""'
@@ -153,7 +153,7 @@ def test_solutions_without_a_variable_are_counted():
 
 def test_a_slice_of_records_is_joined_alone():
     records = pl.Series(["a\n", "bé\n", "c\n", "d\n"])
-    assert joined(records[1:3]) == "bé\nc\n".encode()
+    assert join_lines(records[1:3]) == "bé\nc\n".encode()
 
 
 def test_a_batch_out_of_order_is_a_programmers_error():

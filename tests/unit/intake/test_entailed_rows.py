@@ -13,26 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.algebra.nodes import (
-    Bgp,
-    Entailed,
-    Form,
-    InWindow,
-    Output,
-    Query,
-    TriplePattern,
-    WindowOn,
-)
+from levada.algebra.nodes import Bgp, Entailed, InWindow, Query
 from levada.algebra.schema import Regime, Schema
 from levada.intake.matching.first_rows import matched, patterns_of
 from levada.intake.parse.ntriples import parse
 from levada.model.expression import Var
+from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term, parse_term
 from levada.model.time import MIN, Window, WindowKind
 from levada.optimizer.entail import entail
 from levada.plan.lowering.lower import StreamFacts
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import Plan, Topology
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan
+from levada.plan.topology.topology import Topology
 from levada.terms.term_pool import Pool
 from levada.testing.cases.entailment import ontologies
 from levada.testing.cases.vocabulary import iri

@@ -20,7 +20,8 @@ from levada.model.time import MIN
 from levada.operators.border.calendar import Calendar
 from levada.operators.expressions.values import classify
 from levada.plan.lowering.lower import StreamFacts
-from levada.plan.topology.topology import PlanNode, Topology
+from levada.plan.sealed.plan import PlanNode
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.terms.term_pool import Pool
 from levada.translation.sparql.translate import translate

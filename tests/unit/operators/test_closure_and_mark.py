@@ -10,8 +10,8 @@ from nodes import Bench
 from levada.model.frame import Frame
 from levada.operators.per_report.closure import closure
 from levada.operators.per_report.join import rsemi
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.identity import identify_one
 
 names = st.sampled_from((":a", ":b", ":c", ":d"))

@@ -19,7 +19,7 @@ from levada.model.term import XSD
 from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.operators.group.panes import panes, rgroup
 from levada.operators.rows.values import column
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 
 KEYS = (":a", ":b")
 numbers = st.one_of(st.integers(-5, 5).map(str), st.sampled_from(("0.5", "-1.25", "2.5")))

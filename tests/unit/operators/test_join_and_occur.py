@@ -13,7 +13,7 @@ from nodes import EVER, Bench, state
 from levada.model.time import MIN, Window, WindowKind
 from levada.operators.interval.join import join
 from levada.operators.interval.occur import occur
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.windows.state.runs import Horizons
 
 VALUES = (":a", ":b", ":c")

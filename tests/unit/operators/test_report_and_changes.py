@@ -15,8 +15,8 @@ from nodes import Bench, calendar, state
 from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.operators.border.changes import changes
 from levada.operators.border.report import report
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import Schedule
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.schedules import Schedule
 from levada.windows.presence import Seen
 from levada.windows.reports import instants
 

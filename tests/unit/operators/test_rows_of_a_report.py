@@ -14,8 +14,8 @@ from levada.operators.per_report.join import rjoin, rleft, rsemi
 from levada.operators.per_report.order_and_distinct import distinct, order
 from levada.operators.rows.compute import extend, filter_, is_threshold, thresholds
 from levada.operators.rows.edges import fan_out
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import FanOut
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import FanOut
 
 values = st.sampled_from((":a", ":b", ":c"))
 pairs = st.lists(st.tuples(st.integers(0, 1), values, values), max_size=8)

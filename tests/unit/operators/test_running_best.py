@@ -17,7 +17,7 @@ from levada.model.frame import Frame
 from levada.model.term import Kind
 from levada.operators.group.best_by_changes import best_values
 from levada.operators.group.by_changes import Runs
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.terms.term_pool import Pool
 from levada.windows.state.pieces import State
 

@@ -12,8 +12,8 @@ from nodes import Bench, state, term
 from levada.algebra.options import QueryOptions
 from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.operators.interval.session import session
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.testing.reference import content, stays
 from levada.windows.presence import Seen
 from levada.windows.reports import Progress

@@ -14,7 +14,7 @@ from levada.model.expression import AggregateFunction
 from levada.model.frame import Frame
 from levada.model.time import MAX
 from levada.operators.group.change_points import Turns, values
-from levada.plan.sealed.shapes import Aggregate
+from levada.plan.sealed.steps import Aggregate
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(1, 25), st.integers(1, 9)),

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.model.time import Window, WindowKind
-from levada.plan.sealed.families import Families
-from levada.plan.topology.topology import Schedule
+from levada.plan.sealed.schedules import Families, Schedule
 from levada.windows.presence import Seen, retained
 from levada.windows.reports import instants
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.algebra.nodes import TriplePattern
 from levada.algebra.options import QueryOptions
 from levada.engine.engine import Engine
 from levada.errors import QueryError
 from levada.model.expression import Call, Expression, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri
 from levada.model.time import MIN
 from levada.plan.lowering import join_order

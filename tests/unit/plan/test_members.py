@@ -11,8 +11,9 @@ from levada.algebra.nodes import Query
 from levada.algebra.options import QueryOptions
 from levada.model.time import MIN
 from levada.plan.lowering.lower import StreamFacts
+from levada.plan.sealed.plan import Plan
 from levada.plan.topology import members
-from levada.plan.topology.topology import Plan, Topology
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.sparql.translate import translate
 

@@ -13,7 +13,7 @@ import pytest
 from levada.algebra.options import QueryOptions
 from levada.model.time import MIN
 from levada.plan.lowering.lower import StreamFacts
-from levada.plan.sealed.shapes import Join
+from levada.plan.sealed.steps import Join
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.cql.translate import translate_cql

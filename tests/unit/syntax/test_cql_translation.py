@@ -6,10 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from levada.algebra.nodes import Output
 from levada.algebra.options import QueryOptions
 from levada.algebra.show import show
 from levada.errors import QueryError, Span, UnknownNameError
+from levada.model.query import Output
 from levada.model.time import Window, WindowKind
 from levada.translation.cql.translate import translate_cql
 

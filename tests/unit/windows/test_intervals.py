@@ -10,7 +10,7 @@ from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.plan.sealed.layout import Layout, Span
 from levada.plan.sealed.shapes import Member
-from levada.plan.topology.topology import WindowTable
+from levada.plan.sealed.window_table import WindowTable
 from levada.windows.intervals import exact, outer, quarter, watermark
 
 kinds = st.sampled_from([k for k in WindowKind if k is not WindowKind.COUNT])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.plan.topology.topology import Schedule
+from levada.plan.sealed.schedules import Schedule
 from levada.testing.reference import report_times, stays
 from levada.windows.presence import Seen, retained
 from levada.windows.reports import Reports, instants, next_report

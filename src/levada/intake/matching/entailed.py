@@ -26,9 +26,9 @@ from levada.intake.parse.ntriples import Triples
 from levada.model.frame import Column, Frame, concat
 from levada.model.term import Blank, Kind, Term
 from levada.model.time import Times
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.patterns import MOST_COUNTED, entailed_text
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.identity import identify
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool

@@ -27,10 +27,10 @@ from levada.model.term import Kind, Literal
 from levada.model.time import Times
 from levada.operators.expressions.values import from_texts
 from levada.operators.rows.values import slot
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet, slot_columns
 from levada.plan.sealed.patterns import MOST_COUNTED, pattern_text
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.identity import identify, identify_ints
 from levada.terms.term_pool import Pool
 

@@ -25,7 +25,7 @@ from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine, mix
 from levada.kernels.keyed.star import meet
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 
 Ints = npt.NDArray[np.int64]
 Ints32 = npt.NDArray[np.int32]

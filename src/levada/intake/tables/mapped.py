@@ -20,7 +20,6 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from levada.emission.serialize import joined
 from levada.intake.admission import Dead, Gate, Late, admit
 from levada.intake.elements import Elements
 from levada.intake.parse.ntriples import Triples, parse
@@ -33,6 +32,7 @@ from levada.sources.reference import Reference
 from levada.streams.formula import compiled
 from levada.streams.mapping import ROW, Part, RowMapping, Term
 from levada.streams.stream_config import StreamConfig
+from levada.terms.texts import join_lines
 
 Times = npt.NDArray[np.int64]
 _UNSAFE = r"[^A-Za-z0-9._~-]"
@@ -61,7 +61,9 @@ def mapped_of(
     verdict = admit(ts, Gate.of(config, reference, late_below, future_above))
     keep, late = np.flatnonzero(verdict.keep), np.flatnonzero(verdict.late)
     texts = frame[keep].select(text=_text(config.mapping))["text"]
-    triples = parse(joined(texts), quads=False, timed=False, seed=seed, document=reference.document)
+    triples = parse(
+        join_lines(texts), quads=False, timed=False, seed=seed, document=reference.document
+    )
     ends = np.cumsum(texts.str.len_bytes().to_numpy().astype(np.int64))
     row = np.searchsorted(ends, triples.line, "right")
     times = ts[keep][row]

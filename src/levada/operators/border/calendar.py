@@ -20,7 +20,7 @@ from levada.kernels.time.expand import expand_closes, expand_instants
 from levada.kernels.time.interval import enter
 from levada.kernels.time.slide import Slid, slide
 from levada.model.time import MAX, TIMELESS, Times, WindowKind, reporting
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.windows.presence import Presence
 from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report
 

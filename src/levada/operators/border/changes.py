@@ -13,17 +13,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from levada.algebra.nodes import Output
 from levada.kernels.keyed import sums
 from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame, concat
+from levada.model.query import Output
 from levada.model.time import MAX, Times, WindowKind
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
 from levada.operators.rows.edges import key_of, with_report
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows.intervals import exact

@@ -26,8 +26,8 @@ from levada.kernels.time.interval import enter
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border.calendar import Calendar
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 
 Ints = npt.NDArray[np.int32]
 Changes = tuple[Ints, Times, Times]

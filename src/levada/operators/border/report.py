@@ -17,8 +17,8 @@ from levada.model.time import TIMELESS
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
 from levada.operators.rows.edges import key_of, with_report
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.windows.intervals import exact
 from levada.windows.state.pieces import State
 

@@ -21,18 +21,18 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from levada.algebra.nodes import Output
 from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame, concat
+from levada.model.query import Output
 from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
 from levada.operators.border.changes import netted
 from levada.operators.border.nonempty import Due, Occupied, places, reports, tick
 from levada.operators.rows.edges import key_of
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows.state.pieces import State

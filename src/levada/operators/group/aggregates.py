@@ -27,7 +27,7 @@ from levada.model.frame import Column, Frame
 from levada.model.term import Kind
 from levada.operators.group import decimals
 from levada.operators.rows.edges import bound, value
-from levada.plan.sealed.shapes import Aggregate
+from levada.plan.sealed.steps import Aggregate
 
 Codes = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]

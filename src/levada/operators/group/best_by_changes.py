@@ -29,7 +29,7 @@ from levada.operators.border import report_buffer as live
 from levada.operators.expressions import compare_rank
 from levada.operators.rows.edges import bound, value
 from levada.operators.rows.values import column
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.terms.term_pool import Pool
 from levada.windows.state import ordered
 from levada.windows.state.pieces import State

@@ -34,8 +34,8 @@ from levada.operators.group.best_by_changes import best_values
 from levada.operators.group.distinct_by_changes import distinct_weights
 from levada.operators.group.panes import finished, group_columns
 from levada.operators.rows.edges import bound, empty, key_of, value
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State

@@ -25,7 +25,7 @@ from levada.model.frame import Frame
 from levada.model.time import MAX, Times
 from levada.operators.group import aggregates
 from levada.operators.rows.edges import key_of
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 
 Longs = npt.NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from levada.model.frame import Column, Frame
 from levada.model.term import Kind, Literal
 from levada.operators.expressions.printing import patched
 from levada.operators.rows.values import column
-from levada.plan.sealed.shapes import Aggregate
+from levada.plan.sealed.steps import Aggregate
 from levada.terms.term_pool import Pool
 
 _STRING = r'(?s)^"(.*)"(?:@[^"]*)?$'  # between the quotes; no match for what is no string

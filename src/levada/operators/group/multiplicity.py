@@ -21,9 +21,9 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.time.running import running_counts
 from levada.model.frame import Frame, concat
 from levada.operators.rows.edges import key_of, with_report
-from levada.plan.physical.operators import Shown
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import Shown
+from levada.plan.sealed.plan import PlanNode
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 

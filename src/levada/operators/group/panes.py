@@ -31,9 +31,9 @@ from levada.operators.group.change_points import Turns, values
 from levada.operators.group.group_concat import concatenated
 from levada.operators.rows.edges import key_of, renumbered, value, with_report
 from levada.operators.rows.values import column, slot
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import slot_columns
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.intervals import exact
 from levada.windows.state.pieces import State

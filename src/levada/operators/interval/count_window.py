@@ -27,8 +27,8 @@ from levada.kernels.keyed.keyed import combine
 from levada.model.frame import Frame, concat
 from levada.operators.rows.edges import gather, key_of
 from levada.operators.rows.values import column
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
 from levada.windows.state.numbered import came, count

@@ -18,8 +18,8 @@ from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame, concat
 from levada.operators.interval.count_window import ordered, weighted_row
 from levada.operators.rows.edges import key_of
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
 from levada.windows.state.numbered import came, count, numbered

@@ -23,9 +23,10 @@ from levada.kernels.keyed.probe import join_pairs
 from levada.model.frame import Column, Frame
 from levada.operators.interval.occur import as_set, picked
 from levada.operators.rows import edges as r
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout, slot_columns
-from levada.plan.topology.topology import PlanNode, WindowTable
+from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.window_table import WindowTable
 from levada.windows.intervals import by_weight, exact, outer, quarter
 from levada.windows.state import runs
 from levada.windows.state.pieces import State

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.probe_latest import latest, previous_within
 from levada.model.frame import Frame
 from levada.operators.rows.edges import Key, key_of
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.windows.intervals import outer, quarter
 from levada.windows.state import runs
 from levada.windows.state.pieces import State

@@ -26,8 +26,8 @@ from levada.kernels.keyed.keyed import combine
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
 from levada.operators.rows.edges import empty, key_of
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.windows.presence import NOTHING, Seen, session_ends
 from levada.windows.reports import Progress
 from levada.windows.state import tallies

@@ -20,8 +20,8 @@ from levada.kernels.keyed.sums import net
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
 from levada.operators.rows import edges as r
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.windows.state import runs
 from levada.windows.state.pieces import State
 

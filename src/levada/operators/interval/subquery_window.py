@@ -9,8 +9,8 @@ become rows that never leave by time, ended by equal rows of weight -1: the way 
 from __future__ import annotations
 
 from levada.model.frame import Frame
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 
 
 def lift(node: PlanNode, frame: Frame) -> Frame:

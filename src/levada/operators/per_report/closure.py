@@ -21,9 +21,9 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.reach import edges_of, reach
 from levada.model.frame import Frame, concat
 from levada.operators.rows import edges as r
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 
 Ints = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]

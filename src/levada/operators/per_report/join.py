@@ -28,10 +28,10 @@ from levada.operators.interval.join import compatible
 from levada.operators.rows import edges as r
 from levada.operators.rows.compute import scope
 from levada.operators.rows.values import slot
-from levada.plan.physical.operators import Semi
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import Semi
 from levada.plan.sealed.layout import slot_columns
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.state.runs import Run
 

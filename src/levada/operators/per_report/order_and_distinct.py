@@ -17,8 +17,8 @@ from levada.operators.expressions.values import broadcast
 from levada.operators.rows.compute import scope
 from levada.operators.rows.edges import key_of, with_report
 from levada.operators.rows.values import column
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 
 

@@ -25,9 +25,9 @@ from levada.operators.expressions.values import Column, broadcast, constant, fro
 from levada.operators.rows.edges import renumbered, value, with_report, zeros
 from levada.operators.rows.solutions import copies, name_seed
 from levada.operators.rows.values import column, slot
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 
 _COMPARE = (Function.LESS, Function.LESS_EQUAL, Function.GREATER, Function.GREATER_EQUAL)

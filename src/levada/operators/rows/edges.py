@@ -17,7 +17,7 @@ from levada.kernels.keyed.keyed import combine, mix
 from levada.model.frame import Column, Frame
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.layout import DTYPES, Facet, Layout, slot_columns
-from levada.plan.topology.topology import Consumer, FanOut, home_number
+from levada.plan.sealed.plan import Consumer, FanOut, home_number
 
 Words = npt.NDArray[np.uint64]
 Key = tuple[Words, Words]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from levada.algebra.nodes import Output
 from levada.model.expression import (
     AggregateFunction,
     Call,
@@ -23,6 +22,7 @@ from levada.model.expression import (
     Var,
     random,
 )
+from levada.model.query import Output
 from levada.model.term import XSD, Literal
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from levada.algebra.incremental import derived, level
-from levada.algebra.nodes import Derived, Output, Query, Reporting, Scan
+from levada.algebra.nodes import Derived, Query, Reporting, Scan
 from levada.model.expression import Const, Expression, random
+from levada.model.query import Output
 from levada.model.time import WindowKind
 from levada.plan.install.facets import Needs, add, emit_needs, input_needs, lift
 from levada.plan.install.leaves import is_static, leaf, positions
@@ -24,8 +25,9 @@ from levada.plan.lowering.levels import top
 from levada.plan.lowering.merge import PLACES
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span
+from levada.plan.sealed.shapes import Edge, Member, Shape
 
 _PASSING = (
     p.Union,
@@ -53,7 +55,7 @@ _SIDE_BY_SIDE = (p.Union, p.Tally, p.RExcept)  # their inputs have the same colu
 class Installed(NamedTuple):
     """An operator in the topology: its shape, its member, and the names of its output slots."""
 
-    shape: s.Shape
+    shape: Shape
     member: int
     names: tuple[str, ...]
 
@@ -92,7 +94,7 @@ class Installer:
         self.intern = intern
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
         self.recorded: dict[tuple[int, tuple[tuple[str, Facet], ...]], Recorded] = {}
-        self.rows: dict[tuple[int, ...], s.Member] = {}
+        self.rows: dict[tuple[int, ...], Member] = {}
         self.level = top(query)
         self.tuples = any(isinstance(part, (Scan, Derived)) for part in level(query.pattern))
 
@@ -164,7 +166,7 @@ class Installer:
         names = self._outputs(op, needs, ins)
         layout = self._layout(op, names, needs, edges)
         step, member = self._step(op, names, ins)
-        shape = s.Shape(
+        shape = Shape(
             step,
             op.stage,
             tuple([(i.shape, e) for i, e in zip(inputs, edges, strict=True)]),
@@ -195,7 +197,7 @@ class Installer:
             return ins[0]  # rows go through as they come
         return tuple([v for v in op.variables if v in needs])
 
-    def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[s.Edge]) -> Layout:
+    def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[Edge]) -> Layout:
         if isinstance(op.spec, _PASSING):
             facets = list(edges[0].layout.slots)
         elif is_static(op.spec):
@@ -210,7 +212,7 @@ class Installer:
             tuple(facets), tuple([self._span(op, w, edges) for w in op.windows]), op.weighted, False
         )
 
-    def _span(self, op: Op, window: int, edges: list[s.Edge]) -> Span:
+    def _span(self, op: Op, window: int, edges: list[Edge]) -> Span:
         """Whether a window's rows need ``hi`` and ``prev``."""
         below = []
         for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
@@ -240,7 +242,7 @@ class Installer:
         needs: Needs,
         installed: Installed,
         source: dict[str, str],
-    ) -> s.Edge:
+    ) -> Edge:
         places = {v: n for n, v in enumerate(installed.names)}
         slots = tuple([places.get(source.get(v, ""), -1) for v in names])
         base = installed.shape.layout
@@ -261,15 +263,15 @@ class Installer:
             if exchange != HOME
             else ()
         )
-        return s.Edge(slots, index, layout, by)
+        return Edge(slots, index, layout, by)
 
-    def _windows(self, op: Op) -> s.Member:
+    def _windows(self, op: Op) -> Member:
         windows = op.windows or ()
         if windows not in self.rows:
             self.rows[windows] = self.timing.of_rows(windows)
         return self.rows[windows]
 
-    def _schedule(self, carried: tuple[int, ...] | None = None) -> s.Member:
+    def _schedule(self, carried: tuple[int, ...] | None = None) -> Member:
         return self.timing.of_reports(self.level, carried or ())
 
     def _drawing(self, *expressions: Expression) -> str:
@@ -278,7 +280,7 @@ class Installer:
 
     def _step(
         self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> tuple[s.Step, s.Member]:
+    ) -> tuple[s.Step, Member]:
         spec = op.spec
         match spec:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
@@ -296,12 +298,12 @@ class Installer:
             case p.Select(pattern, beside):
                 places, constants = positions(pattern.positions, op.variables, names)
                 every = (*places, *map(op.variables.index, beside))
-                return s.Select(every, tuple(op.variables.index(v) for v in names)), s.Member(
+                return s.Select(every, tuple(op.variables.index(v) for v in names)), Member(
                     constants=constants
                 )
             case p.Filter(condition, draw):
                 lifted, terms = parametrised(condition, ins[0])
-                member = s.Member(constants=terms, query=self._drawing(condition))
+                member = Member(constants=terms, query=self._drawing(condition))
                 return s.Filter(
                     lifted, tuple(ins[0].index(v) for v in names), draw_slots(draw, ins[0])
                 ), member
@@ -315,9 +317,9 @@ class Installer:
             case p.Closure(many, ends, seed):
                 given = (ends[0] is not None, ends[1] is not None)
                 shown = tuple(op.variables.index(v) for v in names)
-                return s.Closure(many, given, shown, seed), s.Member(constants=ends)
+                return s.Closure(many, given, shown, seed), Member(constants=ends)
             case p.Union():
-                return s.Union(), s.Member()
+                return s.Union(), Member()
             case p.Occur():
                 return s.Occur(), self._windows(op)
             case p.Hold():
@@ -328,7 +330,7 @@ class Installer:
                 member = (
                     self._schedule()._replace(query=self.name)
                     if self.every
-                    else s.Member(query=self.name)
+                    else Member(query=self.name)
                 )
                 return s.Emit(
                     op.inputs[0].weighted, self.every, self.kinds if self.every else ()
@@ -355,7 +357,7 @@ class Installer:
 
     def _above(
         self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
-    ) -> tuple[s.Step, s.Member]:
+    ) -> tuple[s.Step, Member]:
         spec = op.spec
         carried = op.inputs[0].windows
         rows = None if carried is None else self.timing.places(self.level, carried)
@@ -366,13 +368,13 @@ class Installer:
                 return s.Deltas(self.kinds, rows or ()), self._schedule(carried)
             case p.Running(keys, aggregates):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                return s.Running(tuple(ins[0].index(k) for k in keys), folded, kept), s.Member()
+                return s.Running(tuple(ins[0].index(k) for k in keys), folded, kept), Member()
             case p.Tally(shown):
-                return s.Tally(shown), s.Member()
+                return s.Tally(shown), Member()
             case p.RExcept():
-                return s.RExcept(), s.Member()
+                return s.RExcept(), Member()
             case p.Net(output):
-                return s.Net(output), s.Member()
+                return s.Net(output), Member()
             case p.Snapshot(output, windows, reports, listed, every):
                 member = self.timing.of_snapshot(windows, reports, every=every)
                 member = member._replace(query=self.name if every else "")
@@ -394,7 +396,7 @@ class Installer:
                 ), self._schedule()
             case p.RJoin(keys, _, lasting):
                 sides, out, fills = key_sides(keys, names, ins)
-                return s.RJoin(*sides, out, fills, lasting), s.Member()
+                return s.RJoin(*sides, out, fills, lasting), Member()
             case p.RLeft(keys, _, condition, lasting):
                 sides, out, fills = key_sides(keys, names, ins)
                 lifted, member = self._condition(op, condition, ins)
@@ -405,12 +407,12 @@ class Installer:
                 lifted, member = self._condition(op, condition, ins)
                 return s.RSemi(test, *sides, kept_, fills, lifted, lasting), member
             case p.RDistinct():
-                return s.RDistinct(), s.Member()
+                return s.RDistinct(), Member()
             case p.ROrder(keys, offset, limit, in_order):
                 constants: list[Const] = []
                 lifted_keys = tuple((by_slots(lift(e, constants), ins[0]), d) for e, d in keys)
                 terms = tuple(c.term for c in constants)
-                member = s.Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
+                member = Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
                 return s.ROrder(lifted_keys, offset, limit, in_order), member
             case p.Changes(output, listed):
                 certain = not op.weighted and output is Output.ISTREAM
@@ -420,9 +422,9 @@ class Installer:
 
     def _condition(
         self, op: Op, condition: Expression | None, ins: list[tuple[str, ...]]
-    ) -> tuple[Expression | None, s.Member]:
+    ) -> tuple[Expression | None, Member]:
         """What pairs of rows must satisfy; a member has the windows of rows with event times."""
-        member = self._windows(op) if op.windows else s.Member()
+        member = self._windows(op) if op.windows else Member()
         if condition is None:
             return None, member
         lifted, terms = parametrised(condition, (*ins[0], *ins[1]))
@@ -464,7 +466,7 @@ def _union_needs(op: Op, needs: Needs) -> Needs:
     }
 
 
-def _alike(edges: list[s.Edge]) -> list[s.Edge]:
+def _alike(edges: list[Edge]) -> list[Edge]:
     """The edges of a union, whose inputs must have the same columns."""
     if all(e.layout == edges[0].layout for e in edges):
         return edges
@@ -475,7 +477,7 @@ def _alike(edges: list[s.Edge]) -> list[s.Edge]:
     weighted = any(e.layout.weighted for e in edges)
     layouts = [Layout(e.layout.slots, spans, weighted, e.layout.report) for e in edges]
     return [
-        s.Edge(e.slots, e.windows, layout, e.exchange)
+        Edge(e.slots, e.windows, layout, e.exchange)
         for e, layout in zip(edges, layouts, strict=True)
     ]
 

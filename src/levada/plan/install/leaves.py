@@ -8,7 +8,8 @@ from levada.algebra.nodes import Alternative
 from levada.model.expression import Var
 from levada.model.term import Term
 from levada.plan.physical import operators as p
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.shapes import Member
 
 Graphs = tuple[str | None, ...]
 Leaf = p.Match | p.Entailed | p.Star | p.Scan | p.Constant
@@ -23,7 +24,7 @@ def is_static(spec: p.Spec) -> bool:
 
 def leaf(
     spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...], since: int, again: Graphs
-) -> tuple[s.Step, s.Member]:
+) -> tuple[s.Step, Member]:
     """The shape and the member of a first operator that binds ``variables`` and of which ``names``
     are read.
 
@@ -40,15 +41,15 @@ def leaf(
         case p.Star(patterns, stream):
             legs = [positions(t.positions, variables, names) for t in patterns]
             constants = tuple(t for _, terms in legs for t in terms)
-            return s.Star(tuple(slots for slots, _ in legs), kept), s.Member(
+            return s.Star(tuple(slots for slots, _ in legs), kept), Member(
                 streams=(stream,), constants=constants
             )
         case p.Scan(stream, columns, types, sign):
             step = s.Scan(tuple(columns[k] for k in kept), tuple(types[k] for k in kept), sign)
-            return step, s.Member(streams=(stream,))
+            return step, Member(streams=(stream,))
         case p.Constant(rows):
             chosen = tuple(tuple(r[k] for k in kept) for r in rows)
-            return s.Constant(len(kept)), s.Member(rows=chosen, since=since, again=again)
+            return s.Constant(len(kept)), Member(rows=chosen, since=since, again=again)
 
 
 def _over(
@@ -58,19 +59,19 @@ def _over(
     since: int,
     again: Graphs,
     ways: tuple[s.Way, ...] = (),
-) -> s.Member:
+) -> Member:
     """A pattern's member; one over static graphs is of its plan version."""
     streams = () if stream is None else (stream,)
     if stream is not None:
         since, again = 0, ()
-    return s.Member(
+    return Member(
         streams=streams, constants=terms, graphs=graphs, since=since, ways=ways, again=again
     )
 
 
 def _entailed(
     spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, again: Graphs
-) -> tuple[s.Step, s.Member]:  # fmt: skip
+) -> tuple[s.Step, Member]:  # fmt: skip
     """The forms of the alternatives, and each alternative as a way of the member."""
     slots, terms = positions(spec.pattern.positions, variables, ())
     found = [_way(alternative, variables) for alternative in spec.alternatives]

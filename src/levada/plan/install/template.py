@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from levada.model.term import Term
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed.shapes import Member, Shape
 
-Intern = Callable[[s.Shape, s.Member], tuple[s.Shape, int]]
+Intern = Callable[[Shape, Member], tuple[Shape, int]]
 
 
 @dataclass(slots=True)
@@ -26,22 +26,22 @@ class Recorded:
     ``names``: of the slots of the last one.
     """
 
-    entries: list[tuple[s.Shape, s.Member]] = field(default_factory=list)
+    entries: list[tuple[Shape, Member]] = field(default_factory=list)
     names: tuple[str, ...] = ()
 
-    def intern(self, shape: s.Shape, member: s.Member) -> tuple[s.Shape, int]:
+    def intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
         """Takes an operator down."""
         self.entries.append((shape, member))
         return shape, len(self.entries) - 1
 
     def again(
         self, intern: Intern, places: Sequence[Term], terms: Sequence[Term]
-    ) -> tuple[s.Shape, int]:
+    ) -> tuple[Shape, int]:
         """Installs all of them with these terms at these places; the last one's shape and
         member.
         """
         given = dict(zip(places, terms, strict=False))
-        made: list[tuple[s.Shape, int]] = []
+        made: list[tuple[Shape, int]] = []
         for i, (shape, member) in enumerate(self.entries):
             below = tuple(
                 [

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from levada.algebra.nodes import Query, Reporting, WindowOn
+from levada.algebra.nodes import Query, Reporting
+from levada.model.query import WindowOn
 from levada.model.time import Window, WindowKind
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed.shapes import Member
 
 STATIC = WindowOn("", "", Window(WindowKind.STATIC))
 
@@ -52,11 +53,11 @@ class Timing:
         behind = len(self._over(level)) + len(self._clock)
         return tuple(behind if w == self._static else level.index(w) for w in carried)
 
-    def of_rows(self, windows: tuple[int, ...]) -> s.Member:
+    def of_rows(self, windows: tuple[int, ...]) -> Member:
         """The windows whose times rows carry."""
         return self._member(self._over(windows))
 
-    def of_reports(self, level: tuple[int, ...], carried: tuple[int, ...] = ()) -> s.Member:
+    def of_reports(self, level: tuple[int, ...], carried: tuple[int, ...] = ()) -> Member:
         """What decides the reports of a level: its windows, the clock; behind them ``static``, if
         its rows have its times.
         """
@@ -74,7 +75,7 @@ class Timing:
         """The kinds of a level's windows, and of its clock behind them."""
         return tuple(w.kind for w in self._deciding(level, reports))
 
-    def of_snapshot(self, level: tuple[int, ...], reports: Reporting, *, every: bool) -> s.Member:
+    def of_snapshot(self, level: tuple[int, ...], reports: Reporting, *, every: bool) -> Member:
         """What decides the reports of a level kept by changes: its windows, its clock; behind these
         what only holds them back.
         """
@@ -96,8 +97,8 @@ class Timing:
         beneath = sorted({w for o in on for w in o.beneath} - set(windows))
         return on + [self.query.windows[w] for w in beneath]
 
-    def _member(self, on: list[WindowOn]) -> s.Member:
-        return s.Member(
+    def _member(self, on: list[WindowOn]) -> Member:
+        return Member(
             windows=tuple(w.window for w in on),
             streams=tuple(w.stream for w in on),
             start=self.start,

@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from levada.algebra import nodes as a
 from levada.algebra.incremental import derived, momentary, monotone, not_by_changes, over_tuples
+from levada.model.query import Form, Output
 from levada.plan.lowering.listing import needs_latest, needs_list
 
 
@@ -53,7 +54,7 @@ class Level:
 def level_of(
     query: a.Query,
     pattern: a.Node,
-    output: a.Output,
+    output: Output,
     own: tuple[int, ...],
     reports: a.Reporting,
     *,
@@ -61,9 +62,7 @@ def level_of(
 ) -> Level:
     """The level of this pattern and output over the windows ``own`` of a query."""
     mode = mode_of(query, pattern, output, own, reports, every=every)
-    whole = mode is Mode.CHANGES and (
-        output is a.Output.RSTREAM or every or reports != a.Reporting()
-    )
+    whole = mode is Mode.CHANGES and (output is Output.RSTREAM or every or reports != a.Reporting())
     windows = tuple(query.windows[w] for w in own)
     alone = replace(query, pattern=pattern, output=output, windows=windows, reports=reports)
     listed = every or needs_latest(alone) if whole else mode is Mode.REPORTS and needs_list(alone)
@@ -73,7 +72,7 @@ def level_of(
 def mode_of(
     query: a.Query,
     pattern: a.Node,
-    output: a.Output,
+    output: Output,
     own: tuple[int, ...],
     reports: a.Reporting,
     *,
@@ -81,13 +80,13 @@ def mode_of(
 ) -> Mode:
     """The mode of a level under its report policy; ``every``: empty reports are shown."""
     plain = not every and reports == a.Reporting()
-    if query.form is not a.Form.SELECT or not over_tuples(pattern):
+    if query.form is not Form.SELECT or not over_tuples(pattern):
         return Mode.REPORTS
-    if plain and output is a.Output.RSTREAM and momentary(pattern, query.windows):
+    if plain and output is Output.RSTREAM and momentary(pattern, query.windows):
         return Mode.INSTANT
     if derived(pattern):
         return Mode.CHANGES
-    if not plain or output is a.Output.RSTREAM:
+    if not plain or output is Output.RSTREAM:
         return Mode.REPORTS
     on_close = all(query.windows[w].window.kind.on_close for w in own)
     if not (on_close or monotone(pattern)):

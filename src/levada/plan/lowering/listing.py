@@ -11,6 +11,7 @@ from __future__ import annotations
 from levada.algebra import nodes as a
 from levada.algebra.show import children
 from levada.model.expression import RANDOM, Expression, Function, calls
+from levada.model.query import Form, Output
 from levada.plan.lowering.merge import reads_static
 
 PER_REPORT = RANDOM | {Function.NOW}
@@ -28,14 +29,14 @@ def needs_list(query: a.Query) -> bool:
     periodic = query.reports.clock is not None
     on_change = not periodic and any(not k.on_close for k in kinds)
     endless = any(k.endless for k in kinds)
-    snapshot = _has_snapshot(query.pattern) or query.form is a.Form.ASK
-    if on_change and (snapshot or query.output is a.Output.RSTREAM):
+    snapshot = _has_snapshot(query.pattern) or query.form is Form.ASK
+    if on_change and (snapshot or query.output is Output.RSTREAM):
         return True
     if endless and (periodic or any(k.on_close for k in kinds)):
         return True
-    if query.reports.nonempty and query.output is not a.Output.RSTREAM:
+    if query.reports.nonempty and query.output is not Output.RSTREAM:
         return True
-    if query.form is a.Form.ASK or _matchless(query.pattern) or free_parts(query.pattern):
+    if query.form is Form.ASK or _matchless(query.pattern) or free_parts(query.pattern):
         return True
     return snapshot and _reads_static(query.pattern)
 

@@ -26,6 +26,7 @@ from levada.model.expression import (
     random,
     variables,
 )
+from levada.model.query import Form, Output
 from levada.model.time import WindowKind
 from levada.plan.lowering.join_order import join_all
 from levada.plan.lowering.levels import Mode, level_of, top
@@ -90,11 +91,11 @@ class _Lowering:
         self.draws = 0
 
     def query(self) -> Lowered:
-        if self.q.form is a.Form.ASK:
+        if self.q.form is Form.ASK:
             return Lowered(build.emit(self._ask(self.node(self.q.pattern))), True)
         return Lowered(build.emit(self._level(self.q.variables, self.q.output)), self.at.listed)
 
-    def _level(self, names: Sequence[str], output: a.Output) -> Op:
+    def _level(self, names: Sequence[str], output: Output) -> Op:
         """The report rows of the level that is being lowered."""
         body = build.rename(self.node(self.at.pattern), names)
         if self.at.whole:
@@ -105,11 +106,11 @@ class _Lowering:
             )
         if self.at.mode is Mode.CHANGES and body.windows is None:
             return build_deltas.net(body, output)
-        if output is a.Output.RSTREAM or self.at.reports.nonempty or free_parts(self.at.pattern):
+        if output is Output.RSTREAM or self.at.reports.nonempty or free_parts(self.at.pattern):
             body = self._r(body)
-        if output is not a.Output.RSTREAM:
+        if output is not Output.RSTREAM:
             body = build.changes(body, output, self.at.listed, self._timed(body))
-            if self.q.form is a.Form.SELECT and (keys := shown_order(self.at.pattern, names)):
+            if self.q.form is Form.SELECT and (keys := shown_order(self.at.pattern, names)):
                 body = replace(build.order(body, keys, 0, None), weighted=body.weighted)
         return body
 
@@ -121,13 +122,11 @@ class _Lowering:
         # a stream's elements are told apart by whole rows, and so are a relation's changes where
         # they are reports; else only what is read of a relation has to change
         seen = tuple(dict.fromkeys(c for c, _ in node.columns))
-        names = (
-            seen if node.output is a.Output.RELATION and not outer.whole else _outputs(node.child)
-        )
+        names = seen if node.output is Output.RELATION and not outer.whole else _outputs(node.child)
         rows = self._level(names, node.output)
         self.at = outer
         lifted = build_deltas.lift(
-            rows, node.source.index, node.level, weighted=node.output is a.Output.RELATION
+            rows, node.source.index, node.level, weighted=node.output is Output.RELATION
         )
         if counted:
             lifted = self.leaves.last(lifted, node.source.index, node.partition)
@@ -141,10 +140,10 @@ class _Lowering:
         counted = build.group(body, (), count, (".ask",), True, self.q.windows)
         one = build.extend(counted, ".answer", Call(Function.GREATER, (Var(".ask"), build.ZERO)))
         answer = build.rename(one, (".answer",))
-        if self.q.output is a.Output.RSTREAM:
+        if self.q.output is Output.RSTREAM:
             return answer
         return build.changes(
-            answer, a.Output.ISTREAM, True, False
+            answer, Output.ISTREAM, True, False
         )  # under I and D alike: the boolean when it changes
 
     def _timed(self, body: Op) -> bool:

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from levada.algebra.nodes import InGraph, InMerge, InWindow, Source, TriplePattern
+from levada.algebra.nodes import InGraph, InMerge, InWindow, Source
 from levada.model.expression import Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Term
 from levada.plan.physical import build
 from levada.plan.physical import operators as p

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from levada.algebra import nodes as a
 from levada.algebra.show import children
 from levada.model.expression import Call, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.time import WindowKind
 from levada.plan.lowering.merge import form_of, merge, parts_of
 from levada.plan.physical import build
@@ -27,7 +28,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.streams.stream_config import StreamConfig
 
-_SPO = a.TriplePattern(Var("s"), Var("p"), Var("o"))
+_SPO = TriplePattern(Var("s"), Var("p"), Var("o"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Leaves:
     q: a.Query
     streams: Mapping[str, StreamFacts]
     replaceable: frozenset[str | None] = frozenset()
-    forms: dict[tuple[a.Source, a.TriplePattern], Op] = field(default_factory=dict)
+    forms: dict[tuple[a.Source, TriplePattern], Op] = field(default_factory=dict)
 
     def last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
         """The changes of a count window over these rows."""
@@ -116,7 +117,7 @@ class Leaves:
         last = self.last(rows, source.index, tuple(dict(whole)[c] for c in partition))
         return build.rename(last, [v for _, v in used])
 
-    def bgp(self, source: a.Source, patterns: Sequence[a.TriplePattern]) -> list[Op]:
+    def bgp(self, source: a.Source, patterns: Sequence[TriplePattern]) -> list[Op]:
         """The leaves of a basic graph pattern: a star for each subject where elements are closed,
         else a pattern each.
         """
@@ -124,13 +125,13 @@ class Leaves:
             on = self.q.windows[source.index]
             by_time = on.window.kind is not WindowKind.COUNT and not on.window.kind.by_session
             if self.streams[on.stream].closed and by_time:
-                stars: dict[object, list[a.TriplePattern]] = {}
+                stars: dict[object, list[TriplePattern]] = {}
                 for pattern in patterns:
                     stars.setdefault(pattern.subject, []).append(pattern)
                 return [build.star(legs, on.stream, source.index) for legs in stars.values()]
         return [self._leaf(source, pattern) for pattern in patterns]
 
-    def _leaf(self, source: a.Source, pattern: a.TriplePattern) -> Op:
+    def _leaf(self, source: a.Source, pattern: TriplePattern) -> Op:
         if isinstance(source, a.InMerge):
             form, names, terms = form_of(pattern)
             if (source, form) not in self.forms:

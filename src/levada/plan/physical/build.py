@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from levada.algebra.nodes import Entailed, Output, TriplePattern, WindowOn
+from levada.algebra.nodes import Entailed
 from levada.model.expression import AggregateFunction, Call, Const, Expression, Function, Var
+from levada.model.query import Output, TriplePattern, WindowOn
 from levada.model.term import XSD, Literal, Term
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from levada.algebra.nodes import Output, Reporting
+from levada.algebra.nodes import Reporting
 from levada.model.expression import AggregateFunction
+from levada.model.query import Output
 from levada.plan.physical import build
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import LOST, grouped, place
+from levada.plan.sealed.kinds import Shown
 
 
 def last_by(rows: Op, window: int, count: int, keys: tuple[str, ...]) -> Op:
@@ -126,7 +128,7 @@ def distinct(op: Op) -> Op:
     stage, exchange, placed = grouped(op, op.variables)
     return replace(
         op,
-        spec=p.Tally(p.Shown.DISTINCT),
+        spec=p.Tally(Shown.DISTINCT),
         inputs=(op,),
         stage=stage,
         exchange=exchange,
@@ -136,7 +138,7 @@ def distinct(op: Op) -> Op:
 
 def held(rows: Op) -> Op:
     """The changes of a relation, from rows that are inserted and deleted."""
-    return replace(distinct(rows), spec=p.Tally(p.Shown.HELD))
+    return replace(distinct(rows), spec=p.Tally(Shown.HELD))
 
 
 def difference(left: Op, right: Op) -> Op:
@@ -147,7 +149,7 @@ def difference(left: Op, right: Op) -> Op:
         left, right = deltas(left, keys), deltas(right, keys)
     stage, exchange = place((left, right), keys)
     typed = frozenset(v for v in left.variables if v in left.typed and v in right.typed)
-    spec = p.Tally(p.Shown.EXCEPT) if by_changes else p.RExcept()
+    spec = p.Tally(Shown.EXCEPT) if by_changes else p.RExcept()
     maybe = left.maybe | right.maybe
     return Op(
         spec,

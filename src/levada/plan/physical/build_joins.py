@@ -20,27 +20,28 @@ from levada.plan.physical import build
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import join_keys, place
+from levada.plan.sealed.kinds import Semi
 
 
 def minus(left_: Op, right: Op) -> Op:
     """MINUS on report rows; without a variable in common it takes nothing away."""
     if not set(left_.variables) & set(right.variables):
         return left_
-    return _semi(p.Semi.MINUS, left_, right, None)
+    return _semi(Semi.MINUS, left_, right, None)
 
 
 def exists(left_: Op, right: Op, condition: Expression | None, *, negated: bool) -> Op:
     """EXISTS and NOT EXISTS on report rows."""
-    return _semi(p.Semi.NOT_EXISTS if negated else p.Semi.EXISTS, left_, right, condition)
+    return _semi(Semi.NOT_EXISTS if negated else Semi.EXISTS, left_, right, condition)
 
 
 def mark(left_: Op, right: Op, condition: Expression | None, variable: str) -> Op:
     """EXISTS inside an expression, on report rows: its value as one more variable."""
-    op = _semi(p.Semi.MARK, left_, right, condition)
+    op = _semi(Semi.MARK, left_, right, condition)
     return replace(op, variables=(*op.variables, variable), typed=op.typed | {variable})
 
 
-def _semi(test: p.Semi, left_: Op, right: Op, condition: Expression | None) -> Op:
+def _semi(test: Semi, left_: Op, right: Op, condition: Expression | None) -> Op:
     left_, shared, keys, placed = met(left_, right)
     stage, exchange = place((left_, right), placed)
     spec = p.RSemi(test, keys, shared, condition, right.windows is not None)

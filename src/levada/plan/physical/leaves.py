@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from levada.algebra.nodes import Alternative, TriplePattern
+from levada.algebra.nodes import Alternative
+from levada.model.query import TriplePattern
 from levada.model.term import Term
 
 

@@ -18,10 +18,10 @@ is a level of its own below a Once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from levada.algebra.nodes import Output, Reporting
+from levada.algebra.nodes import Reporting
 from levada.model.expression import AggregateFunction, Expression
+from levada.model.query import Output
 from levada.model.term import Term
 from levada.plan.physical.leaves import Constant as Constant
 from levada.plan.physical.leaves import Entailed as Entailed
@@ -34,6 +34,7 @@ from levada.plan.physical.leaves import Scan as Scan
 from levada.plan.physical.leaves import Select as Select
 from levada.plan.physical.leaves import Session as Session
 from levada.plan.physical.leaves import Star as Star
+from levada.plan.sealed.kinds import Semi, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +182,6 @@ class Closure:
     seed: int | None = None
 
 
-class Semi(StrEnum):
-    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the
-    left row binds; MARK keeps all.
-    """
-
-    EXISTS = "exists"
-    NOT_EXISTS = "not exists"
-    MINUS = "minus"
-    MARK = "mark"
-
-
 @dataclass(frozen=True, slots=True)
 class RSemi:
     """The left report rows with, or without, a compatible right one that satisfies the condition;
@@ -234,16 +224,6 @@ class Running:
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
-
-
-class Shown(StrEnum):
-    """What follows from the count of equal rows: each once; as often as there are more than in the
-    second input; as often as they have been inserted and not deleted.
-    """
-
-    DISTINCT = "distinct"
-    EXCEPT = "except"
-    HELD = "held"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from levada.model.term import Term
-from levada.plan.physical.operators import Semi
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import Plan
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import Semi
+from levada.plan.sealed.plan import Plan
 
 MOST_COUNTED = 256  # patterns of a stream whose matches are counted; with more, counting would cost more than it tells
 

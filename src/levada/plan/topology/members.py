@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed.shapes import Member
 
 EMPTY = 512  # empty places that are not worth a new node
 SHARE = 4  # nor so many for each living member
@@ -25,12 +25,12 @@ SHARE = 4  # nor so many for each living member
 class Members:
     """A table of members; ``born``: the plan version of each."""
 
-    index: dict[s.Member, int] = field(default_factory=dict)
-    rows: list[s.Member | None] = field(default_factory=list)
+    index: dict[Member, int] = field(default_factory=dict)
+    rows: list[Member | None] = field(default_factory=list)
     uses: list[int] = field(default_factory=list)
     born: list[int] = field(default_factory=list)
 
-    def add(self, member: s.Member, version: int) -> int:
+    def add(self, member: Member, version: int) -> int:
         """The number of a member that is new."""
         at = self.index[member] = len(self.rows)
         self.rows.append(member)
@@ -45,7 +45,7 @@ class Members:
         del self.index[member]
         self.rows[at] = None
 
-    def __getitem__(self, at: int) -> s.Member:
+    def __getitem__(self, at: int) -> Member:
         member = self.rows[at]
         assert member is not None, "a member that is there"
         return member
@@ -59,7 +59,7 @@ class Members:
         """The numbers of those that are there, ascending."""
         return list(self.index.values())
 
-    def table(self) -> tuple[s.Member, ...]:
+    def table(self) -> tuple[Member, ...]:
         """A member for each place; empty ones show the first that is there."""
         first = next(iter(self.index))
         return tuple(first if m is None else m for m in self.rows)

@@ -13,251 +13,34 @@ with arrays instead of dictionaries; it is pickled once per version.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from levada.algebra.nodes import Form, Output, Query, TriplePattern, WindowOn
+from levada.algebra.nodes import Query
 from levada.model.names import made_by
-from levada.model.time import MIN, Window, WindowKind
 from levada.plan.install.install import Installer
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
-from levada.plan.sealed import shapes as s
-from levada.plan.sealed.families import Families
-from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan, home_number
+from levada.plan.sealed.schedules import Schedules
+from levada.plan.sealed.shapes import Member, Shape
+from levada.plan.sealed.window_table import WindowTable
 from levada.plan.topology.members import Members
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPlan:
-    """What emission, sinks and status must know of a query; ``clock``: what says in place of its
-    windows when it reports.
-    """
-
-    name: str
-    form: Form
-    output: Output
-    variables: tuple[str, ...]
-    template: tuple[TriplePattern, ...]
-    streams: tuple[str, ...]
-    node: int
-    member: int
-    start: int
-    empty_reports: bool
-    windows: tuple[WindowOn, ...] = ()
-    clock: Window | None = None
-    since: int = 0  # the first plan version that has it
-
-
 @dataclass
 class _Node:
     """A node of the catalog: its shape, the nodes of its inputs, its members."""
 
-    shape: s.Shape
+    shape: Shape
     inputs: tuple[int, ...]
     members: Members = field(default_factory=Members)
-
-
-@dataclass(frozen=True)
-class WindowTable:
-    """Windows of members as parameter arrays, shape (windows, members): a row of an array is one
-    window's column.
-    """
-
-    kind: npt.NDArray[np.uint8]
-    range: I64
-    step: I64
-    t0: I64
-    given: npt.NDArray[np.bool_]
-    to: I64
-    stream: I32
-    start: I64  # per window and member: elements before it do not count
-
-    @staticmethod
-    def of(members: Sequence[s.Member], streams: Mapping[str, int]) -> WindowTable:
-        """The table of these members."""
-        width = max((len(m.windows) for m in members), default=0)
-        shape = (width, len(members))
-        kind, given = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
-        range_, t0, to, start = (np.zeros(shape, np.int64) for _ in range(4))
-        step = np.ones(shape, np.int64)
-        stream = np.full(shape, -1, np.int32)
-        for i, m in enumerate(members):
-            for j, (w, name) in enumerate(zip(m.windows, m.streams, strict=False)):
-                kind[j, i], range_[j, i], step[j, i], t0[j, i] = w.kind, w.range, w.step, w.t0
-                given[j, i], to[j, i] = w.t0_given, w.to
-                stream[j, i] = streams.get(name, -1)
-                start[j, i] = MIN if w.kind is WindowKind.STATIC else max(m.start, w.start)
-        return WindowTable(kind, range_, step, t0, given, to, stream, start)
-
-    def params(
-        self, j: int
-    ) -> tuple[npt.NDArray[np.uint8], I64, I64, I64, npt.NDArray[np.bool_], I64]:
-        """Window j of all members as the leading arguments of the kernels that say where rows
-        count.
-        """
-        return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
-
-    def pick(self, rows: Sequence[int]) -> WindowTable:
-        """These windows only, in this order."""
-        at = list(rows)
-        return WindowTable(*(column[at] for column in self._columns))
-
-    def at(self, members: I64) -> WindowTable:
-        """The table of these members, in this order."""
-        return WindowTable(*(column.take(members, axis=1) for column in self._columns))
-
-    @property
-    def _columns(self) -> tuple[Any, ...]:
-        return (
-            self.kind,
-            self.range,
-            self.step,
-            self.t0,
-            self.given,
-            self.to,
-            self.stream,
-            self.start,
-        )
-
-
-class Schedule(NamedTuple):
-    """What decides a query's reports: its windows with their streams' numbers (-1: a clock), its
-    start.
-
-    ``every``: also reports without content. ``nonempty``: these do not exist, so that the one after
-    a report is the next with content.
-    """
-
-    windows: tuple[Window, ...]
-    streams: tuple[int, ...]
-    start: int
-    every: bool = False
-    nonempty: bool = False
-
-
-@dataclass(frozen=True)
-class Schedules:
-    """The distinct schedules of members, and which one each member has."""
-
-    distinct: tuple[Schedule, ...]
-    of_member: I32
-
-    @staticmethod
-    def of(members: Sequence[s.Member], places: I64, streams: Mapping[str, int]) -> Schedules:
-        """The schedules of these members, each at its place; an empty place has that of the
-        first.
-        """
-        index: dict[Schedule, int] = {}
-        keys = [_schedule(m, streams) for m in members]
-        of_member = [index.setdefault(key, len(index)) for key in keys]
-        return Schedules(tuple(index), np.array(of_member, np.int32)[places])
-
-    @cached_property
-    def families(self) -> Families:
-        """The distinct schedules by what they differ in."""
-        return Families.of(self.distinct)
-
-
-def _schedule(m: s.Member, streams: Mapping[str, int]) -> Schedule:
-    """A member's windows but for static graphs, which decide no report."""
-    on = [
-        (w, streams.get(n, -1))
-        for w, n in zip(m.windows, m.streams, strict=False)
-        if w.kind is not WindowKind.STATIC
-    ]
-    return Schedule(tuple(w for w, _ in on), tuple(n for _, n in on), m.start, m.every, m.nonempty)
-
-
-@dataclass(frozen=True)
-class FanOut:
-    """From a producer's members to a consumer's: consumers of member i are
-    ``members[offsets[i]:offsets[i + 1]]``.
-    """
-
-    offsets: I32
-    members: I32
-    identity: bool
-
-
-@dataclass(frozen=True)
-class Consumer:
-    """An edge as the producer sees it."""
-
-    node: int
-    input: int
-    edge: s.Edge
-    fan: FanOut
-    stage: int
-
-
-@dataclass(frozen=True)
-class PlanNode:
-    """A node as workers see it. ``fresh``: the members that no epoch has had before this plan
-    version.
-    """
-
-    id: int
-    step: s.Step
-    stage: int
-    layout: Layout
-    inputs: tuple[int, ...]
-    input_layouts: tuple[Layout, ...]
-    consumers: tuple[Consumer, ...]
-    members: tuple[s.Member, ...]
-    alive: npt.NDArray[np.bool_]
-    windows: WindowTable
-    schedules: Schedules
-    fresh: npt.NDArray[np.bool_]
-    home: I64  # of each member, the number that decides its partition where all its rows are together; -1 elsewhere
-
-    def read_whole(self, first: bool, replaced: Collection[str | None]) -> npt.NDArray[np.bool_]:
-        """The members that an epoch gives all their static rows and constants, and so the answer of
-        a query without windows.
-
-        ``first``: it is the first of its plan, so of those that are new in it. ``replaced``: the
-        static graphs that it replaces.
-        """
-        new = self.fresh if first else np.zeros(len(self.members), np.bool_)
-        if replaced:
-            new = new | np.array(
-                [not frozenset(m.again).isdisjoint(replaced) for m in self.members], np.bool_
-            )
-        return new & self.alive
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A sealed version of the topology."""
-
-    version: int
-    nodes: Mapping[int, PlanNode]
-    order: tuple[int, ...]  # node numbers, inputs before consumers
-    streams: tuple[str, ...]
-    queries: Mapping[str, QueryPlan]
-    stages: int  # the greatest stage
-    made: Mapping[str, str] = field(
-        default_factory=dict
-    )  # the streams that queries make, and which one
-
-    @property
-    def read(self) -> frozenset[str]:
-        """The streams that queries read."""
-        return frozenset(stream for query in self.queries.values() for stream in query.streams)
-
-
-def home_number(node: int, op: I64) -> I64:
-    """A number per (node, member) that decides the home of the member; fits an int32."""
-    number: I64 = (op * 1_000_003 + node * 7_919) & 0x7FFFFFFF
-    return number
 
 
 class Topology:
@@ -271,9 +54,9 @@ class Topology:
         self.facts = dict(streams)
         self.streams = tuple(self.facts)
         self.nodes: dict[int, _Node] = {}
-        self.index: dict[s.Shape, int] = {}  # the nodes by their shapes
+        self.index: dict[Shape, int] = {}  # the nodes by their shapes
         self.alike: dict[
-            s.Shape, list[int]
+            Shape, list[int]
         ] = {}  # and by the shape of their generation 0, oldest first
         self.numbers = 0  # nodes so far, also those that are gone
         self.queries: dict[str, QueryPlan] = {}
@@ -341,7 +124,7 @@ class Topology:
             g for node in self.nodes.values() for m in node.members.index for g in m.graphs
         )
 
-    def _intern(self, shape: s.Shape, member: s.Member) -> tuple[s.Shape, int]:
+    def _intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
         """The node's own shape and the member's number; made if they are not there."""
         alike = self.alike.get(shape, [])
         for number in alike:
@@ -353,7 +136,7 @@ class Topology:
             node = self._node(shape)
         return node.shape, node.members.add(member, self.version + 1)
 
-    def _node(self, shape: s.Shape) -> _Node:
+    def _node(self, shape: Shape) -> _Node:
         """A new node; one beside others of its shape is another generation."""
         alike = self.alike.setdefault(shape, [])
         number = self.numbers

@@ -22,7 +22,8 @@ from levada.errors import CheckpointError
 from levada.model.names import is_made, made_by, shown
 from levada.model.time import MIN
 from levada.plan.lowering.lower import StreamFacts
-from levada.plan.topology.topology import Plan, QueryPlan, Topology
+from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.plan.topology.topology import Topology
 from levada.runtime.driver.lifetime import Standing
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest, StreamRecord

@@ -20,11 +20,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from levada.algebra.nodes import Form
 from levada.kernels.text.ntriples_text import ENGINE
 from levada.model.names import is_made
+from levada.model.query import Form
 from levada.model.time import MAX, MIN, WindowKind
-from levada.plan.topology.topology import Plan, QueryPlan
+from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.context import StreamState
 from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.sources.reference import Reference

@@ -18,7 +18,7 @@ import msgspec
 from levada.intake.static_files import StaticFile, replaced
 from levada.model.names import is_made
 from levada.model.time import MAX, MIN
-from levada.plan.topology.topology import Plan
+from levada.plan.sealed.plan import Plan
 from levada.runtime.context import (
     Context,
     Control,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from levada.model.time import MAX
 from levada.plan.sealed.layout import Layout
-from levada.plan.topology.topology import QueryPlan
+from levada.plan.sealed.plan import QueryPlan
 
 
 @dataclass(eq=False)

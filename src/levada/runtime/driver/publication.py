@@ -18,7 +18,7 @@ import numpy as np
 
 from levada.emission.segments import batch_of, batches, empty_batch, with_empty
 from levada.emission.serialize import Batch
-from levada.plan.topology.topology import QueryPlan
+from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.driver.lifetime import Standing
 from levada.runtime.driver.rolling import Due, at_once, oldest, together
 from levada.runtime.store import state_files as files

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from levada.emission.serialize import Batch
-from levada.plan.topology.topology import QueryPlan
+from levada.plan.sealed.plan import QueryPlan
 from levada.runtime.store.manifest import Held, Manifest
 
 Due = Callable[[int, int], bool]

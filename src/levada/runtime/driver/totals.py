@@ -17,7 +17,7 @@ from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.patterns import MOST_COUNTED, patterns_read
-from levada.plan.topology.topology import Plan
+from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Control, Done
 from levada.runtime.store.manifest import Manifest
 

@@ -24,11 +24,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.streaming import StreamingQuery
 
-from levada.emission.serialize import joined
 from levada.errors import EngineError, UsageError, near
 from levada.runtime.spark.spool_lines import statement_lines, text_lines
 from levada.sinks.atomic import write_whole
 from levada.streams.stream_config import StreamConfig
+from levada.terms.texts import join_lines
 
 _TYPES: tuple[tuple[tuple[type[t.DataType], ...], str], ...] = (
     ((t.LongType, t.IntegerType, t.ShortType, t.ByteType), "integer"),
@@ -92,7 +92,7 @@ class Spool:
                 if self.text is None
                 else text_lines(found, self.text)
             )
-            write_whole(path, joined(lines))
+            write_whole(path, join_lines(lines))
 
     def forget(self, position: Mapping[str, Any]) -> None:
         """Deletes the batches before the one in which a committed position stands: no epoch reads

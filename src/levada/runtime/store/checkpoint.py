@@ -25,7 +25,8 @@ import xxhash
 
 from levada.errors import CheckpointError
 from levada.model.names import is_made
-from levada.plan.topology.topology import Plan, Topology
+from levada.plan.sealed.plan import Plan
+from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, load_plan, load_setup
 from levada.runtime.store.manifest import Manifest, read_manifest, replace_file, write_once
 

@@ -26,8 +26,8 @@ from levada.operators.per_report.closure import closure
 from levada.operators.per_report.join import rjoin, rleft, rsemi
 from levada.operators.per_report.order_and_distinct import distinct, order
 from levada.operators.rows.compute import extend, filter_
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.terms.identity import identify_one
 from levada.windows.state.runs import Run
 

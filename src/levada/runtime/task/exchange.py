@@ -20,9 +20,9 @@ from levada.model.term import Kind
 from levada.operators.group.panes import folded
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, placing
-from levada.plan.sealed import shapes as s
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet, Layout
-from levada.plan.topology.topology import Consumer, Plan, PlanNode
+from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.runtime.context import Context, Control, Done, group_table
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool

@@ -27,11 +27,11 @@ from levada.intake.tables.mapped import mapped_of
 from levada.intake.tables.tuples import Tuples, tuples_of
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import Plan, PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context, Control, load_plan, load_setup
-from levada.runtime.driver import load_static as gathering
 from levada.runtime.store import state_files as files
+from levada.runtime.task import gather_static
 from levada.runtime.task.closed import subjects_of
 from levada.runtime.task.derived_rows import made_config, made_triples
 from levada.runtime.task.exchange import Outbox
@@ -79,7 +79,9 @@ class IntakeRun:
         if payload.static:
             self._static(payload.static)
         if payload.gathered:
-            for node, frame in gathering.read(self.context, self.plan, self.pool, payload.gathered):
+            for node, frame in gather_static.read(
+                self.context, self.plan, self.pool, payload.gathered
+            ):
                 local(self.plan, self.pool, self.outbox, node, frame)
         for reference in payload.references:
             self._reference(reference)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.windows.state.pieces import Piece
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame, concat, parts
 from levada.model.time import Times
-from levada.plan.topology.topology import Plan, PlanNode
+from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
 from levada.runtime.store import state_files as files
 from levada.runtime.task.exchange import text_identities

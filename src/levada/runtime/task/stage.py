@@ -22,10 +22,10 @@ from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
 from levada.operators.rows.edges import home_hash
-from levada.plan.sealed import shapes as s
-from levada.plan.sealed.families import Families
+from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
-from levada.plan.topology.topology import Plan, PlanNode, Schedule
+from levada.plan.sealed.plan import Plan, PlanNode
+from levada.plan.sealed.schedules import Families, Schedule
 from levada.runtime.context import (
     Context,
     Control,

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from levada.model.frame import Frame
 from levada.operators.rows.compute import extend, filter_
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import Plan, PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.task.exchange import Outbox
 from levada.terms.term_pool import Pool
 

@@ -26,8 +26,8 @@ from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame, concat
 from levada.operators.interval.static_side import ALWAYS
 from levada.operators.rows.edges import key_of
-from levada.plan.sealed import shapes as s
-from levada.plan.topology.topology import Plan, PlanNode
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context, load_setup
 from levada.terms.term_pool import Pool
 

@@ -29,6 +29,7 @@ from levada.algebra.incremental import derived, monotone, not_by_changes
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.model.expression import Expression, Var
+from levada.model.query import Output, WindowOn
 from levada.model.time import Window, WindowKind
 from levada.syntax.cql.ast import (
     Asked,
@@ -61,12 +62,12 @@ class Level:
     node: nodes.Node
     columns: Typed
     own: tuple[int, ...]
-    output: nodes.Output
+    output: Output
 
     @property
     def relation(self) -> bool:
         """Whether it is a relation, else a stream."""
-        return self.output is nodes.Output.RELATION
+        return self.output is Output.RELATION
 
 
 class Levels:
@@ -87,7 +88,7 @@ class Levels:
         self.relations = relations
         self.views = script.views
         self.options = options
-        self.windows: list[nodes.WindowOn] = []
+        self.windows: list[WindowOn] = []
         for declared in script.declared:
             self._check_declared(declared.schema)
 
@@ -108,7 +109,7 @@ class Levels:
             node,
             columns,
             tuple(sorted(own)),
-            nodes.Output[(statement.output or "relation").upper()],
+            Output[(statement.output or "relation").upper()],
         )
         assert before < len(self.windows), "a query reads something"
         self._check_level(level, statement.span)
@@ -193,17 +194,17 @@ class Levels:
             return self._derived(table, self._relation(table.stream), own, apart)
         columns = Columns(table.alias, self.streams[table.stream], True, table.span)
         partition = self._partition(table.window, columns)
-        at = self._add(nodes.WindowOn(table.alias, table.stream, self._window(table.window)))
+        at = self._add(WindowOn(table.alias, table.stream, self._window(table.window)))
         own.add(at)
         return Leaf(columns, lambda named: nodes.Scan(nodes.InWindow(at), named, partition))
 
     def _relation(self, name: str) -> Level:
         """A relation as a level of its own: what has been inserted and not deleted."""
         columns = tuple(self.streams[name].items())
-        at = self._add(nodes.WindowOn(name, name, self._window(WindowSpec(WindowWord.UNBOUNDED))))
+        at = self._add(WindowOn(name, name, self._window(WindowSpec(WindowWord.UNBOUNDED))))
         scan = nodes.Scan(nodes.InWindow(at), tuple((c, c) for c, _ in columns), relation=True)
         names = tuple(c for c, _ in columns)
-        return Level(nodes.Project(scan, names), columns, (at,), nodes.Output.RELATION)
+        return Level(nodes.Project(scan, names), columns, (at,), Output.RELATION)
 
     def _view(self, view: View) -> Level:
         """A view under the columns of its schema."""
@@ -212,7 +213,7 @@ class Levels:
             message = f"{view.schema.name} is registered as a relation, but {level.output.capitalize()} gives a stream."
             raise QueryError(message, span=view.schema.span, text=self.text)
         if not view.schema.relation and level.relation:
-            level = replace(level, output=nodes.Output.ISTREAM)
+            level = replace(level, output=Output.ISTREAM)
         return replace(
             level, node=self._as_declared(level, view.schema), columns=view.schema.columns
         )
@@ -247,7 +248,7 @@ class Levels:
         partition = self._partition(spec, columns)
         below = tuple(sorted({w for i in level.own for w in (i, *self.windows[i].beneath)}))
         stream = self.windows[level.own[0]].stream
-        at = self._add(nodes.WindowOn(table.alias, stream, self._window(spec), below))
+        at = self._add(WindowOn(table.alias, stream, self._window(spec), below))
         own.add(at)
         return Leaf(
             columns,
@@ -256,7 +257,7 @@ class Levels:
             ),
         )
 
-    def _add(self, on: nodes.WindowOn) -> int:
+    def _add(self, on: WindowOn) -> int:
         self.windows.append(on)
         return len(self.windows) - 1
 

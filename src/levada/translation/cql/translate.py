@@ -16,6 +16,7 @@ from levada.algebra.depth import check_depth
 from levada.algebra.incremental import derived, level
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
+from levada.model.query import Form
 from levada.syntax.cql.ast import Asked, Script
 from levada.syntax.cql.parser import parse_script
 from levada.translation.cql.levels import Levels
@@ -79,7 +80,7 @@ def translate_asked(
         message = "Empty reports of an aggregate without Group By over a view or a query in brackets are not there yet in CQL."
         raise UnsupportedError(message, span=asked.query.span, text=text)
     return nodes.Query(
-        form=nodes.Form.SELECT,
+        form=Form.SELECT,
         pattern=top.node,
         variables=tuple(name for name, _ in top.columns),
         windows=tuple(levels.windows),

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from levada.algebra.nodes import InGraph, Node, Source, TriplePattern, Unit
+from levada.algebra.nodes import InGraph, Node, Source, Unit
 from levada.errors import Span, UnsupportedError
 from levada.model.expression import Var
+from levada.model.query import TriplePattern
 from levada.model.term import Term
 from levada.syntax.sparql import ast
 

@@ -29,11 +29,11 @@ from levada.algebra.nodes import (
     Node,
     Project,
     Source,
-    TriplePattern,
     Union,
     Values,
 )
 from levada.model.expression import Call, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Term
 from levada.translation.sparql.context import Context
 

@@ -15,19 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 
-from levada.algebra.nodes import (
-    Bgp,
-    Closure,
-    Filter,
-    Join,
-    Node,
-    Project,
-    Source,
-    TriplePattern,
-    Union,
-    Values,
-)
+from levada.algebra.nodes import Bgp, Closure, Filter, Join, Node, Project, Source, Union, Values
 from levada.model.expression import Call, Const, Expression, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Term
 from levada.syntax.sparql import ast
 from levada.translation.sparql.context import Context

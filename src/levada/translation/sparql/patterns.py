@@ -24,13 +24,13 @@ from levada.algebra.nodes import (
     Minus,
     Node,
     Source,
-    TriplePattern,
     Union,
     Unit,
     Values,
 )
 from levada.errors import QueryError, Span, UnknownNameError, near
 from levada.model.expression import Expression, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Term
 from levada.syntax.sparql import ast
 from levada.translation.sparql.context import Context, Marked

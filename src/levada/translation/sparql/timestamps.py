@@ -29,13 +29,13 @@ from levada.algebra.nodes import (
     Node,
     Project,
     Source,
-    TriplePattern,
     Union,
 )
 from levada.algebra.show import children
 from levada.algebra.variables import certain, possible
 from levada.errors import QueryError
 from levada.model.expression import Aggregate, AggregateFunction, Call, Expression, Function, Var
+from levada.model.query import TriplePattern
 from levada.translation.sparql.context import Context, Marked, Stamp
 
 

@@ -16,20 +16,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from levada.algebra.depth import check_depth
-from levada.algebra.nodes import (
-    Form,
-    InGraph,
-    InMerge,
-    InWindow,
-    Output,
-    Query,
-    Reporting,
-    Source,
-    TriplePattern,
-)
+from levada.algebra.nodes import InGraph, InMerge, InWindow, Query, Reporting, Source
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError, UnknownNameError, near
 from levada.model.expression import Var
+from levada.model.query import Form, Output, TriplePattern
 from levada.model.term import Blank, Term
 from levada.syntax.sparql import ast
 from levada.syntax.sparql.scope import in_scope

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from levada.algebra.nodes import Reporting, WindowOn
+from levada.algebra.nodes import Reporting
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError, Span
+from levada.model.query import WindowOn
 from levada.model.term import Iri
 from levada.model.time import Window, WindowKind
 from levada.syntax.sparql import ast

@@ -60,9 +60,10 @@ def supplied(folder: Path, rounds: int) -> Supply:
 
 def test_rounds_are_handed_out_ahead_and_then_the_end(tmp_path: Path) -> None:
     supply = supplied(tmp_path, 9)
-    there: Callable[[], set[str]] = lambda: {
-        file.stem for file in (tmp_path / "into" / "s").iterdir()
-    }  # noqa: E731
+
+    def there() -> set[str]:
+        return {file.stem for file in (tmp_path / "into" / "s").iterdir()}
+
     assert there() == {"warm"}
     supply.follow(0, lambda: False)
     assert there() == {"warm"}  # four epochs are to be read

@@ -111,7 +111,7 @@ def triples_of(tmp_path, source, epoch_rows=1000, **options):
         lines = [" ".join(row[1:]) + " ." for row in query.to_polars().rows()]
         folder = engine.root / "dead-letter"
         letters = [json.loads(line) for p in sorted(folder.glob("*")) for line in p.open()]
-        record = engine.records()["http://e/s"]
+        record = engine._records()["http://e/s"]
     return dataset("\n".join(lines), ox.RdfFormat.N_TRIPLES), record, letters
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from levada.cli.explain import operator_lines
 from levada.plan.lowering.lower import StreamFacts, lower
+from levada.plan.lowering.show import operator_lines
 from levada.syntax import parse
 from levada.translation.sparql.translate import translate
 

@@ -98,7 +98,7 @@ def test_keep_open_ends_although_a_stream_may_not_be_read_further(stream, ck, tm
     on = {"w": (S, Clause("range", 1500)), "v": (T, Clause("range", 1500))}
     beside = asked("beside", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m }", on)
     _, engine = run(ck, sources, [beside], keep_open=True, epoch_rows=2)
-    assert engine.records()[S].elements < len(ELEMENTS)
+    assert engine._records()[S].elements < len(ELEMENTS)
 
 
 def test_another_text_under_a_known_name_is_a_new_query(stream, ck):
@@ -332,7 +332,7 @@ def test_nothing_stays_of_queries_that_are_gone(stream, ck):
                 engine.register(query.text, name=query.name)
             engine.start(once=True, keep_open=True)
             engine.await_end()
-            checkpoint = engine.open()
+            checkpoint = engine._open()
             manifest, facts = checkpoint.last, checkpoint.facts
             kept = read_head(mapped(str(ck), manifest.state["1.0"])[1]).pieces
             opened.append({int(key.split(".")[0]) for key in kept if key[0].isdigit()})

@@ -72,7 +72,7 @@ def go(tmp_path, query, left, right=None, epoch_rows=1000):
         if right is not None:
             engine.stream(T, write_lines(tmp_path / "t.nt", right))
         engine.register(query.text, name=query.name)
-        engine.on_epoch(manifests.append)
+        engine._on_epoch(manifests.append)
         engine.start(once=True)
         engine.await_end()
     return manifests

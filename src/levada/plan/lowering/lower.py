@@ -46,27 +46,30 @@ from levada.plan.physical.operators import Op
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The physical query: its root (an Emit), and whether its reports need the times of all
-    elements (``listed``).
+    """The physical query: its root (an Emit), whether its reports need the times of all elements
+    (``listed``), and whether empty ones are shown (``every``).
     """
 
     root: Op
     listed: bool
+    every: bool = False
 
 
 def lower(
     query: a.Query,
     streams: Mapping[str, StreamFacts],
     *,
-    every: bool = False,
+    empty_reports: bool = False,
     replaceable: Collection[str | None] = (),
 ) -> Lowered:
-    """The physical operators of a query whose names have been resolved against ``streams``;
-    ``every``: empty reports, too.
+    """The physical operators of a query whose names have been resolved against ``streams``.
 
+    ``empty_reports``: they are shown, too; the one answer of a query without windows always is.
     ``replaceable``: the static graphs that may be replaced while the engine runs.
     """
-    return _Lowering(query, Leaves(query, streams, frozenset(replaceable)), every).query()
+    every = empty_reports or not query.windows
+    lowering = _Lowering(query, Leaves(query, streams, frozenset(replaceable)), every)
+    return replace(lowering.query(), every=every)
 
 
 class _Lowering:

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version as installed_version
 
 import typer
@@ -97,15 +98,27 @@ def _check(given: Given, *, debug: bool) -> None:
 
 @app.command("explain", epilog=_EXPLAIN_EXAMPLES)
 @takes_queries
-def _explain(given: Given, *, stage: o.Stage = "physical", as_json: o.AsJson = False) -> None:
+def _explain(
+    given: Given,
+    *,
+    stage: o.Stage = "physical",
+    steps: o.Steps = False,
+    as_json: o.AsJson = False,
+) -> None:
     """Show what becomes of queries: their syntax trees, algebra or operators, or the topology that
     they share.
 
     With --app a query is a file, or the name of one of the application's; none are all of them.
     """
     from levada.cli.explain import explain
+    from levada.cli.explain_steps import explain_steps
 
     whole, names = choose_queries(given)
+    if steps:
+        for name in names:
+            shown = explain(whole, [name], "optimized", as_json=False)
+            print(explain_steps(partial(next, shown), as_json=as_json))
+        return
     for text in explain(whole, names, stage, as_json=as_json):
         print(text)
 

@@ -213,6 +213,9 @@ Stage = Annotated[
         "topology that all given queries share."
     ),
 ]
+Steps = Annotated[
+    bool, typer.Option("--steps", help="Show each rule of the optimizer, its time and its result.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CheckpointFolder = Annotated[
     Path, typer.Argument(metavar="CHECKPOINT", help="The folder that a run had as --checkpoint.")

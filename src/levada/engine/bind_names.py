@@ -17,7 +17,7 @@ from levada.engine.known import Known
 from levada.engine.makers import check_maker
 from levada.errors import UnknownNameError, UsageError
 from levada.model.names import is_made, match_streams, shown
-from levada.optimizer.rewrite import bottom_up
+from levada.optimizer.rewrite import rewritten
 
 
 def bind_names(query: a.Query, asked: Asked, known: Known) -> a.Query:
@@ -73,7 +73,7 @@ def _over_graphs(query: a.Query, graphs: Collection[str | None] | None) -> a.Que
     """
     if graphs is None or None in graphs or query.graphs is not None:
         return query
-    return replace(query, pattern=bottom_up(query.pattern, _without_default))
+    return rewritten(query, _without_default)
 
 
 def _without_default(node: a.Node) -> a.Node:

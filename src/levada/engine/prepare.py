@@ -3,8 +3,7 @@
     ast        the tree of the text                       syntax/
     algebra    what it means, names as in the text        translation/
     bound      names are those that there are             engine/bind_names.py
-    entailed   patterns over what the graphs entail       optimizer/entail.py
-    optimized  after the rules                            optimizer/pipeline.py
+    optimized  after entailment and the other rules       optimizer/pipeline.py
     physical   the operators                              plan/lowering/
 
 The engine, ``levada check`` and ``levada explain`` all go this way, so what is explained is what
@@ -28,8 +27,8 @@ from levada.engine.bind_names import bind_names
 from levada.engine.known import Known
 from levada.engine.ontology import Ontology
 from levada.model.time import MIN
-from levada.optimizer.entail import entail
 from levada.optimizer.pipeline import optimize
+from levada.optimizer.rule import Context
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology.check_size import check_plan
@@ -93,14 +92,9 @@ class Prepared:
         return bind_names(self.algebra, self.asked, self.known)
 
     @_stage
-    def entailed(self) -> a.Query:
-        """Over what its graphs entail, if its options say so."""
-        return _entail(self.bound, self.asked, self.known.ontology)
-
-    @_stage
     def optimized(self) -> a.Query:
-        """After the rules."""
-        return optimize(self.entailed)
+        """Over what its graphs entail, if its options say so, and after the other rules."""
+        return optimize(self.bound, _context(self.asked, self.known.ontology))
 
     @_stage
     def plannable(self) -> a.Query:
@@ -147,8 +141,8 @@ def _translate_sparql(tree: QueryUnit | Script, asked: Asked, known: Known) -> a
     return translate(tree, asked.options, text=asked.text, graphs=graphs, streams=streams)
 
 
-def _entail(query: a.Query, asked: Asked, ontology: Ontology) -> a.Query:
+def _context(asked: Asked, ontology: Ontology) -> Context:
+    """What the rules know: the schema by which graphs entail, if a query's options say so."""
     regime = asked.options.entailment or Regime.NONE
-    if regime is Regime.NONE or asked.spoken == "cql":
-        return query
-    return entail(query, ontology.schema(regime))
+    entails = regime is not Regime.NONE and asked.spoken != "cql"
+    return Context(ontology.schema(regime) if entails else None)

@@ -13,6 +13,7 @@ import pytest
 
 from levada.algebra.options import QueryOptions
 from levada.model.time import MIN
+from levada.optimizer.pipeline import optimize
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.steps import Join
 from levada.plan.topology.show import describe, show
@@ -38,7 +39,7 @@ def topology(*texts: str, unique: bool = False) -> Topology:
     """The shared topology of these queries."""
     found = Topology({STREAM: StreamFacts(unique=unique)})
     for i, one in enumerate(texts):
-        found.add(f"q{i}", translate(parse(one), QueryOptions(), text=one), MIN)
+        found.add(f"q{i}", optimize(translate(parse(one), QueryOptions(), text=one)), MIN)
     return found
 
 
@@ -229,7 +230,7 @@ def test_numbers_of_members_are_never_used_again() -> None:
     one, other = text("SELECT ?s", "?s :p 1"), text("SELECT ?s", "?s :p 2")
     found = topology(one, other)
     found.remove("q0")
-    found.add("again", translate(parse(one), QueryOptions(), text=one), MIN)
+    found.add("again", optimize(translate(parse(one), QueryOptions(), text=one)), MIN)
     (emit,) = [n for n in found.seal().nodes.values() if type(n.step).__name__ == "Emit"]
     assert emit.alive.tolist() == [False, True, True]
 

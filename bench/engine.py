@@ -55,7 +55,7 @@ class Loading:
                     peak_memory() // 10**6,
                 )
 
-        engine.on_epoch(see)
+        engine._on_epoch(see)
 
 
 def run_engine(
@@ -88,7 +88,7 @@ def run_engine(
         if static is not None:
             engine.static(static.path, replaceable=static.replaceable)
             static.watch(engine, meter.tree)
-        engine.on_epoch(see)
+        engine._on_epoch(see)
         empty_after_first(engine, EMPTY)
         engine.start(once=supply is None)
         while not engine.await_end(0.05) and not meter.over.is_set():
@@ -104,12 +104,13 @@ def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool)
     """
     meter = Meter(warm=epochs)  # counted in epochs here
     with _engine(streams, queries, epoch_rows=1_000_000, stepped=stepped) as engine:
-        engine.on_epoch(lambda manifest: meter.see(manifest.epoch, manifest.epoch == 2 * epochs))
+        engine._on_epoch(lambda manifest: meter.see(manifest.epoch, manifest.epoch == 2 * epochs))
         empty_after_first(engine)
         engine.start()
         while not meter.memory:
             engine.await_end(0.05)
-        stages = engine._epochs.plan.stages if engine._epochs and engine._epochs.plan else 0
+        plan = engine._driver.epochs.plan if engine._driver else None
+        stages = plan.stages if plan else 0
     each = np.diff(meter.at) * 1000
     cpu = {
         name: round(seconds * 1000 / len(each), 2) for name, seconds in meter.cpu.to_json().items()
@@ -129,7 +130,7 @@ def _engine(
     with tempfile.TemporaryDirectory(prefix="levada-bench-") as folder:
         spark = False if stepped else None
         engine = Engine(
-            spark,
+            spark=spark,
             checkpoint=Path(folder) / "c",
             epoch_rows=epoch_rows,
             keep_results=False,

@@ -60,7 +60,7 @@ def go(name: str, size: Size, see: Callable[[Manifest], None]) -> int:
     with tempfile.TemporaryDirectory(prefix="levada-operators-") as folder:
         asked = CASES[name](Path(folder), size)
         with Engine(
-            False,
+            spark=False,
             checkpoint=Path(folder) / "c",
             epoch_rows=size.epoch,
             partitions=1,
@@ -72,8 +72,8 @@ def go(name: str, size: Size, see: Callable[[Manifest], None]) -> int:
             if asked.static:
                 engine.static(asked.static)
             engine.register(asked.text, name="q", dialect=asked.dialect, **asked.options)
-            engine.on_epoch(see)
-            engine.on_epoch(lambda manifest: counts.update(manifest.totals))
+            engine._on_epoch(see)
+            engine._on_epoch(lambda manifest: counts.update(manifest.totals))
             engine.start(once=True)
             engine.await_end()
     check_count(name, counts["q"][0], asked.expected)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from levada.errors import LevadaError, QueryError
 
 if TYPE_CHECKING:
+    from levada.engine.asked import Asked
     from levada.engine.engine import Engine
     from levada.engine.query import Query, Report
-    from levada.engine.registration import Asked
 
 __all__ = ["Asked", "Engine", "LevadaError", "Query", "QueryError", "Report", "__version__"]
 __version__ = "0.1.0"
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(levada.engine.query, name)
     if name == "Asked":
-        from levada.engine.registration import Asked
+        from levada.engine.asked import Asked
 
         return Asked
     raise AttributeError(f"module 'levada' has no attribute {name!r}")

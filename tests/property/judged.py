@@ -16,6 +16,7 @@ from typing import Any
 import pyoxigraph as ox
 from stepped import run_case
 
+from levada.optimizer.pipeline import OPTIONAL, without
 from levada.testing.cases import Case, CaseQuery, Clause
 from levada.testing.cases.windows import reporting
 from levada.testing.compare import same
@@ -26,7 +27,7 @@ TUMBLING = Clause("step", 4000, 4000)
 RANGE = Clause("range", 3000)
 STREAM = "http://e/s"
 RUNS = ((1000, 1), (1, 2))
-"""(elements in an epoch, partitions) of the runs of a case."""
+"""(elements in an epoch, partitions) of the runs of a case; ``check`` makes one more, unoptimised."""
 
 
 def triples(turtle: str) -> tuple[str, ...]:
@@ -106,12 +107,14 @@ def check(
         assert silent or any(
             r.solutions or r.graph or r.boolean is not None for r in expected[q.name]
         ), "it says nothing"
-    for rows, partitions in RUNS:
-        got = run_case(case, epoch_rows=rows, partitions=partitions)
+    for rows, partitions, off in (*((*run, ()) for run in RUNS), (1000, 2, OPTIONAL)):
+        with without(*off):
+            got = run_case(case, epoch_rows=rows, partitions=partitions)
         for q in queries:
             difference = same(expected[q.name], got[q.name])
             assert difference is None, (
-                f"{rows} elements an epoch, {partitions} partitions, {q.text}\n{difference}"
+                f"{rows} elements an epoch, {partitions} partitions, without {sorted(off)}, "
+                f"{q.text}\n{difference}"
             )
     return expected
 

@@ -76,7 +76,7 @@ def test_check_and_explain_know_streams_that_queries_make(folder, capsys):
         "queries: {make: {file: make.rq}, read: {file: read.rq}}\nstreams: {temp: {path: t.nt}}\n"
     )
     Path("t.nt").touch()
-    assert main(["explain", "read", "--app", "both.yaml", "--stage", "topology"]) == 0
+    assert main(["explain", "read", "--app", "both.yaml", "--stage", "physical"]) == 0
     assert "match" in capsys.readouterr().out
     assert main(["check", "read.rq", "--stream", "temp=t.nt"]) == 2
 
@@ -122,12 +122,12 @@ def test_check_and_explain_say_what_a_run_over_these_streams_would(folder, capsy
     assert main(["check", "graphs.rq"]) == 0
     assert main(["check", "graphs.rq", "--stream", "temp=t.nt"]) == 2
     assert "There is no static graph <http://e/nowhere>" in capsys.readouterr().err
-    assert main(["explain", "merge.csparql", "--stage", "topology"]) == 0
+    assert main(["explain", "merge.csparql", "--stage", "physical"]) == 0
     out = capsys.readouterr().out
     assert "union" in out
     assert "exchange by ?s ?o\n" in out
     assert out.count("(match (?s <http://e/p> ?o)") == 4 and "..0" not in out
-    assert main(["explain", "merge.csparql", "--stage", "topology", "--stream", "temp=t.nt"]) == 0
+    assert main(["explain", "merge.csparql", "--stage", "physical", "--stream", "temp=t.nt"]) == 0
     assert "union" not in capsys.readouterr().out  # without static data the merge is the window
 
 
@@ -166,7 +166,7 @@ def test_explain_as_json(folder, capsys):
 
 
 def test_explain_shows_operators_and_exchanges(folder, capsys):
-    assert main(["explain", "w1.cql", "--stage", "topology", *STREAMS]) == 0
+    assert main(["explain", "w1.cql", "--stage", "physical", *STREAMS]) == 0
     out = capsys.readouterr().out
     assert out.startswith("(emit")
     assert "(join" in out
@@ -196,6 +196,7 @@ def test_version_and_help(capsys):
     [
         (["run"], "levada: There is no query. Give query files, or an app file with --app.\n"),
         (["check"], "levada: There is no query. Give query files, or an app file with --app.\n"),
+        (["explain"], "levada: There is no query. Give query files, or an app file with --app.\n"),
         (
             ["run", "hot.rq"],
             "levada: hot: There is no stream http://e/temp.\n"
@@ -233,9 +234,7 @@ def test_wrong_uses_are_one_message_and_exit_2(folder, capsys, arguments, messag
     assert (out, err) == ("", message)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["run", "--bounds", "()"], ["rnu"], ["run", "--once=5"], ["explain"]]
-)
+@pytest.mark.parametrize("arguments", [["run", "--bounds", "()"], ["rnu"], ["run", "--once=5"]])
 def test_wrong_options_exit_2(folder, capsys, arguments):
     assert main(arguments) == 2
     out, err = capsys.readouterr()
@@ -273,11 +272,12 @@ def test_arguments_override_the_app_file(folder):
         },
     )
     app = assemble(given)
-    assert [(query.name, query.dialect, query.t0) for query in app.queries] == [
-        ("hot", None, 7),
-        ("w1", "cql", None),
+    assert [(query.name, query.dialect, query.said) for query in app.queries] == [
+        ("hot", None, {"t0": 7}),
+        ("w1", "cql", {}),
     ]
-    assert app.options == Options(epoch=250, t0=86_400_000, empty_reports=True, epoch_rows=5)
+    said = {"t0": 86_400_000, "empty_reports": True}
+    assert app.options == Options(epoch=250, epoch_rows=5, said=said)
     assert ([s.name for s in app.streams], [s.path for s in app.static]) == (["A"], ["r.ttl"])
 
 

@@ -22,7 +22,7 @@ from levada.model.expression import Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term, parse_term
 from levada.model.time import MIN, Window, WindowKind
-from levada.optimizer.entail import entail
+from levada.optimizer.rules.entail import entail
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan

@@ -103,7 +103,12 @@ def run(
     """
     sink = Collected()
     engine = Engine(
-        False, checkpoint=root, epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+        spark=False,
+        checkpoint=root,
+        epoch_rows=epoch_rows,
+        partitions=partitions,
+        sink=sink,
+        seed=7,
     )
     with engine:
         for name, options in sources.items():
@@ -139,10 +144,10 @@ def as_expected(reports: Iterable[Got]) -> list[Report]:
 
 def feed(engine: Engine, path: Path, elements: Sequence[Element]) -> None:
     """Appends elements and waits until they are read."""
-    before = sum(r.elements for r in engine.records().values())
+    before = sum(r.elements for r in engine._records().values())
     with path.open("a") as file:
         file.writelines(f"{line}\n" for line in lines(elements))
     deadline = time.monotonic() + 30
-    while sum(r.elements for r in engine.records().values()) < before + len(elements):
+    while sum(r.elements for r in engine._records().values()) < before + len(elements):
         assert time.monotonic() < deadline, "what is there is read"
         engine.await_end(0.005)

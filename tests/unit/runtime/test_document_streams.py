@@ -32,7 +32,7 @@ def check(tmp_path, path, elements=ELEMENTS, epoch_rows=1000, **options):
         tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, QUERIES, epoch_rows=epoch_rows
     )
     judge(QUERIES, {S: elements}, got)
-    return engine.records()[S]
+    return engine._records()[S]
 
 
 @CUTS
@@ -155,7 +155,7 @@ def test_what_makes_no_sense_is_refused():
         ({"format": "ndjson"}, "NDJSON needs a schema"),
         ({"format": "ttl", "time": "predicate:http://e/at", "element": "line"}, "more than a line"),
     ):
-        with Engine(False) as engine, pytest.raises(UsageError, match=says):
+        with Engine(spark=False) as engine, pytest.raises(UsageError, match=says):
             engine.stream("s", "x", **options)
 
 
@@ -179,7 +179,7 @@ def test_json_lines_are_tuples(tmp_path, epoch_rows):
     lines = [json.dumps(row) for row in ROWS]
     text = "\n".join([bad[0], lines[0], "", bad[1], bad[2], lines[1], *bad[3:], "  ", lines[2]])
     write_packed(tmp_path / "s.jsonl.gz", text.encode())
-    with Engine(False, epoch_rows=epoch_rows) as engine:
+    with Engine(spark=False, epoch_rows=epoch_rows) as engine:
         engine.stream(
             "S", tmp_path / "s.jsonl.gz", schema="k:integer;v:double;name:string;ok:boolean"
         )
@@ -194,7 +194,7 @@ def test_json_lines_are_tuples(tmp_path, epoch_rows):
             (2000, f'"2"^^<{x}integer>', f'"2"^^<{x}double>', '"b\\n\\"c\\""', None),
             (3000, f'"3"^^<{x}integer>', None, '"7"', f'"false"^^<{x}boolean>'),
         ]
-        record = engine.records()["S"]
+        record = engine._records()["S"]
         assert (record.elements, record.dead) == (3, 6)
         letters = [
             json.loads(line)

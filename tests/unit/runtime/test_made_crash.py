@@ -11,8 +11,8 @@ from asking import S, element, step
 from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
+from levada.engine.asked import Asked
 from levada.engine.engine import Engine
-from levada.engine.registration import Asked
 from levada.sinks.files import FileSink, Roll
 from levada.testing.streams import write_lines
 
@@ -39,7 +39,7 @@ def attempt(data, root, kills=None, fate=None, roll=None):
     """A run; whether it came to its end."""
     out = FileSink(root / "out", Format.NDJSON, roll or Roll())
     engine = Engine(
-        False,
+        spark=False,
         checkpoint=root / "ck",
         epoch_rows=4,
         partitions=2,

@@ -26,17 +26,17 @@ def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     write_lines(folder / "b.nt", [element(1000, "a p 1")])
-    with Engine(False, checkpoint=tmp_path / "ck", letters=tmp_path / "out") as engine:
+    with Engine(spark=False, checkpoint=tmp_path / "ck", letters=tmp_path / "out") as engine:
         engine.stream(S, folder)
         query = engine.register(QUERY.text, name="all")
         engine.start()
         wait(engine, lambda: engine.progress().elements == 1)
         write_lines(folder / "a.nt", [element(1500, "late p 2"), element(1600, "late p 3")])
-        wait(engine, lambda: engine.records()[S].overtaken)
+        wait(engine, lambda: engine._records()[S].overtaken)
         write_lines(folder / "c.nt", [element(9000, "a p 4")])
         wait(engine, lambda: engine.progress().elements == 2)
         engine.stop()
-        record = engine.records()[S]
+        record = engine._records()[S]
         assert (record.elements, record.dead, record.overtaken, record.late) == (2, 1, 1, 0)
         assert "late" not in str(query.to_polars())
     letters = [

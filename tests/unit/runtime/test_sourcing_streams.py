@@ -41,7 +41,7 @@ def check(tmp_path, path, queries=QUERIES, elements=ELEMENTS, epoch_rows=1000, *
         tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, queries, epoch_rows=epoch_rows
     )
     judge(queries, {S: elements}, got)
-    return engine.records()[S]
+    return engine._records()[S]
 
 
 @pytest.mark.parametrize("form", ["bare", "quoted", "typed", "dateTime"])
@@ -120,7 +120,7 @@ def test_elements_without_a_time_or_with_two_are_dead_whole(tmp_path):
         [STEPS],
     )
     assert [r.solutions.total() for r in got["steps"]] == [1, 1]
-    record = engine.records()[S]
+    record = engine._records()[S]
     assert record.dead > 0
     assert record.late == 0
 
@@ -173,7 +173,7 @@ def test_csv_and_parquet_say_the_same(tmp_path):
         (tmp_path / "a.csv", {"schema": "k:integer;v:double"}),
         (tmp_path / "b.parquet", {}),
     ):
-        with Engine(False, epoch_rows=2) as engine:
+        with Engine(spark=False, epoch_rows=2) as engine:
             engine.stream("A", path, time="field:at", **more)
             query = engine.register(
                 "Rstream(Select k, v From A [Range 1 s Slide 500 ms])", dialect="cql"
@@ -190,9 +190,9 @@ class Engines:
 
     def __init__(self, root, monkeypatch, **options):
         self.sink, self.clock = Collected(), ManualClock(10**12)
-        monkeypatch.setattr("levada.engine.engine._wall", self.clock)
+        monkeypatch.setattr("levada.engine.driver._wall", self.clock)
         self.engine = Engine(
-            False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
+            spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
         )
         self.passed = threading.Condition()
 
@@ -206,7 +206,7 @@ class Engines:
 
     def read(self, name):
         """How many elements of a stream are read."""
-        return self.engine.records().get(name).elements if name in self.engine.records() else 0
+        return self.engine._records().get(name).elements if name in self.engine._records() else 0
 
 
 def test_a_growing_directory(tmp_path, monkeypatch):
@@ -247,7 +247,7 @@ def test_half_a_line_waits_for_its_end(tmp_path, monkeypatch):
             file.write(line[30:])
         e.until(lambda: e.read(S) == 2)
         e.engine.stop()
-        assert e.engine.records()[S].dead == 0
+        assert e.engine._records()[S].dead == 0
 
 
 BOTH = asked(
@@ -277,11 +277,11 @@ def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(tmp_pat
         e.clock.advance(2_000)
         with lively.open("a") as file:
             file.writelines(f"{x}\n" for x in lines(ELEMENTS[10:]))
-        e.until(lambda: e.engine.records()[T].watermark == ELEMENTS[-1].ts)
+        e.until(lambda: e.engine._records()[T].watermark == ELEMENTS[-1].ts)
         with silent.open("a") as file:  # what it says now is late
             file.write(next(lines([element(100, "a1 q 8")])) + "\n")
             file.write(next(lines([element(60_000, "a1 q 9")])) + "\n")
-        e.until(lambda: e.engine.records()[T].late == 1 and e.read(T) == 2)
+        e.until(lambda: e.engine._records()[T].late == 1 and e.read(T) == 2)
         epochs = e.engine.progress().epochs
         e.engine.await_end(0.2)
         assert e.engine.progress().epochs == epochs, "nothing is to be done while nothing comes"
@@ -306,7 +306,7 @@ def test_all_streams_silent_moves_nothing(tmp_path, monkeypatch):
         epochs = e.engine.progress().epochs
         e.engine.await_end(0.2)
         assert e.engine.progress().epochs == epochs
-        assert e.engine.records()[T].watermark == 0
+        assert e.engine._records()[T].watermark == 0
         e.engine.stop()
 
 
@@ -339,11 +339,11 @@ def test_a_silent_file_beside_a_lively_one(tmp_path, monkeypatch):
         register(e.engine, [STEPS])
         e.engine.start()
         e.until(lambda: e.read(S) == 10)
-        assert e.engine.records()[S].watermark == 0
+        assert e.engine._records()[S].watermark == 0
         e.clock.advance(31_000)
         with (folder / "1.nt").open("a") as file:
             file.writelines(f"{x}\n" for x in lines([*ELEMENTS[10:], element(60_000, "z p 0")]))
-        e.until(lambda: e.read(S) == 21 and e.engine.records()[S].watermark == 60_000)
+        e.until(lambda: e.read(S) == 21 and e.engine._records()[S].watermark == 60_000)
         e.engine.stop()
     judge(
         [STEPS], {S: ELEMENTS}, {"steps": [r for r in e.sink.reports["steps"] if r.time < 60_000]}
@@ -366,7 +366,7 @@ def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path):
     write_lines(tmp_path / "t.nt", [element(0, "a0 p 7")])
     alone = asked("alone", "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", {"v": (T, step(2000, 1000))})
     _, engine = run(tmp_path / "ck", sources, [STEPS, alone], epoch_rows=2, keep_open=True)
-    assert engine.records()[S].elements == len(ELEMENTS)
+    assert engine._records()[S].elements == len(ELEMENTS)
 
 
 def test_a_missing_file_is_told_before_anything_starts(tmp_path):
@@ -385,7 +385,9 @@ def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node
         output="ISTREAM",
     )
     written = []
-    with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=6, partitions=1, seed=7) as engine:
+    with Engine(
+        spark=False, checkpoint=tmp_path / "ck", epoch_rows=6, partitions=1, seed=7
+    ) as engine:
         engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS))
         engine.stream(T, write_lines(tmp_path / "t.nt", ELEMENTS[:3]), lateness="1h")
         register(engine, [RANGE, other])
@@ -396,7 +398,7 @@ def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node
                 [p.file for key, some in pieces.items() if key.startswith("pending.") for p in some]
             )
 
-        engine.on_epoch(tell)
+        engine._on_epoch(tell)
         engine.start(once=True, keep_open=True)
         engine.await_end()
     assert len(written) > 3

@@ -34,11 +34,6 @@ def parts_of(source: InMerge) -> list[Source]:
     return [*windows, InGraph(None)] if source.static else windows
 
 
-def reads_static(source: Source) -> bool:
-    """Whether static data alone can match a pattern over this source."""
-    return isinstance(source, InGraph) or (isinstance(source, InMerge) and source.static)
-
-
 def form_of(pattern: TriplePattern) -> tuple[TriplePattern, tuple[str, ...], tuple[Term, ...]]:
     """A pattern with places for names and terms, the names and the terms that it has there.
 

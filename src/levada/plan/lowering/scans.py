@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.algebra import nodes as a
-from levada.algebra.show import children
+from levada.algebra.tree import children
 from levada.model.expression import Call, Function, Var
 from levada.model.query import TriplePattern
 from levada.model.time import WindowKind

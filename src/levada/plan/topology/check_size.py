@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from levada.algebra.nodes import Bgp, Node, Query
-from levada.algebra.show import children
+from levada.algebra.tree import children
 from levada.errors import QueryError
 from levada.model.time import MIN
 from levada.plan.lowering.scans import StreamFacts

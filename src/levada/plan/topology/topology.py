@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.algebra.nodes import Query
-from levada.model.names import made_by
+from levada.model.names import is_made, made_by, shown
 from levada.plan.install.install import Installer
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
@@ -70,13 +70,18 @@ class Topology:
         ``seal``.
         """
         assert name not in self.queries, "a query's name is free when it is added"
-        every = (
-            empty_reports or not query.windows
-        )  # a query without windows has one answer, also an empty one
-        lowered = lower(query, self.facts, every=every, replaceable=self.replaceable)
+        lowered = lower(
+            query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable
+        )
         again = () if query.windows else self.replaceable & graphs_read(query, query.pattern)
         installer = Installer(
-            query, name, start, self._intern, every=every, since=self.version + 1, again=again
+            query,
+            name,
+            start,
+            self._intern,
+            every=lowered.every,
+            since=self.version + 1,
+            again=again,
         )
         root = installer.root(lowered.root)
         node = self.index[root.shape]
@@ -104,6 +109,14 @@ class Topology:
         query = self.queries.pop(name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
+
+    def place(self, query: Query) -> Query:
+        """The query on the topology's streams: what others make has its number here."""
+        windows = tuple(
+            replace(w, stream=self.stream_of(shown(w.stream))) if is_made(w.stream) else w
+            for w in query.windows
+        )
+        return replace(query, windows=windows)
 
     def stream_of(self, maker: str) -> str:
         """The stream that a query makes, which begins when it is first asked for.
@@ -188,7 +201,7 @@ class Topology:
                 consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
         homes: dict[int, I64] = {}
         nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
-        order = tuple(sorted(nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
+        order = self.order()
         stages = max((nodes[n].stage for n in order), default=1)
         return Plan(
             self.version,
@@ -199,6 +212,10 @@ class Topology:
             max(stages, 1),
             dict(self.made),
         )
+
+    def order(self) -> tuple[int, ...]:
+        """The numbers of the nodes, inputs before those that read them."""
+        return tuple(sorted(self.nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
 
     def _depth(self, number: int) -> int:
         if number not in self._seen:

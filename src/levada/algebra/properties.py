@@ -30,6 +30,8 @@ _ADD_UP = frozenset(
 )
 _LEFT_DECIDES = (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Except)
 _COMPARES = (*_LEFT_DECIDES, a.Group, a.Distinct, a.OrderBy, a.Slice, a.Top)
+HOISTED = (*(kind for kind in _COMPARES if kind is not a.Except), a.Closure)
+"""What compares whole results or follows paths: over static data alone it is evaluated once."""
 _KEPT_BY_REPORTS = (a.LeftJoin, a.Minus, a.Exists, a.OrderBy, a.Slice, a.Top)
 
 
@@ -150,8 +152,7 @@ def answered_once(node: a.Node, found: Properties) -> bool:
     """Whether this part is best evaluated once: static data alone answer it, and it compares whole
     results, which a join with what comes would do at every report.
     """
-    compares = isinstance(node, (*_COMPARES, a.Closure)) and not isinstance(node, a.Except)
-    return compares and not found.reads_window and not found.per_report
+    return isinstance(node, HOISTED) and not found.reads_window and not found.per_report
 
 
 def _is_snapshot(node: a.Node, late: bool, windowed: bool) -> bool:

@@ -19,8 +19,9 @@ def bottom_up(node: a.Node, change: Change) -> a.Node:
     >>> bottom_up(a.Distinct(a.Unit()), lambda n: n.child if isinstance(n, a.Distinct) else n)
     Unit()
     """
-    below = children(node)
-    return change(with_children(node, [bottom_up(child, change) for child in below]))
+    if below := children(node):
+        node = with_children(node, [bottom_up(child, change) for child in below])
+    return change(node)
 
 
 def rewritten(query: a.Query, change: Change) -> a.Query:

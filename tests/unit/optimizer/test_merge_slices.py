@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from pairs import asked, check, check_same
+from dataclasses import replace
 
+import pytest
+from pairs import NOTHING, asked, check, check_same
+
+from levada.model.expression import Var
+from levada.model.query import Output
 from levada.optimizer.rules.merge_slices import merge_slices
+from levada.plan.lowering.ordering import shown_order
 
 GROUP = "WINDOW :w { ?s :p ?v }"
 
@@ -44,6 +49,13 @@ def test_an_order_that_constructs_is_one_with_its_offset() -> None:
     """
     query = asked(GROUP, "ORDER BY DESC(?v) ?s OFFSET 2", head="CONSTRUCT { ?v :of ?s }")
     check(query, merge_slices, before, after)
+
+
+def test_differences_come_in_the_order_that_was_asked_for_with_the_rule_and_without() -> None:
+    query = asked(GROUP, "ORDER BY ?v LIMIT 3", head="SELECT ?s ?v")
+    query = replace(query, output=Output.ISTREAM)
+    assert shown_order(query.pattern, ["s", "v"]) == ((Var("v"), False),)
+    assert shown_order(merge_slices(query, NOTHING).pattern, ["s", "v"]) == ((Var("v"), False),)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from levada.algebra import nodes as a
-from levada.algebra.properties import Analysis, answered_once
-from levada.algebra.tree import children, with_children
+from levada.algebra.properties import HOISTED, Analysis, answered_once
+from levada.algebra.tree import children, level, with_children
 from levada.optimizer.rule import Context
 
 
@@ -23,6 +23,8 @@ def hoist_static(query: a.Query, context: Context) -> a.Query:
     """The query with its static parts marked. A query that is static as a whole has one answer
     anyway.
     """
+    if not any(isinstance(node, HOISTED) for node in level(query.pattern)):
+        return query  # as most queries: no analysis is needed
     analysis = Analysis()
     if not analysis.of(query.pattern).reads_window:
         return query

@@ -64,7 +64,7 @@ class Properties:
 
     @property
     def not_by_changes(self) -> str:
-        """What in this level cannot follow from the changes of its inputs, in words; "": nothing."""
+        """What in this level cannot follow from its inputs' changes, in words; "": nothing."""
         return self.reason if self.over_tuples else "a pattern over RDF"
 
 

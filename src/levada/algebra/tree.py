@@ -1,4 +1,4 @@
-"""Walking the algebra: the children of a node, a node with others, the nodes of one level of queries.
+"""Walking the algebra: the children of a node, a node with others, the nodes of a query's level.
 
 Who walks names only the nodes that matter to it. Cost: linear in what is walked.
 """

@@ -1,5 +1,4 @@
-"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph
-(design, section 2).
+"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph.
 
 A triple pattern binds all that tells the triples apart that it matches, so its rows over one source
 are 0 or 1 at every instant, and over the merge of two they are a + b - ab. The product is a join on

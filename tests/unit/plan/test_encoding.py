@@ -6,6 +6,7 @@ import random
 import typing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -225,6 +226,24 @@ def test_what_this_version_does_not_know_is_told(
     path.write_bytes(encode(value, Registry({}, {tag: cls})))
     with pytest.raises(CheckpointError, match=told):
         read_plan(path)
+
+
+Held = TypeVar("Held")
+
+
+@dataclass(frozen=True)
+class Box(Generic[Held]):
+    """A class of any other's values."""
+
+    held: Held
+    more: tuple[Box[Word], ...] = ()
+
+
+def test_generic_classes_hold_what_has_a_tag(path: Path) -> None:
+    registry = Registry({"word": Word, "box": Box}, {})
+    value = Box(Box(Word("a")), (Box(Word("b")), Box(Word("a"))))
+    path.write_bytes(encode(value, registry))
+    assert read_file(path, Box, registry) == value
 
 
 @pytest.mark.parametrize("cut", [0, 7, 23, 24, 100, -1])

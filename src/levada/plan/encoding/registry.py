@@ -16,7 +16,7 @@ from enum import Enum, IntFlag
 from functools import partial
 from operator import attrgetter, itemgetter
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -80,8 +80,10 @@ class Registry:
         origin, args = get_origin(hint), get_args(hint)
         if is_plain(hint):
             return c.Sets(hint) if origin is frozenset else c.Plain(hint)
-        if hint in self.tags:
-            return c.References((hint,), optional=False)
+        if hint in self.tags or origin in self.tags:
+            return c.References((origin or hint,), optional=False)
+        if isinstance(hint, TypeVar):  # of a generic class
+            return c.References(self.tags, optional=False)
         if origin in (Union, UnionType):
             classes = [a for a in args if a is not NoneType]
             if len(classes) == 1 and classes[0] not in self.tags:

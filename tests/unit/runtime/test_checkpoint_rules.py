@@ -243,7 +243,7 @@ def test_another_format_is_refused(ck):
     (ck / "levada.json").write_text(json.dumps({"format": FORMAT + 1, "other": True}))
     with pytest.raises(
         CheckpointError,
-        match=f"has format {FORMAT + 1}, this version of Levada writes format {FORMAT}",
+        match=f"has format {FORMAT + 1}, and this version of Levada reads format {FORMAT}: go on with",
     ):
         open_and_close(ck)
     (ck / "levada.json").write_text(json.dumps(facts)[:-9])

@@ -8,7 +8,7 @@ members never change and are never used again, because state refers to them
 (``plan/topology/members``).
 
 ``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need,
-with arrays instead of dictionaries; it is pickled once per version.
+with arrays instead of dictionaries; ``plan/encoding`` writes it, once per version.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ I64 = npt.NDArray[np.int64]
 
 
 @dataclass
-class _Node:
+class CatalogNode:
     """A node of the catalog: its shape, the nodes of its inputs, its members."""
 
     shape: Shape
@@ -53,7 +53,7 @@ class Topology:
     ) -> None:
         self.facts = dict(streams)
         self.streams = tuple(self.facts)
-        self.nodes: dict[int, _Node] = {}
+        self.nodes: dict[int, CatalogNode] = {}
         self.index: dict[Shape, int] = {}  # the nodes by their shapes
         self.alike: dict[
             Shape, list[int]
@@ -149,7 +149,7 @@ class Topology:
             node = self._node(shape)
         return node.shape, node.members.add(member, self.version + 1)
 
-    def _node(self, shape: Shape) -> _Node:
+    def _node(self, shape: Shape) -> CatalogNode:
         """A new node; one beside others of its shape is another generation."""
         alike = self.alike.setdefault(shape, [])
         number = self.numbers
@@ -157,7 +157,7 @@ class Topology:
         own = replace(shape, generation=number) if alike else shape
         alike.append(number)
         self.index[own] = number
-        node = self.nodes[number] = _Node(own, tuple(self.index[i] for i, _ in shape.inputs))
+        node = self.nodes[number] = CatalogNode(own, tuple(self.index[i] for i, _ in shape.inputs))
         return node
 
     def _drop(self, number: int) -> None:
@@ -268,7 +268,7 @@ class Topology:
                 return below[[m.inputs[i] for m in node.members.table()]]
         return np.full(len(members), -1, np.int64)
 
-    def _fan(self, node: _Node, i: int, producers: int) -> FanOut:
+    def _fan(self, node: CatalogNode, i: int, producers: int) -> FanOut:
         """CSR from the producer's members to this node's, the living ones only."""
         living = node.members.living()
         sources = np.array([m.inputs[i] for m in node.members.index], np.int64)

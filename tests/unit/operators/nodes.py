@@ -18,10 +18,12 @@ from levada.model.frame import Frame
 from levada.model.term import XSD
 from levada.model.time import MIN
 from levada.operators.border.calendar import Calendar
+from levada.operators.env import Env, Place
 from levada.operators.expressions.values import classify
 from levada.optimizer.pipeline import optimize
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.steps import Step
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.terms.term_pool import Pool
@@ -29,7 +31,6 @@ from levada.translation.sparql.translate import translate
 from levada.windows.presence import Seen
 from levada.windows.reports import Progress
 from levada.windows.state.pieces import State
-from levada.windows.state.runs import Horizons
 
 STREAM = "http://e/s"
 STEPPED = "[RANGE PT4S STEP PT2S]"
@@ -41,8 +42,7 @@ DTYPES = {
     "w": np.int8,
     "op": np.int32,
 }
-EVER = Horizons(MIN, MIN)
-Step = TypeVar("Step")
+Kind = TypeVar("Kind", bound=Step)
 
 
 def term(short: str | None) -> str | None:
@@ -95,11 +95,10 @@ class Bench:
             topology.add(f"q{i}", optimize(query), MIN)
         self.plan = topology.seal()
 
-    def node(self, step: type[Step], number: int = 0) -> PlanNode:
+    def node(self, step: type[Kind], number: int = 0) -> PlanNode[Kind]:
         """The node of this step; ``number`` if there are several."""
-        return [
-            self.plan.nodes[n] for n in self.plan.order if isinstance(self.plan.nodes[n].step, step)
-        ][number]
+        nodes = (self.plan.nodes[n].of(step) for n in self.plan.order)
+        return [node for node in nodes if node is not None][number]
 
     def frame(
         self, node: PlanNode, rows: Sequence[Sequence[str | None]], side: int = 0, **columns: Any
@@ -131,6 +130,22 @@ class Bench:
             return []
         columns = [self.pool.texts(frame[f"x{i}"], frame[f"y{i}"]).to_list() for i in range(slots)]
         return [tuple(short(t) for t in row) for row in zip(*columns, strict=True)]
+
+    def env(
+        self,
+        old: int = MIN,
+        new: int = MIN,
+        presence: Sequence[int] = (),
+        *,
+        kept: State | None = None,
+        partition: int = 0,
+    ) -> Env:
+        """What operators may ask while the stream's watermark goes from ``old`` to ``new``; all
+        members are at home in partition 0.
+        """
+        progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
+        place = Place(partition, np.zeros(64, np.int32))
+        return Env(kept or state(), self.pool, progress, {0: Seen.of(presence)}, place)
 
 
 def calendar(node: PlanNode, old: int, new: int, presence: Sequence[int] = ()) -> Calendar:

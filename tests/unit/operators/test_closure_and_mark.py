@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench
@@ -12,19 +11,9 @@ from levada.operators.per_report.closure import closure
 from levada.operators.per_report.join import rsemi
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.terms.identity import identify_one
 
 names = st.sampled_from((":a", ":b", ":c", ":d"))
 edges = st.lists(st.tuples(st.integers(0, 1), names, names), max_size=8)
-
-
-def _constants(bench: Bench, node: PlanNode) -> np.ndarray:
-    table = np.zeros((len(node.members), 3, 2), np.uint64)
-    for i, member in enumerate(node.members):
-        for end, given_ in enumerate(member.constants):
-            if given_ is not None:
-                table[i, end] = identify_one(str(given_), bench.pool.seed)
-    return table
 
 
 def _pairs(bench: Bench, frame: Frame | None, slots: int) -> list[tuple[object, ...]]:
@@ -55,7 +44,7 @@ def _reached(rows: list[tuple[int, str, str]]) -> set[tuple[int, str, str]]:
 def test_each_report_has_its_own_paths(rows: list[tuple[int, str, str]]) -> None:
     bench = Bench("SELECT *", "?x :p+ ?y")
     node = bench.node(s.Closure)
-    found = _pairs(bench, closure(node, [_steps(bench, node, rows)], _constants(bench, node)), 2)
+    found = _pairs(bench, closure(node, [_steps(bench, node, rows)], bench.env()), 2)
     assert found == sorted(_reached(rows))
 
 
@@ -65,7 +54,7 @@ def test_a_given_end_is_where_the_search_begins(
 ) -> None:
     bench = Bench("SELECT *", path)
     node = bench.node(s.Closure)
-    found = _pairs(bench, closure(node, [_steps(bench, node, rows)], _constants(bench, node)), 1)
+    found = _pairs(bench, closure(node, [_steps(bench, node, rows)], bench.env()), 1)
     ends = [(r, a, b) if path[0] == "?" else (r, b, a) for r, a, b in _reached(rows)]
     assert found == sorted((r, free) for r, free, given_ in ends if given_ == ":a")
 
@@ -75,7 +64,7 @@ def test_a_term_reaches_itself_without_a_step() -> None:
     node = bench.node(s.Closure)
     steps = _steps(bench, node, [(7, ":a", ":b"), (7, ":b", ":c"), (7, ":b", ":b")])
     zero = bench.frame(node, [(name,) for name in (":a", ":b", ":c", ":a")], 1, r=[7, 7, 7, 8])
-    found = _pairs(bench, closure(node, [steps, zero], _constants(bench, node)), 2)
+    found = _pairs(bench, closure(node, [steps, zero], bench.env()), 2)
     assert found == [
         (7, ":a", ":a"),
         (7, ":a", ":b"),
@@ -84,7 +73,7 @@ def test_a_term_reaches_itself_without_a_step() -> None:
         (7, ":c", ":c"),
         (8, ":a", ":a"),
     ]
-    assert closure(node, [None, None], _constants(bench, node)) is None
+    assert closure(node, [None, None], bench.env()) is None
 
 
 @given(edges, edges)
@@ -97,7 +86,7 @@ def test_a_mark_says_which_rows_have_a_partner(left: list, right: list) -> None:
         else None
         for i, rows in enumerate((left, right))
     ]
-    out = rsemi(node, frames[0], frames[1], bench.pool)
+    out = rsemi(node, frames, bench.env())
     if not left:
         assert out is None
         return
@@ -123,13 +112,11 @@ def test_seeds_are_where_the_search_begins(
     bench = Bench("SELECT *", f"{bound} :q ?v . ?x :p+ ?y")
     node = bench.node(s.Closure)
     end = ["?x", "?y"].index(bound)
-    assert isinstance(node.step, s.Closure) and node.step.seed == end
+    assert node.step.seed == end
     few = (
         bench.frame(node, [(name,) for _, name in seeds], 1, r=[r for r, _ in seeds])
         if seeds
         else None
     )
-    found = _pairs(
-        bench, closure(node, [_steps(bench, node, rows), few], _constants(bench, node)), 2
-    )
+    found = _pairs(bench, closure(node, [_steps(bench, node, rows), few], bench.env()), 2)
     assert found == sorted(path for path in _reached(rows) if (path[0], path[1 + end]) in seeds)

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import Bench, calendar, short, state
+from nodes import Bench, short, state
 
 from levada.model.frame import Frame
 from levada.model.term import XSD
@@ -64,7 +64,7 @@ def test_panes_add_up_to_the_values_of_each_report(
         batch = [row for row in seen if old <= row[0] < new]
         times = {"lo0": [row[0] for row in batch], "prev0": [MIN] * len(batch)}
         frame = bench.frame(node, [row[1:] for row in batch], **times) if batch else None
-        out = panes(node, kept, frame, [], calendar(node, old, new), bench.pool, np.zeros(1, bool))
+        out = panes(node, [frame], bench.env(old, new, kept=kept, partition=1))
         for i, (key, *_) in enumerate(bench.terms(out)):
             assert out is not None
             found[int(out["r"][i]), key] = [text(bench, out, slot, i) for slot in range(1, 6)]
@@ -87,7 +87,7 @@ def test_distinct_sees_each_value_of_a_group_once() -> None:
     )
     node = bench.node(s.RGroup)
     frame = bench.frame(node, [(":a", "1"), (":a", "1"), (":a", "2"), (":b", "1")], r=[7, 7, 7, 7])
-    out = rgroup(node, frame, calendar(node, MIN, MAX), bench.pool, np.zeros(1, bool))
+    out = rgroup(node, [frame], bench.env(MIN, MAX, partition=1))
     assert out is not None
     values = {
         key: (text(bench, out, 1, i), text(bench, out, 2, i))
@@ -102,7 +102,7 @@ def test_an_error_makes_a_sum_unbound_and_a_count_smaller() -> None:
     frame = bench.frame(
         node, [(":a", "1"), (":a", '"x"'), (":b", "4")], lo0=[0, 0, 0], prev0=[MIN] * 3
     )
-    out = panes(node, state(), frame, [], calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool))
+    out = panes(node, [frame], bench.env(MIN, 2000, partition=1))
     assert out is not None
     sums = {key: column(out, 1, bench.pool).texts()[i] for i, (key,) in enumerate(bench.terms(out))}
     assert (sums[":a"], short(sums[":b"])) == (None, "4")
@@ -126,9 +126,7 @@ def test_sums_of_floats_are_rounded_and_those_of_doubles_are_not() -> None:
     frame = bench.frame(node, values, lo0=[0] * 5, prev0=[MIN] * 5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        out = panes(
-            node, state(), frame, [], calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool)
-        )
+        out = panes(node, [frame], bench.env(MIN, 2000, partition=1))
     assert out is not None
     sums = dict(
         zip(
@@ -144,11 +142,8 @@ def test_without_keys_there_is_a_row_wherever_the_window_holds_something() -> No
     """Only the member's home makes it, from the times of all elements."""
     bench = Bench("SELECT (COUNT(*) AS ?n)", "?s :p ?o")
     node = bench.node(s.Panes)
-    due = calendar(node, MIN, MAX, [1000])
-    assert panes(node, state(), None, [], due, bench.pool, np.zeros(1, bool)) is None
-    out = panes(
-        node, state(), None, [], calendar(node, MIN, MAX, [1000]), bench.pool, np.ones(1, bool)
-    )
+    assert panes(node, [None], bench.env(MIN, MAX, [1000], partition=1)) is None
+    out = panes(node, [None], bench.env(MIN, MAX, [1000]))
     assert out is not None
     assert (out["r"].tolist(), [text(bench, out, 0, i) for i in range(out.n)]) == (
         [2000, 4000],
@@ -171,13 +166,8 @@ def test_group_concat_is_in_the_order_of_the_strings() -> None:
         (":b", "1"),
         (":b", '"y"'),
     ]
-    out = rgroup(
-        node,
-        bench.frame(node, rows, r=[7] * 6),
-        calendar(node, MIN, MAX),
-        bench.pool,
-        np.zeros(1, bool),
-    )
+    frame = bench.frame(node, rows, r=[7] * 6)
+    out = rgroup(node, [frame], bench.env(MIN, MAX, partition=1))
     assert out is not None
     found = [bench.pool.texts(out[f"x{i}"], out[f"y{i}"]).to_list() for i in range(3)]
     assert found[1] == ['"a\\"@ b b"', None]

@@ -8,13 +8,12 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nodes import EVER, Bench, state
+from nodes import Bench, state
 
 from levada.model.time import MIN, Window, WindowKind
 from levada.operators.interval.join import join
 from levada.operators.interval.occur import occur
 from levada.plan.sealed import steps as s
-from levada.windows.state.runs import Horizons
 
 VALUES = (":a", ":b", ":c")
 times = st.integers(0, 12).map(lambda n: 1000 * n)
@@ -56,7 +55,7 @@ def test_pairs_are_those_of_brute_force(left: list, right: list, cuts: set[int])
             frames.append(
                 bench.frame(node, pairs, side, lo0=[row[0] for row in batch]) if batch else None
             )
-        out = join(node, kept, frames, Horizons(max(low, 0), high))
+        out = join(node, frames, bench.env(max(low, 0) + 1, high + 1, kept=kept))
         if out is not None:
             starts = [
                 begins(hi, prev)
@@ -80,12 +79,9 @@ def test_occurrences_are_numbered_by_time(rows: list, cuts: set[int]) -> None:
     for low, high in zip([-1, *sorted(cuts)], [*sorted(cuts), 10**6], strict=True):
         batch = [row for row in rows if low < row[0] <= high]
         if batch:
-            out = occur(
-                node,
-                kept,
-                bench.frame(node, [row[1:] for row in batch], lo0=[row[0] for row in batch]),
-                EVER,
-            )
+            frame = bench.frame(node, [row[1:] for row in batch], lo0=[row[0] for row in batch])
+            out = occur(node, [frame], bench.env(kept=kept))
+            assert out is not None
             found += list(
                 zip(out["lo0"].tolist(), out["prev0"].tolist(), bench.terms(out, 2), strict=True)
             )
@@ -99,7 +95,7 @@ def test_members_do_not_meet() -> None:
     node = bench.node(s.Join)
     left = bench.frame(node, [(":a", ":b"), (":c", ":b")], 0, lo0=[0, 0], op=[0, 1])
     right = bench.frame(node, [(":b", ":d")], 1, lo0=[0], op=[1])
-    out = join(node, state(), [left, right], EVER)
+    out = join(node, [left, right], bench.env())
     assert out is not None
     assert (bench.terms(out, 3), out["op"].tolist()) == ([(":c", ":b", ":d")], [1])
 
@@ -107,7 +103,7 @@ def test_members_do_not_meet() -> None:
 def test_dead_rows_meet_nobody() -> None:
     bench = Bench("SELECT *", "?s :p ?o . ?o :q ?z", clause="[RANGE PT4S]")
     node, kept = bench.node(s.Join), state()
-    join(node, kept, [bench.frame(node, [(":a", ":b")], 0, lo0=[0]), None], EVER)
+    join(node, [bench.frame(node, [(":a", ":b")], 0, lo0=[0]), None], bench.env(kept=kept))
     late = bench.frame(node, [(":b", ":d")], 1, lo0=[5000])
-    assert join(node, kept, [None, late], Horizons(4999, 4999)) is None
+    assert join(node, [None, late], bench.env(5000, 5000, kept=kept)) is None
     assert not kept.pieces(f"{node.id}.0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench, state, term
@@ -27,9 +26,8 @@ def test_changes_add_up_to_the_last_occurrences(
         batch = [(ts, name) for ts, name in rows if low < ts <= high]
         if batch:
             triples = [(name, ":p", ":o") for _, name in batch]
-            out = last(
-                node, kept, bench.frame(node, triples, lo0=[ts for ts, _ in batch]), bench.pool
-            )
+            frame = bench.frame(node, triples, lo0=[ts for ts, _ in batch])
+            out = last(node, [frame], bench.env(kept=kept))
             if out is not None:
                 instants, weights = out["hi0"].tolist(), out["w"].tolist()
                 changes += [
@@ -48,12 +46,8 @@ def test_changes_add_up_to_the_last_occurrences(
 def test_a_row_that_ends_another_carries_its_time() -> None:
     bench = Bench("SELECT ?s", "?s ?p ?o", clause="[TRIPLES 1]")
     node = bench.node(s.Last)
-    out = last(
-        node,
-        state(),
-        bench.frame(node, [(":a", ":p", ":o"), (":b", ":p", ":o")], lo0=[5, 9]),
-        bench.pool,
-    )
+    frame = bench.frame(node, [(":a", ":p", ":o"), (":b", ":p", ":o")], lo0=[5, 9])
+    out = last(node, [frame], bench.env())
     assert out is not None
     rows = zip(
         bench.terms(out), out["lo0"].tolist(), out["hi0"].tolist(), out["w"].tolist(), strict=True
@@ -65,7 +59,7 @@ def test_rows_come_out_of_state_when_they_leave() -> None:
     bench = Bench("SELECT ?s", "?s ?p ?o", clause="[TRIPLES 2]")
     node, kept = bench.node(s.Last), state()
     for ts in range(20):
-        last(node, kept, bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts]), bench.pool)
+        last(node, [bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts])], bench.env(kept=kept))
     assert sum(p.rows for p in kept.pieces(f"{node.id}.last.rows")) <= 4
 
 
@@ -77,7 +71,8 @@ def test_rows_between_two_steps_wait_in_state() -> None:
     node, kept = bench.node(s.Last), state()
     found = []
     for ts in range(4):
-        out = last(node, kept, bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts]), bench.pool)
+        frame = bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts])
+        out = last(node, [frame], bench.env(kept=kept))
         found.append(
             [] if out is None else sorted(zip(bench.terms(out), out["hi0"].tolist(), strict=True))
         )
@@ -90,9 +85,4 @@ def test_selection_by_constants_and_repeated_variables() -> None:
     node = bench.node(s.Select)
     rows = [(":a", ":p", ":a"), (":a", ":p", ":b"), (":b", ":q", ":b"), (":c", ":p", ":c")]
     frame = bench.frame(node, rows, lo0=[1, 2, 3, 4], hi0=[1, 2, 3, MAX])
-    constants = np.zeros((1, 3, 2), np.uint64)
-    constants[0, 1] = [
-        int(half[0])
-        for half in bench.pool.identify(bench.pool.texts(frame["x1"][:1], frame["y1"][:1]))
-    ]
-    assert bench.terms(select(node, frame, constants)) == [(":a",), (":c",)]
+    assert bench.terms(select(node, [frame], bench.env())) == [(":a",), (":c",)]

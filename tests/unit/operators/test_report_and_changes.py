@@ -15,6 +15,7 @@ from nodes import Bench, calendar, state
 from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.operators.border.changes import changes
 from levada.operators.border.report import report
+from levada.operators.table import evaluate
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.schedules import Schedule
 from levada.windows.presence import Seen
@@ -59,7 +60,7 @@ def test_rows_are_at_the_closes_at_which_they_count(
     for old, new, batch in epochs(seen, at):
         columns = {"lo0": [ts for ts, _ in batch], "prev0": [MIN] * len(batch)}
         frame = bench.frame(node, [(name, None) for _, name in batch], **columns) if batch else None
-        out = report(node, kept, frame, calendar(node, old, new))
+        out = report(node, [frame], bench.env(old, new, kept=kept))
         if out is not None:
             for (name,), r in zip(bench.terms(out), out["r"].tolist(), strict=True):
                 assert old < r <= new
@@ -93,7 +94,7 @@ def test_changes_are_differences_of_bags(
     for old, new, batch in epochs(seen, at):
         columns = {"lo0": [ts for ts, _ in batch], "prev0": [MIN] * len(batch)}
         frame = bench.frame(node, [(name, None) for _, name in batch], **columns) if batch else None
-        out = changes(node, kept, frame, calendar(node, old, new), bench.pool)
+        out = changes(node, [frame], bench.env(old, new, kept=kept))
         if out is not None:
             for (name,), r in zip(bench.terms(out), out["r"].tolist(), strict=True):
                 found.setdefault(r, Counter())[name] += 1
@@ -108,7 +109,7 @@ def test_an_earlier_occurrence_delays_a_row() -> None:
     bench = Bench("SELECT ?s", "?s :p ?o")
     node = bench.node(s.Report)
     frame = bench.frame(node, [(":x", None), (":x", None)], lo0=[1000, 3000], prev0=[MIN, 1000])
-    out = report(node, state(), frame, calendar(node, MIN, MAX))
+    out = report(node, [frame], bench.env(MIN, MAX))
     assert out is not None
     assert sorted(out["r"].tolist()) == [2000, 4000, 6000]
 
@@ -119,8 +120,7 @@ def test_weights_of_equal_rows_are_netted() -> None:
     times = [1000, 1000, 2000]
     columns = {"lo0": [1000, 1000, 2000], "hi0": [1000, 2000, 2000], "w": [1, -1, 1]}
     frame = bench.frame(node, [(":a", ":x"), (":a", ":x"), (":b", ":x")], **columns)
-    due = calendar(node, MIN, MAX, sorted(set(times)))
-    out = report(node, state(), frame, due)
+    out = report(node, [frame], bench.env(MIN, MAX, sorted(set(times))))
     assert out is not None
     assert sorted(zip(out["r"].tolist(), bench.terms(out), strict=True)) == [
         (1000, (":a",)),
@@ -142,14 +142,8 @@ def test_between_closes_nothing_that_waits_is_opened_or_written_again(kind: type
     for old in range(100, 1900, 100):
         before = {p.name for pieces in kept._pieces.values() for p in pieces}
         frame = bench.frame(node, [(":a", None)], lo0=[old], prev0=[MIN])
-        due = calendar(node, old, old + 100)
-        assert not due.any_due
-        out = (
-            report(node, kept, frame, due)
-            if kind is s.Report
-            else changes(node, kept, frame, due, bench.pool)
-        )
-        assert out is None
+        assert not calendar(node, old, old + 100).any_due
+        assert evaluate(node, [frame], bench.env(old, old + 100, kept=kept)) is None
         new = [p for pieces in kept._pieces.values() for p in pieces if p.name not in before]
         assert sum(p.rows for p in new) <= 16
     assert calendar(node, 1900, 2000).any_due

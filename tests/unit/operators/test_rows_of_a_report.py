@@ -45,9 +45,7 @@ def test_optional_keeps_rows_without_a_partner(left: list, right: list) -> None:
     for r, a, b in left:
         partners = [d for q, c, d in right if (q, c) == (r, a)]
         expected += [(r, a, b, d) for d in partners or [None]]
-    assert by_report(bench, rleft(node, frames[0], frames[1], bench.pool), 3) == sorted(
-        expected, key=str
-    )
+    assert by_report(bench, rleft(node, frames, bench.env()), 3) == sorted(expected, key=str)
 
 
 def test_condition_of_optional_sees_both_sides() -> None:
@@ -55,7 +53,7 @@ def test_condition_of_optional_sees_both_sides() -> None:
     node = bench.node(s.RLeft)
     left = bench.frame(node, [(":a", "1"), (":a", "5")], 0, r=[7, 7])
     right = bench.frame(node, [(":a", "3"), (":a", "2")], 1, r=[7, 7])
-    assert by_report(bench, rleft(node, left, right, bench.pool), 3) == [
+    assert by_report(bench, rleft(node, [left, right], bench.env()), 3) == [
         (7, ":a", "1", "2"),
         (7, ":a", "1", "3"),
         (7, ":a", "5", None),
@@ -73,7 +71,7 @@ def test_a_shared_variable_that_may_be_unbound_is_filled() -> None:
         node, [(":a", ":x", None), (":a", ":y", ":k"), (":b", ":x", ":k")], 0, r=[7, 7, 7]
     )
     right = bench.frame(node, [(":a", ":k"), (":a", ":l"), (":b", None)], 1, r=[7, 7, 7])
-    assert by_report(bench, rjoin(node, left, right), 3) == [
+    assert by_report(bench, rjoin(node, [left, right], bench.env()), 3) == [
         (7, ":a", ":x", ":k"),
         (7, ":a", ":x", ":l"),
         (7, ":a", ":y", ":k"),
@@ -93,9 +91,7 @@ def test_minus_and_exists_are_per_report(left: list, right: list, word: str) -> 
     ]
     found = {row[:2] for row in right}
     expected = [row for row in left if (row[:2] in found) == (word == "FILTER EXISTS")]
-    assert by_report(bench, rsemi(node, frames[0], frames[1], bench.pool), 2) == sorted(
-        expected, key=str
-    )
+    assert by_report(bench, rsemi(node, frames, bench.env()), 2) == sorted(expected, key=str)
 
 
 def test_minus_takes_only_where_something_bound_is_shared() -> None:
@@ -107,7 +103,7 @@ def test_minus_takes_only_where_something_bound_is_shared() -> None:
         node, [(":a", ":x", ":k"), (":b", ":x", None), (":c", ":x", ":l")], 0, r=[7, 7, 8]
     )
     right = bench.frame(node, [(":k",), (None,), (":l",)], 1, r=[7, 7, 7])
-    assert by_report(bench, rsemi(node, left, right, bench.pool), 3) == [
+    assert by_report(bench, rsemi(node, [left, right], bench.env()), 3) == [
         (7, ":b", ":x", None),
         (8, ":c", ":x", ":l"),
     ]
@@ -118,14 +114,15 @@ def test_a_condition_of_exists_sees_both_sides() -> None:
     node = bench.node(s.RSemi)
     left = bench.frame(node, [(":a", "1"), (":a", "3"), (":b", "1")], 0, r=[7, 7, 7])
     right = bench.frame(node, [(":a", "3"), (":a", "2")], 1, r=[7, 7])
-    assert by_report(bench, rsemi(node, left, right, bench.pool), 2) == [(7, ":a", "1")]
+    assert by_report(bench, rsemi(node, [left, right], bench.env()), 2) == [(7, ":a", "1")]
 
 
 def test_distinct_is_per_report_and_member() -> None:
     bench = Bench("SELECT DISTINCT ?s", "?s :p ?o", more=["?s :q ?o"])
     node = bench.node(s.RDistinct)
     frame = bench.frame(node, [(":a",)] * 4 + [(":b",)], r=[1, 1, 2, 1, 1], op=[0, 0, 0, 1, 1])
-    out = distinct(node, frame)
+    out = distinct(node, [frame], bench.env())
+    assert out is not None
     rows = zip(out["op"].tolist(), out["r"].tolist(), bench.terms(out), strict=True)
     assert sorted(rows) == [(0, 1, (":a",)), (0, 2, (":a",)), (1, 1, (":a",)), (1, 1, (":b",))]
 
@@ -134,7 +131,7 @@ def test_order_offset_and_limit_are_per_report() -> None:
     bench = Bench("SELECT ?o", "?s :p ?o", "ORDER BY DESC(?o) LIMIT 2 OFFSET 1")
     node = bench.node(s.ROrder)
     rows = [(v, ":a") for v in ("3", "10", "7", "2.5", "1")]  # the sort key comes first
-    out = order(node, bench.frame(node, rows, r=[1, 1, 1, 1, 2]), bench.pool)
+    out = order(node, [bench.frame(node, rows, r=[1, 1, 1, 1, 2])], bench.env())
     assert bench.terms(out) == [("7",), ("3",)]
 
 
@@ -142,7 +139,8 @@ def test_order_offset_and_limit_are_per_report() -> None:
 def test_a_limit_takes_the_same_rows_however_they_come(values: list[str]) -> None:
     bench = Bench("SELECT ?o", "?s :p ?o", "LIMIT 2")
     node = bench.node(s.ROrder)
-    out = order(node, bench.frame(node, [(v,) for v in values], r=[1] * 5), bench.pool)
+    out = order(node, [bench.frame(node, [(v,) for v in values], r=[1] * 5)], bench.env())
+    assert out is not None
     found = bench.pool.texts(out["x0"], out["y0"]).to_list()
     assert found == sorted(str(term(v)) for v in values)[:2]
 
@@ -151,10 +149,11 @@ def test_a_filter_and_bind_with_an_error() -> None:
     bench = Bench("SELECT ?s ?o ?x", "?s :p ?o FILTER(?o != 2) BIND(?o + 1 AS ?x)")
     node = bench.node(s.Extend)
     rows = bench.frame(node, [(":a", "1"), (":a", ":b"), (":a", "2")], lo0=[0] * 3)
-    extended = extend(node, rows, bench.pool)
+    extended = extend(node, [rows], bench.env())
     assert [row[2] for row in bench.terms(extended, 3)] == ["2", None, "3"]
-    node = bench.node(s.Filter)
-    assert [row[1] for row in bench.terms(filter_(node, rows, bench.pool), 2)] == ["1", ":b"]
+    filters = bench.node(s.Filter)
+    kept = bench.frame(filters, [(":a", "1"), (":a", ":b"), (":a", "2")], lo0=[0] * 3)
+    assert [row[1] for row in bench.terms(filter_(filters, [kept], bench.env()), 2)] == ["1", ":b"]
 
 
 @given(
@@ -165,7 +164,6 @@ def test_thresholds_are_those_of_the_expanded_filter(numbers: list[int], operato
     first, *more = [f"?s :p{i} ?o FILTER(?o {operator} {bound})" for i, bound in enumerate(bounds)]
     bench = Bench("SELECT ?s ?o", first, more=more)
     node = bench.node(s.Filter)
-    assert isinstance(node.step, s.Filter)
     assert is_threshold(node.step.condition)
     rows = [(f":n{i}", str(n)) for i, n in enumerate(numbers)]
     frame = bench.frame(node, rows, lo0=[0] * len(rows))
@@ -173,7 +171,9 @@ def test_thresholds_are_those_of_the_expanded_filter(numbers: list[int], operato
     out = thresholds(node, frame, members, bench.pool)
     assert out is not None
     at = np.repeat(np.arange(frame.n), len(bounds))
-    expanded = filter_(node, frame.take(at).with_(op=np.tile(members, frame.n)), bench.pool)
+    every = frame.take(at).with_(op=np.tile(members, frame.n))
+    expanded = filter_(node, [every], bench.env())
+    assert expanded is not None
     one, two = (
         sorted(zip(f["op"].tolist(), bench.terms(f, 2), strict=True)) for f in (out, expanded)
     )

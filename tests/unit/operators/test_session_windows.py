@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench, state, term
@@ -15,8 +14,6 @@ from levada.operators.interval.session import session
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.testing.reference import content, stays
-from levada.windows.presence import Seen
-from levada.windows.reports import Progress
 from levada.windows.state.pieces import State
 
 NAMES = (":a", ":b", ":c")
@@ -25,7 +22,12 @@ Change = tuple[int, str, int]
 
 
 def epoch(
-    bench: Bench, node: PlanNode, kept: State, rows: Sequence[tuple[int, str]], low: int, high: int
+    bench: Bench,
+    node: PlanNode[s.Session],
+    kept: State,
+    rows: Sequence[tuple[int, str]],
+    low: int,
+    high: int,
 ) -> list[Change]:
     """What the window emits when the watermark goes from ``low`` to ``high``: (instant, name, +1 or
     -1).
@@ -33,9 +35,8 @@ def epoch(
     batch = sorted((ts, name) for ts, name in rows if low <= ts < high)
     triples = [(name, ":p", ":o") for _, name in batch]
     frame = bench.frame(node, triples, lo0=[ts for ts, _ in batch]) if batch else None
-    seen = Seen.of(sorted({ts for ts, _ in rows if ts < high}))
-    progress = Progress(np.array([low], np.int64), np.array([high], np.int64))
-    out = session(node, kept, frame, {0: seen}, progress)
+    seen = sorted({ts for ts, _ in rows if ts < high})
+    out = session(node, [frame], bench.env(low, high, seen, kept=kept))
     if out is None:
         return []
     names = [name for (name,) in bench.terms(out)]

@@ -94,7 +94,7 @@ class Ways:
     people; none if they are many.
     """
 
-    node: PlanNode
+    node: PlanNode[s.Entailed]
     pattern: Ints
     member: npt.NDArray[np.int32]
     slots: Ints
@@ -105,10 +105,13 @@ class Ways:
 
     @staticmethod
     def of(
-        node: PlanNode, chosen: Sequence[int], patterns: Sequence[Sequence[int]], seed: int
+        node: PlanNode[s.Entailed],
+        chosen: Sequence[int],
+        patterns: Sequence[Sequence[int]],
+        seed: int,
     ) -> Ways:
         """The ways of the chosen members; ``patterns`` has the pattern of each of their ways."""
-        step = entailed(node)
+        step = node.step
         every = [
             (way, m, number)
             for m, numbers in zip(chosen, patterns, strict=True)
@@ -144,7 +147,7 @@ class Ways:
     def rows(self, chunk: Chunk, matched: Ints, starts: Ints) -> Iterator[Frame]:
         """The rows of each form, from the rows of triples that each pattern matches."""
         counts = starts[self.pattern + 1] - starts[self.pattern]
-        for f, form in enumerate(entailed(self.node).forms):
+        for f, form in enumerate(self.node.step.forms):
             own = np.arange(self.forms[f], self.forms[f + 1])
             own = own[counts[own] > 0]
             if not len(own):
@@ -167,7 +170,7 @@ class Ways:
             hits.update({text: int(found[m]) for m, text in self.texts.items()})
 
     def _frame(self, form: s.Form, way: Ints, at: Ints, chunk: Chunk) -> Frame:
-        step, triples, pool = entailed(self.node), chunk.triples, chunk.pool
+        step, triples, pool = self.node.step, chunk.triples, chunk.pool
         columns: dict[str, Column] = {"op": self.member[way]}
         for i, slot in enumerate(step.kept):
             facets, source = self.node.layout.slots[i], form.sources[slot]
@@ -183,12 +186,6 @@ class Ways:
             if form.sources[step.kept[i]] >= 0:
                 frame = self.alike.spread(frame, i, self.node, pool)
         return frame
-
-
-def entailed(node: PlanNode) -> s.Entailed:
-    """The step of an entailed pattern's node."""
-    assert isinstance(node.step, s.Entailed), "an entailed pattern's node"
-    return node.step
 
 
 def frame_of(ways: Ways, chunk: Chunk, matched: Ints, starts: Ints) -> Frame | None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from levada.intake.matching.entailed import Ways, entailed, frame_of
+from levada.intake.matching.entailed import Ways, frame_of
 from levada.intake.matching.match import PatternTable
 from levada.intake.matching.slots import Chunk, term_slot
 from levada.intake.matching.star import Legs, stars, term_at
@@ -49,8 +49,8 @@ class Patterns:
     """
 
     table: PatternTable
-    nodes: tuple[tuple[PlanNode, Ints, Members], ...]
-    stars: tuple[tuple[PlanNode, Ints], ...]
+    nodes: tuple[tuple[PlanNode[s.Match], Ints, Members], ...]
+    stars: tuple[tuple[PlanNode[s.Star], Ints], ...]
     entailed: tuple[Ways, ...]
     texts: tuple[str, ...]
 
@@ -63,12 +63,13 @@ def patterns_of(
     """
     index: Index = {}
     texts: dict[int, str] = {}
-    matches: list[tuple[PlanNode, Ints, Members]] = []
-    stars_: list[tuple[PlanNode, Ints]] = []
+    matches: list[tuple[PlanNode[s.Match], Ints, Members]] = []
+    stars_: list[tuple[PlanNode[s.Star], Ints]] = []
     for node, mask in zip(nodes, chosen, strict=True):
-        if not mask.any() or isinstance(node.step, s.Entailed):
+        match, star = node.of(s.Match), node.of(s.Star)
+        if not mask.any() or (match is None and star is None):
             continue
-        legs = node.step.legs if isinstance(node.step, s.Star) else (_positions(node.step),)
+        legs = _legs(node.step)
         of = np.full((len(legs), len(mask)), -1, np.int64)
         for m in np.flatnonzero(mask).tolist():
             constants = [None if t is None else str(t) for t in node.members[m].constants]
@@ -77,16 +78,16 @@ def patterns_of(
                 of[leg, m] = number = index.setdefault(pattern, len(index))
                 if number < MOST_COUNTED and number not in texts:
                     texts[number] = pattern_text(pattern[0], positions)
-        if isinstance(node.step, s.Star):
-            stars_.append((node, of))
-        else:
+        if star is not None:
+            stars_.append((star, of))
+        if match is not None:
             members = np.flatnonzero(mask)[np.argsort(of[0][mask])]
-            matches.append((node, of[0][members], members.astype(np.int32)))
+            matches.append((match, of[0][members], members.astype(np.int32)))
     shown = tuple(texts.values()) if len(index) <= MOST_COUNTED else ()
     ways = tuple(
-        _ways(node, mask, index, seed)
+        _ways(entailed, mask, index, seed)
         for node, mask in zip(nodes, chosen, strict=True)
-        if mask.any() and isinstance(node.step, s.Entailed)
+        if mask.any() and (entailed := node.of(s.Entailed)) is not None
     )
     if not index:
         return None
@@ -95,9 +96,9 @@ def patterns_of(
     return Patterns(table, tuple(matches), tuple(stars_), ways, shown)
 
 
-def _ways(node: PlanNode, mask: npt.NDArray[np.bool_], index: Index, seed: int) -> Ways:
+def _ways(node: PlanNode[s.Entailed], mask: npt.NDArray[np.bool_], index: Index, seed: int) -> Ways:
     """The ways of the chosen members of a node; their patterns get numbers."""
-    forms = entailed(node).forms
+    forms = node.step.forms
     members = np.flatnonzero(mask).tolist()
     numbers = [
         [
@@ -115,9 +116,12 @@ def _ways(node: PlanNode, mask: npt.NDArray[np.bool_], index: Index, seed: int) 
     return Ways.of(node, members, numbers, seed)
 
 
-def _positions(step: s.Step) -> tuple[int, int, int]:
+def _legs(step: s.Step) -> tuple[tuple[int, int, int], ...]:
+    """The positions of each pattern of a Match or a Star."""
+    if isinstance(step, s.Star):
+        return step.legs
     assert isinstance(step, s.Match), "a pattern's node"
-    return step.positions
+    return (step.positions,)
 
 
 def _repeats(positions: tuple[int, int, int]) -> int:
@@ -151,11 +155,10 @@ def matched(
     if patterns.stars and len(rows):
         assert subjects is not None, "a stream of stars has closed elements"
         legs = Legs.of(rows, starts, subjects, triples)
-        for node, of_leg in patterns.stars:
-            assert isinstance(node.step, s.Star), "a star's node"
-            op, found = stars(node.step, of_leg, legs, triples)
+        for star, of_leg in patterns.stars:
+            op, found = stars(star.step, of_leg, legs, triples)
             if len(op):
-                yield node, _star_frame(node, op, found, chunk)
+                yield star, _star_frame(star, op, found, chunk)
 
 
 def _of(
@@ -170,9 +173,10 @@ def _of(
     )
 
 
-def _row_frame(node: PlanNode, op: Members, rows: npt.NDArray[np.int64], chunk: Chunk) -> Frame:
+def _row_frame(
+    node: PlanNode[s.Match], op: Members, rows: npt.NDArray[np.int64], chunk: Chunk
+) -> Frame:
     step, triples = node.step, chunk.triples
-    assert isinstance(step, s.Match), "a pattern's node"
     columns: dict[str, Column] = {"op": op}
     for i, at in enumerate(step.kept):
         position = step.positions.index(at)
@@ -183,9 +187,8 @@ def _row_frame(node: PlanNode, op: Members, rows: npt.NDArray[np.int64], chunk: 
     return Frame(columns, len(rows))
 
 
-def _star_frame(node: PlanNode, op: Members, rows: Sequence[Ints], chunk: Chunk) -> Frame:
+def _star_frame(node: PlanNode[s.Star], op: Members, rows: Sequence[Ints], chunk: Chunk) -> Frame:
     step = node.step
-    assert isinstance(step, s.Star), "a star's node"
     columns: dict[str, Column] = {"op": op}
     places = step.places()
     for i, at in enumerate(step.kept):
@@ -196,10 +199,9 @@ def _star_frame(node: PlanNode, op: Members, rows: Sequence[Ints], chunk: Chunk)
     return Frame(columns, len(op))
 
 
-def scanned(node: PlanNode, member: int, tuples: Tuples, pool: Pool) -> Frame:
+def scanned(node: PlanNode[s.Scan], member: int, tuples: Tuples, pool: Pool) -> Frame:
     """All tuples as rows of one member of a Scan node."""
     step = node.step
-    assert isinstance(step, s.Scan), "a scan's node"
     columns: dict[str, Column] = {"op": np.full(tuples.n, member, np.int32)}
     for i, (name, facets) in enumerate(zip(step.columns, node.layout.slots, strict=True)):
         values = tuples.columns.get(name)
@@ -256,10 +258,10 @@ def _number_identity(
     return x, y
 
 
-def constants(node: PlanNode, chosen: npt.NDArray[np.bool_], pool: Pool) -> Frame | None:
+def constants(
+    node: PlanNode[s.Constant], chosen: npt.NDArray[np.bool_], pool: Pool
+) -> Frame | None:
     """The rows of VALUES of the chosen members."""
-    step = node.step
-    assert isinstance(step, s.Constant), "constants"
     rows = [(m, row) for m in np.flatnonzero(chosen).tolist() for row in node.members[m].rows]
     if not rows:
         return None

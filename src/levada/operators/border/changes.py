@@ -20,6 +20,7 @@ from levada.model.query import Output
 from levada.model.time import MAX, Times, WindowKind
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
+from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
@@ -30,18 +31,16 @@ from levada.windows.intervals import exact
 from levada.windows.state.pieces import Piece, State, due_together
 
 
-def changes(
-    node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
-) -> Frame | None:
+def changes(node: PlanNode[s.Changes], inputs: Inputs, env: Env) -> Frame | None:
     """The differences at the due reports: rows with ``r`` and, unless certain, ``w`` = +1 (insert)
     or -1 (delete).
     """
-    step = node.step
-    assert isinstance(step, s.Changes), "changes"
+    step, state, (frame,) = node.step, env.state, inputs
+    calendar = env.calendar(node, step.kinds)
     if frame is None and not calendar.any_due:
         return None
     spans = (
-        _reported(node, step, state, frame, calendar, pool)
+        _reported(node, step, state, frame, calendar, env.pool)
         if step.rows is None
         else _timed(node, step.rows, step.certain, state, frame, calendar)
     )
@@ -51,25 +50,22 @@ def changes(
     return _plain(concat(events)) if step.certain else netted(node, concat(events), step.output)
 
 
-def deltas(
-    node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
-) -> Frame | None:
+def deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: Env) -> Frame | None:
     """Beginnings (+1) and ends (-1) of rows with event times at the due reports, as they are:
     nothing is netted.
     """
-    step = node.step
-    assert isinstance(step, s.Deltas), "changes"
+    step, state, (frame,) = node.step, env.state, inputs
+    calendar = env.calendar(node, step.kinds)
     if frame is None and not calendar.any_due:
         return None
     events = [e for e in _timed(node, step.rows, False, state, frame, calendar) if e.n]
     return _without_marks(concat(events)) if events else None
 
 
-def net(node: PlanNode, frame: Frame) -> Frame | None:
+def net(node: PlanNode[s.Net], inputs: Inputs, env: Env) -> Frame | None:
     """Changes with equal ones of a report netted: what IStream, DStream or a relation say."""
-    step = node.step
-    assert isinstance(step, s.Net), "netted changes"
-    return netted(node, frame, step.output)
+    (frame,) = inputs
+    return None if frame is None else netted(node, frame, node.step.output)
 
 
 def _timed(

@@ -16,17 +16,17 @@ from levada.model.frame import Frame, concat
 from levada.model.time import TIMELESS
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
+from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.intervals import exact
-from levada.windows.state.pieces import State
 
 
-def report(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar) -> Frame | None:
+def report(node: PlanNode[s.Report], inputs: Inputs, env: Env) -> Frame | None:
     """New rows and remembered ones at the due reports."""
-    step = node.step
-    assert isinstance(step, s.Report), "a report"
+    step, state, (frame,) = node.step, env.state, inputs
+    calendar = env.calendar(node, step.kinds)
     if calendar.timeless:
         return None if frame is None else frame.with_(r=np.full(frame.n, TIMELESS, np.int64))
     key = f"{node.id}.live"

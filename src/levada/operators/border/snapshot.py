@@ -29,6 +29,7 @@ from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
 from levada.operators.border.changes import netted
 from levada.operators.border.nonempty import Due, Occupied, places, reports, tick
+from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
@@ -40,18 +41,21 @@ from levada.windows.state.pieces import State
 Longs = npt.NDArray[np.int64]
 
 
-def snapshot(
-    node: PlanNode, state: State, frames: Sequence[Frame | None], calendar: Calendar, pool: Pool
-) -> tuple[Frame | None, Frame]:  # fmt: skip
+def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | None:
     """The rows of the due reports: whole results, or what has changed since the report before, with
     its sign.
 
-    And the reports themselves (``op``, ``r``), where also those without rows are shown.
+    The reports themselves are noted where also those without rows are shown.
     """
-    step = node.step
-    assert isinstance(step, s.Snapshot), "a snapshot"
-    due = _due(node, step, state, [f for f in frames[1:] if f is not None and f.n], calendar)
-    return _rows(node, step, state, frames, due.full, calendar, pool), due.empty
+    step, state = node.step, env.state
+    calendar = env.calendar(node, step.kinds)
+    due = _due(node, step, state, [f for f in inputs[1:] if f is not None and f.n], calendar)
+    out = _rows(node, step, state, inputs, due.full, calendar, env.pool)
+    at_home = env.home(node)
+    for m in np.unique(due.empty["op"]).tolist():
+        if at_home[m]:
+            env.show(node, m, due.empty["r"][due.empty["op"] == m])
+    return out
 
 
 def _rows(

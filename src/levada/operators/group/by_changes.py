@@ -30,6 +30,7 @@ from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame, concat
 from levada.model.term import Kind
 from levada.operators.border import report_buffer as live
+from levada.operators.env import Env, Inputs
 from levada.operators.group.best_by_changes import best_values
 from levada.operators.group.distinct_by_changes import distinct_weights
 from levada.operators.group.panes import finished, group_columns
@@ -97,21 +98,18 @@ class Runs:
         return out
 
 
-def running(
-    node: PlanNode, state: State, frames: Sequence[Frame | None], pool: Pool
-) -> Frame | None:
+def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None:
     """The changes of the groups' rows, from the changes of the input and, without keys, of the
     witnesses.
     """
-    step = node.step
-    assert isinstance(step, s.Running), "running groups"
-    rows = frames[0] if frames[0] is not None else empty(node.input_layouts[0])
-    witnesses = [f for f in frames[1:] if f is not None and f.n]
+    step, state, pool = node.step, env.state, env.pool
+    rows = inputs[0] if inputs[0] is not None else empty(node.input_layouts[0])
+    witnesses = [f for f in inputs[1:] if f is not None and f.n]
     if not rows.n and not witnesses:
         return None
     runs = _runs(step, rows, witnesses)
     weights = _weights(node, step, state, rows, runs)
-    sums = _sums(step, rows, runs, weights, witnessed=len(frames) > 1)
+    sums = _sums(step, rows, runs, weights, witnessed=len(inputs) > 1)
     key = f"{node.id}.groups"
     names = tuple(sums)
     kept = tallies.found(state, key, runs.k, runs.h)

@@ -11,7 +11,6 @@ added up first).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.time.running import running_counts
 from levada.model.frame import Frame, concat
+from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import Shown
@@ -30,11 +30,10 @@ from levada.windows.state.pieces import State
 Longs = npt.NDArray[np.int64]
 
 
-def tally(node: PlanNode, state: State, frames: Sequence[Frame | None]) -> Frame | None:
+def tally(node: PlanNode[s.Tally], inputs: Inputs, env: Env) -> Frame | None:
     """The changes of what is shown, from the changes of the inputs."""
-    step = node.step
-    assert isinstance(step, s.Tally), "a tally"
-    sides = [f.with_(w=_signed(f, i)) for i, f in enumerate(frames) if f is not None]
+    step, state = node.step, env.state
+    sides = [f.with_(w=_signed(f, i)) for i, f in enumerate(inputs) if f is not None]
     if not sides:
         return None
     rows = concat(sides)
@@ -82,8 +81,9 @@ def repeated(rows: Frame, change: Longs) -> Frame | None:
     return rows.take(at).with_(w=np.repeat(np.sign(change), np.abs(change)).astype(np.int8))
 
 
-def rexcept(node: PlanNode, left: Frame | None, right: Frame | None) -> Frame | None:
+def rexcept(node: PlanNode[s.RExcept], inputs: Inputs, env: Env) -> Frame | None:
     """The bag difference of report rows, report by report."""
+    left, right = inputs
     if left is None:
         return None
     rows = left if right is None else concat([left, right])

@@ -24,6 +24,7 @@ from levada.model.frame import Column as Array
 from levada.model.frame import Frame, concat
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
+from levada.operators.env import Env, Inputs
 from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
 from levada.operators.group import aggregates
@@ -36,29 +37,18 @@ from levada.plan.sealed.layout import slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.intervals import exact
-from levada.windows.state.pieces import State
 
 Codes = npt.NDArray[np.int32]
 
 
-def panes(
-    node: PlanNode,
-    state: State,
-    frame: Frame | None,
-    partials: Sequence[Frame],
-    calendar: Calendar,
-    pool: Pool,
-    home: npt.NDArray[np.bool_],
-) -> Frame | None:
-    """New rows, and ``partials`` that were folded before they came, into panes; at the due reports,
+def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
+    """New rows, and partials that were folded before they came, into panes; at the due reports,
     the groups' values.
-
-    ``home``: members whose home is this partition.
     """
-    step = node.step
-    assert isinstance(step, s.Panes), "panes"
+    step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
+    calendar = env.calendar(node, step.kinds)
     key = f"{node.id}.live"
-    new = list(partials)
+    new = list(env.partials.get(node.id, ()))
     if frame is not None:
         new += [f for f in (folded(node, frame, pool, 1.0),) if f is not None and f.n]
     parts = live.recall(state, key) if calendar.any_due else []
@@ -66,12 +56,14 @@ def panes(
         whole = concat(new)
         parts.append(whole)
         live.remember(state, key, live.later(whole, calendar.high))
-    out = _at_reports(node, step, parts, calendar, pool, home) if calendar.any_due else None
+    out = None
+    if calendar.any_due:
+        out = _at_reports(node, step, parts, calendar, pool, env.home(node))
     live.forget(state, key, calendar.made)
     return out
 
 
-def folded(node: PlanNode, frame: Frame, pool: Pool, most: float) -> Frame | None:
+def folded(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Frame | None:
     """One partial per (member, group, s, e) of rows with event times; None if they are more than
     ``most`` of the rows.
 
@@ -79,7 +71,6 @@ def folded(node: PlanNode, frame: Frame, pool: Pool, most: float) -> Frame | Non
     has reached the rows, because a row that is ahead of it counts at no report that is due.
     """
     step = node.step
-    assert isinstance(step, s.Panes), "panes"
     rows = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
     codes, first = group(*beside(*key_of(rows, step.keys), rows["#s"], rows["#e"]))
     if len(first) > most * frame.n:
@@ -269,12 +260,9 @@ def _computed(found: dict[str, Array], hard: dict[int, str], n: int) -> Column:
     return Column(n, None, None, found["k"], d, m, c, texts)
 
 
-def rgroup(
-    node: PlanNode, frame: Frame | None, calendar: Calendar, pool: Pool, home: npt.NDArray[np.bool_]
-) -> Frame | None:  # fmt: skip
+def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: Env) -> Frame | None:
     """Groups of report rows: everything of a report is here, so rows fold straight into values."""
-    step = node.step
-    assert isinstance(step, s.RGroup), "a group of report rows"
+    step, pool, (frame,) = node.step, env.pool, inputs
     merged: Frame | None = None
     if frame is not None and frame.n:
         k, h = with_report(key_of(frame, step.keys), frame)
@@ -283,7 +271,8 @@ def rgroup(
         sums = _fold_distinct(step, frame, k, h, codes, len(first), pool)
         merged = Frame({**kept, "r": frame["r"][first], **sums}, len(first))
     if not step.keys and step.listed:
-        merged = _everywhere(step, merged, calendar, home, pool)
+        calendar = env.calendar(node, step.kinds)
+        merged = _everywhere(step, merged, calendar, env.home(node), pool)
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
 
 

@@ -25,6 +25,8 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.model.frame import Frame, concat
+from levada.operators.env import Env, Inputs
+from levada.operators.rows.constants import identities
 from levada.operators.rows.edges import gather, key_of
 from levada.operators.rows.values import column
 from levada.plan.sealed import steps as s
@@ -39,10 +41,11 @@ Members = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 
-def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None:
+def last(node: PlanNode[s.Last], inputs: Inputs, env: Env) -> Frame | None:
     """New rows of streams -> changes of their count windows."""
-    step = node.step
-    assert isinstance(step, s.Last), "a count window"
+    step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
+    if frame is None:
+        return None
     key = f"{node.id}.last"
     sizes = _Sizes(
         *(
@@ -277,18 +280,18 @@ def weighted_row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:
     return plain.with_(hi0=instant.astype(np.int64), w=np.full(plain.n, weight, np.int8))
 
 
-def select(node: PlanNode, frame: Frame, seed_identity: npt.NDArray[np.uint64]) -> Frame:
-    """A triple pattern over rows s, p, o: the members' constants (identities, shape (members, 3,
-    2)) and repeated variables.
-    """
-    step = node.step
-    assert isinstance(step, s.Select), "a selection"
+def select(node: PlanNode[s.Select], inputs: Inputs, env: Env) -> Frame | None:
+    """A triple pattern over rows s, p, o: the members' constants and repeated variables."""
+    step, (frame,) = node.step, inputs
+    if frame is None:
+        return None
+    constants = node.known(identities, env.pool.seed)
     keep = np.ones(frame.n, bool)
     first: dict[int, int] = {}
     for position, slot in enumerate(step.positions):
         x, y = frame[f"x{position}"], frame[f"y{position}"]
         if slot < 0:
-            wanted = seed_identity[frame["op"], position]
+            wanted = constants[frame["op"], position]
             keep &= (x == wanted[:, 0]) & (y == wanted[:, 1])
         elif slot in first:
             keep &= (x == frame[f"x{first[slot]}"]) & (y == frame[f"y{first[slot]}"])

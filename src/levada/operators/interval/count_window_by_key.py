@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame, concat
+from levada.operators.env import Env, Inputs
 from levada.operators.interval.count_window import ordered, weighted_row
 from levada.operators.rows.edges import key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
 from levada.windows.state.numbered import came, count, numbered
 from levada.windows.state.pieces import State
@@ -29,10 +29,11 @@ Longs = npt.NDArray[np.int64]
 _NETTED = partial(tallies.added, by=(), sums=("#n",))
 
 
-def last_by(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None:
+def last_by(node: PlanNode[s.LastBy], inputs: Inputs, env: Env) -> Frame | None:
     """New rows of streams -> changes of their count windows."""
-    step = node.step
-    assert isinstance(step, s.LastBy), "a count window of each key"
+    step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
+    if frame is None:
+        return None
     key = f"{node.id}.last"
     rows = ordered(node, frame, pool)
     codes, first = group(*key_of(rows, step.keys))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.probe import join_pairs
 from levada.model.frame import Column, Frame
+from levada.operators.env import Env, Inputs
 from levada.operators.interval.occur import as_set, picked
 from levada.operators.rows import edges as r
 from levada.plan.sealed import steps as s
@@ -57,12 +58,9 @@ class _Side:
     ]  # of windows whose rows end by a row of weight -1, which has the instant of that
 
 
-def join(
-    node: PlanNode, state: State, inputs: list[Frame | None], horizons: runs.Horizons
-) -> Frame | None:
-    """The new result rows. ``horizons``: rows that are dead by then are dropped."""
-    step = node.step
-    assert isinstance(step, s.Join), "a join"
+def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
+    """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
+    step, state, horizons = node.step, env.state, env.horizons(node)
     left, right = (_side(node, step, state, i, frame, horizons) for i, frame in enumerate(inputs))
     found = [
         *_meet(step, left.new, right.old, turned=False),

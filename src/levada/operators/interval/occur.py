@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.probe_latest import latest, previous_within
 from levada.model.frame import Frame
+from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import Key, key_of
 from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.steps import Occur
 from levada.windows.intervals import outer, quarter
 from levada.windows.state import runs
-from levada.windows.state.pieces import State
 
 Kept = npt.NDArray[np.int64] | None
 
@@ -44,11 +45,14 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Fra
     return found.take(kept), kept
 
 
-def occur(node: PlanNode, state: State, frame: Frame, horizons: runs.Horizons) -> Frame:
+def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
     """New raw rows -> occurrences; they are remembered as long as they can be somebody's
     ``prev``.
     """
-    layout = node.input_layouts[0]
+    layout, (frame,) = node.input_layouts[0], inputs
+    if frame is None:
+        return None
+    state, horizons = env.state, env.horizons(node)
     key = key_of(frame, range(len(layout.slots)))
     side = f"{node.id}.0"
     rows, kept = as_set(frame, key, key, runs.live(state, side, horizons.now))

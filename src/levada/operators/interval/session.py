@@ -25,11 +25,11 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
+from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import empty, key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.presence import NOTHING, Seen, session_ends
-from levada.windows.reports import Progress
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State, due_together
 
@@ -37,14 +37,12 @@ _FOREVER = (MAX, 0, 0)  # rows of open sessions live until they are taken out
 Presences = Mapping[int, Seen]
 
 
-def session(
-    node: PlanNode, state: State, frame: Frame | None, presence: Presences, progress: Progress
-) -> Frame | None:  # fmt: skip
+def session(node: PlanNode[s.Session], inputs: Inputs, env: Env) -> Frame | None:
     """New rows, and rows whose session has ended by now -> what comes into and goes out of the
     windows.
     """
-    step = node.step
-    assert isinstance(step, s.Session), "a session window"
+    step, state, (frame,) = node.step, env.state, inputs
+    presence, progress = env.presence, env.progress
     key = f"{node.id}.open"
     if frame is None and not state.pieces(key):
         return None

@@ -13,12 +13,12 @@ both answers.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.sums import net
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
+from levada.operators.env import Env, Inputs
 from levada.operators.rows import edges as r
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
@@ -26,19 +26,14 @@ from levada.windows.state import runs
 from levada.windows.state.pieces import State
 
 ALWAYS = MIN + 1  # the event time of what was there before all elements
-Mask = npt.NDArray[np.bool_]
 
 
-def once(
-    node: PlanNode, state: State, frame: Frame | None, answered: Mask, instants: Times
-) -> Frame | None:
-    """New answers of the members that are ``answered``; ``instants``: of each member, from when on
-    they are that.
-    """
-    step = node.step
-    assert isinstance(step, s.Once), "an answer"
+def once(node: PlanNode[s.Once], inputs: Inputs, env: Env) -> Frame | None:
+    """New answers of the members that are answered in this epoch."""
+    step, state, (frame,) = node.step, env.state, inputs
     if not step.weighted:
         return None if frame is None else _plain(frame)
+    answered = env.answered(node)
     if not answered.any():
         return None
     key = f"{node.id}.once"
@@ -48,7 +43,16 @@ def once(
     left = concat([known.where(~again & node.alive[known["op"]]), now])
     state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
     changed = _difference(node, known.where(again), now)
-    return changed.with_(lo0=instants[changed["op"]]) if changed.n else None
+    return changed.with_(lo0=_instants(node, env)[changed["op"]]) if changed.n else None
+
+
+def _instants(node: PlanNode, env: Env) -> Times:
+    """From when on what this epoch reads of static data is there, for each member: for those that
+    read it first, always.
+    """
+    first = node.fresh if env.statics.first else np.zeros(len(node.members), np.bool_)
+    instant = env.statics.instant
+    return np.where(first, ALWAYS, ALWAYS if instant is None else instant)
 
 
 def _plain(rows: Frame) -> Frame:
@@ -69,10 +73,11 @@ def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
     )
 
 
-def lasting(node: PlanNode, state: State, frame: Frame | None) -> runs.Run | None:
+def lasting(
+    node: PlanNode[s.RJoin | s.RLeft | s.RSemi], state: State, frame: Frame | None
+) -> runs.Run | None:
     """The right side, with what has come to it."""
     step = node.step
-    assert isinstance(step, (s.RJoin, s.RLeft, s.RSemi)), "a join of report rows"
     key = f"{node.id}.lasting"
     if frame is not None and frame.n:
         if isinstance(step, s.RSemi) and step.condition is None:  # each is met once

@@ -9,16 +9,18 @@ become rows that never leave by time, ended by equal rows of weight -1: the way 
 from __future__ import annotations
 
 from levada.model.frame import Frame
+from levada.operators.env import Env, Inputs
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 
 
-def lift(node: PlanNode, frame: Frame) -> Frame:
+def lift(node: PlanNode[s.Lift], inputs: Inputs, env: Env) -> Frame | None:
     """Report rows as rows of the node's window."""
-    step = node.step
-    assert isinstance(step, s.Lift), "a lift"
+    (frame,) = inputs
+    if frame is None:
+        return None
     columns = {n: c for n, c in frame.columns.items() if n not in ("r", "w")}
     columns["lo0"] = frame["r"]
-    if step.weighted:
+    if node.step.weighted:
         columns["w"] = frame["w"]
     return Frame(columns, frame.n)

@@ -20,25 +20,25 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.reach import edges_of, reach
 from levada.model.frame import Frame, concat
+from levada.operators.env import Env, Inputs
 from levada.operators.rows import edges as r
+from levada.operators.rows.constants import Identities, identities
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import PlanNode
 
 Ints = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
-Constants = npt.NDArray[np.uint64]  # identities of the members' given ends, shape (members, 3, 2)
 
 
-def closure(node: PlanNode, frames: list[Frame | None], constants: Constants) -> Frame | None:
-    """The pairs of all reports; ``frames`` are the steps, of ``?`` and ``*`` the terms that reach
+def closure(node: PlanNode[s.Closure], inputs: Inputs, env: Env) -> Frame | None:
+    """The pairs of all reports; ``inputs`` are the steps, of ``?`` and ``*`` the terms that reach
     themselves, and the seeds.
     """
     step = node.step
-    assert isinstance(step, s.Closure), "paths"
-    steps = _input(node, frames, 0)
+    steps = _input(node, inputs, 0)
     last = len(node.input_layouts) - 1
-    zeros = _input(node, frames, 1) if last > (step.seed is not None) else None
+    zeros = _input(node, inputs, 1) if last > (step.seed is not None) else None
     facets = node.input_layouts[0].slots
     ends = [_terms(steps, 0, facets[0]), _terms(steps, 1, facets[1])]
     every = concat([*ends, *([] if zeros is None else [_terms(zeros, 0, facets[0])])])
@@ -48,17 +48,18 @@ def closure(node: PlanNode, frames: list[Frame | None], constants: Constants) ->
     terms = every.take(first)
     zero = np.zeros(terms.n, bool)
     zero[codes[2 * steps.n :]] = True
+    constants = node.known(identities, env.pool.seed)
     given = [
         _is(terms, constants, end) if step.given[end] else np.ones(terms.n, bool) for end in (0, 1)
     ]
     if step.seed is not None:
-        given[step.seed] = _seeded(terms, _input(node, frames, last))
+        given[step.seed] = _seeded(terms, _input(node, inputs, last))
     i, j = _connected(step, codes[: steps.n], codes[steps.n : 2 * steps.n], zero, given)
     return _pairs(node, step, terms, i, j) if len(i) else None
 
 
-def _input(node: PlanNode, frames: list[Frame | None], at: int) -> Frame:
-    frame = frames[at]
+def _input(node: PlanNode, inputs: Inputs, at: int) -> Frame:
+    frame = inputs[at]
     return r.empty(node.input_layouts[at]) if frame is None else frame
 
 
@@ -103,7 +104,7 @@ def _seeded(terms: Frame, seeds: Frame) -> Bools:
     return found[: terms.n]
 
 
-def _is(terms: Frame, constants: Constants, end: int) -> Bools:
+def _is(terms: Frame, constants: Identities, end: int) -> Bools:
     """Which terms are the end that their member gives."""
     wanted = constants[terms["op"], end]
     same: npt.NDArray[np.bool_] = (terms["x0"] == wanted[:, 0]) & (terms["y0"] == wanted[:, 1])

@@ -22,9 +22,11 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.probe import arrange, join_pairs
 from levada.model.frame import Column, Frame, concat
+from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
 from levada.operators.expressions.logic import column_of
 from levada.operators.interval.join import compatible
+from levada.operators.interval.static_side import lasting
 from levada.operators.rows import edges as r
 from levada.operators.rows.compute import scope
 from levada.operators.rows.values import slot
@@ -40,22 +42,22 @@ Right = Frame | Run
 Origins = tuple[tuple[int, int], ...]
 
 
-def rjoin(node: PlanNode, left: Frame | None, right: Right | None) -> Frame | None:
+def rjoin(node: PlanNode[s.RJoin], inputs: Inputs, env: Env) -> Frame | None:
     """All compatible pairs of one report."""
+    left, right = _sides(node, inputs, env)
     if left is None or right is None:
         return None
     step = node.step
-    assert isinstance(step, s.RJoin), "a join of report rows"
     i, j = _pairs(left, step.left, right, step.right, step.fills)
     return _paired(node, left, i, _rows(right), j, step.out, step.fills) if len(i) else None
 
 
-def rleft(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -> Frame | None:
+def rleft(node: PlanNode[s.RLeft], inputs: Inputs, env: Env) -> Frame | None:
     """All compatible pairs that satisfy the condition, and the left rows that have none."""
+    left, right = _sides(node, inputs, env)
     if left is None:
         return None
-    step = node.step
-    assert isinstance(step, s.RLeft), "a left join of report rows"
+    step, pool = node.step, env.pool
     none = np.empty(0, np.int64)
     i, j = (none, none) if right is None else _pairs(left, step.left, right, step.right, step.fills)
     if right is not None and step.condition is not None and len(i):
@@ -72,12 +74,12 @@ def rleft(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -
     return concat(parts) if parts else None
 
 
-def rsemi(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -> Frame | None:
+def rsemi(node: PlanNode[s.RSemi], inputs: Inputs, env: Env) -> Frame | None:
     """The left rows that have a partner in their report, or those that have none."""
+    left, right = _sides(node, inputs, env)
     if left is None:
         return None
-    step = node.step
-    assert isinstance(step, s.RSemi), "a semi-join of report rows"
+    step, pool = node.step, env.pool
     partnered = np.zeros(left.n, bool)
     if right is not None:
         partnered[_partners(node, step, left, right, pool)] = True
@@ -91,6 +93,14 @@ def rsemi(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -
             slot(column_of(partnered.astype(np.uint8)), last, node.layout.slots[last], pool)
         )
     return Frame(columns, len(keep)) if len(keep) else None
+
+
+def _sides(
+    node: PlanNode[s.RJoin | s.RLeft | s.RSemi], inputs: Inputs, env: Env
+) -> tuple[Frame | None, Right | None]:
+    """The left rows, and the right ones: those of the reports, or those that stay."""
+    left, right = inputs
+    return left, lasting(node, env.state, right) if node.step.lasting else right
 
 
 def _partners(node: PlanNode, step: s.RSemi, left: Frame, right: Right, pool: Pool) -> Ints:

@@ -12,6 +12,7 @@ import polars as pl
 
 from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame
+from levada.operators.env import Env, Inputs
 from levada.operators.expressions import evaluate, order_rows
 from levada.operators.expressions.values import broadcast
 from levada.operators.rows.compute import scope
@@ -19,20 +20,23 @@ from levada.operators.rows.edges import key_of, with_report
 from levada.operators.rows.values import column
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.terms.term_pool import Pool
 
 
-def distinct(node: PlanNode, frame: Frame) -> Frame:
+def distinct(node: PlanNode[s.RDistinct], inputs: Inputs, env: Env) -> Frame | None:
     """Equal rows of a report once."""
+    (frame,) = inputs
+    if frame is None:
+        return None
     key = with_report(key_of(frame, range(len(node.layout.slots))), frame)
     _, first = group(*key)
     return frame.take(first)
 
 
-def order(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+def order(node: PlanNode[s.ROrder], inputs: Inputs, env: Env) -> Frame | None:
     """Rows in order per (member, report), ties by the terms' texts; then OFFSET and LIMIT."""
-    step = node.step
-    assert isinstance(step, s.ROrder), "an order"
+    step, pool, (frame,) = node.step, env.pool, inputs
+    if frame is None:
+        return None
     if step.in_order:
         return _cut(
             frame.take(np.lexsort((np.arange(frame.n), frame["r"], frame["op"]))),

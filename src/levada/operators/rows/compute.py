@@ -8,7 +8,6 @@ meets exactly those that it passes (``thresholds``).
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +19,7 @@ from levada.model.expression import Call, Expression, Function, Param, Var
 from levada.model.frame import Frame
 from levada.model.term import Kind, Term
 from levada.model.time import TIMELESS
+from levada.operators.env import Env, Inputs
 from levada.operators.expressions import Scope, evaluate, truth
 from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
 from levada.operators.rows.edges import renumbered, value, with_report, zeros
@@ -33,18 +33,20 @@ from levada.terms.term_pool import Pool
 _COMPARE = (Function.LESS, Function.LESS_EQUAL, Function.GREATER, Function.GREATER_EQUAL)
 
 
-def filter_(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: Env) -> Frame | None:
     """The rows whose condition is true."""
-    step = node.step
-    assert isinstance(step, s.Filter), "a filter"
-    keep = np.flatnonzero(truth(step.condition, scope(node, frame, pool)))
+    step, (frame,) = node.step, inputs
+    if frame is None:
+        return None
+    keep = np.flatnonzero(truth(step.condition, scope(node, frame, env.pool)))
     return _kept(frame, keep, step.kept, node.layout)
 
 
-def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     """The rows with a computed slot; an error leaves it unbound."""
-    step = node.step
-    assert isinstance(step, s.Extend), "an extension"
+    step, pool, (frame,) = node.step, env.pool, inputs
+    if frame is None:
+        return None
     out = _kept(frame, None, step.kept, node.layout)
     if len(node.layout.slots) == len(step.kept):
         return out
@@ -82,7 +84,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
     return Scope(
         n=frame.n,
         columns=columns,
-        params=[gather(c, frame["op"].astype(np.int64)) for c in parameters(node)],
+        params=[gather(c, frame["op"].astype(np.int64)) for c in node.known(parameters)],
         now=_now(frame, pool),
         seeds=seeds(node, frame, slots) if node.members[0].query else None,
         place=draw[1] if draw else 0,
@@ -101,22 +103,12 @@ def _now(frame: Frame, pool: Pool) -> npt.NDArray[np.int64] | int:
 
 
 def parameters(node: PlanNode) -> list[Column]:
-    """The members' constants, one column per parameter with a row per member; read once per node of
-    a plan.
-    """
-    kept = _PARAMETERS.get(id(node))
-    if kept is None or kept[0]() is not node:
-        width = max((len(m.constants) for m in node.members), default=0)
-        columns = [
-            _constants([m.constants[i] if i < len(m.constants) else None for m in node.members])
-            for i in range(width)
-        ]
-        kept = _PARAMETERS[id(node)] = (weakref.ref(node), columns)
-        weakref.finalize(node, _PARAMETERS.pop, id(node), None)
-    return kept[1]
-
-
-_PARAMETERS: dict[int, tuple[weakref.ref[PlanNode], list[Column]]] = {}
+    """The members' constants, one column per parameter with a row per member."""
+    width = max((len(m.constants) for m in node.members), default=0)
+    return [
+        _constants([m.constants[i] if i < len(m.constants) else None for m in node.members])
+        for i in range(width)
+    ]
 
 
 def _constants(terms: Sequence[Term | None]) -> Column:
@@ -130,12 +122,16 @@ def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
     and BNODE derive from.
     """
     draw = _draw(node)
-    names = np.array([name_seed(m.query) for m in node.members], np.uint64)
-    k, h = names[frame["op"]], zeros(frame.n)
+    k, h = node.known(_name_seeds)[frame["op"]], zeros(frame.n)
     for i in draw[0] if draw else [i for i in range(width) if f"x{i}" in frame]:
         k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
     k, h = with_report((k, h), frame)
     return combine(k, h, copies(k, h), zeros(frame.n))[0]
+
+
+def _name_seeds(node: PlanNode) -> npt.NDArray[np.uint64]:
+    """What stands for the name of each member's query."""
+    return np.array([name_seed(m.query) for m in node.members], np.uint64)
 
 
 def _draw(node: PlanNode) -> tuple[tuple[int, ...], int] | None:
@@ -152,7 +148,7 @@ def is_threshold(expression: Expression) -> bool:
 
 
 def thresholds(
-    node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], pool: Pool
+    node: PlanNode[s.Filter], frame: Frame, members: npt.NDArray[np.int32], pool: Pool
 ) -> Frame | None:
     """All (row, member) pairs whose comparison is true, for one input row and many members; None:
     not all are numbers.
@@ -161,11 +157,11 @@ def thresholds(
     compared as doubles where that is exact; where it might not be the caller expands.
     """
     step = node.step
-    assert isinstance(step, s.Filter) and isinstance(step.condition, Call), "a threshold"
+    assert isinstance(step.condition, Call), "a threshold"
     variable, _ = step.condition.args
     assert isinstance(variable, Var), "a slot against a constant"
     i = int(variable.name)
-    values = gather(parameters(node)[0], members.astype(np.int64)).values()
+    values = gather(node.known(parameters)[0], members.astype(np.int64)).values()
     d = value(frame, "d", i)
     if not _as_doubles((frame[f"k{i}"], d, value(frame, "m", i)), values[:3]):
         return None

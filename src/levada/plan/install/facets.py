@@ -11,6 +11,7 @@ value, so it never travels.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from levada.model.expression import (
     AggregateFunction,
@@ -22,11 +23,11 @@ from levada.model.expression import (
     Var,
     random,
 )
-from levada.model.query import Output
 from levada.model.term import XSD, Literal
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import Op
+from levada.plan.physical.traits import Plain
 from levada.plan.sealed.layout import NOTHING, Facet
 
 Needs = dict[str, Facet]
@@ -196,38 +197,36 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
         case p.ROrder(keys, _, _, _):
             own = merge(*(expression_needs(e) for e, _ in keys))
             return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
-        case p.Occur() | p.RDistinct() | p.Tally() | p.RExcept() | p.Net():
-            return _every(op, out)
-        case p.Changes(output, _):
-            return _every(op, out) if op.weighted or output is not Output.ISTREAM else [out]
-        case p.Session(_, _, bag):
-            return [out] if bag else _every(op, out)
-        case p.Last() | p.LastBy():
-            return [merge(_every(op, out)[0], dict.fromkeys(op.variables, Facet.TEXT))]
-        case p.Select(_):
-            return [_select_needs(op, out)]
-        case p.Once():
-            return _every(op, out) if op.weighted else [out]
-        case p.Report():
-            return _every(op, out) if op.inputs[0].weighted else [out]
+        case p.Select():
+            return [_select_needs(spec, out)]
+        case Plain():
+            return _every(op, out, read_of_all(op))
         case _:
-            return [out for _ in op.inputs]
+            assert_never(spec)
 
 
-def _every(op: Op, out: Needs) -> list[Needs]:
-    """Whole rows are told apart: what is read above, and all identities."""
-    return [merge(out, _ids(i.variables)) for i in op.inputs]
+def read_of_all(op: Op) -> Facet:
+    """What an operator reads of every variable of its inputs, where that is the same of each."""
+    weighted = op.weighted or any(i.weighted for i in op.inputs)
+    return op.spec.reads(weighted) if isinstance(op.spec, Plain) else NOTHING
+
+
+def _every(op: Op, out: Needs, facets: Facet = Facet.ID) -> list[Needs]:
+    """What is read above, and these facets of all variables; identities tell whole rows apart."""
+    if not facets:
+        return [out for _ in op.inputs]
+    return [merge(out, dict.fromkeys(i.variables, facets)) for i in op.inputs]
 
 
 def _drawn(draw: p.Draw | None) -> Needs:
     return {} if draw is None else _ids(draw.solution)
 
 
-def _select_needs(op: Op, out: Needs) -> Needs:
-    assert isinstance(op.spec, p.Select), "a selection"
-    needs: Needs = _ids(("s", "p", "o", *op.spec.beside))
-    positions = (*op.spec.pattern.positions, *map(Var, op.spec.beside))
-    for position, name in zip(positions, ("s", "p", "o", *op.spec.beside), strict=True):
+def _select_needs(spec: p.Select, out: Needs) -> Needs:
+    names = ("s", "p", "o", *spec.beside)
+    needs: Needs = _ids(names)
+    positions = (*spec.pattern.positions, *map(Var, spec.beside))
+    for position, name in zip(positions, names, strict=True):
         if isinstance(position, Var):
             add(needs, name, out.get(position.name, NOTHING))
     return needs

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from levada.algebra.nodes import Query, Reporting
 from levada.algebra.properties import Analysis
 from levada.model.expression import Const, Expression, random
 from levada.model.query import Output
 from levada.model.time import WindowKind
-from levada.plan.install.facets import Needs, add, emit_needs, input_needs, lift
+from levada.plan.install.facets import Needs, add, emit_needs, input_needs, lift, read_of_all
 from levada.plan.install.leaves import is_static, leaf, positions
 from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrised
 from levada.plan.install.template import Intern, Recorded
@@ -29,27 +29,10 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span
 from levada.plan.sealed.shapes import Edge, Member, Shape
 
-_PASSING = (
-    p.Union,
-    p.Occur,
-    p.Hold,
-    p.Report,
-    p.Changes,
-    p.RDistinct,
-    p.RExcept,
-    p.ROrder,
-    p.Last,
-    p.LastBy,
-    p.Session,
-    p.Lift,
-    p.Once,
-    p.Deltas,
-    p.Tally,
-    p.Net,
-    p.Snapshot,
-    p.Emit,
-)
-_SIDE_BY_SIDE = (p.Union, p.Tally, p.RExcept)  # their inputs have the same columns
+_Border = p.Report | p.Deltas | p.Panes | p.Changes
+_PerReport = p.RJoin | p.RLeft | p.RSemi | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
+_ByChanges = p.Running | p.Tally | p.Net | p.Snapshot
+_Above = _Border | _PerReport | _ByChanges
 
 
 class Installed(NamedTuple):
@@ -140,7 +123,7 @@ class Installer:
         )
 
     def _install(self, op: Op, needs: Needs) -> Installed:
-        side_by_side = isinstance(op.spec, _SIDE_BY_SIDE)
+        side_by_side = op.spec.side_by_side
         wanted = (
             [_union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
         )
@@ -192,12 +175,12 @@ class Installer:
             return (
                 op.variables
             )  # a static graph is a set: whole rows are told apart where they are read
-        if isinstance(op.spec, _PASSING):
+        if op.spec.passes_slots:
             return ins[0]  # rows go through as they come
         return tuple([v for v in op.variables if v in needs])
 
     def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[Edge]) -> Layout:
-        if isinstance(op.spec, _PASSING):
+        if op.spec.passes_slots:
             facets = list(edges[0].layout.slots)
         elif is_static(op.spec):
             facets = [needs.get(v, NOTHING) | Facet.ID for v in names]
@@ -217,20 +200,13 @@ class Installer:
         for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
             if child.windows is not None and window in child.windows:
                 span = edge.layout.windows[child.windows.index(window)]
-                raw = isinstance(op.spec, p.Occur) or (
-                    isinstance(op.spec, p.Join) and op.spec.raw[i]
-                )
-                below.append(Span(span.hi, span.prev or raw))
+                below.append(Span(span.hi, span.prev or op.spec.makes_set(i)))
         if not below:
             return Span(False, False)
         several = isinstance(op.spec, p.Join) and len(below) > 1
         absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
-        last = isinstance(op.spec, (p.Last, p.LastBy)) or (
-            isinstance(op.spec, p.Session) and not op.spec.ended
-        )
-        return Span(
-            several or absent or last or any(b.hi for b in below), any(b.prev for b in below)
-        )
+        own = several or absent or op.spec.has_instants
+        return Span(own or any(b.hi for b in below), any(b.prev for b in below))
 
     def _edge(
         self,
@@ -334,8 +310,10 @@ class Installer:
                 return s.Emit(
                     op.inputs[0].weighted, self.every, self.kinds if self.every else ()
                 ), member
+            case p.Rename() | p.Applied():
+                raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
             case _:
-                return self._above(op, names, ins)
+                return self._above(op, spec, names, ins)
 
     def _join(
         self, op: Op, spec: p.Join, names: tuple[str, ...], ins: list[tuple[str, ...]]
@@ -355,9 +333,9 @@ class Installer:
         return s.Join(*sides, out, fills, windows, spec.raw, spec.negative)
 
     def _above(
-        self, op: Op, names: tuple[str, ...], ins: list[tuple[str, ...]]
+        self, op: Op, spec: _Above, names: tuple[str, ...], ins: list[tuple[str, ...]]
     ) -> tuple[s.Step, Member]:
-        spec = op.spec
+        """The steps of the border and above it."""
         carried = op.inputs[0].windows
         rows = None if carried is None else self.timing.places(self.level, carried)
         match spec:
@@ -417,7 +395,7 @@ class Installer:
                 certain = not op.weighted and output is Output.ISTREAM
                 return s.Changes(output, self.kinds, rows, listed, certain), self._schedule(carried)
             case _:
-                raise AssertionError(f"no shape for {type(spec).__name__}")
+                assert_never(spec)
 
     def _condition(
         self, op: Op, condition: Expression | None, ins: list[tuple[str, ...]]
@@ -453,11 +431,9 @@ def _union_needs(op: Op, needs: Needs) -> Needs:
     With weights also all identities: those of a merge are joined by them, too, so that its parts
     are there once.
     """
-    by = {v for exchange in op.exchange for v in exchange or () if v} | set(
-        op.variables if op.weighted else ()
-    )
-    if not isinstance(op.spec, p.Union):
-        by = set(op.variables)  # whole rows are compared
+    by = {v for exchange in op.exchange for v in exchange or () if v}
+    if op.weighted or read_of_all(op):  # whole rows are compared
+        by = set(op.variables)
     return {
         v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING)
         for v in op.variables

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from levada.algebra.nodes import Alternative
 from levada.model.query import TriplePattern
 from levada.model.term import Term
+from levada.plan.physical.traits import Counting, Netting, Passing, Plain, Traits
+from levada.plan.sealed.layout import NOTHING, Facet
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(Plain):
     """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is
     the default graph).
     """
@@ -25,7 +27,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Entailed:
+class Entailed(Plain):
     """A triple pattern by its alternatives, over what ``Match`` is over; ``alike`` as in
     ``nodes.Entailed``.
     """
@@ -38,7 +40,7 @@ class Entailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Star:
+class Star(Plain):
     """Triple patterns of one subject over a stream whose elements are closed: joined inside the
     element, at the intake.
     """
@@ -48,7 +50,7 @@ class Star:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Plain):
     """Columns of a tuple stream, one per output variable; ``sign``: the column of the weights, if
     rows have any.
     """
@@ -60,14 +62,14 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Plain):
     """VALUES: rows of terms."""
 
     rows: tuple[tuple[Term | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
+class Last(Counting):
     """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in,
     -1 out.
     """
@@ -78,7 +80,7 @@ class Last:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Session(Passing):
     """The rows of a session window: as they come, with weights, or ``ended``, at the end of their
     session.
 
@@ -90,9 +92,18 @@ class Session:
     ended: bool
     bag: bool
 
+    @property
+    def has_instants(self) -> bool:
+        """As they come, rows are taken back at the end of their session."""
+        return not self.ended
+
+    def reads(self, weighted: bool) -> Facet:
+        """Of a set identities."""
+        return NOTHING if self.bag else Facet.ID
+
 
 @dataclass(frozen=True, slots=True)
-class LastBy:
+class LastBy(Counting):
     """As ``Last`` over tuples, of each value of the variables ``keys``."""
 
     window: int
@@ -101,7 +112,7 @@ class LastBy:
 
 
 @dataclass(frozen=True, slots=True)
-class Lift:
+class Lift(Passing):
     """Report rows as content of a window: what a query within the query gave at r is there from r
     on.
 
@@ -115,7 +126,7 @@ class Lift:
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class Once(Netting):
     """The answer of a part that reads static data alone, as static rows; ``again``: the graphs at
     whose replacement it changes.
     """
@@ -124,7 +135,7 @@ class Once:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Traits):
     """A triple pattern over rows (s, p, o) of ``Last``, and the variables that they have beside
     these.
     """

@@ -18,11 +18,13 @@ is a level of its own below a Once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from levada.algebra.nodes import Reporting
 from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
 from levada.model.term import Term
+from levada.plan.physical import traits as t
 from levada.plan.physical.leaves import Constant as Constant
 from levada.plan.physical.leaves import Entailed as Entailed
 from levada.plan.physical.leaves import Last as Last
@@ -35,6 +37,7 @@ from levada.plan.physical.leaves import Select as Select
 from levada.plan.physical.leaves import Session as Session
 from levada.plan.physical.leaves import Star as Star
 from levada.plan.sealed.kinds import Semi, Shown
+from levada.plan.sealed.layout import NOTHING, Facet
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(t.Traits):
     """Keeps rows whose condition is true."""
 
     condition: Expression
@@ -56,27 +59,35 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Extend:
+class Extend(t.Traits):
     """Appends a computed variable."""
 
     expression: Expression
     draw: Draw | None = None
 
+    def source(self, name: str, variables: tuple[str, ...]) -> str | None:
+        """None of the appended one."""
+        return None if name == variables[-1] else name
+
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(t.Plain):
     """Only these variables, in this order, under the names of the output (projection)."""
 
     sources: tuple[str, ...]
 
+    def source(self, name: str, variables: tuple[str, ...]) -> str | None:
+        """Its name below."""
+        return self.sources[variables.index(name)]
+
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class Union(t.SideBySide, t.Passing):
     """All rows of all inputs; what an input does not bind is unbound."""
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(t.Plain):
     """The operators of the input with these terms, and other names, in place of its patterns' own
     (``merge``, ``recorded``).
     """
@@ -85,21 +96,25 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Occur:
+class Occur(t.WholeRows):
     """Makes the window a set: ``prev`` of each row, equal rows of one time merged (design, section
     2).
     """
 
+    def makes_set(self, i: int) -> bool:
+        """It does."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(t.Passing):
     """Passes rows on as they are: where rows of one window wait for its watermark before they meet
     others.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(t.Pairing):
     """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in.
 
     ``negative``: the pairs count less than nothing; they take back what a union of both sides
@@ -110,9 +125,13 @@ class Join:
     raw: tuple[bool, bool]
     negative: bool = False
 
+    def makes_set(self, i: int) -> bool:
+        """A raw one."""
+        return self.raw[i]
+
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(t.Netting):
     """Each row once for every report at which it counts; ``instant``: it counts at one instant,
     which is a report.
     """
@@ -134,7 +153,7 @@ class AggregateSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Panes:
+class Panes(t.Grouping):
     """Groups of interval rows: partial aggregates per (group, interval), added up at each
     report.
     """
@@ -145,7 +164,7 @@ class Panes:
 
 
 @dataclass(frozen=True, slots=True)
-class RJoin:
+class RJoin(t.Pairing):
     """Inner join of report rows per report; compatible where keys may be unbound. ``lasting``: the
     right rows are of no report.
     """
@@ -156,7 +175,7 @@ class RJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class RLeft:
+class RLeft(t.Pairing):
     """Left join of report rows per report, with the OPTIONAL's condition; with ``lasting`` right
     rows also of rows with times.
     """
@@ -168,7 +187,7 @@ class RLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class Closure:
+class Closure(t.Traits):
     """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one;
     ``ends`` that are given.
 
@@ -183,7 +202,7 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True)
-class RSemi:
+class RSemi(t.Traits):
     """The left report rows with, or without, a compatible right one that satisfies the condition;
     ``lasting`` as in ``RLeft``.
     """
@@ -196,7 +215,7 @@ class RSemi:
 
 
 @dataclass(frozen=True, slots=True)
-class RGroup:
+class RGroup(t.Grouping):
     """Groups of report rows."""
 
     keys: tuple[str, ...]
@@ -205,19 +224,19 @@ class RGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class RExcept:
+class RExcept(t.SideBySide, t.WholeRows):
     """The bag difference of report rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deltas:
+class Deltas(t.Passing):
     """Rows with event times as changes: weight +1 at the report at which a row begins to count, -1
     at that at which it ends.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class Running(t.Grouping):
     """Groups kept by changes: the group's row before out, its row after in. Further inputs only
     keep the one group without keys.
     """
@@ -227,21 +246,21 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(t.SideBySide, t.WholeRows):
     """Counts of equal rows kept by changes."""
 
     shown: Shown
 
 
 @dataclass(frozen=True, slots=True)
-class Net:
+class Net(t.WholeRows):
     """The changes of a report, equal rows netted: IStream, DStream, relation."""
 
     output: Output
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(t.Traits):
     """What a result kept by changes (the first input) is at its reports; the other inputs are the
     windows that decide these.
 
@@ -254,33 +273,39 @@ class Snapshot:
     reports: Reporting
     listed: bool
     every: bool
+    passes_slots: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class RDistinct:
+class RDistinct(t.WholeRows):
     """Equal report rows once."""
 
 
 @dataclass(frozen=True, slots=True)
-class ROrder:
+class ROrder(t.Traits):
     """ORDER BY, OFFSET, LIMIT per report; ties by the terms' text."""
 
     keys: tuple[tuple[Expression, bool], ...]
     offset: int
     limit: int | None
     in_order: bool
+    passes_slots: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(t.Passing):
     """What began or ended at each report: IStream, DStream, relation."""
 
     output: Output
     listed: bool
 
+    def reads(self, weighted: bool) -> Facet:
+        """Identities, unless rows pass at their start alone."""
+        return Facet.ID if weighted or self.output is not Output.ISTREAM else NOTHING
+
 
 @dataclass(frozen=True, slots=True)
-class Emit:
+class Emit(t.Passing):
     """The result rows of a query."""
 
 
@@ -362,24 +387,11 @@ class Op:
             "what is hidden here may be another variable above"
         )
         if any(i.typed or i.mixed for i in self.inputs):
-            mixed = frozenset(
-                v for i, v in enumerate(self.variables) if v not in self.typed and self._mixed(i, v)
-            )
+            mixed = frozenset(v for v in self.variables if v not in self.typed and self._mixed(v))
             object.__setattr__(self, "mixed", mixed)
 
-    def _mixed(self, at: int, name: str) -> bool:
-        match self.spec:
-            case Extend() if at == len(self.variables) - 1:
-                return False
-            case Rename(sources):
-                return sources[at] in self.inputs[0].mixed
-            case Panes(keys, aggregates) | RGroup(keys, aggregates) | Running(keys, aggregates) if (
-                name not in keys
-            ):
-                return aggregates[at - len(keys)].arg in self.inputs[0].mixed
-            case Union() | Tally() | RExcept() | Join() | RJoin() | RLeft() if any(
-                name in i.typed for i in self.inputs
-            ):
-                return True
-            case _:
-                return any(name in i.mixed for i in self.inputs)
+    def _mixed(self, name: str) -> bool:
+        if self.spec.puts_together and any(name in i.typed for i in self.inputs):
+            return True
+        source = self.spec.source(name, self.variables)
+        return any(source in i.mixed for i in self.inputs)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from levada.model.term import Term
+from levada.plan.sealed.traits import Traits
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(Traits):
     """Slot of each position s, p, o (-1: a constant of the member); ``kept`` are those that are
     read, in order.
     """
@@ -46,7 +47,7 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entailed:
+class Entailed(Traits):
     """As ``Match``, by the members' ways. ``spread`` slots: a value that is one of terms ``alike``
     stands for each of them.
     """
@@ -60,7 +61,7 @@ class Entailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Star:
+class Star(Traits):
     """Patterns of one subject inside an element: slots of each leg's positions, and ``kept``, as in
     ``Match``.
     """
@@ -89,7 +90,7 @@ class Star:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Traits):
     """The column of each slot, and its type; ``sign``: the column of the weights, if rows
     have any.
     """
@@ -100,7 +101,10 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Traits):
     """Rows of the member's terms, ``width`` wide."""
 
     width: int
+
+
+Leaf = Match | Entailed | Star | Scan | Constant

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from levada.model.term import Term
 from levada.plan.sealed import steps as s
-from levada.plan.sealed.kinds import Semi
 from levada.plan.sealed.plan import Plan
 
 MOST_COUNTED = 256  # patterns of a stream whose matches are counted; with more, counting would cost more than it tells
@@ -73,27 +72,16 @@ def starved(
     """The patterns, as (stream, pattern), for want of whose matches an operator can have no row; ()
     if it may have some.
 
-    ``matched``: how many triples a pattern has had so far. The optional side of an operator keeps
-    no row back, a union only where all of its sides are starved, and an aggregate without GROUP BY
-    has a row in any case.
+    ``matched``: how many triples a pattern has had so far. Which inputs an operator cannot do
+    without, its step says.
     """
     node = plan.nodes[number]
-    inputs = list(zip(node.inputs, node.members[member].inputs, strict=True))
-    match node.step:
-        case s.Match() | s.Entailed() | s.Star():
-            return tuple(
-                read for read in patterns_read(plan, number, member) if matched(*read) == 0
-            )[:1]
-        case s.Union():
-            sides = [starved(plan, *side, matched) for side in inputs]
-            return (
-                tuple(dict.fromkeys(read for side in sides for read in side)) if all(sides) else ()
-            )
-        case s.RGroup(keys=()) | s.Panes(keys=()) | s.Running(keys=()):
-            return ()
-        case s.RLeft() | s.RExcept() | s.RSemi(test=Semi.NOT_EXISTS | Semi.MINUS | Semi.MARK):
-            inputs = inputs[:1]
-        case s.Closure(seed=seed) if len(inputs) > 1 + (seed is not None):
-            return ()  # a path of no step connects what no step does
-    found = (starved(plan, *side, matched) for side in inputs)
-    return next((side for side in found if side), ())
+    if isinstance(node.step, s.Match | s.Entailed | s.Star):
+        read = patterns_read(plan, number, member)
+        return tuple(pattern for pattern in read if matched(*pattern) == 0)[:1]
+    below = node.members[member].inputs
+    for inputs in node.step.starving(len(below)):
+        sides = [starved(plan, node.inputs[i], below[i], matched) for i in inputs]
+        if all(sides):
+            return tuple(dict.fromkeys(pattern for side in sides for pattern in side))
+    return ()

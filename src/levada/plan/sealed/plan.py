@@ -2,12 +2,17 @@
 dictionaries.
 
 It is written once per version and never changes; the topology that it comes from is the driver's.
+What is worked out from a node alone (parameter tables, identities of constants) is kept with it, by
+whoever needs it first (``PlanNode.known``): it lives as long as the plan in a worker's memory, and
+is not written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVarTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +24,19 @@ from levada.plan.sealed.schedules import Schedules
 from levada.plan.sealed.shapes import Edge, Member
 from levada.plan.sealed.steps import Step
 from levada.plan.sealed.window_table import WindowTable
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # ``PlanNode`` alone is that of any step
+
+    S_co = TypeVar("S_co", bound=Step, default=Step, covariant=True)
+    Kind = TypeVar("Kind", bound=Step)
+    Fact = TypeVar("Fact")
+else:
+    from typing import TypeVar
+
+    S_co = TypeVar("S_co", covariant=True)
+    Fact = TypeVar("Fact")
+Parts = TypeVarTuple("Parts")
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -47,13 +65,13 @@ class Consumer:
 
 
 @dataclass(frozen=True)
-class PlanNode:
+class PlanNode(Generic[S_co]):
     """A node as workers see it. ``fresh``: the members that no epoch has had before this plan
     version.
     """
 
     id: int
-    step: Step
+    step: S_co
     stage: int
     layout: Layout
     inputs: tuple[int, ...]
@@ -65,6 +83,27 @@ class PlanNode:
     schedules: Schedules
     fresh: npt.NDArray[np.bool_]
     home: I64  # of each member, the number that decides its partition where all its rows are together; -1 elsewhere
+
+    def of(self, kind: type[Kind]) -> PlanNode[Kind] | None:
+        """This node, if its step is of this kind."""
+        return cast("PlanNode[Kind]", self) if isinstance(self.step, kind) else None
+
+    def known(self, make: Callable[[PlanNode[S_co], *Parts], Fact], *args: *Parts) -> Fact:
+        """``make(self, *args)``, worked out once: what follows from the node alone and these
+        (hashable) arguments.
+        """
+        key = (make, args)
+        if key not in self._known:
+            self._known[key] = make(self, *args)
+        return cast(Fact, self._known[key])
+
+    @cached_property
+    def _known(self) -> dict[tuple[object, tuple[object, ...]], Any]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is known besides follows from them."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def read_whole(self, first: bool, replaced: Collection[str | None]) -> npt.NDArray[np.bool_]:
         """The members that an epoch gives all their static rows and constants, and so the answer of

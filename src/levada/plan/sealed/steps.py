@@ -4,12 +4,14 @@ shapes.
 A ``Shape`` is a value: its kind (``Step``), its input shapes with the edges to them, its layout.
 Each shape becomes one node of the topology with a table of members; what differs between members is
 a ``Member``'s parameters. Slots in steps are numbers; in expressions a variable is named by its
-slot ("0", "1", ...), a constant is ``Param(i)``.
+slot ("0", "1", ...), a constant is ``Param(i)``. What is asked of all kinds of steps alike they say
+themselves (``traits``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
@@ -18,21 +20,34 @@ from levada.plan.sealed.kinds import Semi, Shown
 from levada.plan.sealed.leaves import Constant as Constant
 from levada.plan.sealed.leaves import Entailed as Entailed
 from levada.plan.sealed.leaves import Form as Form
+from levada.plan.sealed.leaves import Leaf as Leaf
 from levada.plan.sealed.leaves import Match as Match
 from levada.plan.sealed.leaves import Scan as Scan
 from levada.plan.sealed.leaves import Star as Star
 from levada.plan.sealed.leaves import Way as Way
+from levada.plan.sealed.traits import (
+    Ending,
+    Grouping,
+    LeftKept,
+    Lifting,
+    Listing,
+    OwnWindows,
+    Places,
+    Scheduled,
+    Sides,
+    Traits,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
+class Last(OwnWindows):
     """A count window over all rows of a stream."""
 
     bag: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Session(Listing, OwnWindows):
     """Rows of a session window, a set of triples or a bag; its ends follow from the times of all
     elements.
     """
@@ -40,31 +55,34 @@ class Session:
     bag: bool
     ended: bool
     listed: bool = True
+    due: ClassVar[bool] = True
+    ends_by_time: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
-class LastBy:
+class LastBy(OwnWindows):
     """A count window of each value of the key slots."""
 
     keys: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Lift:
+class Lift(Lifting):
     """Report rows as rows of one window."""
 
     weighted: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class Once(Lifting):
     """Timeless rows as rows of static data; ``weighted``: of data that may be replaced."""
 
     weighted: bool
+    due: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Traits):
     """As ``Match``, over slots 0, 1, 2 = s, p, o, and those that there are beside these."""
 
     positions: tuple[int, ...]
@@ -72,7 +90,7 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Traits):
     """Condition over slots and parameters; ``kept`` input slots form the output. ``draw``: as in
     ``Extend``.
     """
@@ -80,10 +98,11 @@ class Filter:
     condition: Expression
     kept: tuple[int, ...]
     draw: tuple[tuple[int, ...], int] | None = None
+    rowwise: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Extend:
+class Extend(Traits):
     """Appends the value of the expression after the ``kept`` input slots (not at all if nobody
     reads it).
 
@@ -95,25 +114,36 @@ class Extend:
     kept: tuple[int, ...]
     draw: tuple[tuple[int, ...], int] | None = None
     tuples: bool = False
+    rowwise: ClassVar[bool] = True
+
+    def makes(self, slots: int) -> range:
+        """The computed one, if anybody reads it."""
+        return range(len(self.kept), slots)
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class Union(Traits):
     """Both inputs come with the output's layout."""
 
+    rowwise: ClassVar[bool] = True
+
+    def starving(self, inputs: int) -> Sides:
+        """All of them together."""
+        return (tuple(range(inputs)),)
+
 
 @dataclass(frozen=True, slots=True)
-class Occur:
+class Occur(OwnWindows):
     """Sets ``prev``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(OwnWindows):
     """Passes rows on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Traits):
     """Key slots on each side; where each output slot comes from (side, slot); shared slots that may
     be unbound.
 
@@ -130,9 +160,14 @@ class Join:
     raw: tuple[bool, bool]
     negative: bool = False
 
+    def row_windows(self, i: int, width: int) -> Places:
+        """Those of its side."""
+        places = [pair[i] for pair in self.windows]
+        return tuple([places.index(w) for w in range(width)])
+
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Scheduled, Listing):
     """Rows at their reports. ``rows`` are the schedule's windows that the rows carry. ``instant``:
     each at its start alone.
     """
@@ -154,7 +189,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Panes:
+class Panes(Scheduled, Listing, Grouping):
     """Groups of interval rows by key slots; ``tuples`` as in ``Extend``."""
 
     kinds: tuple[WindowKind, ...]
@@ -167,7 +202,7 @@ class Panes:
 
 
 @dataclass(frozen=True, slots=True)
-class RJoin:
+class RJoin(Traits):
     """As ``Join``, over report rows. ``lasting``: the right rows are of no report and stay."""
 
     left: tuple[int, ...]
@@ -178,7 +213,7 @@ class RJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class RLeft:
+class RLeft(LeftKept, OwnWindows):
     """As ``RJoin`` with unmatched left rows kept; the condition sees left slots, then right slots;
     ``lasting``, too.
     """
@@ -192,7 +227,7 @@ class RLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class RSemi:
+class RSemi(OwnWindows):
     """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``;
     ``kept`` left slots.
 
@@ -208,9 +243,13 @@ class RSemi:
     condition: Expression | None
     lasting: bool = False
 
+    def starving(self, inputs: int) -> Sides:
+        """The left side; of EXISTS either."""
+        return ((0,), (1,)) if self.test is Semi.EXISTS else ((0,),)
+
 
 @dataclass(frozen=True, slots=True)
-class RGroup:
+class RGroup(Listing, Grouping):
     """Groups of report rows; ``kinds`` as in ``Report`` (an ungrouped aggregate has a row at every
     report).
     """
@@ -221,15 +260,16 @@ class RGroup:
     aggregates: tuple[Aggregate, ...]
     kept: tuple[int, ...]
     tuples: bool = False
+    due: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class RExcept:
+class RExcept(LeftKept):
     """Both inputs come with the output's slots."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deltas:
+class Deltas(Ending):
     """Beginnings and ends of rows; ``rows`` are the schedule's windows that the rows carry."""
 
     kinds: tuple[WindowKind, ...]
@@ -237,7 +277,7 @@ class Deltas:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class Running(Grouping):
     """Groups by key slots, from changes. Without keys a second input says when the group is
     there.
     """
@@ -249,21 +289,21 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Traits):
     """Counts of equal rows, from changes."""
 
     shown: Shown
 
 
 @dataclass(frozen=True, slots=True)
-class Net:
+class Net(Traits):
     """Equal changes of a report netted."""
 
     output: Output
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Listing):
     """A result at its reports, from its changes and those of its windows.
 
     ``kinds`` are those of the level's windows and of the clock; the member's windows beyond these
@@ -276,15 +316,16 @@ class Snapshot:
     nonempty: bool
     listed: bool
     every: bool
+    due: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class RDistinct:
+class RDistinct(Traits):
     """Equal rows of a report once."""
 
 
 @dataclass(frozen=True, slots=True)
-class ROrder:
+class ROrder(Traits):
     """Sort keys over slots (expression, descending), offset, limit; ties by text."""
 
     keys: tuple[tuple[Expression, bool], ...]
@@ -294,7 +335,7 @@ class ROrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Closure:
+class Closure(Traits):
     """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` of them form the
     output.
 
@@ -307,9 +348,14 @@ class Closure:
     kept: tuple[int, ...]
     seed: int | None = None
 
+    def starving(self, inputs: int) -> Sides:
+        """None where a path of no step connects what no step does."""
+        zero = inputs > 1 + (self.seed is not None)
+        return () if zero else tuple((i,) for i in range(inputs))
+
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Ending, Listing):
     """Differences between reports. ``rows`` is None for report rows; ``certain``: nothing cancels,
     nothing is kept.
     """
@@ -322,7 +368,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Emit:
+class Emit(Listing):
     """Results; the text facets say what is shown. ``listed``: empty reports are shown, too;
     ``kinds`` are then the windows'.
     """
@@ -331,13 +377,14 @@ class Emit:
     listed: bool
     kinds: tuple[WindowKind, ...] = ()
 
+    @property
+    def due(self) -> bool:
+        """If it shows empty reports."""
+        return self.listed
+
 
 Step = (
-    Match
-    | Entailed
-    | Star
-    | Scan
-    | Constant
+    Leaf
     | Last
     | LastBy
     | Session

@@ -11,7 +11,7 @@ Cost: by the new elements, as one side of a join; the state is the elements of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,12 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.probe import join_pairs
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, WindowKind
+from levada.operators.env import Env
 from levada.runtime.context import load_plan
 from levada.windows.state import runs
 
 if TYPE_CHECKING:
     from levada.intake.elements import Elements
-    from levada.runtime.task.stage import StageRun
     from levada.sources.reference import Reference
     from levada.terms.term_pool import Pool
 
@@ -81,22 +81,23 @@ def reach(plan: str, stream: str) -> int:
     )
 
 
-def check(run: StageRun) -> int:
-    """Meets the new subjects with those that are remembered; returns how long the last is. Raises
-    ``PromiseError``.
+def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: Env) -> int:
+    """Meets the new subjects of each stream of a plan with those that are remembered; returns how
+    long the last is. Raises ``PromiseError``.
     """
     dead = MIN
-    for stream, frames in run.closed.items():
+    state, progress, streams = env.state, env.progress, load_plan(plan).streams
+    for stream, frames in subjects.items():
         rows = concat(frames)
-        within = reach(run.context.plan, run.plan.streams[stream])
+        within = reach(plan, streams[stream])
         ends = np.minimum(rows["lo0"] + within, MAX)
         places = Frame({name: rows[name] for name in ("m0", "file")}, rows.n)
         new = runs.arranged(runs.keyed(places, (rows["x0"], rows["y0"]), rows["lo0"], ends, None))
         key = f"closed.{stream}"
-        now, after = (max(int(w[stream]) - 1, MIN) for w in (run.progress.old, run.progress.new))
-        for a, b in _met(new, runs.live(run.state, key, now)):
-            raise _broken(run, run.plan.streams[stream], a, b)
-        runs.insert(run.state, key, new, within // 4, after)
+        now, after = (max(int(w[stream]) - 1, MIN) for w in (progress.old, progress.new))
+        for a, b in _met(new, runs.live(state, key, now)):
+            raise _broken(env.pool, streams[stream], a, b)
+        runs.insert(state, key, new, within // 4, after)
         dead = max(dead, int(ends.max(initial=MIN)))
     return dead
 
@@ -114,9 +115,9 @@ def _met(new: runs.Run, old: list[runs.Run]) -> Iterator[tuple[Frame, Frame]]:
             yield old_row, new.rows.take(probes[one].astype(np.int64))
 
 
-def _broken(run: StageRun, stream: str, a: Frame, b: Frame) -> PromiseError:
+def _broken(pool: Pool, stream: str, a: Frame, b: Frame) -> PromiseError:
     places = [
-        (int(f["#s"][0]), int(f["m0"][0]), run.pool.texts(f["file"], f["file"])[0]) for f in (a, b)
+        (int(f["#s"][0]), int(f["m0"][0]), pool.texts(f["file"], f["file"])[0]) for f in (a, b)
     ]
     (_, at, one), (_, behind, other) = sorted(places)
     return PromiseError(

@@ -24,6 +24,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet, Layout
 from levada.plan.sealed.plan import Consumer, Plan, PlanNode
 from levada.runtime.context import Context, Control, Done, group_table
+from levada.runtime.task.addresses import Address, What
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows import presence
@@ -41,7 +42,7 @@ class Outbox:
         self.plan = plan
         self.stage = stage
         self.pool = pool
-        self.frames: list[dict[str, list[Frame]]] = [{} for _ in range(context.partitions)]
+        self.frames: list[dict[Address, list[Frame]]] = [{} for _ in range(context.partitions)]
         self.table = group_table(context.groups, context.partitions)
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
@@ -61,8 +62,8 @@ class Outbox:
         """One producer's rows for one consumer; a large fan-out of thresholds skips the filter's
         input.
         """
-        target = self.plan.nodes[consumer.node]
-        if self._sorted(consumer, target) and consumer.stage == self.stage:
+        target = self._thresholds_of(consumer)
+        if target is not None and consumer.stage == self.stage:
             passed = self._thresholds(node, out, consumer, target)
             if passed is not None:
                 for after in target.consumers:
@@ -70,14 +71,16 @@ class Outbox:
                 return
         yield consumer, along(out, consumer, node.layout)
 
-    def _sorted(self, consumer: Consumer, target: PlanNode) -> bool:
-        if not isinstance(target.step, s.Filter) or not is_threshold(target.step.condition):
-            return False
+    def _thresholds_of(self, consumer: Consumer) -> PlanNode[s.Filter] | None:
+        """The filter, if it is one of so many thresholds that these are better sorted."""
+        target = self.plan.nodes[consumer.node].of(s.Filter)
+        if target is None or not is_threshold(target.step.condition):
+            return None
         producers = len(consumer.fan.offsets) - 1
-        return len(consumer.fan.members) >= MANY * max(producers, 1)
+        return target if len(consumer.fan.members) >= MANY * max(producers, 1) else None
 
     def _thresholds(
-        self, node: PlanNode, out: Frame, consumer: Consumer, target: PlanNode
+        self, node: PlanNode, out: Frame, consumer: Consumer, target: PlanNode[s.Filter]
     ) -> Frame | None:
         """Per producer's member: its rows once against all its consumers' constants."""
         fan = consumer.fan
@@ -97,35 +100,33 @@ class Outbox:
         """Cuts rows by their target."""
         slots = consumer.edge.exchange
         assert slots is not None, "an edge between stages says how its rows are partitioned"
-        target = self.plan.nodes[consumer.node]
-        panes = (
-            folded(target, frame, self.pool, FEWER) if isinstance(target.step, s.Panes) else None
-        )
-        if panes is None:
-            self._scatter(f"n.{consumer.node}.{consumer.input}", frame, slots, consumer.node)
+        target = self.plan.nodes[consumer.node].of(s.Panes)
+        panes = None if target is None else folded(target, frame, self.pool, FEWER)
+        if target is None or panes is None:
+            to = Address(What.ROWS, consumer.node, consumer.input)
+            self._scatter(to, frame, slots, consumer.node)
         elif panes.n:
-            assert isinstance(target.step, s.Panes), "only panes are folded"
             keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
-            self._scatter(f"p.{consumer.node}", panes, keys, consumer.node)
+            self._scatter(Address(What.PANES, consumer.node), panes, keys, consumer.node)
 
-    def _scatter(self, name: str, frame: Frame, slots: Sequence[int], node: int) -> None:
+    def _scatter(self, to: Address, frame: Frame, slots: Sequence[int], node: int) -> None:
         if self.context.partitions == 1:
-            self.frames[0].setdefault(name, []).append(frame)
+            self.frames[0].setdefault(to, []).append(frame)
             return
         target = partition_of(np.ascontiguousarray(placing(frame, slots, node)), self.table)
         order, offsets = scatter_order(target, self.context.partitions)
         for t in range(self.context.partitions):
             rows = order[offsets[t] : offsets[t + 1]]
             if len(rows):
-                self.frames[t].setdefault(name, []).append(frame.take(rows))
+                self.frames[t].setdefault(to, []).append(frame.take(rows))
 
     def close(self, stream: int, subjects: Frame) -> None:
         """The subjects of closed elements, to where each is at home."""
-        self._scatter(f"closed.{stream}", subjects, (0,), 0)
+        self._scatter(Address(What.CLOSED, stream), subjects, (0,), 0)
 
-    def pass_on(self, target: int, name: str, frames: list[Frame]) -> None:
+    def pass_on(self, target: int, to: Address, frames: list[Frame]) -> None:
         """Rows that are at their target already, for a later stage of it."""
-        self.frames[target].setdefault(name, []).extend(frames)
+        self.frames[target].setdefault(to, []).extend(frames)
 
     def blobs(
         self,
@@ -138,7 +139,7 @@ class Outbox:
         source 0.
         """
         seen = (
-            {f"times.{i}": presence.together(parts) for i, parts in times.items()}
+            {Address(What.TIMES, i).name: presence.together(parts) for i, parts in times.items()}
             if source == 0
             else {}
         )
@@ -148,36 +149,38 @@ class Outbox:
                 "controls": msgspec.to_builtins(list(controls)) if source == 0 else [],
                 "done": msgspec.to_builtins(list(done)) if target == 0 else [],
             }
-            frames = {name: concat(parts) for name, parts in self.frames[target].items()}
-            terms = self._terms(frames)
-            out.append((target, pack({**frames, **terms.frames("terms"), **seen}, meta)))
+            frames = {to: concat(parts) for to, parts in self.frames[target].items()}
+            named = {to.name: frame for to, frame in frames.items()}
+            terms = self._terms(frames).frames("terms")
+            out.append((target, pack({**named, **terms, **seen}, meta)))
         return out
 
-    def _terms(self, frames: Mapping[str, Frame]) -> Terms:
+    def _terms(self, frames: Mapping[Address, Frame]) -> Terms:
         """The texts that the rows of a blob need: of text slots, and of values that only their text
         says exactly.
         """
         xs, ys = [], []
-        for name, frame in frames.items():
-            kind, number, *at = name.split(".")
-            if kind == "closed":
-                every = frame["file"]
-                files = every[np.append(True, every[1:] != every[:-1])[: frame.n]]
-                xs.append(files)
-                ys.append(files)
-                continue
-            node = self.plan.nodes[int(number)]
-            found = (
-                partial_identities(frame, node)
-                if kind == "p"
-                else text_identities(frame, node.input_layouts[int(at[0])])
-            )
-            for x, y in found:
+        for to, frame in frames.items():
+            for x, y in self._identities(to, frame):
                 xs.append(x)
                 ys.append(y)
         if not xs:
             return Terms.empty()
         return self.pool.pick(np.concatenate(xs), np.concatenate(ys))
+
+    def _identities(self, to: Address, frame: Frame) -> Iterator[tuple[Words, Words]]:
+        """The identities of the texts that a frame needs."""
+        if to.what is What.CLOSED:
+            every = frame["file"]
+            files = every[np.append(True, every[1:] != every[:-1])[: frame.n]]
+            yield files, files
+            return
+        node = self.plan.nodes[to.number]
+        folded_ = node.of(s.Panes) if to.what is What.PANES else None
+        if folded_ is None:
+            yield from text_identities(frame, node.input_layouts[to.input])
+        else:
+            yield from partial_identities(frame, folded_)
 
 
 def text_identities(frame: Frame, layout: Layout) -> Iterator[tuple[Words, Words]]:
@@ -186,9 +189,8 @@ def text_identities(frame: Frame, layout: Layout) -> Iterator[tuple[Words, Words
         yield from _identities(frame, facets, "", str(i))
 
 
-def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Words]]:
+def partial_identities(frame: Frame, node: PlanNode[s.Panes]) -> Iterator[tuple[Words, Words]]:
     """The same for panes that are folded already: of keys, and of the rows that win."""
-    assert isinstance(node.step, s.Panes), "only panes are folded"
     facets = node.input_layouts[0].slots
     for n, i in enumerate(node.step.keys):
         yield from _identities(frame, facets[i], "", str(n))

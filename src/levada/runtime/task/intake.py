@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -28,6 +28,7 @@ from levada.intake.tables.mapped import mapped_of
 from levada.intake.tables.tuples import Tuples, tuples_of
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN
+from levada.operators.env import Env
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context, Control, load_plan, load_setup
@@ -46,6 +47,7 @@ from levada.terms.term_pool import Pool
 from levada.windows import presence
 
 DAY = 86_400_000
+Leaf = TypeVar("Leaf", bound=s.Leaf)
 
 
 class Payload(msgspec.Struct):
@@ -67,6 +69,7 @@ class IntakeRun:
         self.plan: Plan = load_plan(context.plan)
         self.setup = load_setup(context.setup)
         self.pool = Pool(context.seed, wall=context.wall)
+        self.env = Env.of_rows(self.pool)
         self.outbox = Outbox(context, self.plan, 0, self.pool)
         self.controls: list[Control] = []
         self.times: dict[int, list[Frame]] = {}
@@ -83,7 +86,7 @@ class IntakeRun:
             for node, frame in gather_static.read(
                 self.context, self.plan, self.pool, payload.gathered
             ):
-                local(self.plan, self.pool, self.outbox, node, frame)
+                local(self.plan, self.env, self.outbox, node, frame)
         for reference in payload.references:
             self._reference(reference)
         self._write_side()
@@ -192,10 +195,9 @@ class IntakeRun:
                 if node.alive[m] and member.streams == (name,):
                     yield node, scanned(node, m, found, self.pool)
 
-    def _first_nodes(self, kind: type) -> list[PlanNode]:
-        return [
-            n for n in map(self.plan.nodes.__getitem__, self.plan.order) if isinstance(n.step, kind)
-        ]
+    def _first_nodes(self, kind: type[Leaf]) -> list[PlanNode[Leaf]]:
+        nodes = (self.plan.nodes[n].of(kind) for n in self.plan.order)
+        return [n for n in nodes if n is not None]
 
     def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
         """Rows of first nodes through the nodes of the intake, into the boxes; returns how many
@@ -204,7 +206,7 @@ class IntakeRun:
         n = 0
         for node, frame in rows:
             n += frame.n
-            local(self.plan, self.pool, self.outbox, node, frame)
+            local(self.plan, self.env, self.outbox, node, frame)
         return n
 
     def _constants(self) -> None:
@@ -214,13 +216,13 @@ class IntakeRun:
                 node, node.read_whole(self.context.first, self.context.replaced), self.pool
             )
             if frame is not None:
-                local(self.plan, self.pool, self.outbox, node, frame)
+                local(self.plan, self.env, self.outbox, node, frame)
 
     def _static(self, pieces: Sequence[Piece]) -> None:
         """The rows of static patterns."""
         for number, frame in matching(self.context, self.plan, self.pool, pieces).items():
             node = self.plan.nodes[number]
-            local(self.plan, self.pool, self.outbox, node, settled(self.context, node, frame))
+            local(self.plan, self.env, self.outbox, node, settled(self.context, node, frame))
 
     def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
         """The distinct times of elements, where some query's reports follow from them; which
@@ -285,7 +287,7 @@ def _listed_streams(plan: str) -> dict[int, bool]:
     counted.
     """
     sealed = load_plan(plan)
-    listed = [n for n in sealed.nodes.values() if getattr(n.step, "listed", False)]
+    listed = [n for n in sealed.nodes.values() if n.step.needs_reports]
     schedules = {d for n in listed for d in n.schedules.distinct}
     counted = presence.counted_streams(schedules)
     return {i: i in counted for d in schedules for i in d.streams}

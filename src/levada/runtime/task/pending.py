@@ -8,59 +8,61 @@ pieces that the watermark reaches are opened.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
-from levada.plan.sealed import steps as s
-from levada.plan.sealed.plan import PlanNode
-from levada.windows.state.pieces import Piece
-
-if TYPE_CHECKING:
-    from levada.runtime.task.stage import StageRun
+from levada.plan.sealed.plan import Plan, PlanNode
+from levada.windows.state.pieces import Piece, State
 
 PIECE_ROWS = 65_536
+Waiting = dict[tuple[int, int], list[Frame]]  # new rows by node and input
 
 
-def release(run: StageRun) -> None:
+class Input(NamedTuple):
+    """An input of a node, and under which key its rows wait."""
+
+    node: PlanNode
+    at: int
+    key: str
+
+
+def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> None:
     """Replaces the new rows of every input that comes from the intake by those that are up now; the
     rest waits.
     """
-    fresh = {f"{node}.{at}" for node, at in run.inputs}
-    waiting = {key.removeprefix("pending.") for key in run.state.keys("pending.")}
+    fresh = {f"{node}.{at}" for node, at in inputs}
+    waiting = {key.removeprefix("pending.") for key in state.keys("pending.")}
     for name in sorted(fresh | waiting):
         node_id, at = (int(part) for part in name.split("."))
-        node = run.plan.nodes.get(node_id)
+        node = plan.nodes.get(node_id)
         if node is None:
-            run.state.replace(f"pending.{name}", [])
+            state.replace(f"pending.{name}", [])
             continue
-        producer = run.plan.nodes[node.inputs[at]]
+        producer = plan.nodes[node.inputs[at]]
         if not producer.layout.windows or producer.stage > 0:
             continue  # static rows, also where they are united with others, and rows that have waited already
-        frames = run.inputs.pop((node_id, at), [])
-        up = _release_input(run, node, at, frames, f"pending.{name}")
+        frames = inputs.pop((node_id, at), [])
+        up = _release_input(Input(node, at, f"pending.{name}"), frames, state, watermarks)
         if up is not None and up.n:
-            run.inputs[(node_id, at)] = [up]
+            inputs[(node_id, at)] = [up]
 
 
-def _release_input(
-    run: StageRun, node: PlanNode, at: int, frames: list[Frame], key: str
-) -> Frame | None:
-    streams = _stream_of(node, at)
-    w = np.where(streams >= 0, run.progress.new[np.maximum(streams, 0)], MAX)
-    start = _start_of(node, at)
+def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Times) -> Frame | None:
+    streams, start = _stream_and_start(to.node, to.at)
+    w = np.where(streams >= 0, watermarks[np.maximum(streams, 0)], MAX)
     up: list[Frame] = []
     kept: list[Piece] = []
     rest: list[Frame] = []
     greatest = int(w.max(initial=MIN))
-    for piece in run.state.pieces(key):
-        if piece.low >= greatest or not _any_up(rows := run.state.frame(piece), w):
+    for piece in state.pieces(to.key):
+        if piece.low >= greatest or not _any_up(rows := state.frame(piece), w):
             kept.append(piece)
         else:
-            run.state.touched += piece.rows
+            state.touched += piece.rows
             _split(rows, w, start, up, rest)
     for frame in frames:
         _split(frame, w, start, up, rest)
@@ -69,8 +71,8 @@ def _release_input(
         waiting = concat(left)
         of = streams[waiting["op"]]
         for stream in np.unique(of):  # each has its own watermark
-            kept += _pieces(run, waiting.where(of == stream))
-    run.state.replace(key, kept)
+            kept += _pieces(state, waiting.where(of == stream))
+    state.replace(to.key, kept)
     found = [f for f in up if f.n]
     return _in_order(concat(found)) if found else None
 
@@ -104,36 +106,18 @@ def _in_order(frame: Frame) -> Frame:
     return frame if (ts[1:] >= ts[:-1]).all() else frame.take(np.argsort(ts, kind="stable"))
 
 
-def _pieces(run: StageRun, rows: Frame) -> list[Piece]:
+def _pieces(state: State, rows: Frame) -> list[Piece]:
     """Waiting rows as pieces of bounded size in order of time."""
     rows = _in_order(rows)
     out = []
     for first in range(0, rows.n, PIECE_ROWS):
         part = rows.slice(first, first + PIECE_ROWS)
-        out.append(
-            run.state.put({"": part}, part.n, (MAX, int(part["lo0"][0]), int(part["lo0"][-1])))
-        )
+        out.append(state.put({"": part}, part.n, (MAX, int(part["lo0"][0]), int(part["lo0"][-1]))))
     return out
 
 
-def _stream_of(node: PlanNode, at: int) -> npt.NDArray[np.int32]:
-    stream: npt.NDArray[np.int32] = node.windows.stream[_window_of(node, at)]
-    return stream
-
-
-def _start_of(node: PlanNode, at: int) -> Times:
-    start: Times = node.windows.start[_window_of(node, at)]
-    return start
-
-
-def _window_of(node: PlanNode, at: int) -> int:
-    """The place, in the node's window table, of the one window of this input."""
-    step = node.step
-    match step:
-        case s.Join():
-            return [pair[at] for pair in step.windows].index(0)
-        case s.Report() | s.Panes() | s.Changes() | s.Deltas():
-            assert step.rows is not None, "rows with event times"
-            return step.rows[0]
-        case _:
-            return 0
+def _stream_and_start(node: PlanNode, at: int) -> tuple[npt.NDArray[np.int32], Times]:
+    """Of each member the stream of the one window of this input, and since when rows count."""
+    places = node.step.row_windows(at, 1)
+    assert places is not None, f"rows with event times wait for a {type(node.step).__name__}"
+    return node.windows.stream[places[0]], node.windows.start[places[0]]

@@ -16,16 +16,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.route import partition_of
 from levada.model.frame import Frame, concat, unpack
-from levada.model.time import MAX, MIN, Times, WindowKind
+from levada.model.time import MAX, MIN, Times
 from levada.operators.border import report_buffer as live
-from levada.operators.border.calendar import Calendar
-from levada.operators.rows.edges import home_hash
+from levada.operators.env import Env, Place, Statics
+from levada.operators.table import evaluate
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.plan.sealed.schedules import Families, Schedule
+from levada.plan.sealed.window_table import WindowTable
 from levada.runtime.context import (
     Context,
     Control,
@@ -37,7 +37,7 @@ from levada.runtime.context import (
 )
 from levada.runtime.store import state_files as files
 from levada.runtime.task import closed, pending
-from levada.runtime.task.evaluate import evaluate_node
+from levada.runtime.task.addresses import Address, What
 from levada.runtime.task.exchange import Outbox
 from levada.runtime.task.results import Results
 from levada.terms.table import Terms
@@ -48,9 +48,6 @@ from levada.windows.presence import Seen
 from levada.windows.reports import Progress
 from levada.windows.state import term_runs
 from levada.windows.state.pieces import State, read_head
-from levada.windows.state.runs import Horizons
-
-DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session, s.Once, s.Snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +72,11 @@ def nodes_of(plan: str, stage: int) -> Nodes:
     """The nodes of a stage of a plan, found once."""
     sealed = load_plan(plan)
     every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
-    listed = tuple(n for n in every if getattr(n.step, "listed", False))
-    due = {n.id for n in every if isinstance(n.step, DUE_KINDS)} | {
-        n.id for n in listed if isinstance(n.step, s.Emit)
-    }
+    listed = tuple(n for n in every if n.step.needs_reports)
     schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
     return Nodes(
         every,
-        frozenset(due),
+        frozenset(n.id for n in every if n.step.due),
         schedules,
         Families.of(schedules),
         max(map(_period, every), default=0),
@@ -91,9 +85,15 @@ def nodes_of(plan: str, stage: int) -> Nodes:
 
 def _period(node: PlanNode) -> int:
     """The longest period of the node's members, if it says at periodic reports what has ended."""
-    if not isinstance(node.step, (s.Changes, s.Deltas)) or WindowKind.CLOCK not in node.step.kinds:
-        return 0
-    return int(node.windows.step[node.step.kinds.index(WindowKind.CLOCK)].max(initial=0))
+    clock = node.step.clock_of_ends
+    return 0 if clock < 0 else int(node.windows.step[clock].max(initial=0))
+
+
+def _windows_of(node: PlanNode, at: int) -> WindowTable | None:
+    """The windows of the rows of an input, if these say when the rows end."""
+    step, width = node.step, len(node.input_layouts[at].windows)
+    places = step.row_windows(at, width) if step.ends_by_time else None
+    return None if places is None else node.windows.pick(places)
 
 
 class StageRun:
@@ -118,7 +118,6 @@ class StageRun:
         self.results = Results(plan, self.pool)
         self.nodes = nodes_of(context.plan, stage)
         self.touched = 0
-        self.every: dict[str, list[int]] = {}
         self.made: list[tuple[Terms, int]] = []
 
     def _open_state(self) -> State:
@@ -135,9 +134,10 @@ class StageRun:
         outbox = Outbox(self.context, self.plan, self.stage, self.pool)
         self._forward(outbox)
         self.progress = Progress(old_watermarks(self.context.streams), self._new_watermarks())
-        self.presence = self._presence()
-        self.dead = max(self._latest_ends(), closed.check(self))
-        pending.release(self)
+        self.env = self._env()
+        ends = closed.check(self.closed, self.context.plan, self.env)
+        self.dead = max(self._latest_ends(), ends)
+        pending.release(self.plan, self.inputs, self.state, self.progress.new)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
         moved = self.progress.moved or self.context.first or self.context.replacement is not None
         for node in self.nodes.every:
@@ -145,6 +145,19 @@ class StageRun:
                 self._node(node, outbox)
         self._keep_terms(arrived)
         return self._finish(outbox)
+
+    def _env(self) -> Env:
+        """What the operators of this task may ask."""
+        context, replacement = self.context, self.context.replacement
+        return Env(
+            self.state,
+            self.pool,
+            self.progress,
+            self._presence(),
+            Place(self.partition, group_table(context.groups, context.partitions)),
+            Statics(context.first, context.replaced, replacement.instant if replacement else None),
+            self.partials,
+        )
 
     def _forget_removed(self) -> None:
         """What was kept for nodes that this plan has no more; their numbers are never used
@@ -163,16 +176,15 @@ class StageRun:
             self.controls += msgspec.convert(meta["controls"], list[Control])
             self.done += msgspec.convert(meta.get("done", []), list[Done])
             for name, frame in frames.items():
-                kind, _, rest = name.partition(".")
-                if kind == "n":
-                    node, at = rest.split(".")
-                    self.inputs.setdefault((int(node), int(at)), []).append(frame)
-                elif kind == "p":
-                    self.partials.setdefault(int(rest), []).append(frame)
-                elif kind == "closed":
-                    self.closed.setdefault(int(rest), []).append(frame)
-                elif kind == "times":
-                    self.times.setdefault(int(rest), []).append(frame)
+                match Address.of(name):
+                    case Address(What.ROWS, node, at):
+                        self.inputs.setdefault((node, at), []).append(frame)
+                    case Address(What.PANES, node):
+                        self.partials.setdefault(node, []).append(frame)
+                    case Address(What.CLOSED, stream):
+                        self.closed.setdefault(stream, []).append(frame)
+                    case Address(What.TIMES, stream):
+                        self.times.setdefault(stream, []).append(frame)
             if "terms.id" in frames:
                 arrived.append(Terms.from_frames(frames, "terms"))
         for terms in arrived:
@@ -185,10 +197,12 @@ class StageRun:
         """
         for node, at in list(self.inputs):
             if self.plan.nodes[node].stage > self.stage:
-                outbox.pass_on(self.partition, f"n.{node}.{at}", self.inputs.pop((node, at)))
+                to = Address(What.ROWS, node, at)
+                outbox.pass_on(self.partition, to, self.inputs.pop((node, at)))
         for node in list(self.partials):
             if self.plan.nodes[node].stage > self.stage:
-                outbox.pass_on(self.partition, f"p.{node}", self.partials.pop(node))
+                to = Address(What.PANES, node)
+                outbox.pass_on(self.partition, to, self.partials.pop(node))
 
     def _new_watermarks(self) -> Times:
         return advance(self.context.streams, self.controls, self.context.shared)
@@ -214,49 +228,22 @@ class StageRun:
         kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
         term_runs.insert(self.state, Terms.merge(kept), dead, horizon)
 
-    def computed(self, node: PlanNode, frame: Frame) -> None:
-        """Keeps the texts of a computed slot of rows with event times for as long as these can
+    def _keep_made(self, node: PlanNode, frame: Frame) -> None:
+        """Keeps the texts that a node has made for rows with event times, as long as these can
         count.
         """
-        assert isinstance(node.step, s.Extend), "an extension"
-        last = len(node.step.kept)
-        unread = last == len(node.layout.slots)
-        if unread or node.layout.report or not frame.n or Facet.TEXT not in node.layout.slots[last]:
-            return
-        dead = int(outer(frame, node.layout, node.windows)[1].max())
-        self.made.append((self.pool.pick(frame[f"x{last}"], frame[f"y{last}"]), dead))
-
-    def lifted(self, node: PlanNode, frame: Frame) -> None:
-        """Keeps the texts of rows that a query within the query has reported, for as long as they
-        can count in their window.
-        """
-        slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
-        if slots:
+        facets = node.layout.slots
+        slots = [i for i in node.step.makes(len(facets)) if Facet.TEXT in facets[i]]
+        if slots and not node.layout.report:
             dead = int(outer(frame, node.layout, node.windows)[1].max())
             self.made += [(self.pool.pick(frame[f"x{i}"], frame[f"y{i}"]), dead) for i in slots]
 
     def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
-        """The greatest end of these rows; MAX where the operator's windows are not the
-        rows' own.
-        """
-        layout = node.input_layouts[at]
+        """The greatest end of these rows; MAX where it does not follow from their times."""
         if not frame.n:
             return MIN
-        step = node.step
-        if isinstance(step, s.Join):
-            table = node.windows.pick(
-                [[p[at] for p in step.windows].index(w) for w in range(len(layout.windows))]
-            )
-        elif isinstance(step, (s.Report, s.Panes, s.Changes, s.Deltas)) and step.rows is not None:
-            table = node.windows.pick(step.rows)
-        elif (
-            isinstance(step, (s.Occur, s.Hold, s.Last, s.LastBy, s.RLeft, s.RSemi))
-            and layout.windows
-        ):
-            table = node.windows
-        else:
-            return MAX
-        return latest_end(frame, layout, table)
+        table = node.known(_windows_of, at)
+        return MAX if table is None else latest_end(frame, node.input_layouts[at], table)
 
     def _presence(self) -> dict[int, Seen]:
         """The distinct event times of all elements that have come up, for nodes whose reports are
@@ -290,63 +277,20 @@ class StageRun:
         """Evaluates a node if it has rows or reports; its output goes on."""
         waiting = [self.inputs.pop((node.id, i), None) for i in range(max(len(node.inputs), 1))]
         frames = [concat(w) if w else None for w in waiting]
-        if isinstance(node.step, s.Emit) and node.step.listed and self.partition == 0:
-            self._show_empty(node, node.step)
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
-        self.touched += sum(
-            f.n for f in [*frames, *self.partials.get(node.id, [])] if f is not None
-        )
-        out = evaluate_node(self, node, frames)
+        folded = self.partials.get(node.id, [])
+        self.touched += sum(f.n for f in [*frames, *folded] if f is not None)
+        out = evaluate(node, frames, self.env)
         if out is None or not out.n:
             return
         if isinstance(node.step, s.Emit):
             self.results.add(node, out)
             return
-        self.deliver(node, out, outbox)
-
-    def deliver(self, node: PlanNode, out: Frame, outbox: Outbox) -> None:
-        """A node's output to its consumers: of this stage, or by the outbox."""
+        self._keep_made(node, out)
         for consumer, frame in outbox.along(node, out):
             self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
             self.waiting.add(consumer.node)
-
-    def _show_empty(self, node: PlanNode, step: s.Emit) -> None:
-        """The due reports of queries that show empty ones."""
-        calendar = self.calendar(node, step.kinds)
-        for m in np.flatnonzero(node.alive).tolist():
-            times = calendar.of_member(m)
-            if len(times):
-                self.every[node.members[m].query] = times.tolist()
-
-    def show(self, node: PlanNode, reports: Frame) -> None:
-        """Due reports of members that are at home here, of queries that show empty ones."""
-        at_home = self.home(node)
-        for m in np.unique(reports["op"]).tolist():
-            if at_home[m]:
-                self.every[node.members[m].query] = reports["r"][reports["op"] == m].tolist()
-
-    def calendar(self, node: PlanNode, kinds: Sequence[Any]) -> Calendar:
-        """The due reports of a node."""
-        answered = None if kinds else node.read_whole(self.context.first, self.context.replaced)
-        return Calendar(node, kinds, self.progress, self.presence, answered)
-
-    def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
-        """Which members of a node are at home in this partition."""
-        table = group_table(self.context.groups, self.context.partitions)
-        return np.equal(partition_of(home_hash(node.home), table), self.partition) & (
-            node.home >= 0
-        )
-
-    def horizons(self, node: PlanNode) -> Horizons:
-        """The least instants that rows of any member can still have, in this epoch and after it.
-
-        Rows of static graphs that may be replaced meet those of any stream.
-        """
-        streams = np.unique(node.windows.stream[node.windows.stream >= 0])
-        of = streams if len(streams) else slice(None)
-        old, new = (int(w[of].min(initial=MAX)) for w in (self.progress.old, self.progress.new))
-        return Horizons(max(old - 1, MIN), max(new - 1, MIN))
 
     def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:
         done = Done(
@@ -354,7 +298,7 @@ class StageRun:
             self.partition,
             rows_in=self.touched,
             rows_state=self.state.touched,
-            every=self.every,
+            every=self.env.shown,
         )
         done.files = self.state.files()
         done.state = self.context.state.get(f"{self.stage}.{self.partition}")

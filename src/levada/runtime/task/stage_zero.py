@@ -5,25 +5,21 @@ computed variables).
 from __future__ import annotations
 
 from levada.model.frame import Frame
-from levada.operators.rows.compute import extend, filter_
-from levada.plan.sealed import steps as s
+from levada.operators.env import Env
+from levada.operators.table import evaluate
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.task.exchange import Outbox
-from levada.terms.term_pool import Pool
 
 
-def local(plan: Plan, pool: Pool, outbox: Outbox, node: PlanNode, frame: Frame) -> None:
-    """Sends a first node's rows along its edges, through the nodes of stage 0 on the way."""
+def local(plan: Plan, env: Env, outbox: Outbox, node: PlanNode, frame: Frame) -> None:
+    """Sends a first node's rows along its edges, through the nodes of stage 0 on the way.
+
+    A union there is of static data: each input's rows as they come.
+    """
     for consumer, rows in outbox.along(node, frame):
         target = plan.nodes[consumer.node]
-        match target.step:
-            case s.Filter():
-                out = filter_(target, rows, pool)
-            case s.Extend():
-                out = extend(target, rows, pool)
-            case s.Union():
-                out = rows  # of static data: each input's rows as they come
-            case _:
-                raise AssertionError(f"a {type(target.step).__name__} needs an exchange first")
-        if out.n:
-            local(plan, pool, outbox, target, out)
+        kind = type(target.step)
+        assert kind.rowwise, f"a {kind.__name__} needs an exchange first"
+        out = evaluate(target, (rows,), env)
+        if out is not None and out.n:
+            local(plan, env, outbox, target, out)

@@ -1,0 +1,119 @@
+"""What an operator may ask beside its rows: one value for all operators of a task and epoch.
+
+    (node, inputs, env) -> rows | None       the signature of every operator (``operators/table``)
+
+``inputs`` are the new rows of each input, None where there are none. What follows from the node
+alone is kept with the node (``PlanNode.known``); what must last is in the state. The value is
+frozen; beside rows an operator leaves something in two places alone: the state, and ``shown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.route import partition_of
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN, WindowKind
+from levada.operators.border.calendar import Calendar
+from levada.operators.rows.edges import home_hash
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
+from levada.windows.presence import Presence
+from levada.windows.reports import Progress
+from levada.windows.state.pieces import State
+from levada.windows.state.runs import Horizons
+
+Mask = npt.NDArray[np.bool_]
+Inputs = Sequence[Frame | None]
+
+
+class Place(NamedTuple):
+    """Which partition this is; ``groups``: the partition of each group of keys."""
+
+    partition: int
+    groups: npt.NDArray[np.int32]
+
+
+class Statics(NamedTuple):
+    """What an epoch reads of static data: ``first``: all that is new in its plan; the graphs that
+    it replaces, and since which ``instant`` they are what they are now (ms; None: it replaces
+    none).
+    """
+
+    first: bool = False
+    replaced: frozenset[str | None] = frozenset()
+    instant: int | None = None
+
+
+_NONE = Statics()
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
+    query the due reports (ms) of those that show empty ones, as far as they are known here.
+    """
+
+    state: State
+    pool: Pool
+    progress: Progress
+    presence: Presence
+    place: Place
+    statics: Statics = _NONE
+    partials: Mapping[int, Sequence[Frame]] = field(default_factory=dict)
+    shown: dict[str, list[int]] = field(default_factory=dict)
+
+    @staticmethod
+    def of_rows(pool: Pool) -> Env:
+        """Where rows are read: for steps that need nothing but each row."""
+        none = np.empty(0, np.int64)
+        place = Place(0, np.zeros(1, np.int32))
+        return Env(State(None, "", _nothing), pool, Progress(none, none), {}, place)
+
+    def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
+        """The due reports of a node whose schedules have windows of these kinds."""
+        answered = None if kinds else self.answered(node)
+        return Calendar(node, kinds, self.progress, self.presence, answered)
+
+    def answered(self, node: PlanNode) -> Mask:
+        """The members without windows that are answered in this epoch."""
+        return node.read_whole(self.statics.first, self.statics.replaced)
+
+    def home(self, node: PlanNode) -> Mask:
+        """Which members of a node are at home in this partition."""
+        at = partition_of(node.known(_home_hash), self.place.groups)
+        return np.equal(at, self.place.partition) & (node.home >= 0)
+
+    def horizons(self, node: PlanNode) -> Horizons:
+        """The least instants that rows of any member can still have, in this epoch and after it.
+
+        Rows of static graphs that may be replaced meet those of any stream.
+        """
+        streams = node.known(_streams)
+        of = streams if len(streams) else slice(None)
+        old, new = (int(w[of].min(initial=MAX)) for w in (self.progress.old, self.progress.new))
+        return Horizons(max(old - 1, MIN), max(new - 1, MIN))
+
+    def show(self, node: PlanNode, member: int, reports: npt.NDArray[np.int64]) -> None:
+        """Notes the due reports of a member's query, which shows empty ones."""
+        self.shown[node.members[member].query] = reports.tolist()
+
+
+Operator = Callable[[PlanNode[Any], Inputs, Env], Frame | None]
+
+
+def _home_hash(node: PlanNode) -> npt.NDArray[np.uint64]:
+    return home_hash(node.home)
+
+
+def _streams(node: PlanNode) -> npt.NDArray[np.int32]:
+    return np.unique(node.windows.stream[node.windows.stream >= 0])
+
+
+def _nothing(name: str) -> Any:
+    raise AssertionError(f"{name}: where rows are read there is no state")

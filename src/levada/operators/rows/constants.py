@@ -1,0 +1,31 @@
+"""The constants of a pattern by identity: what rows are compared with. Kept with the node."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.identity import identify_one
+
+Identities = npt.NDArray[np.uint64]
+
+
+def identities(node: PlanNode, seed: int) -> Identities:
+    """Those of the members' constants, shape (members, 3, 2); 0 where there is none. ``seed`` is
+    the checkpoint's.
+    """
+    table = np.zeros((len(node.members), 3, 2), np.uint64)
+    for i, member in enumerate(node.members):
+        for position, term in enumerate(member.constants):
+            if term is not None:
+                table[i, position] = _identity(str(term), seed)
+    return table
+
+
+@lru_cache(maxsize=100_000)
+def _identity(text: str, seed: int) -> tuple[int, int]:
+    """Of one text: plan after plan has the same constants."""
+    return identify_one(text, seed)

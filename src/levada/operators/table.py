@@ -1,0 +1,72 @@
+"""Which operator evaluates which step: the one table between plan and operators.
+
+Steps that are not in it are evaluated where rows are read (``plan/sealed/leaves``).
+"""
+
+from __future__ import annotations
+
+from levada.model.frame import Frame
+from levada.operators.border.changes import changes, deltas, net
+from levada.operators.border.report import report
+from levada.operators.border.snapshot import snapshot
+from levada.operators.env import Env, Inputs, Operator
+from levada.operators.group.by_changes import running
+from levada.operators.group.multiplicity import rexcept, tally
+from levada.operators.group.panes import panes, rgroup
+from levada.operators.interval.count_window import last, select
+from levada.operators.interval.count_window_by_key import last_by
+from levada.operators.interval.join import join
+from levada.operators.interval.occur import occur
+from levada.operators.interval.session import session
+from levada.operators.interval.static_side import once
+from levada.operators.interval.subquery_window import lift
+from levada.operators.per_report.closure import closure
+from levada.operators.per_report.join import rjoin, rleft, rsemi
+from levada.operators.per_report.order_and_distinct import distinct, order
+from levada.operators.rows.compute import extend, filter_
+from levada.operators.rows.passing import emit, hold, union
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.steps import Step
+
+OPERATORS: dict[type[Step], Operator] = {
+    # rows with event times
+    s.Occur: occur,
+    s.Hold: hold,
+    s.Join: join,
+    s.Last: last,
+    s.LastBy: last_by,
+    s.Session: session,
+    s.Lift: lift,
+    s.Once: once,
+    s.Select: select,
+    # any rows
+    s.Filter: filter_,
+    s.Extend: extend,
+    s.Union: union,
+    # the border
+    s.Report: report,
+    s.Panes: panes,
+    s.Changes: changes,
+    s.Deltas: deltas,
+    # rows of reports
+    s.RJoin: rjoin,
+    s.RLeft: rleft,
+    s.RSemi: rsemi,
+    s.RGroup: rgroup,
+    s.RDistinct: distinct,
+    s.RExcept: rexcept,
+    s.ROrder: order,
+    s.Closure: closure,
+    # changes
+    s.Running: running,
+    s.Tally: tally,
+    s.Net: net,
+    s.Snapshot: snapshot,
+    s.Emit: emit,
+}
+
+
+def evaluate(node: PlanNode, inputs: Inputs, env: Env) -> Frame | None:
+    """The new output rows of a node, from its inputs' new rows and its state."""
+    return OPERATORS[type(node.step)](node, inputs, env)

@@ -1,0 +1,48 @@
+"""The frames of a blob by what they are for: their names are made and read here alone."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class What(StrEnum):
+    """What a frame has: rows of a node's input, panes that are folded already, subjects of closed
+    elements, the event times of a stream's elements.
+    """
+
+    ROWS = "n"
+    PANES = "p"
+    CLOSED = "closed"
+    TIMES = "times"
+
+
+class Address(NamedTuple):
+    """``number``: of the node (ROWS, PANES), or of the stream; ``input``: of the node."""
+
+    what: What
+    number: int
+    input: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the frame in a blob.
+
+        >>> Address(What.ROWS, 7, 1).name, Address(What.TIMES, 2).name
+        ('n.7.1', 'times.2')
+        """
+        rest = f".{self.input}" if self.what is What.ROWS else ""
+        return f"{self.what}.{self.number}{rest}"
+
+    @staticmethod
+    def of(name: str) -> Address | None:
+        """What a name says; None: a frame of the table of texts.
+
+        >>> Address.of("n.7.1") == (What.ROWS, 7, 1), Address.of("terms.id")
+        (True, None)
+        """
+        what, *numbers = name.split(".")
+        return Address(What(what), *map(int, numbers)) if what in _KNOWN else None
+
+
+_KNOWN = frozenset(map(str, What))

@@ -1,0 +1,68 @@
+"""What follows from a node alone is worked out once in a plan, however many nodes and epochs there
+are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from asking import S, asked, element
+
+from levada.engine.engine import Engine
+from levada.operators.interval import count_window
+from levada.operators.per_report import closure
+from levada.operators.rows import compute
+from levada.operators.rows.constants import Identities, identities
+from levada.plan.sealed.plan import PlanNode
+from levada.testing.cases import Clause
+from levada.testing.streams import write_lines
+
+LAST = {"w": (S, Clause("count", count=9))}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str, int]]:
+    """How often each node's table was made: by what is made, the kind and number of the node."""
+    found: Counter[tuple[str, str, int]] = Counter()
+
+    def counted(node: PlanNode, seed: int) -> Identities:
+        found["identities", type(node.step).__name__, node.id] += 1
+        return identities(node, seed)
+
+    def parameters(node: PlanNode) -> object:
+        found["parameters", type(node.step).__name__, node.id] += 1
+        return plain(node)
+
+    plain = compute.parameters
+    monkeypatch.setattr(count_window, "identities", counted)
+    monkeypatch.setattr(closure, "identities", counted)
+    monkeypatch.setattr(compute, "parameters", parameters)
+    return found
+
+
+def test_nodes_keep_their_tables_over_epochs(
+    tmp_path: Path, made: Counter[tuple[str, str, int]]
+) -> None:
+    """Selections, a path from a given term and a filter, read again in each of ten epochs."""
+    queries = [
+        asked("a", "SELECT ?s ?o", "WINDOW :w { ?s :p ?o }", LAST),
+        asked("b", "SELECT ?s", "WINDOW :w { ?s :p 3 FILTER(STRLEN(STR(?s)) > 2) }", LAST),
+        asked("c", "SELECT ?o", "WINDOW :w { :a :p+ ?o }", LAST),
+    ]
+    rows = [element(200 * i, f"s{i % 4} p {i % 5}") for i in range(100)]
+    epochs = []
+    with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=10, partitions=2) as engine:
+        engine.stream(S, write_lines(tmp_path / "s.nt", rows))
+        for query in queries:
+            engine.register(query.text, name=query.name)
+        engine.on_epoch(epochs.append)
+        engine.start(once=True)
+        engine.await_end()
+    assert len(epochs) >= 10
+    kinds = Counter((what, kind) for what, kind, _ in made)
+    assert kinds["identities", "Select"] >= 2
+    assert kinds["identities", "Closure"] == 1
+    assert kinds["parameters", "Filter"] == 1
+    assert set(made.values()) == {1}, "each once, although there are ten epochs"

@@ -30,6 +30,9 @@ VIEW = types.UniTuple(types.int64, 2)
 
 W = np.uint64
 PAD = 64  # newlines that must follow the last byte of a chunk: no load of the kernels reaches further
+# Bytes that one loop counts, in a byte. A loop of just so many is vectorised for every processor; where it may also be shorter,
+# LLVM leaves it scalar for registers of 64 bytes, which takes twenty times as long.
+COUNTED = 128
 CHECKED = bool(config.BOUNDSCHECK)
 JIT = bool(not config.DISABLE_JIT)
 LOW32 = W(0xFFFFFFFF)

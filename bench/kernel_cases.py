@@ -16,7 +16,20 @@ import numpy as np
 from bench.case import Case
 from bench.text_cases import TEXT_CASES
 from levada.kernels import (
-    elements, expand, groups, interval, keyed, keyed_route, probe, probe_latest, reach, running, slide, star, sums, sums_dd,
+    elements,
+    expand,
+    groups,
+    interval,
+    keyed,
+    keyed_route,
+    probe,
+    probe_latest,
+    reach,
+    running,
+    slide,
+    star,
+    sums,
+    sums_dd,
     terms,
 )  # fmt: skip
 from levada.kernels import keyed_twins as twins
@@ -166,8 +179,8 @@ def merge_int(n: int) -> Case:
 
     def twin() -> Any:
         total = [0] * 1000
-        for code, h, l in zip(c.tolist(), high.tolist(), low.tolist(), strict=True):
-            total[code] += (h << 32) + l
+        for code, h, low_ in zip(c.tolist(), high.tolist(), low.tolist(), strict=True):
+            total[code] += (h << 32) + low_
         return [t >> 32 for t in total], [t & 0xFFFFFFFF for t in total]
 
     return Case(lambda: sums.merge_int(c, high, low, 1000), twin, n)

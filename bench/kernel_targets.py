@@ -1,10 +1,12 @@
 """``kernels --targets``: each kernel compiled for several processors, side by side on this one.
 
-A target is a process of its own that compiles for it (``NUMBA_CPU_NAME``), with a folder of its own for what numba compiles; one
-more compiles as Levada does by itself. All are alive at once and asked in turn, kernel by kernel and round by round, each
-time over columns made anew; the best round counts. So what the machine does besides, and where columns lie, meets all alike.
+A target is a process that compiles for it (``NUMBA_CPU_NAME``), with a folder of its own for what numba compiles; one more
+compiles as Levada does by itself. All are alive at once and asked in turn, kernel by kernel and round by round, each time
+over columns made anew; the best round counts, and what seems far from its best is asked again. So what the machine does
+besides, and where columns lie, meets all alike.
 
 What a target has and this machine has not is read from a table of those extensions that a compiler uses by itself.
+With ``NUMBA_CACHE_DIR`` the folders are kept below it, and the next run need not compile.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.apart import SideError
+from bench.case import Case
 from bench.result import CountError, Result
 
 ROUNDS = 5
@@ -35,26 +38,28 @@ WHILE = 0.04  # CPU seconds a kernel, target and round
 WITHIN = 1.2  # of the best: what is further off is marked
 OURS = "levada"
 
-_HASWELL = frozenset("avx2 bmi bmi2 f16c fma lzcnt movbe popcnt".split())
-_ZNVER3 = _HASWELL | frozenset("adx aes clflushopt clwb clzero pclmul sha sse4a vaes vpclmulqdq".split())
-_SKYLAKE = _HASWELL | frozenset("adx aes avx512bw avx512cd avx512dq avx512f avx512vl pclmul".split())
-_ZNVER4 = _ZNVER3 | _SKYLAKE | frozenset(
-    "avx512bf16 avx512bitalg avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512vpopcntdq gfni".split()
-)  # fmt: skip
-TARGETS: Mapping[str, Mapping[str, frozenset[str]]] = {
-    "x86_64": {"haswell": _HASWELL, "znver3": _ZNVER3, "znver4": _ZNVER4, "skylake-avx512": _SKYLAKE},
-    "aarch64": {"generic": frozenset({"neon"})},
+_HASWELL = "avx2 bmi bmi2 f16c fma lzcnt movbe popcnt"
+_SKYLAKE = f"{_HASWELL} avx512bw avx512cd avx512dq avx512f avx512vl"
+_ZNVER4 = f"{_SKYLAKE} avx512bitalg avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512vpopcntdq gfni sse4a"
+TARGETS: Mapping[str, Mapping[str, str]] = {
+    "x86_64": {
+        "haswell": _HASWELL,
+        "znver3": f"{_HASWELL} sse4a",
+        "znver4": _ZNVER4,
+        "skylake-avx512": _SKYLAKE,
+    },
+    "aarch64": {"generic": "neon"},
 }
 
 
 def split(machine: str, features: Mapping[str, bool]) -> tuple[list[str], dict[str, list[str]]]:
     """The targets that a machine can run, and the others with what it lacks.
 
-    >>> split("x86_64", dict.fromkeys(TARGETS["x86_64"]["haswell"], True))[0]
+    >>> split("x86_64", dict.fromkeys(TARGETS["x86_64"]["haswell"].split(), True))[0]
     ['haswell']
     """
     known = TARGETS.get(machine, {})
-    lacking = {name: sorted(n for n in needs if not features.get(n)) for name, needs in known.items()}
+    lacking = {name: [need for need in needs.split() if not features.get(need)] for name, needs in known.items()}
     return [name for name in known if not lacking[name]], {name: lack for name, lack in lacking.items() if lack}
 
 
@@ -77,15 +82,13 @@ class Compiled:
 
 @contextmanager
 def compiled(name: str, folder: Path) -> Iterator[Compiled]:
-    """A process for a target; ``OURS`` and ``native`` have no processor's name, and the second has this machine's."""
+    """A process for a target, or for what Levada compiles for by itself (``OURS``)."""
     root = Path(__file__).resolve().parent.parent
     environment = os.environ | {
         "NUMBA_CACHE_DIR": str(folder / name),
         "PYTHONPATH": os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }
-    if name == "native":
-        environment |= {"NUMBA_CPU_NAME": get_host_cpu_name(), "NUMBA_CPU_FEATURES": get_host_cpu_features().flatten()}
-    elif name != OURS:
+    if name != OURS:
         environment |= {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": ""}
     command = [sys.executable, "-m", "bench.kernel_targets"]
     pipe = subprocess.PIPE
@@ -102,16 +105,24 @@ def measure(scale: float, names: list[str]) -> dict[str, dict[str, int]]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="levada-targets-")))
         kept = Path(os.environ.get("NUMBA_CACHE_DIR", folder))
         processes = [stack.enter_context(compiled(name, kept)) for name in names]
-        kernels = [process.ask("load") for process in processes][0]
+        kernels = [process.ask("load") for process in processes][-1]
         return {kernel: _best(processes, kernel, scale) for kernel in kernels}
+
+
+def behind(rates: Mapping[str, int]) -> float:
+    """How many times what Levada compiles by itself the best target does."""
+    return round(max(rates.values()) / rates[OURS], 2)
 
 
 def _best(processes: list[Compiled], kernel: str, scale: float) -> dict[str, int]:
     best = dict.fromkeys((process.name for process in processes), 0)
     for process in processes:
         process.ask("check", kernel, scale)
-    for turn in range(ROUNDS):
-        for process in processes[turn % len(processes) :] + processes[: turn % len(processes)]:
+    for turn in range(2 * ROUNDS):
+        if turn >= ROUNDS and behind(best) <= WITHIN:
+            break
+        first = turn % len(processes)
+        for process in processes[first:] + processes[:first]:
             best[process.name] = max(best[process.name], process.ask("time", kernel, scale))
     return best
 
@@ -122,28 +133,32 @@ class Compared(Result):
 
     def show(self, console: Console) -> None:
         """A row a kernel, a column a target."""
-        rates, behind = self.more["rates"], self.more["behind"]
+        rates: Mapping[str, Mapping[str, int]] = self.more["rates"]
         names = list(next(iter(rates.values())))
         table = Table(title="Million rows per CPU-second", title_justify="left", box=None)
-        table.add_column("")
+        table.add_column("", no_wrap=True)
         for name in [*names, "best / levada"]:
             table.add_column(name, justify="right")
         for kernel, each in rates.items():
-            mark = " *" if behind[kernel] > WITHIN else ""
-            table.add_row(kernel, *(f"{each[n] / 1e6:,.1f}" for n in names), f"{behind[kernel]:.2f}{mark}")
+            mark = " *" if kernel in self.more["far"] else ""
+            table.add_row(kernel, *(_millions(each[n]) for n in names), f"{behind(each):.2f}{mark}")
         console.print(table)
         for name, lack in self.more["left_out"].items():
             console.print(f"{name} is left out: this machine has no {', '.join(lack)}.")
 
 
+def _millions(rate: int) -> str:
+    return f"{rate / 1e6:,.0f}" if rate >= 1e8 else f"{rate / 1e6:.1f}"
+
+
 def run(scale: float) -> Compared:
     """All kernels for all targets that this machine can run."""
     runnable, left_out = split(platform.machine(), get_host_cpu_features())
-    rates = measure(scale, [*runnable, "native", OURS])
-    behind = {kernel: round(max(each.values()) / each[OURS], 2) for kernel, each in rates.items()}
-    far = sorted(kernel for kernel, ratio in behind.items() if ratio > WITHIN)
+    rates = measure(scale, [*runnable, OURS])
+    off = {kernel: behind(each) for kernel, each in rates.items()}
+    far = [kernel for kernel, ratio in off.items() if ratio > WITHIN]
     ours = {"count": len(rates), "each": {kernel: each[OURS] for kernel, each in rates.items()}}
-    more = {"machine": get_host_cpu_name(), "rates": rates, "behind": behind, "far": far, "left_out": left_out}
+    more = {"machine": get_host_cpu_name(), "rates": rates, "behind": off, "far": far, "left_out": left_out}
     return Compared("kernels --targets", ours, more=more)
 
 
@@ -151,26 +166,25 @@ class _Answers:
     """The other process: one kernel's case at a time, made anew for each question."""
 
     def __init__(self) -> None:
-        self.cases: dict[str, tuple[Callable[[int], Any], bool]] = {}
+        self.cases: dict[str, Callable[[int], Case]] = {}
 
     def load(self) -> list[str]:
         """Compiles; the kernels' names."""
-        cases = importlib.import_module("bench.kernel_cases").CASES
-        self.cases = {make.__name__: (make, slow) for make, slow in cases}
+        self.cases = {make.__name__: make for make, _ in importlib.import_module("bench.kernel_cases").CASES}
         return list(self.cases)
 
     def check(self, kernel: str, scale: float) -> bool:
         """That the kernel gives what its twin gives, on few rows."""
         kernels = importlib.import_module("bench.kernels")
-        case = self.cases[kernel][0](max(int(kernels.FEW * scale), 1000))
+        case = self.cases[kernel](max(int(kernels.FEW * scale), 1000))
         if not kernels.same(case.kernel(), case.twin()):
             raise CountError(f"The kernel {kernel} and its twin differ.")
         return True
 
     def time(self, kernel: str, scale: float) -> int:
         """Rows per CPU-second, the first call apart."""
-        rows = importlib.import_module("bench.kernels").ROWS
-        case = self.cases[kernel][0](max(int(rows * scale), 1000))
+        rows: int = importlib.import_module("bench.kernels").ROWS
+        case: Case = self.cases[kernel](max(int(rows * scale), 1000))
         case.kernel()
         calls, began = 0, time.thread_time()
         while (spent := time.thread_time() - began) < WHILE:

@@ -6,6 +6,7 @@ The texts are a few megabytes, so that they stay in a cache: what is measured is
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import itertools
 import re
@@ -31,6 +32,7 @@ def bytes_of(text: bytes) -> Any:
     return np.frombuffer(text, np.uint8)
 
 
+@functools.lru_cache(2)
 def _text(n: int) -> bytes:
     """N-Triples of W3, ``n`` lines at least."""
     weather = Weather(20)
@@ -89,6 +91,7 @@ def _identities(found: list[int]) -> tuple[Any, Any]:
     return low, np.array([f >> 64 for f in found], np.uint64)
 
 
+@functools.lru_cache(2)
 def _names(n: int) -> tuple[list[bytes], Any, Any, Any]:
     """Names of observations: as such, and one after the other, with where each starts and its size."""
     texts = [b"<http://example.org/observation/%d>" % i for i in range(n)]
@@ -234,6 +237,7 @@ def number_blocks(n: int) -> Case:
     return Case(lambda: lines.number_blocks(buf, at), lambda: np.arange(len(text.split(b"\n\n"))), many)
 
 
+@functools.lru_cache(2)
 def _records(n: int) -> bytes:
     value = np.random.default_rng(6).random(n)
     return "".join(f'{i},sensor{i % 100},"a, b",{v}\n' for i, v in enumerate(value.tolist())).encode()
@@ -265,6 +269,7 @@ def scan_records(n: int) -> Case:
     return Case(kernel, twin, many)
 
 
+@functools.lru_cache(2)
 def _times(n: int, form: str) -> tuple[list[str], Any, Any, Any]:
     """Texts of times, one a second: as such, and one after the other, with where each starts and its size."""
     texts = [form.format(datetime.fromtimestamp(t, UTC)) for t in range(n)]

@@ -16,8 +16,8 @@ PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 sum      = $(shell cat $(1) | cksum | tr -d ' ')
 PACKAGES := $(VENV)/.packages-$(shell { cat pyproject.toml; pwd; } | cksum | tr -d ' ')
-FIND_JAVA := from levada.runtime.java import find_java; find_java()
-KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py)))
+FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
+KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup java demo test check lint chaos nightly conformance conformance-page clean

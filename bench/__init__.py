@@ -1,4 +1,5 @@
-"""Benchmarks: ``python -m bench NAME [--json] [--scale X]``; ``docs/benchmarks.md`` says what each measures and what was measured.
+"""Benchmarks: ``python -m bench NAME [--json] [--scale X]``; ``docs/benchmarks.md`` says what each
+measures and what was measured.
 
 - data, srbench        the workloads' data, on disk, the same bytes for both sides, with the results that are known of them
 - measure, meter       wall clock and CPU of all processes, from the publication of one epoch to that of another

@@ -1,4 +1,6 @@
-"""The command line: ``python -m bench NAME [--json] [--scale X] [--stepped]``; ``kernels`` takes ``--targets``."""
+"""The command line: ``python -m bench NAME [--json] [--scale X] [--stepped]``; ``kernels`` takes
+``--targets``.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,18 @@ class Name(StrEnum):
 
 def main(
     name: Name,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
-    scale: Annotated[float, typer.Option(min=0.001, help="Of the data; 1 is what docs/benchmarks.md tells of.")] = 1.0,
-    stepped: Annotated[bool, typer.Option(help="Levada without Spark, in one process (for profiles).")] = False,
-    targets: Annotated[bool, typer.Option(help="Of kernels: each compiled for several processors.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on standard output.")
+    ] = False,
+    scale: Annotated[
+        float, typer.Option(min=0.001, help="Of the data; 1 is what docs/benchmarks.md tells of.")
+    ] = 1.0,
+    stepped: Annotated[
+        bool, typer.Option(help="Levada without Spark, in one process (for profiles).")
+    ] = False,
+    targets: Annotated[
+        bool, typer.Option(help="Of kernels: each compiled for several processors.")
+    ] = False,
 ) -> None:
     """Runs one benchmark and its baseline, counts checked first."""
     if targets and name is not Name.KERNELS:

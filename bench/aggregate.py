@@ -1,8 +1,9 @@
-"""``aggregate``: W2 (design, section 8), minimum and average by key over a minute every ten seconds, against Spark's own.
+"""``aggregate``: W2 (design, section 8), minimum and average by key over a minute every ten
+seconds, against Spark's own.
 
-Both sides read the same Parquet files, one an epoch, at epochs of 100,000 events (``ratio_cpu``), and each side at the size that
-suits it best (``ratio_cpu_best``). Spark gets one more event at the end, a year later: without it its last windows would never
-close. A row is an event.
+Both sides read the same Parquet files, one an epoch, at epochs of 100,000 events (``ratio_cpu``),
+and each side at the size that suits it best (``ratio_cpu_best``). Spark gets one more event at the
+end, a year later: without it its last windows would never close. A row is an event.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Shape:
 
     def scaled(self, scale: float) -> Shape:
         """The same at another scale, epochs too; the keys stay, so windows are sparser."""
-        return Shape(max(int(self.n * scale), 100), self.keys, max(int(self.epoch * scale), 1), self.warm)
+        return Shape(
+            max(int(self.n * scale), 100), self.keys, max(int(self.epoch * scale), 1), self.warm
+        )
 
     @property
     def warm_rows(self) -> int:
@@ -57,7 +60,13 @@ def prepare(folder: Path, shape: Shape) -> tuple[int, int]:
 def levada(folder: str, epoch: int, warm: int, stepped: bool) -> dict[str, Any]:
     """The side ``levada``, in this process."""
     streams = {"S": {"source": str(Path(folder) / "s")}}
-    return run_engine(streams, {"w2": {"text": QUERY, "dialect": "cql"}}, epoch_rows=epoch, warm=warm, stepped=stepped)
+    return run_engine(
+        streams,
+        {"w2": {"text": QUERY, "dialect": "cql"}},
+        epoch_rows=epoch,
+        warm=warm,
+        stepped=stepped,
+    )
 
 
 def spark(folder: str, epoch: int, warm: int) -> dict[str, Any]:
@@ -78,14 +87,22 @@ def spark(folder: str, epoch: int, warm: int) -> dict[str, Any]:
     return measured(session, grouped, warm) | {"epoch_rows": epoch}
 
 
-def both(shape: Shape, sides: tuple[str, ...], *, stepped: bool = False) -> dict[str, dict[str, Any]]:
+def both(
+    shape: Shape, sides: tuple[str, ...], *, stepped: bool = False
+) -> dict[str, dict[str, Any]]:
     """Measures sides at one epoch size, on the same files, counts checked; Spark comes last."""
     with tempfile.TemporaryDirectory(prefix="levada-w2-") as folder:
         expected, before = prepare(Path(folder), shape)
         measured = {}
         for name in sides:
             more = {"stepped": stepped} if name == "levada" else {}
-            side = apart(f"bench.aggregate:{name}", folder=folder, epoch=shape.epoch, warm=shape.warm_rows, **more)
+            side = apart(
+                f"bench.aggregate:{name}",
+                folder=folder,
+                epoch=shape.epoch,
+                warm=shape.warm_rows,
+                **more,
+            )
             side["count"] -= before
             check_count(name, side["count"], expected)
             measured[name] = side
@@ -100,7 +117,11 @@ def run(scale: float, stepped: bool) -> Result:
     found = {name: [side] for name, side in same.items()}
     for name, sizes in (("levada", LEVADA_SIZES), ("spark", SPARK_SIZES)):
         for size in sizes:
-            found[name].append(both(Shape(epoch=size, warm=4).scaled(scale), (name,), stepped=stepped)[name])
+            found[name].append(
+                both(Shape(epoch=size, warm=4).scaled(scale), (name,), stepped=stepped)[name]
+            )
     ours, theirs = best(found["levada"]), best(found["spark"])
     more = {"ratio_cpu_best": ratio(ours, theirs), "levada_best": ours, "baseline_best": theirs}
-    return Result("aggregate", same["levada"], same["spark"], ratio(same["levada"], same["spark"]), more)
+    return Result(
+        "aggregate", same["levada"], same["spark"], ratio(same["levada"], same["spark"]), more
+    )

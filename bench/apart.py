@@ -1,8 +1,10 @@
-"""Each side of a benchmark runs in a process of its own: a fresh JVM, no caches of the other's, its own peak of memory.
+"""Each side of a benchmark runs in a process of its own: a fresh JVM, no caches of the other's, its
+own peak of memory.
 
     apart("bench.join:levada", folder="/tmp/x", epoch_rows=100_000)
 
-calls ``bench.join.levada(folder=.., epoch_rows=..)`` there and gives what it returns, which is JSON. Its standard error is ours.
+calls ``bench.join.levada(folder=.., epoch_rows=..)`` there and gives what it returns, which is
+JSON. Its standard error is ours.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The tuple streams of W1 and W2 (design, section 8), cut into files of one epoch each, and the results that are known of them.
+"""The tuple streams of W1 and W2 (design, section 8), cut into files of one epoch each, and the
+results that are known of them.
 
-A stream is warm-up, an hour of silence, and the workload; so windows never reach from one into the other, and the results add up.
-With ``scale`` s there are s times the events and the keys in the same time, hence about s times the results.
+A stream is warm-up, an hour of silence, and the workload; so windows never reach from one into the
+other, and the results add up. With ``scale`` s there are s times the events and the keys in the
+same time, hence about s times the results.
 """
 
 from __future__ import annotations
@@ -44,9 +46,11 @@ def events(seed: int, n: int, keys: int, rate: float) -> Events:
 
 
 def after(warm: Events, workload: Events) -> Events:
-    """The warm-up, silence, the workload (later by whole ten seconds, so closes fall as they do without).
+    """The warm-up, silence, the workload (later by whole ten seconds, so closes fall as they do
+    without).
 
-    It begins 10 s after 1970: an event at that very instant is late for Spark, whose first watermark it is.
+    It begins 10 s after 1970: an event at that very instant is late for Spark, whose first
+    watermark it is.
     """
     shift = -(-(int(warm.ts[-1]) + SILENCE) // 10_000) * 10_000
     return Events(
@@ -57,7 +61,9 @@ def after(warm: Events, workload: Events) -> Events:
 
 
 def write(folder: Path, stream: Events, rows: int, value: str = "v") -> None:
-    """Parquet files of ``rows`` rows each behind those of the folder, in order of their names and of their file times."""
+    """Parquet files of ``rows`` rows each behind those of the folder, in order of their names and
+    of their file times.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     first = len(list(folder.iterdir()))
     for number, start in enumerate(range(0, stream.n, rows), first):
@@ -69,11 +75,16 @@ def write(folder: Path, stream: Events, rows: int, value: str = "v") -> None:
 
 
 def pairs_within(a: Events, b: Events, width: int) -> int:
-    """How many pairs of equal key are at most ``width`` ms apart: what W1 gives, counted by sorting and searching."""
+    """How many pairs of equal key are at most ``width`` ms apart: what W1 gives, counted by sorting
+    and searching.
+    """
     spread = int(max(a.ts[-1], b.ts[-1])) + 2 * width + 1
     places = np.sort(b.k * spread + b.ts + width)
     probe = a.k * spread + a.ts + width
-    low, high = np.searchsorted(places, probe - width), np.searchsorted(places, probe + width, side="right")
+    low, high = (
+        np.searchsorted(places, probe - width),
+        np.searchsorted(places, probe + width, side="right"),
+    )
     return int((high - low).sum())
 
 

@@ -1,7 +1,9 @@
-"""Epochs without data, on purpose: what an idle decision, a registration or a timer makes of an epoch, without waiting for one.
+"""Epochs without data, on purpose: what an idle decision, a registration or a timer makes of an
+epoch, without waiting for one.
 
-The engine's own decision is replaced for a number of times by an intention that reads nothing. All that follows is the engine's:
-Spark's offset log, one job through all stages of the plan on every partition, the manifest, the publication.
+The engine's own decision is replaced for a number of times by an intention that reads nothing. All
+that follows is the engine's: Spark's offset log, one job through all stages of the plan on every
+partition, the manifest, the publication.
 """
 
 from __future__ import annotations
@@ -9,8 +11,8 @@ from __future__ import annotations
 import math
 
 from levada import Engine
-from levada.runtime import made
-from levada.runtime.manifest import Intention, Manifest, StreamRecord
+from levada.runtime.driver import derived_streams as made
+from levada.runtime.store.manifest import Intention, Manifest, StreamRecord
 
 
 def empty_after_first(engine: Engine, times: float = math.inf) -> None:
@@ -37,8 +39,12 @@ def _force(engine: Engine, times: float) -> None:
         last, plan = epochs.last, epochs.plan
         assert plan is not None, "a started engine has a plan"
         open_ = [last.streams.get(c.name, StreamRecord()).ended for c in epochs.configs]
-        given, finished = epochs.sourcing.states([], last.positions, last.streams, open_, frozenset())
-        states = [given[name] if name in given else made.state(name, plan, last) for name in plan.streams]
+        given, finished = epochs.sourcing.states(
+            [], last.positions, last.streams, open_, frozenset()
+        )
+        states = [
+            given[name] if name in given else made.state(name, plan, last) for name in plan.streams
+        ]
         fresh = epochs.plan_is_new
         return Intention(
             last.epoch + 1,

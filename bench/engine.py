@@ -1,8 +1,9 @@
 """One run of Levada's engine, measured: streams and queries in, counts and costs out.
 
-Results go the whole way to published segments, which the driver reads once, as it does for any sink. ``stepped`` runs the same
-epochs in this process without Spark (for profiles). The warm-up is the elements that the caller says, two epochs at least, and
-behind the first of them some epochs without data (for what every epoch needs: the JVM's path, Python workers).
+Results go the whole way to published segments, which the driver reads once, as it does for any
+sink. ``stepped`` runs the same epochs in this process without Spark (for profiles). The warm-up is
+the elements that the caller says, two epochs at least, and behind the first of them some epochs
+without data (for what every epoch needs: the JVM's path, Python workers).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bench.empty import empty_after_first
 from bench.measure import Tree, peak_memory
 from bench.meter import Meter
 from levada import Engine
-from levada.runtime.manifest import Manifest
+from levada.runtime.store.manifest import Manifest
 
 Streams = Mapping[str, Mapping[str, Any]]
 Queries = Mapping[str, Mapping[str, str]]
@@ -31,7 +32,9 @@ EMPTY = 200  # epochs of warm-up without data: the JVM compiles what every epoch
 
 @dataclass
 class Loading:
-    """A static file in the default graph; ``told`` gets the time, the CPU and the memory of the first epoch, which reads it."""
+    """A static file in the default graph; ``told`` gets the time, the CPU and the memory of the
+    first epoch, which reads it.
+    """
 
     path: str
     replaceable: bool = False
@@ -45,7 +48,10 @@ class Loading:
             if not self.told:
                 spent = tree.cpu() - before
                 self.told["load_s"] = round(time.perf_counter() - began, 2)
-                self.told["load_cpu_s"], self.told["loaded_memory_mb"] = round(spent.total, 2), peak_memory() // 10**6
+                self.told["load_cpu_s"], self.told["loaded_memory_mb"] = (
+                    round(spent.total, 2),
+                    peak_memory() // 10**6,
+                )
 
         engine.on_epoch(see)
 
@@ -55,12 +61,14 @@ def run_engine(
     given: Mapping[str, Any] | None = None,
     static: Loading | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do not count.
+    """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do
+    not count.
 
-    ``epoch_rows`` are the most elements in an epoch; ``by``: whether a row is one of the "elements" or of the "triples".
+    ``epoch_rows`` are the most elements in an epoch; ``by``: whether a row is one of the "elements"
+    or of the "triples".
 
-    ``streams`` maps names to ``{"source": path, ..}``, ``queries`` to ``{"text": .., "dialect": ..}``; ``given`` are further
-    arguments of the engine.
+    ``streams`` maps names to ``{"source": path, ..}``, ``queries`` to ``{"text": .., "dialect":
+    ..}``; ``given`` are further arguments of the engine.
     """
     assert warm > epoch_rows, "the first epoch is warm-up, and the empty ones behind it"
     meter = Meter(warm)
@@ -70,7 +78,9 @@ def run_engine(
         results["count"] = sum(solutions for solutions, _ in manifest.totals.values())
         meter.see(sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.ended)
 
-    with _engine(streams, queries, epoch_rows=epoch_rows, stepped=stepped, **(given or {})) as engine:
+    with _engine(
+        streams, queries, epoch_rows=epoch_rows, stepped=stepped, **(given or {})
+    ) as engine:
         if static is not None:
             engine.static(static.path, replaceable=static.replaceable)
             static.watch(engine, meter.tree)
@@ -82,7 +92,8 @@ def run_engine(
 
 
 def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool) -> dict[str, Any]:
-    """The floor: ``epochs`` epochs without data, from publication to publication; as many before as warm-up.
+    """The floor: ``epochs`` epochs without data, from publication to publication; as many before as
+    warm-up.
 
     What there is of the streams (at most a million elements) is read in the first.
     """
@@ -95,7 +106,9 @@ def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool)
             engine.await_end(0.05)
         stages = engine._epochs.plan.stages if engine._epochs and engine._epochs.plan else 0
     each = np.diff(meter.at) * 1000
-    cpu = {name: round(seconds * 1000 / len(each), 2) for name, seconds in meter.cpu.to_json().items()}
+    cpu = {
+        name: round(seconds * 1000 / len(each), 2) for name, seconds in meter.cpu.to_json().items()
+    }
     return {
         "median_ms": round(statistics.median(each.tolist()), 2), "p99_ms": round(float(np.percentile(each, 99)), 2),
         "least_ms": round(float(each.min()), 2), "cpu_ms": round(meter.cpu.total * 1000 / len(each), 2), "cpu": cpu,
@@ -111,7 +124,12 @@ def _engine(
     with tempfile.TemporaryDirectory(prefix="levada-bench-") as folder:
         spark = False if stepped else None
         engine = Engine(
-            spark, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, keep_results=False, seed=7, **given
+            spark,
+            checkpoint=Path(folder) / "c",
+            epoch_rows=epoch_rows,
+            keep_results=False,
+            seed=7,
+            **given,
         )
         with engine:
             for name, stream in streams.items():

@@ -1,11 +1,13 @@
-"""``entailment``: instances of a class with 1,000 sub-classes, counted over a window, beside one with a single sub-class.
+"""``entailment``: instances of a class with 1,000 sub-classes, counted over a window, beside one
+with a single sub-class.
 
     one        ?x a :Top, one sub-class, which all triples name
     thousand   ?x a :Top, 1,000 sub-classes in a hierarchy of two levels, uniform
     plain      ?x a :C0 without entailment, all triples of :C0
 
-The cost of a triple is to follow from its matches and not from the ontology: ``growth_1000`` compares ``thousand`` with ``one`` (at most
-1.5), ``cost_of_entailment`` compares ``one`` with ``plain``. A row is a triple; each side has a result at each close.
+The cost of a triple is to follow from its matches and not from the ontology: ``growth_1000``
+compares ``thousand`` with ``one`` (at most 1.5), ``cost_of_entailment`` compares ``one`` with
+``plain``. A row is a triple; each side has a result at each close.
 """
 
 from __future__ import annotations
@@ -34,10 +36,13 @@ def prepare(folder: Path, n: int, epoch: int, classes: int) -> int:
     """Writes the stream and the ontology; gives how many closes of the workload have something."""
     warm = WARM * epoch
     rng = np.random.default_rng(5)
-    ts = np.concatenate([np.arange(warm) * SPAN // n, SILENCE + warm * SPAN // n + np.arange(n) * SPAN // n])
+    ts = np.concatenate(
+        [np.arange(warm) * SPAN // n, SILENCE + warm * SPAN // n + np.arange(n) * SPAN // n]
+    )
     which = rng.integers(0, classes, warm + n)
     lines = (
-        f"<e:x{i}> {_TYPE} <e:C{c}> {t} .\n" for i, (c, t) in enumerate(zip(which.tolist(), ts.tolist(), strict=True))
+        f"<e:x{i}> {_TYPE} <e:C{c}> {t} .\n"
+        for i, (c, t) in enumerate(zip(which.tolist(), ts.tolist(), strict=True))
     )
     (folder / "s.nt").write_text("".join(lines))
     middle = max(classes // 30, 1)
@@ -54,14 +59,18 @@ def levada(folder: str, epoch: int, side: str, stepped: bool) -> dict[str, Any]:
     given = {} if side == "plain" else {"ontology": Path(folder) / "o.nt", "entailment": "rdfs"}
     text = QUERY.format("C0" if side == "plain" else "Top")
     queries = {"top": {"text": text, "dialect": "rspql"}}
-    return run_engine(streams, queries, epoch_rows=epoch, warm=WARM * epoch, stepped=stepped, given=given)
+    return run_engine(
+        streams, queries, epoch_rows=epoch, warm=WARM * epoch, stepped=stepped, given=given
+    )
 
 
 def one_side(side: str, n: int, epoch: int, *, stepped: bool) -> dict[str, Any]:
     """Measures a side on data of its own, the number of its results checked."""
     with tempfile.TemporaryDirectory(prefix="levada-entailment-") as folder:
         expected = prepare(Path(folder), n, epoch, CLASSES if side == "thousand" else 1)
-        found = apart("bench.entailment:levada", folder=folder, epoch=epoch, side=side, stepped=stepped)
+        found = apart(
+            "bench.entailment:levada", folder=folder, epoch=epoch, side=side, stepped=stepped
+        )
         check_count(side, found["count"], expected)
         return found
 
@@ -76,4 +85,10 @@ def run(scale: float, stepped: bool) -> Result:
         "cost_of_entailment": round(cost["one"] / cost["plain"], 3),
         "plain": found["plain"],
     }
-    return Result("entailment", found["thousand"], found["one"], round(cost["one"] / cost["thousand"], 3), more)
+    return Result(
+        "entailment",
+        found["thousand"],
+        found["one"],
+        round(cost["one"] / cost["thousand"], 3),
+        more,
+    )

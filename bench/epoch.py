@@ -1,8 +1,10 @@
-"""``epoch``: what an epoch costs that has nothing to do, on Spark, through two stages; CPU by driver, JVM and Python workers.
+"""``epoch``: what an epoch costs that has nothing to do, on Spark, through two stages; CPU by
+driver, JVM and Python workers.
 
-W3's query: a star joined by observation in the first stage, grouped by sensor in the second. It has seen a day of four stations, so
-there is state to open. The epochs are forced (``bench.empty``) and follow one another at once, so an epoch's time is that from one
-publication to the next: intention, Spark's log, the job, manifest, publication.
+W3's query: a star joined by observation in the first stage, grouped by sensor in the second. It has
+seen a day of four stations, so there is state to open. The epochs are forced (``bench.empty``) and
+follow one another at once, so an epoch's time is that from one publication to the next: intention,
+Spark's log, the job, manifest, publication.
 """
 
 from __future__ import annotations
@@ -30,7 +32,12 @@ def run(scale: float, stepped: bool) -> Result:
     with tempfile.TemporaryDirectory(prefix="levada-epoch-") as folder:
         path = Path(folder) / "w3.nt"
         write_timed(path, Weather(4))
-        measured = apart("bench.epoch:levada", path=str(path), epochs=max(int(EPOCHS * scale), 3), stepped=stepped)
+        measured = apart(
+            "bench.epoch:levada",
+            path=str(path),
+            epochs=max(int(EPOCHS * scale), 3),
+            stepped=stepped,
+        )
     assert measured["stages"] == 2, "the query has two stages"
     more = {"median_ms": measured["median_ms"], "cpu_ms": measured["cpu_ms"]}
     return Result("epoch", measured, more=more)

@@ -1,7 +1,9 @@
-"""``growth``: W1 with windows of 6, 60 and 600 s and so many keys that the results are about as many.
+"""``growth``: W1 with windows of 6, 60 and 600 s and so many keys that the results are about as
+many.
 
-The work of an epoch is to grow with its new rows and results, not with the window: the cost of an event at 60 s is compared with
-that at 6 s, and that at 600 s with that at 60 s (at most 1.3 each). The longest window keeps two thirds of all events alive.
+The work of an epoch is to grow with its new rows and results, not with the window: the cost of an
+event at 60 s is compared with that at 6 s, and that at 600 s with that at 60 s (at most 1.3 each).
+The longest window keeps two thirds of all events alive.
 """
 
 from __future__ import annotations
@@ -35,11 +37,14 @@ def run(scale: float, stepped: bool) -> Result:
     for width in WIDTHS:
         shape = Shape(base.n, keys_for(width, base.keys), width, base.epoch, base.warm)
         sides.append(
-            both(shape, ("levada",), stepped=stepped)["levada"] | {"window_s": width // 1000, "keys": shape.keys}
+            both(shape, ("levada",), stepped=stepped)["levada"]
+            | {"window_s": width // 1000, "keys": shape.keys}
         )
     costs = [side["cpu_s"] / side["rows"] for side in sides]
     growth = {
         f"growth_{wide['window_s']}_s": round(after / before, 3)
         for wide, before, after in zip(sides[1:], costs, costs[1:], strict=False)
     }
-    return Result("growth", sides[-1], sides[0], round(costs[0] / costs[-1], 3), growth | {"middle": sides[1]})
+    return Result(
+        "growth", sides[-1], sides[0], round(costs[0] / costs[-1], 3), growth | {"middle": sides[1]}
+    )

@@ -1,7 +1,9 @@
-"""``join``: W1 (design, section 8), two streams of a million events joined by key within a minute, against Spark's own.
+"""``join``: W1 (design, section 8), two streams of a million events joined by key within a minute,
+against Spark's own.
 
-Both sides read the same Parquet files, one a stream and epoch. At epochs of 100,000 events (``ratio_cpu``), and each side at the
-size that suits it best (``ratio_cpu_best``). A row is an event of either stream.
+Both sides read the same Parquet files, one a stream and epoch. At epochs of 100,000 events
+(``ratio_cpu``), and each side at the size that suits it best (``ratio_cpu_best``). A row is an
+event of either stream.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ SPARK_SIZES = (400_000, 1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How big W1 is: events a stream, keys, width in ms, events of both streams in an epoch, epochs of warm-up."""
+    """How big W1 is: events a stream, keys, width in ms, events of both streams in an epoch, epochs
+    of warm-up.
+    """
 
     n: int = 1_000_000
     keys: int = 100_000
@@ -45,7 +49,9 @@ class Shape:
 
 
 def prepare(folder: Path, shape: Shape) -> tuple[int, int]:
-    """Writes the streams ``a`` and ``b``; gives the results of the workload, and those of the warm-up."""
+    """Writes the streams ``a`` and ``b``; gives the results of the workload, and those of the
+    warm-up.
+    """
     rate = shape.n / SPAN
     work = [events(seed, shape.n, shape.keys, rate) for seed in (1, 2)]
     warm = [events(seed, shape.warm_rows // 2, shape.keys, rate) for seed in (3, 4)]
@@ -69,7 +75,9 @@ def levada(folder: str, epoch: int, warm: int, width: int, stepped: bool) -> dic
 
 
 def spark(folder: str, epoch: int, warm: int, width: int) -> dict[str, Any]:
-    """The side ``baseline``: the inner join of two streams with watermarks and a condition on their times, in append mode."""
+    """The side ``baseline``: the inner join of two streams with watermarks and a condition on their
+    times, in append mode.
+    """
     from pyspark.sql.functions import col, expr, timestamp_millis
 
     from bench.spark import measured, reading, spark_session
@@ -81,16 +89,25 @@ def spark(folder: str, epoch: int, warm: int, width: int) -> dict[str, Any]:
         .withWatermark(f"t{name}", "0 seconds")
         for name, value in zip("ab", "vw", strict=True)
     ]
-    near = expr(f"ka = kb and ta >= tb - interval {width} milliseconds and ta <= tb + interval {width} milliseconds")
+    near = expr(
+        f"ka = kb and ta >= tb - interval {width} milliseconds and ta <= tb + interval {width} milliseconds"
+    )
     joined = sides[0].join(sides[1], near).select("ka", "ta", "tb", "v", "w")
     return measured(session, joined, warm) | {"epoch_rows": epoch}
 
 
-def both(shape: Shape, sides: tuple[str, ...], *, stepped: bool = False) -> dict[str, dict[str, Any]]:
+def both(
+    shape: Shape, sides: tuple[str, ...], *, stepped: bool = False
+) -> dict[str, dict[str, Any]]:
     """Measures sides at one epoch size, on the same files, counts checked."""
     with tempfile.TemporaryDirectory(prefix="levada-w1-") as folder:
         expected, before = prepare(Path(folder), shape)
-        given = {"folder": folder, "epoch": shape.epoch, "warm": shape.warm_rows, "width": shape.width}
+        given = {
+            "folder": folder,
+            "epoch": shape.epoch,
+            "warm": shape.warm_rows,
+            "width": shape.width,
+        }
         measured = {}
         for name in sides:
             more = {"stepped": stepped} if name == "levada" else {}
@@ -109,7 +126,9 @@ def run(scale: float, stepped: bool) -> Result:
     found = {name: [side] for name, side in same.items()}
     for name, sizes in (("levada", LEVADA_SIZES), ("spark", SPARK_SIZES)):
         for size in sizes:
-            found[name].append(both(Shape(epoch=size, warm=4).scaled(scale), (name,), stepped=stepped)[name])
+            found[name].append(
+                both(Shape(epoch=size, warm=4).scaled(scale), (name,), stepped=stepped)[name]
+            )
     ours, theirs = best(found["levada"]), best(found["spark"])
     more = {"ratio_cpu_best": ratio(ours, theirs), "levada_best": ours, "baseline_best": theirs}
     return Result("join", same["levada"], same["spark"], ratio(same["levada"], same["spark"]), more)

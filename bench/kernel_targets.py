@@ -1,12 +1,14 @@
 """``kernels --targets``: each kernel compiled for several processors, side by side on this one.
 
-A target is a process that compiles for it (``NUMBA_CPU_NAME``), with a folder of its own for what numba compiles; one more
-compiles as Levada does by itself. All are alive at once and asked in turn, kernel by kernel and round by round, each time
-over columns made anew; the best round counts, and what seems far from its best is asked again. So what the machine does
-besides, and where columns lie, meets all alike.
+A target is a process that compiles for it (``NUMBA_CPU_NAME``), with a folder of its own for what
+numba compiles; one more compiles as Levada does by itself. All are alive at once and asked in turn,
+kernel by kernel and round by round, each time over columns made anew; the best round counts, and
+what seems far from its best is asked again. So what the machine does besides, and where columns
+lie, meets all alike.
 
-What a target has and this machine has not is read from a table of those extensions that a compiler uses by itself.
-With ``NUMBA_CACHE_DIR`` the folders are kept below it, and the next run need not compile.
+What a target has and this machine has not is read from a table of those extensions that a compiler
+uses by itself. With ``NUMBA_CACHE_DIR`` the folders are kept below it, and the next run need not
+compile.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ OURS = "levada"
 
 _HASWELL = "avx2 bmi bmi2 f16c fma lzcnt movbe popcnt"
 _SKYLAKE = f"{_HASWELL} avx512bw avx512cd avx512dq avx512f avx512vl"
-_ZNVER4 = f"{_SKYLAKE} avx512bitalg avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512vpopcntdq gfni sse4a"
+_LATER = "avx512bitalg avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512vpopcntdq gfni"
 TARGETS: Mapping[str, Mapping[str, str]] = {
     "x86_64": {
         "haswell": _HASWELL,
         "znver3": f"{_HASWELL} sse4a",
-        "znver4": _ZNVER4,
+        "znver4": f"{_SKYLAKE} {_LATER} sse4a",
         "skylake-avx512": _SKYLAKE,
     },
     "aarch64": {"generic": "neon"},
@@ -59,8 +61,13 @@ def split(machine: str, features: Mapping[str, bool]) -> tuple[list[str], dict[s
     ['haswell']
     """
     known = TARGETS.get(machine, {})
-    lacking = {name: [need for need in needs.split() if not features.get(need)] for name, needs in known.items()}
-    return [name for name in known if not lacking[name]], {name: lack for name, lack in lacking.items() if lack}
+    lacking = {
+        name: [need for need in needs.split() if not features.get(need)]
+        for name, needs in known.items()
+    }
+    return [name for name in known if not lacking[name]], {
+        name: lack for name, lack in lacking.items() if lack
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +79,15 @@ class Compiled:
 
     def ask(self, *question: Any) -> Any:
         """The answer to one line."""
-        assert self.process.stdin is not None and self.process.stdout is not None, "it was started with pipes"
+        assert self.process.stdin is not None and self.process.stdout is not None, (
+            "it was started with pipes"
+        )
         print(json.dumps(question), file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
-            raise SideError(f"The kernels for {self.name} failed with exit code {self.process.wait()}.")
+            raise SideError(
+                f"The kernels for {self.name} failed with exit code {self.process.wait()}."
+            )
         return json.loads(answer)
 
 
@@ -129,7 +140,9 @@ def _best(processes: list[Compiled], kernel: str, scale: float) -> dict[str, int
 
 @dataclass(frozen=True, slots=True)
 class Compared(Result):
-    """Kernels by targets; ``more`` has ``rates``, ``behind`` (the best over Levada's), ``left_out`` and ``far``."""
+    """Kernels by targets; ``more`` has their ``rates``, how far Levada's are ``behind`` the best, which
+    are ``far``, and what is ``left_out``.
+    """
 
     def show(self, console: Console) -> None:
         """A row a kernel, a column a target."""
@@ -158,7 +171,13 @@ def run(scale: float) -> Compared:
     off = {kernel: behind(each) for kernel, each in rates.items()}
     far = [kernel for kernel, ratio in off.items() if ratio > WITHIN]
     ours = {"count": len(rates), "each": {kernel: each[OURS] for kernel, each in rates.items()}}
-    more = {"machine": get_host_cpu_name(), "rates": rates, "behind": off, "far": far, "left_out": left_out}
+    more = {
+        "machine": get_host_cpu_name(),
+        "rates": rates,
+        "behind": off,
+        "far": far,
+        "left_out": left_out,
+    }
     return Compared("kernels --targets", ours, more=more)
 
 
@@ -170,7 +189,9 @@ class _Answers:
 
     def load(self) -> list[str]:
         """Compiles; the kernels' names."""
-        self.cases = {make.__name__: make for make, _ in importlib.import_module("bench.kernel_cases").CASES}
+        self.cases = {
+            make.__name__: make for make, _ in importlib.import_module("bench.kernel_cases").CASES
+        }
         return list(self.cases)
 
     def check(self, kernel: str, scale: float) -> bool:

@@ -1,8 +1,9 @@
-"""``kernels``: each kernel beside its twin in NumPy, a library or plain Python, in one process and thread.
+"""``kernels``: each kernel beside its twin in NumPy, a library or plain Python, in one process and
+thread.
 
-Both give the same first, on the same rows (``bench.kernel_cases``); then each is called again and again for a while. A row is
-what the kernel takes: a line, a triple, a text, a probe row, a row to be summed. ``ratio_cpu`` is that of the geometric
-means over the kernels.
+Both give the same first, on the same rows (``bench.kernel_cases``); then each is called again and
+again for a while. A row is what the kernel takes: a line, a triple, a text, a probe row, a row to
+be summed. ``ratio_cpu`` is that of the geometric means over the kernels.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ WHILE = 0.3  # CPU seconds a kernel
 
 
 def levada(scale: float) -> dict[str, Any]:
-    """All kernels and twins: name -> (rows a second, rows per CPU-second) of either; in this process."""
+    """All kernels and twins: name -> (rows a second, rows per CPU-second) of either; in this
+    process.
+    """
     found = {}
     for make, slow in CASES:
         n = max(int(ROWS * scale), 1000)
@@ -33,7 +36,10 @@ def levada(scale: float) -> dict[str, Any]:
         few = make(min(n, FEW)) if slow else case
         if not same(few.kernel(), few.twin()):
             raise CountError(f"The kernel {make.__name__} and its twin differ.")
-        found[make.__name__] = {"kernel": rate(case.kernel, case.rows), "twin": rate(few.twin, few.rows)}
+        found[make.__name__] = {
+            "kernel": rate(case.kernel, case.rows),
+            "twin": rate(few.twin, few.rows),
+        }
     return found
 
 
@@ -60,13 +66,20 @@ def rate(call: Call, rows: int) -> tuple[int, int]:
 def run(scale: float, stepped: bool) -> Result:
     """Kernels and twins. It is one process with Spark or without."""
     found = apart("bench.kernels:levada", scale=scale)
-    ratios = {name: round(rates["kernel"][1] / rates["twin"][1], 2) for name, rates in found.items()}
-    ours, theirs = (_side({name: rates[who] for name, rates in found.items()}) for who in ("kernel", "twin"))
+    ratios = {
+        name: round(rates["kernel"][1] / rates["twin"][1], 2) for name, rates in found.items()
+    }
+    ours, theirs = (
+        _side({name: rates[who] for name, rates in found.items()}) for who in ("kernel", "twin")
+    )
     return Result("kernels", ours, theirs, ratio(ours, theirs), {"ratios": ratios})
 
 
 def _side(rates: dict[str, tuple[int, int]]) -> dict[str, Any]:
     """Geometric means over all, and each one's rows per CPU-second."""
-    means = [round(math.exp(sum(map(math.log, some)) / len(rates))) for some in zip(*rates.values(), strict=True)]
+    means = [
+        round(math.exp(sum(map(math.log, some)) / len(rates)))
+        for some in zip(*rates.values(), strict=True)
+    ]
     each = {name: per_cpu_s for name, (_, per_cpu_s) in rates.items()}
     return {"count": len(rates), "rows_per_s": means[0], "rows_per_cpu_s": means[1], "each": each}

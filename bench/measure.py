@@ -1,8 +1,10 @@
-"""What a run costs: CPU of all processes of this tree, by whose it is, and the most memory that they held.
+"""What a run costs: CPU of all processes of this tree, by whose it is, and the most memory that
+they held.
 
-Driver, JVM and Python workers are told apart by the tree: what is below the JVM are Python workers and their daemons. A process that
-has ended is counted by the parent that waited for it; but Spark's Python daemon ignores its children's ends, and then nobody counts
-them. So a ``Tree`` remembers each process as it last saw it: what a worker did between that and its end is all that is lost.
+Driver, JVM and Python workers are told apart by the tree: what is below the JVM are Python workers
+and their daemons. A process that has ended is counted by the parent that waited for it; but Spark's
+Python daemon ignores its children's ends, and then nobody counts them. So a ``Tree`` remembers each
+process as it last saw it: what a worker did between that and its end is all that is lost.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class _Process:
-    """A process as it was seen: CPU seconds, with those of children it has waited for; whether its parent waits for it."""
+    """A process as it was seen: CPU seconds, with those of children it has waited for; whether its
+    parent waits for it.
+    """
 
     below_jvm: bool
     is_jvm: bool
@@ -81,7 +85,11 @@ def _processes() -> Iterator[tuple[tuple[int, float], _Process]]:
     for process in [me, *me.children(recursive=True)]:
         try:
             with process.oneshot():
-                key, parent, times = (process.pid, process.create_time()), process.ppid(), process.cpu_times()
+                key, parent, times = (
+                    (process.pid, process.create_time()),
+                    process.ppid(),
+                    process.cpu_times(),
+                )
                 is_jvm = process.name() == "java"
         except psutil.Error:
             continue
@@ -100,14 +108,17 @@ def _ignores_ends(pid: int) -> bool:
 def peak_memory() -> int:
     """The peaks of resident memory (VmHWM) of all living processes of the tree, added up, in bytes.
 
-    An upper bound: the peaks need not fall together, and pages that forked workers share count for each.
+    An upper bound: the peaks need not fall together, and pages that forked workers share count for
+    each.
     """
     me = psutil.Process()
     return sum(_peak(process.pid) for process in [me, *me.children(recursive=True)])
 
 
 def _peak(pid: int) -> int:
-    return next((int(line.split()[1]) * 1024 for line in _status(pid) if line.startswith("VmHWM:")), 0)
+    return next(
+        (int(line.split()[1]) * 1024 for line in _status(pid) if line.startswith("VmHWM:")), 0
+    )
 
 
 def _status(pid: int) -> list[str]:

@@ -1,7 +1,9 @@
-"""From the publication of one epoch to that of another: what lies between is measured, what lies before is warm-up.
+"""From the publication of one epoch to that of another: what lies between is measured, what lies
+before is warm-up.
 
-The session's start, the loading of kernels and the first epochs (the JVM interprets, caches fill) do not count: every stream has a
-prefix of warm-up elements, apart in time from the rest. The measurement begins when the prefix has been read.
+The session's start, the loading of kernels and the first epochs (the JVM interprets, caches fill)
+do not count: every stream has a prefix of warm-up elements, apart in time from the rest. The
+measurement begins when the prefix has been read.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ class Meter:
         self.memory = 0
 
     def see(self, rows: int, last: bool) -> None:
-        """An epoch is published: ``rows`` elements have been read so far; ``last``: what comes after it does not count."""
+        """An epoch is published: ``rows`` elements have been read so far; ``last``: what comes
+        after it does not count.
+        """
         if rows < self.warm or self.memory:
             return
         if not self.at:
@@ -48,18 +52,36 @@ class Meter:
     def side(self, count: int, **more: Any) -> dict[str, Any]:
         """What was measured, for JSON. ``count``: the results, which the caller has checked."""
         assert self.memory, "the last epoch has been seen"
-        return side(count, self.rows, self.at[-1] - self.at[0], self.cpu, np.diff(self.at).tolist(), self.memory) | more
+        return (
+            side(
+                count,
+                self.rows,
+                self.at[-1] - self.at[0],
+                self.cpu,
+                np.diff(self.at).tolist(),
+                self.memory,
+            )
+            | more
+        )
 
 
-def side(count: int, rows: int, wall: float, cpu: Cpu, epochs: Sequence[float] = (), memory: int = 0) -> dict[str, Any]:
-    """One side of a benchmark: results, input rows a second of wall clock and of CPU, epochs (given in s, told in ms)."""
+def side(
+    count: int, rows: int, wall: float, cpu: Cpu, epochs: Sequence[float] = (), memory: int = 0
+) -> dict[str, Any]:
+    """One side of a benchmark: results, input rows a second of wall clock and of CPU, epochs (given
+    in s, told in ms).
+    """
     told: dict[str, Any] = {
         "count": count, "rows": rows, "rows_per_s": round(rows / wall), "rows_per_cpu_s": round(rows / cpu.total),
         "wall_s": round(wall, 3), "cpu_s": round(cpu.total, 3), "cpu": cpu.to_json(),
     }  # fmt: skip
     if len(epochs):
         p50, p99 = np.percentile(np.asarray(epochs) * 1000, [50, 99]).tolist()
-        told |= {"epochs": len(epochs), "epoch_p50_ms": round(p50, 1), "epoch_p99_ms": round(p99, 1)}
+        told |= {
+            "epochs": len(epochs),
+            "epoch_p50_ms": round(p50, 1),
+            "epoch_p99_ms": round(p99, 1),
+        }
     if memory:
         told["peak_memory_mb"] = round(memory / 1e6)
     return told

@@ -1,8 +1,10 @@
-"""The workloads of ``operators``: for each operator a query in which it does most of the work, and the number of its results.
+"""The workloads of ``operators``: for each operator a query in which it does most of the work, and
+the number of its results.
 
-A case is a function of a folder and a size. It writes its streams and says what to ask and how many results are right, counted by
-NumPy from the generator's columns. Windows of what is evaluated anew at each report tumble, so that each row is in one report; those of
-what follows changes have a step that stays as it is when the window grows.
+A case is a function of a folder and a size. It writes its streams and says what to ask and how many
+results are right, counted by NumPy from the generator's columns. Windows of what is evaluated anew
+at each report tumble, so that each row is in one report; those of what follows changes have a step
+that stays as it is when the window grows.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def _step(size: Size) -> int:
     return min(STEP, size.window)
 
 
-def _asked(size: Size, head: str, body: str, tail: str = "", window: str = "", output: str = "RSTREAM") -> str:
+def _asked(
+    size: Size, head: str, body: str, tail: str = "", window: str = "", output: str = "RSTREAM"
+) -> str:
     """A query over one window of triples, which tumbles unless it is given."""
     clause = window or _window(size, size.window)
     return (
@@ -65,7 +69,9 @@ def _asked(size: Size, head: str, body: str, tail: str = "", window: str = "", o
     )
 
 
-def _triples(folder: Path, stream: Events, properties: str = "p", objects: Longs | None = None, to: str = "") -> Any:
+def _triples(
+    folder: Path, stream: Events, properties: str = "p", objects: Longs | None = None, to: str = ""
+) -> Any:
     path = write_triples(folder / "s.nt", stream, properties, objects, to)
     return {"http://e/s": {"source": str(path), "unique": True}}
 
@@ -98,7 +104,9 @@ def regex(folder: Path, size: Size) -> Workload:
 @case("Extend")
 def extend(folder: Path, size: Size) -> Workload:
     s = rows(size)
-    text = _asked(size, "SELECT ?w", "WINDOW :w { ?s :p ?v } BIND(?v * 2 + 1 AS ?w) FILTER(?w < 2000)")
+    text = _asked(
+        size, "SELECT ?w", "WINDOW :w { ?s :p ?v } BIND(?v * 2 + 1 AS ?w) FILTER(?w < 2000)"
+    )
     return Workload(_triples(folder, s), text, int((s.v * 2 + 1 < 2000).sum()))
 
 
@@ -106,7 +114,9 @@ def extend(folder: Path, size: Size) -> Workload:
 def extend_text(folder: Path, size: Size) -> Workload:
     s = rows(size)
     body = 'WINDOW :w { ?s :p ?v } BIND(CONCAT(STR(?s), "-", STR(?v)) AS ?t) FILTER(STRENDS(?t, "000"))'
-    return Workload(_triples(folder, s), _asked(size, "SELECT ?t", body), int((s.v % 1000 == 0)[1:].sum()))
+    return Workload(
+        _triples(folder, s), _asked(size, "SELECT ?t", body), int((s.v % 1000 == 0)[1:].sum())
+    )
 
 
 @case("Occur")
@@ -116,7 +126,9 @@ def occur(folder: Path, size: Size) -> Workload:
     step, objects = _step(size), (s.v % 4).astype(np.int64)
     streams = _triples(folder, s, objects=objects)
     streams["http://e/s"].pop("unique")
-    text = _asked(size, "SELECT ?s ?o", "WINDOW :w { ?s :p ?o }", window=_window(size, step), output="ISTREAM")
+    text = _asked(
+        size, "SELECT ?s ?o", "WINDOW :w { ?s :p ?o }", window=_window(size, step), output="ISTREAM"
+    )
     again = within(s.k * 4 + objects, s.ts // step, size.window // step)
     return Workload(streams, text, s.n - again)
 
@@ -128,14 +140,19 @@ def _sides(size: Size, keys: int) -> tuple[Events, Events, Events]:
 
 
 def _many(size: Size) -> int:
-    """As many keys as a window has rows, times what the groups have grown: about a partner a row."""
+    """As many keys as a window has rows, times what the groups have grown: about a partner
+    a row.
+    """
     return size.window * size.groups // 1000
 
 
 @case("Join")
 def join(folder: Path, size: Size) -> Workload:
     _, a, b = _sides(size, _many(size))
-    streams = {"A": write_tuples(folder / "a", a, size.epoch // 2), "B": write_tuples(folder / "b", b, size.epoch // 2)}
+    streams = {
+        "A": write_tuples(folder / "a", a, size.epoch // 2),
+        "B": write_tuples(folder / "b", b, size.epoch // 2),
+    }
     window = f"[Range {size.window} ms]"
     text = f"Istream(Select A.k, A.v, B.v From A {window}, B {window} Where A.k = B.k)"
     count = pairs_within(a, b, size.window - 1)
@@ -146,7 +163,9 @@ def join(folder: Path, size: Size) -> Workload:
 def join_triples(folder: Path, size: Size) -> Workload:
     s, a, b = _sides(size, _many(size))
     window = f"[RANGE PT{size.window / 1000}S]"
-    text = _asked(size, "SELECT ?s ?v ?x", "WINDOW :w { ?s :p ?v ; :q ?x }", window=window, output="ISTREAM")
+    text = _asked(
+        size, "SELECT ?s ?v ?x", "WINDOW :w { ?s :p ?v ; :q ?x }", window=window, output="ISTREAM"
+    )
     return Workload(_triples(folder, s, "pq"), text, pairs_within(a, b, size.window - 1))
 
 
@@ -168,7 +187,13 @@ def last(folder: Path, size: Size) -> Workload:
 @case("Last and Select, of triples")
 def last_triples(folder: Path, size: Size) -> Workload:
     s = rows(size)
-    text = _asked(size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v }", window=f"[TRIPLES {size.window}]", output="DSTREAM")
+    text = _asked(
+        size,
+        "SELECT ?s ?v",
+        "WINDOW :w { ?s :p ?v }",
+        window=f"[TRIPLES {size.window}]",
+        output="DSTREAM",
+    )
     return Workload(_triples(folder, s), text, max(s.n - size.window, 0))
 
 
@@ -182,7 +207,9 @@ def last_by(folder: Path, size: Size) -> Workload:
 
 
 def _sessions(size: Size) -> Events:
-    """Sessions of a window's rows each, some silence between; one is at its longest where the measurement ends."""
+    """Sessions of a window's rows each, some silence between; one is at its longest where the
+    measurement ends.
+    """
     s = rows(size)
     number = (np.arange(s.n) - size.until + size.epoch // 2) // size.window
     return Events(s.k, s.v, s.ts + (number - number[0]) * SILENCE)
@@ -191,7 +218,9 @@ def _sessions(size: Size) -> Events:
 @case("Session")
 def session(folder: Path, size: Size) -> Workload:
     s = _sessions(size)
-    text = _asked(size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v }", window=f"[SESSION PT{SILENCE / 1000}S]")
+    text = _asked(
+        size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v }", window=f"[SESSION PT{SILENCE / 1000}S]"
+    )
     return Workload(_triples(folder, s), text, s.n)
 
 
@@ -216,7 +245,9 @@ def lift(folder: Path, size: Size) -> Workload:
 @case("Report")
 def report(folder: Path, size: Size) -> Workload:
     s = rows(size)
-    return Workload(_triples(folder, s), _asked(size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v }"), s.n)
+    return Workload(
+        _triples(folder, s), _asked(size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v }"), s.n
+    )
 
 
 @case("Panes")
@@ -239,7 +270,9 @@ def rjoin(folder: Path, size: Size) -> Workload:
 def _by_window(size: Size, s: Events) -> tuple[Longs, Longs]:
     """Of each key and tumbling window with rows, how many of either property."""
     _, code = np.unique(s.k + s.ts // size.window * (int(s.k.max()) + 1), return_inverse=True)
-    return np.bincount(code[0::2], minlength=code.max() + 1), np.bincount(code[1::2], minlength=code.max() + 1)
+    return np.bincount(code[0::2], minlength=code.max() + 1), np.bincount(
+        code[1::2], minlength=code.max() + 1
+    )
 
 
 @case("RLeft")
@@ -261,12 +294,18 @@ def minus(folder: Path, size: Size) -> Workload:
 @case("RSemi, EXISTS")
 def exists(folder: Path, size: Size) -> Workload:
     s, _, _ = _sides(size, _many(size))
-    text = _asked(size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v FILTER EXISTS { ?s :q ?x FILTER(?x > ?v - 1) } }")
+    text = _asked(
+        size,
+        "SELECT ?s ?v",
+        "WINDOW :w { ?s :p ?v FILTER EXISTS { ?s :q ?x FILTER(?x > ?v - 1) } }",
+    )
     return Workload(_triples(folder, s, "pq"), text, _greater(size, s))
 
 
 def _greater(size: Size, s: Events) -> int:
-    """The p rows with a q row of their key and window behind them: with a greater value, as values grow."""
+    """The p rows with a q row of their key and window behind them: with a greater value, as values
+    grow.
+    """
     code = s.k + s.ts // size.window * (int(s.k.max()) + 1)
     last_q = np.full(int(code.max()) + 1, -1, np.int64)
     np.maximum.at(last_q, code[1::2], np.arange(s.n)[1::2])
@@ -285,21 +324,32 @@ def minus_static(folder: Path, size: Size) -> Workload:
 def once(folder: Path, size: Size) -> Workload:
     s = rows(size)
     static = tuple(f'<http://e/k{k % 1000}> <http://e/name> "{k}"' for k in range(size.groups))
-    group = "WINDOW :w { ?s :p ?v } { SELECT ?s (COUNT(?n) AS ?c) WHERE { ?s :name ?n } GROUP BY ?s }"
-    return Workload(_triples(folder, s), _asked(size, "SELECT ?s ?c", group), int((s.k < 1000).sum()), static=static)
+    group = (
+        "WINDOW :w { ?s :p ?v } { SELECT ?s (COUNT(?n) AS ?c) WHERE { ?s :name ?n } GROUP BY ?s }"
+    )
+    return Workload(
+        _triples(folder, s),
+        _asked(size, "SELECT ?s ?c", group),
+        int((s.k < 1000).sum()),
+        static=static,
+    )
 
 
 @case("RGroup")
 def rgroup(folder: Path, size: Size) -> Workload:
     s = rows(size)
-    text = _asked(size, "SELECT ?s (COUNT(DISTINCT ?v) AS ?n)", "WINDOW :w { ?s :p ?v }", "GROUP BY ?s")
+    text = _asked(
+        size, "SELECT ?s (COUNT(DISTINCT ?v) AS ?n)", "WINDOW :w { ?s :p ?v }", "GROUP BY ?s"
+    )
     return Workload(_triples(folder, s), text, per_window(s.k, s.ts, size.window))
 
 
 @case("RGroup, GROUP_CONCAT")
 def concat(folder: Path, size: Size) -> Workload:
     s = rows(size)
-    text = _asked(size, "SELECT ?s (GROUP_CONCAT(STR(?v)) AS ?c)", "WINDOW :w { ?s :p ?v }", "GROUP BY ?s")
+    text = _asked(
+        size, "SELECT ?s (GROUP_CONCAT(STR(?v)) AS ?c)", "WINDOW :w { ?s :p ?v }", "GROUP BY ?s"
+    )
     return Workload(_triples(folder, s), text, per_window(s.k, s.ts, size.window))
 
 
@@ -314,7 +364,9 @@ def rdistinct(folder: Path, size: Size) -> Workload:
 def rorder(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = _asked(size, "SELECT ?s ?v", "WINDOW :w { ?s :p ?v }", "ORDER BY DESC(?v) LIMIT 10")
-    return Workload(_triples(folder, s), text, int(np.minimum(np.bincount(s.ts // size.window), 10).sum()))
+    return Workload(
+        _triples(folder, s), text, int(np.minimum(np.bincount(s.ts // size.window), 10).sum())
+    )
 
 
 @case("Closure")
@@ -331,7 +383,9 @@ def closure(folder: Path, size: Size) -> Workload:
 
 @case("Closure, from a pattern")
 def closure_seeded(folder: Path, size: Size) -> Workload:
-    """Chains of ten edges, the first of another property; each lies in one window. Nine paths of the 45 begin behind the first edge."""
+    """Chains of ten edges, the first of another property; each lies in one window. Nine paths of
+    the 45 begin behind the first edge.
+    """
     s = rows(size)
     node = np.arange(s.n) // 10 * 11 + np.arange(s.n) % 10
     streams = _triples(folder, Events(node, s.v, s.ts), "q" + "p" * 9, objects=node + 1, to="n")
@@ -341,13 +395,19 @@ def closure_seeded(folder: Path, size: Size) -> Workload:
 
 @case("Deltas, Running and Net")
 def running(folder: Path, size: Size) -> Workload:
-    """A group's row is new where a row of it comes, and where one leaves while others stay and none comes."""
+    """A group's row is new where a row of it comes, and where one leaves while others stay and none
+    comes.
+    """
     s = rows(size)
     text = f"Istream(Select k, Count(*), Sum(v) From S [Range {size.window} ms] Group By k)"
     k, left = s.k[: -size.window], s.k[size.window :]
-    both = within(s.k, s.ts, size.window) - within(s.k, s.ts, size.window - 1)  # alone, and replaced at once
+    both = within(s.k, s.ts, size.window) - within(
+        s.k, s.ts, size.window - 1
+    )  # alone, and replaced at once
     replaced = int(np.count_nonzero(k == left)) - both
-    return Workload(_tuples(folder, size, s), text, s.n + within(s.k, s.ts, size.window - 1) - replaced, "cql")
+    return Workload(
+        _tuples(folder, size, s), text, s.n + within(s.k, s.ts, size.window - 1) - replaced, "cql"
+    )
 
 
 @case("Running, Max")
@@ -360,7 +420,9 @@ def running_max(folder: Path, size: Size) -> Workload:
 
 @case("Running, Min")
 def running_min(folder: Path, size: Size) -> Workload:
-    """The values grow, so the least is the oldest: each row is its group's least once, when those before it have left."""
+    """The values grow, so the least is the oldest: each row is its group's least once, when those
+    before it have left.
+    """
     s = rows(size)
     text = f"Istream(Select k, Min(v) From S [Range {size.window} ms] Group By k)"
     return Workload(_tuples(folder, size, s), text, s.n, "cql")

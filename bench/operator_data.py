@@ -1,7 +1,9 @@
-"""Streams for ``operators``: one row a millisecond, and the counts that follow from them by sorting.
+"""Streams for ``operators``: one row a millisecond, and the counts that follow from them by
+sorting.
 
-A row is a key, a value that no other row has, and its time. Triples are ``<k> <p> v`` as N-Triples with the time as a further term, or
-in turn ``<k> <p> v`` and ``<k> <q> v``; rows of tuples are Parquet files. Half of a session's time is silence.
+A row is a key, a value that no other row has, and its time. Triples are ``<k> <p> v`` as N-Triples
+with the time as a further term, or in turn ``<k> <p> v`` and ``<k> <q> v``; rows of tuples are
+Parquet files. Half of a session's time is silence.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Size:
 
     @property
     def n(self) -> int:
-        """All rows: the last ones are behind the measurement, which so never sees the end of the streams."""
+        """All rows: the last ones are behind the measurement, which so never sees the end of the
+        streams.
+        """
         return self.until + max(self.epoch // 10, 1)
 
 
@@ -54,10 +58,14 @@ def rows(size: Size, seed: int = 5) -> Events:
 def write_triples(
     path: Path, stream: Events, properties: str = "p", objects: Longs | None = None, to: str = ""
 ) -> Path:
-    """Timed N-Triples, the properties in turn; the objects are integers, or with ``to`` the IRIs that begin so."""
+    """Timed N-Triples, the properties in turn; the objects are integers, or with ``to`` the IRIs
+    that begin so.
+    """
     n = stream.n
     values = stream.v.astype(np.int64) if objects is None else objects
-    frame = pl.DataFrame({"k": stream.k, "v": values, "ts": stream.ts, "p": np.resize(list(properties), n)})
+    frame = pl.DataFrame(
+        {"k": stream.k, "v": values, "ts": stream.ts, "p": np.resize(list(properties), n)}
+    )
     thing = pl.format("<http://e/" + to + "{}>", "v") if to else pl.format('"{}"^^' + INTEGER, "v")
     subject = f"<http://e/{to or 'k'}" + "{}>"
     frame = frame.with_columns(o=thing)

@@ -1,7 +1,8 @@
 """More workloads of ``operators``: what a language builds of operators, or evaluates at the intake.
 
-Merges of windows and static data (C-SPARQL's default graph), stars of closed elements, entailed patterns, the times of triples, EXISTS as
-a value, unions, a path of any length from one end. The cases join the table of ``operator_cases``.
+Merges of windows and static data (C-SPARQL's default graph), stars of closed elements, entailed
+patterns, the times of triples, EXISTS as a value, unions, a path of any length from one end. The
+cases join the table of ``operator_cases``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from bench.operator_cases import CASES as CASES
 from bench.operator_cases import Workload, case
 from bench.operator_data import Longs, Size, rows, write_triples, write_tuples
 
-_CSPARQL = "REGISTER QUERY q AS PREFIX : <http://e/> PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#> "
+_CSPARQL = (
+    "REGISTER QUERY q AS PREFIX : <http://e/> PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#> "
+)
 SUB_PROPERTY = "<http://www.w3.org/2000/01/rdf-schema#subPropertyOf>"
 
 
@@ -29,10 +32,21 @@ def _tumbling(size: Size, head: str, body: str) -> str:
 def _merged(size: Size, head: str, body: str, streams: str = "s") -> str:
     """C-SPARQL over windows as long as their step."""
     window = f"[RANGE {size.window}ms TUMBLING]"
-    return _CSPARQL + head + "".join(f" FROM STREAM <http://e/{s}> {window}" for s in streams) + f" WHERE {{ {body} }}"
+    return (
+        _CSPARQL
+        + head
+        + "".join(f" FROM STREAM <http://e/{s}> {window}" for s in streams)
+        + f" WHERE {{ {body} }}"
+    )
 
 
-def _write(folder: Path, stream: Events, objects: Longs | None = None, properties: str = "p", name: str = "s") -> Any:
+def _write(
+    folder: Path,
+    stream: Events,
+    objects: Longs | None = None,
+    properties: str = "p",
+    name: str = "s",
+) -> Any:
     path = write_triples(folder / f"{name}.nt", stream, properties, objects)
     return {f"http://e/{name}": {"source": str(path), "unique": objects is None}}
 
@@ -54,12 +68,19 @@ def merge(folder: Path, size: Size) -> Workload:
     """Each window's triples beside static ones, of which a tenth come in the stream, too."""
     s = rows(size)
     objects = s.v.astype(np.int64) % 10
-    static = tuple(f'<http://e/k{k}> <http://e/p> "0"^^<http://www.w3.org/2001/XMLSchema#integer>' for k in range(100))
+    static = tuple(
+        f'<http://e/k{k}> <http://e/p> "0"^^<http://www.w3.org/2001/XMLSchema#integer>'
+        for k in range(100)
+    )
     window = s.ts // size.window
     shown = _different(size, s.k, objects, window) + 100 * len(np.unique(window))
     both = _different(size, *(c[(s.k < 100) & (objects == 0)] for c in (s.k, objects, window)))
     return Workload(
-        _write(folder, s, objects), _merged(size, "SELECT ?s ?v", "?s :p ?v"), shown - both, "csparql", static=static
+        _write(folder, s, objects),
+        _merged(size, "SELECT ?s ?v", "?s :p ?v"),
+        shown - both,
+        "csparql",
+        static=static,
     )
 
 
@@ -82,7 +103,12 @@ def came(folder: Path, size: Size) -> Workload:
     s = rows(size)
     objects = s.v.astype(np.int64) % 4
     text = _merged(size, "SELECT ?s ?v (f:timestamp(?s, :p, ?v) AS ?t)", "?s :p ?v")
-    return Workload(_write(folder, s, objects), text, _different(size, s.k, objects, s.ts // size.window), "csparql")
+    return Workload(
+        _write(folder, s, objects),
+        text,
+        _different(size, s.k, objects, s.ts // size.window),
+        "csparql",
+    )
 
 
 @case("RSemi, EXISTS as a value")

@@ -1,9 +1,10 @@
-"""``operators``: each operator of docs/architecture.md by a query that it dominates, at epochs of 100,000 rows.
+"""``operators``: each operator of docs/architecture.md by a query that it dominates, at epochs of
+100,000 rows.
 
-Rows per CPU-second of the stepped engine, from the epoch after which the window is full to the last before the streams end, counts of
-results checked against the generator's own formula; and how much more a row costs with a window, an epoch, and a number of
-keys ten times as large (``growth``). A case's windows and formula are in ``operator_cases`` and
-``operator_forms``.
+Rows per CPU-second of the stepped engine, from the epoch after which the window is full to the last
+before the streams end, counts of results checked against the generator's own formula; and how much
+more a row costs with a window, an epoch, and a number of keys ten times as large (``growth``). A
+case's windows and formula are in ``operator_cases`` and ``operator_forms``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bench.operator_data import Size
 from bench.operator_forms import CASES
 from bench.result import Result, check_count
 from levada import Engine
-from levada.runtime.manifest import Manifest
+from levada.runtime.store.manifest import Manifest
 
 TIMES = 10
 ONLY = "LEVADA_OPERATORS"  # names of cases, with | between, in place of all
@@ -30,7 +31,9 @@ ONLY = "LEVADA_OPERATORS"  # names of cases, with | between, in place of all
 
 @dataclass(slots=True)
 class _Clock:
-    """CPU seconds of this process, and rows read, at the epochs that begin and end the measurement."""
+    """CPU seconds of this process, and rows read, at the epochs that begin and end the
+    measurement.
+    """
 
     size: Size
     begin: tuple[float, int] = (0.0, 0)
@@ -46,12 +49,19 @@ class _Clock:
 
 
 def go(name: str, size: Size, see: Callable[[Manifest], None]) -> int:
-    """Runs a case in this process, ``see`` told of each epoch; its number of results, which is the right one."""
+    """Runs a case in this process, ``see`` told of each epoch; its number of results, which is the
+    right one.
+    """
     counts = {"q": [0, 0]}
     with tempfile.TemporaryDirectory(prefix="levada-operators-") as folder:
         asked = CASES[name](Path(folder), size)
         with Engine(
-            False, checkpoint=Path(folder) / "c", epoch_rows=size.epoch, partitions=1, keep_results=False, seed=7
+            False,
+            checkpoint=Path(folder) / "c",
+            epoch_rows=size.epoch,
+            partitions=1,
+            keep_results=False,
+            seed=7,
         ) as engine:
             for stream, options in asked.streams.items():
                 engine.stream(stream, **options)
@@ -73,7 +83,12 @@ def cost(name: str, size: dict[str, int]) -> dict[str, Any]:
     count = go(name, shape, clock.see)
     (before, first), (after, last) = clock.begin, clock.end
     seconds, rows = after - before, last - first
-    return {"count": count, "rows": rows, "cpu_s": round(seconds, 3), "rows_per_cpu_s": round(rows / seconds)}
+    return {
+        "count": count,
+        "rows": rows,
+        "cpu_s": round(seconds, 3),
+        "rows_per_cpu_s": round(rows / seconds),
+    }
 
 
 def sizes(scale: float) -> dict[str, Size]:
@@ -93,10 +108,14 @@ def run(scale: float, stepped: bool) -> Result:
     each: dict[str, dict[str, Any]] = {}
     for name in chosen():
         found = {
-            what: apart("bench.operators:cost", name=name, size=_fields(size)) for what, size in sizes(scale).items()
+            what: apart("bench.operators:cost", name=name, size=_fields(size))
+            for what, size in sizes(scale).items()
         }
         base = found.pop("base")
-        growth = {what: round(base["rows_per_cpu_s"] / side["rows_per_cpu_s"], 2) for what, side in found.items()}
+        growth = {
+            what: round(base["rows_per_cpu_s"] / side["rows_per_cpu_s"], 2)
+            for what, side in found.items()
+        }
         each[name] = {"rows_per_cpu_s": base["rows_per_cpu_s"], "count": base["count"]} | growth
         print(f"{name}: {each[name]}", flush=True, file=sys.stderr)
     slowest = min(each, key=lambda name: each[name]["rows_per_cpu_s"])
@@ -110,4 +129,9 @@ def chosen() -> list[str]:
 
 
 def _fields(size: Size) -> dict[str, int]:
-    return {"epoch": size.epoch, "window": size.window, "groups": size.groups, "measured": size.measured}
+    return {
+        "epoch": size.epoch,
+        "window": size.window,
+        "groups": size.groups,
+        "measured": size.measured,
+    }

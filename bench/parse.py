@@ -1,9 +1,11 @@
-"""``parse``: N-Triples by reference through Spark to matched frames, validated; the baseline is pyoxigraph in one process.
+"""``parse``: N-Triples by reference through Spark to matched frames, validated; the baseline is
+pyoxigraph in one process.
 
-The engine runs one query over W3's stream: a pattern that every third triple matches, with a filter at the intake that hardly any
-passes. So everything but reading, parsing, matching and value facets is next to nothing, and what is measured is an epoch's
-whole cost: driver, JVM and workers. The baseline parses the same triples (without times), and looks at each one's predicate. A row
-is a triple.
+The engine runs one query over W3's stream: a pattern that every third triple matches, with a filter
+at the intake that hardly any passes. So everything but reading, parsing, matching and value facets
+is next to nothing, and what is measured is an epoch's whole cost: driver, JVM and workers. The
+baseline parses the same triples (without times), and looks at each one's predicate. A row is a
+triple.
 """
 
 from __future__ import annotations
@@ -35,11 +37,15 @@ QUERY = (
 def levada(path: str, epoch: int, warm: int, stepped: bool) -> dict[str, Any]:
     """The side ``levada``, in this process."""
     queries = {"hot": {"text": QUERY, "dialect": "rspql"}}
-    return run_engine({STREAM: {"source": path}}, queries, epoch_rows=epoch, warm=warm, stepped=stepped)
+    return run_engine(
+        {STREAM: {"source": path}}, queries, epoch_rows=epoch, warm=warm, stepped=stepped
+    )
 
 
 def oxigraph(folder: str) -> dict[str, Any]:
-    """The side ``baseline``: terms as objects, the predicate compared, the value of those that match read as a number."""
+    """The side ``baseline``: terms as objects, the predicate compared, the value of those that
+    match read as a number.
+    """
     result = ox.NamedNode(f"{OM}result")
     paths = sorted(Path(folder).iterdir())
     tree = Tree()
@@ -62,7 +68,9 @@ def run(scale: float, stepped: bool) -> Result:
         write_timed(timed, weather)
         write_hours(hours, weather)
         rows = EPOCH * weather.minute_rows
-        ours = apart("bench.parse:levada", path=str(timed), epoch=rows, warm=WARM * rows, stepped=stepped)
+        ours = apart(
+            "bench.parse:levada", path=str(timed), epoch=rows, warm=WARM * rows, stepped=stepped
+        )
         theirs = apart("bench.parse:oxigraph", folder=str(hours))
     check_count("levada", ours["count"], expected)
     check_count("pyoxigraph", theirs["count"], expected)

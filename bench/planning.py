@@ -1,8 +1,9 @@
-"""``planning``: what parsing and planning a query of CityBench costs, in three languages; the promise is under 10 ms.
+"""``planning``: what parsing and planning a query of CityBench costs, in three languages; the
+promise is under 10 ms.
 
-The texts are read where the suite lies, ``../shared/data``; a text that is not valid is no case. Each query is planned a number of
-times into a catalog of its own, after rounds that do not count: the median CPU time of the thread, parsing included. The baseline
-is what parsing alone takes.
+The texts are read where the suite lies, ``../shared/data``; a text that is not valid is no case.
+Each query is planned a number of times into a catalog of its own, after rounds that do not count:
+the median CPU time of the thread, parsing included. The baseline is what parsing alone takes.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import Any
 
 from bench.apart import SideError
 from bench.result import Result
-from levada.config import StreamConfig
+from levada.engine.ontology import Ontology
+from levada.engine.registration import Around, Asked, resolved, understood
 from levada.errors import QueryError
-from levada.ontology import Ontology
-from levada.plan.over import StreamFacts
-from levada.plan.topology import Topology
-from levada.registration import Around, Asked, resolved, understood
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.topology.topology import Topology
+from levada.streams.stream_config import StreamConfig
 from levada.syntax import parse
 
 DATA = Path(__file__).parents[2] / "shared/data"
@@ -59,7 +60,9 @@ def plan(text: str, beside: Around) -> None:
     """All that a query costs before it reads anything: parsed, translated, optimized, planned."""
     asked = Asked(text, "q")
     query = resolved(asked, understood(asked, beside), beside, {})
-    Topology({name: StreamFacts.of(config) for name, config in beside.streams.items()}, frozenset()).add("q", query, 0)
+    Topology(
+        {name: StreamFacts.of(config) for name, config in beside.streams.items()}, frozenset()
+    ).add("q", query, 0)
 
 
 def texts() -> Iterator[tuple[str, str, Around]]:

@@ -1,8 +1,11 @@
-"""``queries``: many queries in one dataflow. W3's stream with 1, 100 and 10,000 queries of one shape; 500 shapes without data.
+"""``queries``: many queries in one dataflow. W3's stream with 1, 100 and 10,000 queries of one
+shape; 500 shapes without data.
 
-The queries of one shape are W3's with other thresholds: a few of them give results, which are counted apart. The cost of a triple
-with 10,000 is to be at most three times that with one (``cost_10000``); an epoch without data with 500 shapes less than twice one
-with a single shape (``floor_500_ms``, ``floor_500_cpu``). Registration is told in seconds of wall clock, it is part of no cost.
+The queries of one shape are W3's with other thresholds: a few of them give results, which are
+counted apart. The cost of a triple with 10,000 is to be at most three times that with one
+(``cost_10000``); an epoch without data with 500 shapes less than twice one with a single shape
+(``floor_500_ms``, ``floor_500_cpu``). Registration is told in seconds of wall clock, it is part of
+no cost.
 """
 
 from __future__ import annotations
@@ -41,8 +44,12 @@ def thresholds(n: int) -> list[float]:
 
 
 def of_shapes(n: int) -> Iterator[str]:
-    """Queries of ``n`` different shapes: stars of one to five triples, twenty filters, five aggregates."""
-    for width, form, aggregate in itertools.islice(itertools.product(_WIDTHS, _FILTERS, _AGGREGATES), n):
+    """Queries of ``n`` different shapes: stars of one to five triples, twenty filters, five
+    aggregates.
+    """
+    for width, form, aggregate in itertools.islice(
+        itertools.product(_WIDTHS, _FILTERS, _AGGREGATES), n
+    ):
         star = " ; ".join(f"<http://example.org/p{i}> ?v{i or ''}" for i in range(width))
         yield (
             f"SELECT ?s ({aggregate}(?v) AS ?x) FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT3H STEP PT1H] "
@@ -53,7 +60,9 @@ def of_shapes(n: int) -> Iterator[str]:
 def levada(path: str, n: int, epoch: int, warm: int, stepped: bool) -> dict[str, Any]:
     """W3 with ``n`` thresholds, in this process."""
     queries = {f"q{i}": {"text": query(t), "dialect": "rspql"} for i, t in enumerate(thresholds(n))}
-    return run_engine({STREAM: {"source": path}}, queries, epoch_rows=epoch, warm=warm, stepped=stepped)
+    return run_engine(
+        {STREAM: {"source": path}}, queries, epoch_rows=epoch, warm=warm, stepped=stepped
+    )
 
 
 def floor(path: str, n: int, epochs: int, stepped: bool) -> dict[str, Any]:
@@ -63,7 +72,9 @@ def floor(path: str, n: int, epochs: int, stepped: bool) -> dict[str, Any]:
 
 
 def expected(weather: Weather, n: int) -> int:
-    """All results of ``n`` thresholds: at each close, the stations whose minimum over three hours reaches them."""
+    """All results of ``n`` thresholds: at each close, the stations whose minimum over three hours
+    reaches them.
+    """
     speeds = weather.speeds().reshape(MINUTES // 60, 60, -1).min(axis=1)
     least = np.stack([speeds[max(h - 2, 0) : h + 1].min(axis=0) for h in range(len(speeds))])
     least = np.concatenate([least, speeds[-2:].min(axis=0)[None], speeds[-1:]])
@@ -86,9 +97,14 @@ def run(scale: float, stepped: bool) -> Result:
         empty = Path(folder) / "empty.nt"
         empty.write_text('<http://example.org/s> <http://example.org/p> "1" 0 .\n' * 2)
         shapes = {"path": str(empty), "epochs": max(int(EPOCHS * scale), 3), "stepped": stepped}
-        floors = [apart("bench.queries:floor", n=n, **shapes) for n in (1, max(int(SHAPES * scale), 1))]
+        floors = [
+            apart("bench.queries:floor", n=n, **shapes) for n in (1, max(int(SHAPES * scale), 1))
+        ]
     one, many = sides[0], sides[-1]
-    more = {f"cost_{s['queries']}": round(one["rows_per_cpu_s"] / s["rows_per_cpu_s"], 2) for s in sides[1:]}
+    more = {
+        f"cost_{s['queries']}": round(one["rows_per_cpu_s"] / s["rows_per_cpu_s"], 2)
+        for s in sides[1:]
+    }
     ratios = {
         f"floor_{k}": round(floors[1][f"{name}_ms"] / max(floors[0][f"{name}_ms"], LEAST_MS), 2)
         for k, name in (("ms", "median"), ("cpu", "cpu"))

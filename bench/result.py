@@ -26,7 +26,9 @@ def check_count(side: str, count: int, expected: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A benchmark's two sides and how they compare: ``ratio_cpu`` is that of rows per CPU-second. ``more``: further figures."""
+    """A benchmark's two sides and how they compare: ``ratio_cpu`` is that of rows per CPU-second.
+    ``more``: further figures.
+    """
 
     bench: str
     levada: Side
@@ -36,14 +38,21 @@ class Result:
 
     def to_json(self) -> str:
         """The one line of ``--json``."""
-        fixed = {"bench": self.bench, "levada": self.levada, "baseline": self.baseline, "ratio_cpu": self.ratio_cpu}
+        fixed = {
+            "bench": self.bench,
+            "levada": self.levada,
+            "baseline": self.baseline,
+            "ratio_cpu": self.ratio_cpu,
+        }
         return json.dumps(fixed | dict(self.more))
 
     def show(self, console: Console) -> None:
         """A column a side, and the ratios below."""
         table = Table(title=self.bench, title_justify="left", box=None)
         table.add_column("")
-        sides = {"levada": self.levada} | ({"baseline": self.baseline} if self.baseline is not None else {})
+        sides = {"levada": self.levada} | (
+            {"baseline": self.baseline} if self.baseline is not None else {}
+        )
         for name in sides:
             table.add_column(name, justify="right", overflow="fold")
         columns = [_flat(side) for side in sides.values()]

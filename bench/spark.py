@@ -1,12 +1,16 @@
-"""Baselines on Spark's own Structured Streaming, over the same files as Levada, set up as well as we can for their work.
+"""Baselines on Spark's own Structured Streaming, over the same files as Levada, set up as well as
+we can for their work.
 
-- one file of each directory a micro-batch (``maxFilesPerTrigger``), all that is there and no more (``availableNow``);
+- one file of each directory a micro-batch (``maxFilesPerTrigger``), all that is there and no more
+  (``availableNow``);
 - append mode into the ``noop`` sink, which counts rows and keeps none: cheaper than any real sink;
-- as many shuffle partitions as cores (the default of 200 costs ten times more), checkpoint files without forked processes,
-  both compilers of the JVM, and what cost W1 the least CPU of what we tried: G1 (43,600 events per CPU-second; parallel collector
-  39,600, serial 31,500, first compiler only 30,400) and the default state store (RocksDB 11,500).
+- as many shuffle partitions as cores (the default of 200 costs ten times more), checkpoint files
+  without forked processes, both compilers of the JVM, and what cost W1 the least CPU of what we
+  tried: G1 (43,600 events per CPU-second; parallel collector 39,600, serial 31,500, first compiler
+  only 30,400) and the default state store (RocksDB 11,500).
 
-The measurement begins, as Levada's does, when the batches of warm-up are over; the session's start does not count.
+The measurement begins, as Levada's does, when the batches of warm-up are over; the session's start
+does not count.
 """
 
 from __future__ import annotations
@@ -22,14 +26,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.measure import Cpu, Tree, peak_memory
 from bench.meter import side
-from levada.runtime.java import find_java
+from levada.runtime.spark.java import find_java
 
-FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 POLL = 0.1  # s; until the warm-up is over
 
 
 def spark_session(options: str = "-XX:+UseG1GC", **settings: str) -> SparkSession:
-    """A session on all cores of this machine; ``options`` are the JVM's, ``settings`` by name with ``_`` for the dot."""
+    """A session on all cores of this machine; ``options`` are the JVM's, ``settings`` by name with
+    ``_`` for the dot.
+    """
     cores = os.cpu_count() or 1
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(find_java(os.environ).path)}
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -49,12 +57,16 @@ def spark_session(options: str = "-XX:+UseG1GC", **settings: str) -> SparkSessio
 
 
 def reading(session: SparkSession, folder: Path, schema: str) -> DataFrame:
-    """A directory of Parquet files as a stream, a file a batch, in the order of their file times."""
+    """A directory of Parquet files as a stream, a file a batch, in the order of their file
+    times.
+    """
     return session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
 def measured(session: SparkSession, result: DataFrame, warm: int) -> dict[str, Any]:
-    """Runs a streaming query over what is there; a side whose rows and time begin behind ``warm`` input rows."""
+    """Runs a streaming query over what is there; a side whose rows and time begin behind ``warm``
+    input rows.
+    """
     tree = Tree()
     with tempfile.TemporaryDirectory(prefix="levada-bench-checkpoint-") as checkpoint:
         query = (
@@ -83,7 +95,9 @@ def _facts(progress: Any) -> tuple[int, int, float]:
     return rows, results, progress["durationMs"]["triggerExecution"] / 1000
 
 
-def _side(batches: list[tuple[int, int, float]], warm: int, wall: float, cpu: Cpu, memory: int) -> dict[str, Any]:
+def _side(
+    batches: list[tuple[int, int, float]], warm: int, wall: float, cpu: Cpu, memory: int
+) -> dict[str, Any]:
     seen, counted = 0, []
     for rows, _, seconds in batches:
         if seen >= warm:

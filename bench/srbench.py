@@ -1,9 +1,11 @@
-"""W3 (design, section 8): stations that tell the wind speed once a minute, as timed N-Triples and as plain ones by the hour.
+"""W3 (design, section 8): stations that tell the wind speed once a minute, as timed N-Triples and
+as plain ones by the hour.
 
-A day: each minute at its half every station makes an observation of three triples. A quarter of the stations blow 74 to 100 from
-minute 360 to 839, all others stay below 60; so the minimum over three hours reaches 74 at the six closes of hours 9 to 14, at a
-quarter of the stations. Before it there may be a calm warm-up, with half a day of silence between; and with few stations the day
-is repeated, so that there is something to measure.
+A day: each minute at its half every station makes an observation of three triples. A quarter of the
+stations blow 74 to 100 from minute 360 to 839, all others stay below 60; so the minimum over three
+hours reaches 74 at the six closes of hours 9 to 14, at a quarter of the stations. Before it there
+may be a calm warm-up, with half a day of silence between; and with few stations the day is
+repeated, so that there is something to measure.
 """
 
 from __future__ import annotations

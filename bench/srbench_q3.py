@@ -1,13 +1,15 @@
 """``srbench_q3``: W3 with 20 and 500 stations against pyoxigraph, parsing included on both sides.
 
-The baseline is one pyoxigraph store that holds the window: at each close the triples of the hour that came are added, those of the
-hour that left are removed, and the query is evaluated. It has the two ways that pyoxigraph offers, and the faster one counts:
-a graph for each hour, loaded from its text and removed whole; or triples parsed, added and removed one by one. It reads the same
-triples cut by the hour, so it has no times to find. Twenty stations tell for twenty days. A row is a triple.
+The baseline is one pyoxigraph store that holds the window: at each close the triples of the hour
+that came are added, those of the hour that left are removed, and the query is evaluated. It has the
+two ways that pyoxigraph offers, and the faster one counts: a graph for each hour, loaded from its
+text and removed whole; or triples parsed, added and removed one by one. It reads the same triples
+cut by the hour, so it has no times to find. Twenty stations tell for twenty days. A row is a
+triple.
 
-An observation's three triples come together, so the stream is declared ``closed=element`` and its star is joined where it is
-read; ``ratio_cpu`` is that of 500 stations. ``open`` is the same without the promise: each triple is an element, all joins are
-windowed joins over the exchange.
+An observation's three triples come together, so the stream is declared ``closed=element`` and its
+star is joined where it is read; ``ratio_cpu`` is that of 500 stations. ``open`` is the same without
+the promise: each triple is an element, all joins are windowed joins over the exchange.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ SIZES = (Size(20, 20, MINUTES, 4), Size(500, 1, 720, 2))
 
 def levada(path: str, epoch: int, warm: int, stepped: bool, closed: bool) -> dict[str, Any]:
     """The side ``levada``, in this process; ``epoch`` and ``warm`` in triples."""
-    streams = {STREAM: {"source": path, **({"element": "subject", "closed": "element"} if closed else {})}}
+    streams = {
+        STREAM: {"source": path, **({"element": "subject", "closed": "element"} if closed else {})}
+    }
     return run_engine(
         streams, {"w3": {"text": query(), "dialect": "rspql"}}, epoch_rows=epoch // (3 if closed else 1), warm=warm,
         stepped=stepped, by="triples",
@@ -108,7 +112,9 @@ def _by_triples(store: ox.Store) -> Callable[[bytes | None], None]:
 
 
 def compare(size: Size, *, stepped: bool) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Levada on closed and on open elements, and the baseline, with so many stations; counts checked."""
+    """Levada on closed and on open elements, and the baseline, with so many stations; counts
+    checked.
+    """
     weather = size.weather
     with tempfile.TemporaryDirectory(prefix="levada-w3-") as folder:
         timed, hours = Path(folder) / "w3.nt", Path(folder) / "hours"
@@ -116,9 +122,18 @@ def compare(size: Size, *, stepped: bool) -> tuple[dict[str, Any], dict[str, Any
         write_hours(hours, weather)
         rows = size.epoch * weather.minute_rows
         given = {"path": str(timed), "epoch": rows, "warm": size.warm * rows, "stepped": stepped}
-        closed, open_ = (apart("bench.srbench_q3:levada", **given, closed=closed) for closed in (True, False))
-        theirs = [apart("bench.srbench_q3:oxigraph", folder=str(hours), whole=whole) for whole in (True, False)]
-    for name, measured in (("levada", closed), ("levada, open", open_), *(("pyoxigraph", t) for t in theirs)):
+        closed, open_ = (
+            apart("bench.srbench_q3:levada", **given, closed=closed) for closed in (True, False)
+        )
+        theirs = [
+            apart("bench.srbench_q3:oxigraph", folder=str(hours), whole=whole)
+            for whole in (True, False)
+        ]
+    for name, measured in (
+        ("levada", closed),
+        ("levada, open", open_),
+        *(("pyoxigraph", t) for t in theirs),
+    ):
         check_count(name, measured["count"], weather.results)
     return closed, open_, best(theirs)
 
@@ -126,7 +141,9 @@ def compare(size: Size, *, stepped: bool) -> tuple[dict[str, Any], dict[str, Any
 def run(scale: float, stepped: bool) -> Result:
     """Both numbers of stations."""
     sizes = [Size(max(int(s.stations * scale) // 4 * 4, 4), s.days, s.epoch, s.warm) for s in SIZES]
-    (few, few_open, few_base), (many, many_open, many_base) = (compare(size, stepped=stepped) for size in sizes)
+    (few, few_open, few_base), (many, many_open, many_base) = (
+        compare(size, stepped=stepped) for size in sizes
+    )
     more = {
         "open": many_open | {"ratio_cpu": ratio(many_open, many_base)},
         f"stations_{sizes[0].stations}": {

@@ -1,8 +1,10 @@
-"""``static``: ten million static triples are loaded and a stream is joined with them, beside pyoxigraph's store.
+"""``static``: ten million static triples are loaded and a stream is joined with them, beside
+pyoxigraph's store.
 
-Five million sensors have a place and a kind each, both skewed; a million observations, by skewed sensors, meet both patterns: two
-probes an observation. Every ten seconds the observations of each kind are counted. ``load_s`` is the first epoch, which reads the
-file; it does not count as a row's time. The store holds two million of the triples, is loaded in bulk, and is asked for each
+Five million sensors have a place and a kind each, both skewed; a million observations, by skewed
+sensors, meet both patterns: two probes an observation. Every ten seconds the observations of each
+kind are counted. ``load_s`` is the first epoch, which reads the file; it does not count as a row's
+time. The store holds two million of the triples, is loaded in bulk, and is asked for each
 observation of a part of the stream; a row is an observation.
 """
 
@@ -36,7 +38,9 @@ _E = "http://example.org/"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sensors (two triples each), places, observations with as many of warm-up as an epoch, observations in an epoch."""
+    """Sensors (two triples each), places, observations with as many of warm-up as an epoch,
+    observations in an epoch.
+    """
 
     sensors: int = 5_000_000
     places: int = 100_000
@@ -53,7 +57,9 @@ class Shape:
 
 def kinds(sensors: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The kind of each sensor: few kinds have most of them."""
-    spread = (sensors.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)).astype(np.float64) / 2**24
+    spread = (sensors.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)).astype(
+        np.float64
+    ) / 2**24
     return (spread**3 * KINDS).astype(np.int64)
 
 
@@ -66,7 +72,9 @@ def write_static(path: Path, shape: Shape) -> None:
             place = (rng.random(len(s)) ** 3 * shape.places).astype(np.int64)
             rows = pl.DataFrame({"s": s, "p": place, "k": kinds(s)})
             line = f"<{_E}s{{}}> <{_E}place> <{_E}p{{}}> .\n<{_E}s{{}}> <{_E}kind> <{_E}k{{}}> ."
-            rows.select(pl.format(line, "s", "p", "s", "k")).write_csv(file, include_header=False, quote_style="never")
+            rows.select(pl.format(line, "s", "p", "s", "k")).write_csv(
+                file, include_header=False, quote_style="never"
+            )
 
 
 def observations(shape: Shape, n: int, seed: int, sensors: int) -> npt.NDArray[np.int64]:
@@ -75,7 +83,9 @@ def observations(shape: Shape, n: int, seed: int, sensors: int) -> npt.NDArray[n
 
 
 def write_stream(path: Path, shape: Shape) -> int:
-    """Two epochs of warm-up, silence, the observations, one a millisecond; returns the results of the latter, of the former."""
+    """Two epochs of warm-up, silence, the observations, one a millisecond; returns the results of
+    the latter, of the former.
+    """
     parts = [(0, observations(shape, 2 * shape.epoch, 2, shape.sensors))]
     start = -(-(2 * shape.epoch + SILENCE) // STEP) * STEP
     parts.append((start, observations(shape, shape.n, 3, shape.sensors)))
@@ -83,7 +93,9 @@ def write_stream(path: Path, shape: Shape) -> int:
         for first, s in parts:
             rows = pl.DataFrame({"s": s, "v": s % 50, "t": first + np.arange(len(s))})
             line = f'<{_E}s{{}}> <{_E}value> "{{}}" {{}} .'
-            rows.select(pl.format(line, "s", "v", "t")).write_csv(file, include_header=False, quote_style="never")
+            rows.select(pl.format(line, "s", "v", "t")).write_csv(
+                file, include_header=False, quote_style="never"
+            )
     return sum(results(s) for _, s in parts)
 
 
@@ -105,7 +117,10 @@ def levada(folder: str, epoch: int, warm: int, stepped: bool, replaceable: bool)
     streams = {STREAM: {"source": str(root / "s.nt"), "unique": True}}
     loading = Loading(str(root / "static.nt"), replaceable)
     queries = {"q": {"text": query(), "dialect": "rspql"}}
-    return run_engine(streams, queries, epoch_rows=epoch, warm=warm, stepped=stepped, static=loading) | loading.told
+    return (
+        run_engine(streams, queries, epoch_rows=epoch, warm=warm, stepped=stepped, static=loading)
+        | loading.told
+    )
 
 
 def oxigraph(folder: str, stored: int, asked: int) -> dict[str, Any]:
@@ -136,26 +151,45 @@ def oxigraph(folder: str, stored: int, asked: int) -> dict[str, Any]:
 def compare(
     shape: Shape, *, stepped: bool, replaceable: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Levada with data that stay and with data that may be replaced, and the baseline; counts checked."""
+    """Levada with data that stay and with data that may be replaced, and the baseline; counts
+    checked.
+    """
     with tempfile.TemporaryDirectory(prefix="levada-static-") as folder:
         root = Path(folder)
         write_static(root / "static.nt", shape)
         expected = write_stream(root / "s.nt", shape)
         with (root / "static.nt").open() as file, (root / "part.nt").open("w") as part:
             part.writelines(line for line, _ in zip(file, range(2 * shape.stored), strict=False))
-        given = {"folder": folder, "epoch": shape.epoch, "warm": 2 * shape.epoch, "stepped": stepped}
+        given = {
+            "folder": folder,
+            "epoch": shape.epoch,
+            "warm": 2 * shape.epoch,
+            "stepped": stepped,
+        }
         fixed, open_ = (apart("bench.static:levada", **given, replaceable=r) for r in (False, True))
-        theirs = apart("bench.static:oxigraph", folder=folder, stored=shape.stored, asked=shape.asked)
+        theirs = apart(
+            "bench.static:oxigraph", folder=folder, stored=shape.stored, asked=shape.asked
+        )
     for name, measured in (("levada", fixed), ("levada, replaceable", open_)):
         check_count(name, measured["count"], expected)
         measured["probes_per_cpu_s"] = 2 * measured["rows_per_cpu_s"]
-    check_count("pyoxigraph", theirs["count"], results(observations(shape, shape.asked, 3, shape.stored)))
+    check_count(
+        "pyoxigraph", theirs["count"], results(observations(shape, shape.asked, 3, shape.stored))
+    )
     theirs["probes_per_cpu_s"] = 2 * theirs["rows_per_cpu_s"]
     return fixed, open_, theirs
 
 
 def run(scale: float, stepped: bool) -> Result:
-    """Both sides; ``replaceable``: the same with static data that may be replaced while the engine runs."""
+    """Both sides; ``replaceable``: the same with static data that may be replaced while the engine
+    runs.
+    """
     shape = Shape().scaled(scale)
     fixed, open_, theirs = compare(shape, stepped=stepped)
-    return Result("static", fixed, theirs, ratio(fixed, theirs), {"triples": 2 * shape.sensors, "replaceable": open_})
+    return Result(
+        "static",
+        fixed,
+        theirs,
+        ratio(fixed, theirs),
+        {"triples": 2 * shape.sensors, "replaceable": open_},
+    )

@@ -1,6 +1,8 @@
-"""The kernels that read bytes, with their arguments and their twins: the other half of ``bench.kernel_cases``.
+"""The kernels that read bytes, with their arguments and their twins: the other half of
+``bench.kernel_cases``.
 
-The texts are a few megabytes, so that they stay in a cache: what is measured is the loop and not the memory.
+Most texts are a few megabytes, so that they stay in a cache: what is measured is the loop and not
+the memory.
 """
 
 from __future__ import annotations
@@ -19,10 +21,11 @@ import xxhash
 
 from bench.case import SEED, Case
 from bench.srbench import Weather, _triples
-from levada.intake.match import PatternTable, match_by_comparison
-from levada.intake.parse import Triples, parse
-from levada.intake.parse_twin import parse_slow
-from levada.kernels import blanks, instants, lines, match, ntriples, records, subjects, terms, xxh3
+from levada.intake.matching.match import PatternTable, match_by_comparison
+from levada.intake.parse.ntriples import Triples, parse
+from levada.intake.parse.ntriples_twin import parse_slow
+from levada.kernels.keyed import match
+from levada.kernels.text import blanks, instants, lines, ntriples, records, subjects, terms, xxh3
 
 TENTH = 10  # of the rows: a line of N-Triples has 166 bytes
 
@@ -58,7 +61,7 @@ def parse_lines(n: int) -> Case:
         lambda: _columns(parse(text, quads=False, timed=True, seed=SEED, document=1)),
         lambda: _columns(parse_slow(text, quads=False, timed=True, seed=SEED, document=1)),
         text.count(b"\n"),
-    )  # fmt: skip
+    )
 
 
 def match_rows(n: int) -> Case:
@@ -69,7 +72,7 @@ def match_rows(n: int) -> Case:
     table = PatternTable.build(patterns, [0] * len(patterns), SEED)
     return Case(
         lambda: table.match(triples), lambda: match_by_comparison(table, triples), triples.n
-    )  # fmt: skip
+    )
 
 
 def group_pairs(n: int) -> Case:
@@ -93,7 +96,7 @@ def _identities(found: list[int]) -> tuple[Any, Any]:
 
 @functools.lru_cache(2)
 def _names(n: int) -> tuple[list[bytes], Any, Any, Any]:
-    """Names of observations: as such, and one after the other, with where each starts and its size."""
+    """Names of observations: as such, and one after the other, with each one's start and size."""
     texts = [b"<http://example.org/observation/%d>" % i for i in range(n)]
     size = np.array([len(t) for t in texts], np.int64)
     return texts, bytes_of(b"".join(texts)), np.cumsum(size) - size, size
@@ -148,17 +151,20 @@ def count_line_ends(n: int) -> Case:
     text = _text(n // TENTH)
     buf = bytes_of(text)
     return Case(
-        lambda: ntriples.count_line_ends(buf, len(buf)), lambda: text.count(b"\n") + text.count(b"\r"),
+        lambda: ntriples.count_line_ends(buf, len(buf)),
+        lambda: text.count(b"\n") + text.count(b"\r"),
         text.count(b"\n"),
-    )  # fmt: skip
+    )
 
 
 def cut_lines(n: int) -> Case:
     text = _text(n // TENTH)
     buf, many = bytes_of(text), text.count(b"\n")
     return Case(
-        lambda: lines.cut_lines(buf, many, True), lambda: (text.rfind(b"\n") + 1, text.count(b"\n")), many
-    )  # fmt: skip
+        lambda: lines.cut_lines(buf, many, True),
+        lambda: (text.rfind(b"\n") + 1, text.count(b"\n")),
+        many,
+    )
 
 
 def cut_some_lines(n: int) -> Case:
@@ -174,7 +180,9 @@ def cut_some_lines(n: int) -> Case:
 
 def _subjects(text: bytes) -> Iterator[tuple[bytes, int]]:
     """Each subject of consecutive lines and the bytes of its lines."""
-    for key, same in itertools.groupby(text.splitlines(keepends=True), lambda line: line.split()[0]):
+    for key, same in itertools.groupby(
+        text.splitlines(keepends=True), lambda line: line.split()[0]
+    ):
         yield key, sum(map(len, same))
 
 
@@ -196,7 +204,7 @@ def cut_groups(n: int) -> Case:
 def cut_groups_exactly(n: int) -> Case:
     return _cut_elements(
         n, lambda buf, rows: lines.cut_groups_exactly(buf, lines.SUBJECT, rows, False)
-    )  # fmt: skip
+    )
 
 
 def number_elements(n: int) -> Case:
@@ -234,13 +242,17 @@ def number_blocks(n: int) -> Case:
     size = np.array([len(block) + 1 for block in blocks])
     buf, at = bytes_of(text), np.cumsum(size) - size
     many = text.count(b"\n")
-    return Case(lambda: lines.number_blocks(buf, at), lambda: np.arange(len(text.split(b"\n\n"))), many)
+    return Case(
+        lambda: lines.number_blocks(buf, at), lambda: np.arange(len(text.split(b"\n\n"))), many
+    )
 
 
 @functools.lru_cache(2)
 def _records(n: int) -> bytes:
     value = np.random.default_rng(6).random(n)
-    return "".join(f'{i},sensor{i % 100},"a, b",{v}\n' for i, v in enumerate(value.tolist())).encode()
+    return "".join(
+        f'{i},sensor{i % 100},"a, b",{v}\n' for i, v in enumerate(value.tolist())
+    ).encode()
 
 
 def cut_records(n: int) -> Case:
@@ -271,7 +283,7 @@ def scan_records(n: int) -> Case:
 
 @functools.lru_cache(2)
 def _times(n: int, form: str) -> tuple[list[str], Any, Any, Any]:
-    """Texts of times, one a second: as such, and one after the other, with where each starts and its size."""
+    """Times, one a second: as such, and one after the other, with each one's start and size."""
     texts = [form.format(datetime.fromtimestamp(t, UTC)) for t in range(n)]
     size = np.array([len(t) for t in texts], np.int64)
     return texts, bytes_of("".join(texts).encode()), np.cumsum(size) - size, size
@@ -328,16 +340,34 @@ def relabel(n: int) -> Case:
 
     def twin() -> Any:
         numbers = iter(range(n))
-        return bytes_of(_BLANK.sub(lambda m: m[0] if m[1] is None else b"_:n%d" % next(numbers), text))
+        return bytes_of(
+            _BLANK.sub(lambda m: m[0] if m[1] is None else b"_:n%d" % next(numbers), text)
+        )
 
     return Case(kernel, twin, n)
 
 
 # (case, whether its twin is a loop in Python)
 TEXT_CASES: tuple[tuple[Callable[[int], Case], bool], ...] = (
-    (parse_lines, True), (match_rows, False), (group_pairs, False), (identify, True), (identify_tagged, True),
-    (gather, True), (count_lines, False), (count_line_ends, False), (cut_lines, False), (cut_some_lines, False),
-    (cut_groups, True), (cut_groups_exactly, True), (number_elements, True), (cut_blocks, False),
-    (number_blocks, False), (cut_records, True), (scan_records, True), (whole_instants, True),
-    (last_instants, True), (blank_places, True), (relabel, True),
-)  # fmt: skip
+    (parse_lines, True),
+    (match_rows, False),
+    (group_pairs, False),
+    (identify, True),
+    (identify_tagged, True),
+    (gather, True),
+    (count_lines, False),
+    (count_line_ends, False),
+    (cut_lines, False),
+    (cut_some_lines, False),
+    (cut_groups, True),
+    (cut_groups_exactly, True),
+    (number_elements, True),
+    (cut_blocks, False),
+    (number_blocks, False),
+    (cut_records, True),
+    (scan_records, True),
+    (whole_instants, True),
+    (last_instants, True),
+    (blank_places, True),
+    (relabel, True),
+)

@@ -1,9 +1,12 @@
-"""``yabench``: stations that tell a temperature each second, in real time, after YABench: precision and recall of the results, and delays.
+"""``yabench``: stations that tell a temperature each second, in real time, after YABench: precision
+and recall of the results, and delays.
 
-50, 1,000 and 10,000 stations, three queries over five seconds (a filter, the average of each station, the pairs of a station's
-observations that are far apart), on Spark. A file appears four times a second with what has been observed since; event times are
-those of the wall clock. What is right follows from the generator's formula, by NumPy; the *delay* of a report is the time at which its
-results are published less that of its close. Delays of the first two reports, while everything warms up, are left out.
+50, 1,000 and 10,000 stations, three queries over five seconds (a filter, the average of each
+station, the pairs of a station's observations that are far apart), on Spark. A file appears four
+times a second with what has been observed since; event times are those of the wall clock. What is
+right follows from the generator's formula, by NumPy; the *delay* of a report is the time at which
+its results are published less that of its close. Delays of the first two reports, while everything
+warms up, are left out.
 """
 
 from __future__ import annotations
@@ -44,12 +47,16 @@ def text(name: str) -> str:
     """A query in RSP-QL."""
     head, body, tail = BODIES[name]
     window = f"[RANGE PT{WINDOW // 1000}S STEP PT{WINDOW // 1000}S]"
-    return f"SELECT {head} FROM NAMED WINDOW <urn:w> ON <{STREAM}> {window} WHERE {{ {body} }} {tail}"
+    return (
+        f"SELECT {head} FROM NAMED WINDOW <urn:w> ON <{STREAM}> {window} WHERE {{ {body} }} {tail}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Stations:
-    """So many stations from the instant ``start`` (ms, a close) on; each observes once a second, at a time of its own."""
+    """So many stations from the instant ``start`` (ms, a close) on; each observes once a second, at
+    a time of its own.
+    """
 
     count: int
     start: int
@@ -80,7 +87,10 @@ class Stations:
 
 def right(stations: Stations, name: str) -> pl.DataFrame:
     """The results that the formula gives, as rows of numbers."""
-    parts = [_at_close(name, *stations.observed(close - WINDOW, close)[:2], close) for close in stations.closes()]
+    parts = [
+        _at_close(name, *stations.observed(close - WINDOW, close)[:2], close)
+        for close in stations.closes()
+    ]
     return pl.concat(parts)
 
 
@@ -104,7 +114,10 @@ class Published:
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Takes a batch."""
         now = time.time() * 1000
-        columns = {name: batch.columns[name].str.extract(r"(-?\d[\d.]*)[\">]").cast(pl.Float64) for name in variables}
+        columns = {
+            name: batch.columns[name].str.extract(r"(-?\d[\d.]*)[\">]").cast(pl.Float64)
+            for name in variables
+        }
         frame = pl.DataFrame({"r": batch.report.astype(np.float64), **columns})
         self.rows.setdefault(query, []).append(frame)
         for close in frame["r"].unique().to_list():
@@ -115,12 +128,20 @@ class Published:
         """Precision and recall over the bags of results, and the delays."""
         expected = right(stations, name)
         got = pl.concat(self.rows.get(name, [expected.clear()])).select(expected.columns)
-        got = got.filter(pl.col("r") <= stations.end)  # at the end of the streams what comes after it is reported, too
+        got = got.filter(
+            pl.col("r") <= stations.end
+        )  # at the end of the streams what comes after it is reported, too
         keys = [pl.col(c).round(9) for c in expected.columns]
-        both = expected.group_by(keys).len("n").join(got.group_by(keys).len("m"), on=expected.columns)
+        both = (
+            expected.group_by(keys).len("n").join(got.group_by(keys).len("m"), on=expected.columns)
+        )
         same = both.select(pl.min_horizontal("n", "m").sum()).item() or 0
         delays = np.array(
-            [at - close for close, at in sorted(self.at.get(name, {}).items()) if close <= stations.end][WARM:]
+            [
+                at - close
+                for close, at in sorted(self.at.get(name, {}).items())
+                if close <= stations.end
+            ][WARM:]
         )
         told = {"expected": expected.height, "got": got.height, "precision": same / max(got.height, 1),
                 "recall": same / max(expected.height, 1)}  # fmt: skip
@@ -137,7 +158,10 @@ def _lines(stations: Stations, low: int, high: int) -> str:
     number = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     of = pl.format(o + " <http://e/of> <http://e/s{}> {} .", "k", "ts", "k", "ts")
     value = pl.format(o + " <http://e/value> " + number + " {} .", "k", "ts", "v", "ts")
-    return frame.select(pl.concat_str([of, value], separator="\n")).to_series().str.join("\n").item() + "\n"
+    return (
+        frame.select(pl.concat_str([of, value], separator="\n")).to_series().str.join("\n").item()
+        + "\n"
+    )
 
 
 def put(folder: Path, stations: Stations, low: int, high: int) -> None:
@@ -148,13 +172,17 @@ def put(folder: Path, stations: Stations, low: int, high: int) -> None:
 
 
 def beats(stations: Stations) -> Iterator[tuple[int, int]]:
-    """The spans of the files: up to the last close, and what comes after it and so closes the last window."""
+    """The spans of the files: up to the last close, and what comes after it and so closes the last
+    window.
+    """
     for low in range(stations.start, stations.end, BEAT):
         yield low, low + BEAT
     yield stations.end, stations.end + SECOND
 
 
-def _run(engine: Engine, folder: Path, sink: Published, stations: Stations, pace: Callable[[int], None]) -> None:
+def _run(
+    engine: Engine, folder: Path, sink: Published, stations: Stations, pace: Callable[[int], None]
+) -> None:
     engine.stream(STREAM, str(folder))
     for name in BODIES:
         engine.register(text(name), name=name, dialect="rspql")
@@ -167,19 +195,25 @@ def _run(engine: Engine, folder: Path, sink: Published, stations: Stations, pace
         engine.start(once=True)
         engine.await_end()
     until = time.monotonic() + 60
-    while time.monotonic() < until and any(len(sink.at.get(n, {})) < stations.reports for n in BODIES):
+    while time.monotonic() < until and any(
+        len(sink.at.get(n, {})) < stations.reports for n in BODIES
+    ):
         engine.await_end(0.1)
     engine.stop()
 
 
 def paced(stations: int, reports: int) -> dict[str, Any]:
-    """One size in real time on Spark, in this process. It begins in half a minute: till then Spark has started."""
+    """One size in real time on Spark, in this process. It begins in half a minute: till then Spark
+    has started.
+    """
     start = -(-(int(time.time() * 1000) + 25_000) // WINDOW) * WINDOW
     shape = Stations(stations, start, reports)
     sink = Published()
     with tempfile.TemporaryDirectory(prefix="levada-yabench-") as folder:
         (source := Path(folder) / "s").mkdir()
-        (source / "0.nt").write_text(f'<http://e/none> <http://e/none> "0" {start - WINDOW * 10} .\n')
+        (source / "0.nt").write_text(
+            f'<http://e/none> <http://e/none> "0" {start - WINDOW * 10} .\n'
+        )
         with Engine(checkpoint=Path(folder) / "c", sink=sink, keep_results=False, seed=7) as engine:
             _run(engine, source, sink, shape, _until)
     return {name: sink.score(shape, name) for name in BODIES}
@@ -195,19 +229,27 @@ def at_once(stations: int, reports: int = 3) -> dict[str, Any]:
     sink = Published()
     with tempfile.TemporaryDirectory(prefix="levada-yabench-") as folder:
         (source := Path(folder) / "s").mkdir()
-        with Engine(False, checkpoint=Path(folder) / "c", sink=sink, keep_results=False, seed=7) as engine:
+        with Engine(
+            False, checkpoint=Path(folder) / "c", sink=sink, keep_results=False, seed=7
+        ) as engine:
             _run(engine, source, sink, shape, lambda instant: None)
     found = {name: sink.score(shape, name) for name in BODIES}
-    return {name: {k: v for k, v in told.items() if "delay" not in k} for name, told in found.items()}
+    return {
+        name: {k: v for k, v in told.items() if "delay" not in k} for name, told in found.items()
+    }
 
 
 def run(scale: float, stepped: bool) -> Result:
-    """All sizes; ``levada`` is the largest. Raises ``CountError`` where a result is wrong, missing, or too much."""
+    """All sizes; ``levada`` is the largest. Raises ``CountError`` where a result is wrong, missing,
+    or too much.
+    """
     sizes = {}
     for count in STATIONS:
         stations = max(int(count * scale), 1)
         told = apart(
-            "bench.yabench:" + ("at_once" if stepped else "paced"), stations=stations, reports=3 if stepped else REPORTS
+            "bench.yabench:" + ("at_once" if stepped else "paced"),
+            stations=stations,
+            reports=3 if stepped else REPORTS,
         )
         for name, side in told.items():
             if side["precision"] < 1 or side["recall"] < 1:

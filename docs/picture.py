@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from levada.app import STDOUT, load_app
-from levada.application import run_app
+from levada.app.app_file import STDOUT, load_app
+from levada.app.run import run_app
 from levada.demo.board import Board
 from levada.demo.folder import APP, fill
 from levada.demo.source import data_folder, read_tables
@@ -20,7 +20,9 @@ CELL = 12.2  # how wide Rich draws a character
 
 
 def main() -> None:
-    """Runs the demo's queries over the year and draws its board and its summary as they are at the end."""
+    """Runs the demo's queries over the year and draws its board and its summary as they are at the
+    end.
+    """
     console = Console(record=True, width=WIDTH, file=io.StringIO())
     with tempfile.TemporaryDirectory() as name:
         written = fill(Path(name), read_tables(data_folder()))
@@ -31,17 +33,25 @@ def main() -> None:
         def tell(progress):
             board.progress = progress
 
-        summary = run_app(app, once=True, keep_open=False, overwrite=False, progress=tell, on_results=board)
+        summary = run_app(
+            app, once=True, keep_open=False, overwrite=False, progress=tell, on_results=board
+        )
     console.print(board)
     console.print(summary)
     Path(__file__).with_name("results.svg").write_text(drawn(console))
 
 
 def drawn(console):
-    """The console as SVG, with fonts that are there, and leading blanks as distance: some renderers drop them."""
+    """The console as SVG, with fonts that are there, and leading blanks as distance: some renderers
+    drop them.
+    """
     svg = console.export_svg(title="levada demo", theme=MONOKAI, unique_id="demo")
-    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
-    return re.sub(r' x="([\d.]+)"( [^>]*?)textLength="([\d.]+)"([^>]*)>((?:&#160;)+)(?=[^<&])', _moved, svg)
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace(
+        "Fira Code", "DejaVu Sans Mono"
+    )
+    return re.sub(
+        r' x="([\d.]+)"( [^>]*?)textLength="([\d.]+)"([^>]*)>((?:&#160;)+)(?=[^<&])', _moved, svg
+    )
 
 
 def _moved(match):

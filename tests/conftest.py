@@ -7,14 +7,17 @@ from hypothesis import settings
 
 SPARK = Path(__file__).parent / "spark"
 
-# In CI Hypothesis takes a profile of its own, whose examples are the same in each run; elsewhere a slow machine is no failure.
+# In CI Hypothesis takes a profile of its own, whose examples are the same in each run; elsewhere a
+# slow machine is no failure.
 settings.register_profile("levada", deadline=None, print_blob=True)
 if settings().deadline is not None:
     settings.load_profile("levada")
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that start Spark run one after the other in one worker of pytest-xdist; the others where there is room."""
+    """Tests that start Spark run one after the other in one worker of pytest-xdist; the others
+    where there is room.
+    """
     for item in items:
         if SPARK in item.path.parents or any(map(item.get_closest_marker, ("spark", "chaos"))):
             item.add_marker(pytest.mark.xdist_group("spark"))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from levada.errors import LevadaError, QueryError
 
 if TYPE_CHECKING:
-    from levada.engine import Engine
-    from levada.query import Query, Report
-    from levada.registration import Asked
+    from levada.engine.engine import Engine
+    from levada.engine.query import Query, Report
+    from levada.engine.registration import Asked
 
 __all__ = ["Asked", "Engine", "LevadaError", "Query", "QueryError", "Report", "__version__"]
 __version__ = "0.1.0"
@@ -18,15 +18,15 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     """The engine is imported when it is first asked for: ``levada --help`` need not wait for it."""
     if name == "Engine":
-        from levada.engine import Engine
+        from levada.engine.engine import Engine
 
         return Engine
     if name in ("Query", "Report"):
-        import levada.query
+        import levada.engine.query
 
-        return getattr(levada.query, name)
+        return getattr(levada.engine.query, name)
     if name == "Asked":
-        from levada.registration import Asked
+        from levada.engine.registration import Asked
 
         return Asked
     raise AttributeError(f"module 'levada' has no attribute {name!r}")

@@ -1,4 +1,6 @@
-"""``levada`` and ``python -m levada``: the command line, whose modules take half a second to come."""
+"""``levada`` and ``python -m levada``: the command line, whose modules take half a second
+to come.
+"""
 
 import sys
 

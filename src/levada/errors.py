@@ -54,13 +54,20 @@ class UsageError(LevadaError):
 class QueryError(LevadaError):
     """A query text that cannot be registered.
 
-    ``span`` is where (or None), ``expected`` what could have stood there, ``text`` the whole query text.
+    ``span`` is where (or None), ``expected`` what could have stood there, ``text`` the whole query
+    text.
     """
 
     exit_code = 2
 
     def __init__(
-        self, message: str, *, span: Span | None = None, text: str = "", expected: Iterable[str] = (), hint: str = ""
+        self,
+        message: str,
+        *,
+        span: Span | None = None,
+        text: str = "",
+        expected: Iterable[str] = (),
+        hint: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
         self.span = span
@@ -71,7 +78,9 @@ class QueryError(LevadaError):
         where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
         lines = [where + self.message]
         if self.span and self.text:
-            source = self.text.rstrip("\n").split("\n")  # as lines are counted: str.splitlines knows more line ends
+            source = self.text.rstrip("\n").split(
+                "\n"
+            )  # as lines are counted: str.splitlines knows more line ends
             if self.text:
                 shown = source[min(self.span.line, len(source)) - 1].rstrip("\r").replace("\t", " ")
                 lines += ["  " + shown, "  " + " " * (self.span.column - 1) + "^"]

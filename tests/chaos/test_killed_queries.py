@@ -1,7 +1,9 @@
-"""Kills while the set of queries changes: each start may come with other queries, and each query is right for its part.
+"""Kills while the set of queries changes: each start may come with other queries, and each query is
+right for its part.
 
-``make chaos`` runs this beside ``tests/spark/test_crash.py``, which it repeats LEVADA_KILLS times. Stepped, since it is the
-checkpoint that is on trial: the process is killed, at a random change of the disk, by ``os._exit``.
+``make chaos`` runs this beside ``tests/spark/test_crash.py``, which it repeats LEVADA_KILLS times.
+Stepped, since it is the checkpoint that is on trial: the process is killed, at a random change of
+the disk, by ``os._exit``.
 """
 
 import os
@@ -27,7 +29,7 @@ RUN = """
 import sys
 from pathlib import Path
 from levada.emission.serialize import Format
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.sinks.files import FileSink
 from levada_kill import arm
 root, point, *names = sys.argv[1:]
@@ -65,7 +67,12 @@ def test_queries_that_change_between_kills(tmp_path):
     print(f"LEVADA_SEED={seed}")
     rng = random.Random(seed)
     elements = [
-        Element(200 * i, (f'<http://e/a{i % 3}> <http://e/p> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer>',))
+        Element(
+            200 * i,
+            (
+                f'<http://e/a{i % 3}> <http://e/p> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer>',
+            ),
+        )
         for i in range(12 * (KILLS + 1))
     ]
     seen = 0
@@ -77,7 +84,9 @@ def test_queries_that_change_between_kills(tmp_path):
         assert go(tmp_path, 0, names)
         seen += 12
     found = read_ndjson(
-        line for path in sorted((tmp_path / "out").rglob("*.ndjson")) for line in path.read_text().splitlines()
+        line
+        for path in sorted((tmp_path / "out").rglob("*.ndjson"))
+        for line in path.read_text().splitlines()
     )
     window = Clause("step", 2000, 1000).window({})
     question = ReferenceQuery(SPARQL.format("GRAPH"), {"http://e/w": (S, window)})

@@ -1,10 +1,13 @@
-"""CityBench as cases: Aarhus' sensor records as streams of elements, its static data, and its queries in three languages.
+"""CityBench as cases: Aarhus' sensor records as streams of elements, its static data, and its
+queries in three languages.
 
-The suite lies in ``../shared/data/citybench`` and is read, never copied; RSP-QL texts are RSP4J's. A record is one element: per
-payload property of its service an observation with its type, service, property and value (``../shared/data/README.md``). Static data
-are what the repository says of the services that are read here and of a few others, with blank nodes named, since results show some.
+The suite lies in ``../shared/data/citybench`` and is read, never copied; RSP-QL texts are RSP4J's.
+A record is one element: per payload property of its service an observation with its type, service,
+property and value (``../shared/data/README.md``). Static data are what the repository says of the
+services that are read here and of a few others, with blank nodes named, since results show some.
 
-The reference is asked in SPARQL that is made from the published text by taking the windows out, not by the engine's parser.
+The reference is asked in SPARQL that is made from the published text by taking the windows out, not
+by the engine's parser.
 """
 
 from __future__ import annotations
@@ -36,7 +39,11 @@ DAY = 86_400_000
 START = 1_406_851_200_000
 """2014-08-01T00:00Z: on this day all streams have records; the user walks for its first 24 minutes."""
 
-_COLUMNS = {"AvgSpeed": "avgSpeed", "VehicleCount": "vehicleCount", "MeasureTime": "avgMeasuredTime"}
+_COLUMNS = {
+    "AvgSpeed": "avgSpeed",
+    "VehicleCount": "vehicleCount",
+    "MeasureTime": "avgMeasuredTime",
+}
 _WEATHER = {"Temperature": "tempm", "Humidity": "hum", "WindSpeed": "wspdm"}
 _AIR = ("ozone", "particullate_matter", "carbon_monoxide", "sulfure_dioxide", "nitrogen_dioxide")
 
@@ -61,9 +68,15 @@ def repository() -> tuple[ox.Quad, ...]:
 def properties(service: str) -> Mapping[str, str]:
     """What a service observes: the name of a property's type, and the property."""
     observed = {
-        q.object for q in repository() if str(q.subject) == f"<{service}>" and q.predicate.value == SSN + "observes"
+        q.object
+        for q in repository()
+        if str(q.subject) == f"<{service}>" and q.predicate.value == SSN + "observes"
     }
-    typed = {q.subject: q.object for q in repository() if str(q.predicate) == TYPE and q.subject in observed}
+    typed = {
+        q.subject: q.object
+        for q in repository()
+        if str(q.predicate) == TYPE and q.subject in observed
+    }
     return {kind.value.removeprefix(CT): prop.value for prop, kind in typed.items()}
 
 
@@ -74,7 +87,9 @@ def _distances() -> Mapping[str, float]:
 
 
 def _values(name: str, row: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
-    """Of a record: the last part of each observation's name, the type of its property, its value."""
+    """Of a record: the last part of each observation's name, the type of its property, its
+    value.
+    """
     if "Traffic" in name:
         for kind, column in _COLUMNS.items():
             yield kind, kind, float(row[column])
@@ -82,7 +97,11 @@ def _values(name: str, row: Mapping[str, str]) -> Iterator[tuple[str, str, float
         yield "EstimatedTime", "EstimatedTime", distance / speed if speed else -1.0
         yield "CongestionLevel", "CongestionLevel", float(row["vehicleCount"]) / distance
     elif "Parking" in name:
-        yield "ParkingVacancy", "ParkingVacancy", float(row["totalspaces"]) - float(row["vehiclecount"])
+        yield (
+            "ParkingVacancy",
+            "ParkingVacancy",
+            float(row["totalspaces"]) - float(row["vehiclecount"]),
+        )
     elif "Pollution" in name:
         for column in _AIR:
             yield column, "API", float(row[column])
@@ -125,9 +144,17 @@ def _walk(path: Path) -> Iterator[Element]:
     """The user's places: one every five seconds."""
     for i, line in enumerate(path.read_text().splitlines()):
         lat, lon = (float(part) for part in line.split("|")[1].split(","))
-        obs, place = f"<{SES}UserLocationService/{i}/Location>", f"<{SES}UserLocationService/{i}/Location/value>"
-        where = (f"{place} <{CT}hasLatitude> {_number(lat)}", f"{place} <{CT}hasLongitude> {_number(lon)}")
-        yield Element(START + 5_000 * i, (*_observed("UserLocationService", obs, "Location", place), *where))
+        obs, place = (
+            f"<{SES}UserLocationService/{i}/Location>",
+            f"<{SES}UserLocationService/{i}/Location/value>",
+        )
+        where = (
+            f"{place} <{CT}hasLatitude> {_number(lat)}",
+            f"{place} <{CT}hasLongitude> {_number(lon)}",
+        )
+        yield Element(
+            START + 5_000 * i, (*_observed("UserLocationService", obs, "Location", place), *where)
+        )
 
 
 def cut(name: str, pieces: tuple[tuple[int, int], ...]) -> tuple[Element, ...]:
@@ -149,13 +176,19 @@ def _text(q: ox.Quad) -> str:
 
 @cache
 def sensors(others: int) -> tuple[str, ...]:
-    """What the repository says of the services of the streams, and of so many others: properties, their types and places."""
+    """What the repository says of the services of the streams, and of so many others: properties,
+    their types and places.
+    """
     ours = {f"<{SES}{path.stem}>" for path in (SUITE / "streams").glob("*.stream")}
-    services = dict.fromkeys(str(q.subject) for q in repository() if q.predicate.value == SSN + "observes")
+    services = dict.fromkeys(
+        str(q.subject) for q in repository() if q.predicate.value == SSN + "observes"
+    )
     reached = ours | set([s for s in services if s not in ours][:others])
     for predicate in ("observes", "isPropertyOf"):
         reached |= {
-            str(q.object) for q in repository() if str(q.subject) in reached and q.predicate.value == SSN + predicate
+            str(q.object)
+            for q in repository()
+            if str(q.subject) in reached and q.predicate.value == SSN + predicate
         }
     return tuple(_text(q) for q in repository() if str(q.subject) in reached)
 
@@ -163,9 +196,17 @@ def sensors(others: int) -> tuple[str, ...]:
 @cache
 def events(kind: str, most: int) -> tuple[str, ...]:
     """So many of Aarhus' events of a kind (Cultural, Library) with their places."""
-    quads = list(ox.parse(path=SUITE / f"dataset/Aarhus{kind}Events.n3", format=ox.RdfFormat.TURTLE))
-    place = {str(q.subject): str(q.object) for q in quads if q.predicate.value == SSN + "featureOfInterest"}
-    node = {str(q.subject): str(q.object) for q in quads if q.predicate.value == CT + "hasFirstNode"}
+    quads = list(
+        ox.parse(path=SUITE / f"dataset/Aarhus{kind}Events.n3", format=ox.RdfFormat.TURTLE)
+    )
+    place = {
+        str(q.subject): str(q.object)
+        for q in quads
+        if q.predicate.value == SSN + "featureOfInterest"
+    }
+    node = {
+        str(q.subject): str(q.object) for q in quads if q.predicate.value == CT + "hasFirstNode"
+    }
     kept = set(sorted(place)[:most])
     kept |= {place[event] for event in kept}
     kept |= {node[foi] for foi in kept if foi in node}
@@ -173,7 +214,9 @@ def events(kind: str, most: int) -> tuple[str, ...]:
 
 
 def static(others: int, most: int) -> Graphs:
-    """The static graphs under all names by which the texts call them; the default graph is the repository."""
+    """The static graphs under all names by which the texts call them; the default graph is the
+    repository.
+    """
     cultural, library, places = events("Cultural", most), events("Library", most), sensors(others)
     web = "http://127.0.0.1:9000/WebGlCity/RDF/"
     return {
@@ -237,14 +280,25 @@ MENDS: Mapping[int, tuple[tuple[str, str], ...]] = {
         ("< 0.1)\n\t}", "< 0.1)"),
     ),
     6: (("ses:observedProperty", "?p1"),),
-    7: (("?obId1 a ?ob ;\n\t\t\t   ssn:observedProperty ?p2", "?obId2 a ?ob ;\n\t\t\t   ssn:observedProperty ?p2"),),
+    7: (
+        (
+            "?obId1 a ?ob ;\n\t\t\t   ssn:observedProperty ?p2",
+            "?obId2 a ?ob ;\n\t\t\t   ssn:observedProperty ?p2",
+        ),
+    ),
 }
 """What is mended in RSP4J's texts, by number; docs/dialects.md says what is wrong with them."""
 
 
 def published(language: str, number: int, *, mended: bool = False) -> Published | None:
-    """A query in "cqels", "csparql" or "rspql"; None if the suite has none (RSP-QL's ninth) or it is no query (the twelfth)."""
-    place = RSPQL / f"q{number}.rspql" if language == "rspql" else SUITE / f"{language}_query/Q{number}.txt"
+    """A query in "cqels", "csparql" or "rspql"; None if the suite has none (RSP-QL's ninth) or it
+    is no query (the twelfth).
+    """
+    place = (
+        RSPQL / f"q{number}.rspql"
+        if language == "rspql"
+        else SUITE / f"{language}_query/Q{number}.txt"
+    )
     if not place.exists() or (language, number) == ("rspql", 12):
         return None
     text = place.read_text(encoding="utf-8")
@@ -266,12 +320,19 @@ def _cqels(text: str) -> ReferenceQuery:
         windows[name] = (m.group(1), _window(WindowKind.CHANGE, m.group(2), m.group(3)))
         return f"GRAPH <{name}>"
 
-    sparql = _FROM.sub("", _CQELS.sub(as_graph, text)).replace("graph <", "GRAPH <").replace("graph<", "GRAPH <")
+    sparql = (
+        _FROM.sub("", _CQELS.sub(as_graph, text))
+        .replace("graph <", "GRAPH <")
+        .replace("graph<", "GRAPH <")
+    )
     return ReferenceQuery(_absolute(sparql), windows, "ISTREAM")
 
 
 def _csparql(text: str) -> ReferenceQuery:
-    found = [(m.group(1), _window(WindowKind.CLOSE_OPEN, m.group(2), m.group(3))) for m in _CSPARQL.finditer(text)]
+    found = [
+        (m.group(1), _window(WindowKind.CLOSE_OPEN, m.group(2), m.group(3)))
+        for m in _CSPARQL.finditer(text)
+    ]
     windows = {f"urn:w:{i}": entry for i, entry in enumerate(found)}
     graphs = tuple(m.group(2) for m in _FROM.finditer(text)) or None
     sparql = _FROM.sub("", _CSPARQL.sub("", text))

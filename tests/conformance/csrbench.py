@@ -1,9 +1,11 @@
-"""CSRBench as cases: its stream, its seven queries under three report policies, as published and in RSP-QL, its expected relations.
+"""CSRBench as cases: its stream, its seven queries under three report policies, as published and in
+RSP-QL, its expected relations.
 
-The suite lies in ``../shared/data/csrbench`` and is read, never copied. ``data_TT.ttl`` is one element of second TT;
-t0 = 0 is given. Each query has two parameter sets: reported on close with RStream (``csparql_*``), and on content
-change with IStream (``cqels_*``). The expected lists label a content change with its file's second + 1, and what is
-reported at second 0 counts to second 1; a close is listed if its window is not empty, also without solutions.
+The suite lies in ``../shared/data/csrbench`` and is read, never copied. ``data_TT.ttl`` is one
+element of second TT; t0 = 0 is given. Each query has two parameter sets: reported on close with
+RStream (``csparql_*``), and on content change with IStream (``cqels_*``). The expected lists label
+a content change with its file's second + 1, and what is reported at second 0 counts to second 1; a
+close is listed if its window is not empty, also without solutions.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ PREFIX ssw: <http://knoesis.wright.edu/ssw/>
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A query under a policy: its RSP-QL text, the options that go with it, and the reference's question."""
+    """A query under a policy: its RSP-QL text, the options that go with it, and the reference's
+    question.
+    """
 
     number: int
     policy: str
@@ -65,7 +69,9 @@ def elements() -> tuple[Element, ...]:
 
 
 def _observation(obs: str, sensor: str, result: str, value: str, of: str = "AirTemperature") -> str:
-    """The four patterns of an observation; variables without their question marks, ``sensor`` as written."""
+    """The four patterns of an observation; variables without their question marks, ``sensor`` as
+    written.
+    """
     return (
         f"?{obs} om:observedProperty weather:_{of} . ?{obs} om:procedure {sensor} . "
         f"?{obs} om:result ?{result} . ?{result} om:floatValue ?{value} ."
@@ -73,7 +79,10 @@ def _observation(obs: str, sensor: str, result: str, value: str, of: str = "AirT
 
 
 def _hot(limit: str) -> tuple[str, str]:
-    return "?sensor ?obs", f"{_observation('obs', '?sensor', 'res', 'value')} FILTER(?value > {limit})"
+    return (
+        "?sensor ?obs",
+        f"{_observation('obs', '?sensor', 'res', 'value')} FILTER(?value > {limit})",
+    )
 
 
 def _query(number: int, config: dict[str, str]) -> tuple[str, str]:
@@ -104,7 +113,9 @@ def _folder(number: int, policy: str) -> Path:
 
 
 def _config(number: int, policy: str) -> dict[str, str]:
-    config: dict[str, str] = json.loads((_folder(number, policy) / "config.json").read_text())["vars"]
+    config: dict[str, str] = json.loads((_folder(number, policy) / "config.json").read_text())[
+        "vars"
+    ]
     return config
 
 
@@ -113,7 +124,9 @@ def _seconds(text: str) -> int:
 
 
 def benchmark(number: int, policy: str) -> Benchmark:
-    """Query ``number`` (1 to 7) under policy "close", "change" or "nonempty": on close where there is content."""
+    """Query ``number`` (1 to 7) under policy "close", "change" or "nonempty": on close where there
+    is content.
+    """
     config = _config(number, policy)
     size, slide = _seconds(config["WSIZE"]), _seconds(config.get("WSLIDE", config["WSIZE"]))
     shown, pattern = _query(number, config)
@@ -126,13 +139,17 @@ def benchmark(number: int, policy: str) -> Benchmark:
     sparql = f"{_PREFIXES}SELECT {shown} WHERE {{ GRAPH <{WINDOW}> {{ {pattern} }} }}"
     kind = WindowKind.CHANGE if policy == "change" else WindowKind.CLOSE_OPEN
     window = Window(kind, size * 1000, slide * 1000, t0=0, t0_given=True)
-    reference = ReferenceQuery(sparql, {WINDOW: (STREAM, window)}, output, nonempty=policy == "nonempty")
+    reference = ReferenceQuery(
+        sparql, {WINDOW: (STREAM, window)}, output, nonempty=policy == "nonempty"
+    )
     report = "close+nonempty" if policy == "nonempty" else policy
     return Benchmark(number, policy, text, {"t0": 0, "report": report}, reference)
 
 
 def published(number: int, policy: str) -> Benchmark:
-    """The same query in the suite's own text: C-SPARQL on close, CQELS-QL on content change, which are their defaults."""
+    """The same query in the suite's own text: C-SPARQL on close, CQELS-QL on content change, which
+    are their defaults.
+    """
     text = _filled((_folder(number, policy) / "engine.query").read_text(), _config(number, policy))
     beside = {"report": "nonempty"} if policy == "nonempty" else {}
     return Benchmark(number, policy, text, {"t0": 0, **beside}, benchmark(number, policy).reference)
@@ -145,8 +162,14 @@ def _filled(text: str, config: dict[str, str]) -> str:
 
 
 def oracle(number: int, policy: str) -> ReferenceQuery:
-    """The same question in the suite's own words: its oracle's query, over the window as the one graph."""
-    text = (_folder(number, policy) / "oracle.query").read_text().replace("<http://yabench/avg>", "AVG")
+    """The same question in the suite's own words: its oracle's query, over the window as the one
+    graph.
+    """
+    text = (
+        (_folder(number, policy) / "oracle.query")
+        .read_text()
+        .replace("<http://yabench/avg>", "AVG")
+    )
     text = _filled(text, _config(number, policy))
     head, body = re.split(r"\{", text, maxsplit=1)
     asked = benchmark(number, policy).reference
@@ -163,12 +186,16 @@ def expected(number: int, policy: str) -> Relation:
 def listed(reports: Sequence[Report], policy: str, closes: Sequence[int] = ()) -> Relation:
     """Reports in the form of the expected lists.
 
-    ``closes`` are the closes whose windows are not empty: the suite lists them also without solutions.
+    ``closes`` are the closes whose windows are not empty: the suite lists them also without
+    solutions.
     """
     rows: dict[int, list[dict[str, str | float]]] = {time: [] for time in closes}
     for report in reports:
         label = max(report.time, 1000) + 1000 if policy == "change" else report.time
-        found = [{name: _value(text) for name, text in solution} for solution in report.solutions.elements()]
+        found = [
+            {name: _value(text) for name, text in solution}
+            for solution in report.solutions.elements()
+        ]
         rows[label] = rows.get(label, []) + found
     return [(time, _sorted(rows[time])) for time in sorted(rows)]
 

@@ -1,7 +1,8 @@
-"""Suites whose data are generated: queries that are written once, for the engine in RSP-QL and for the reference in SPARQL.
+"""Suites whose data are generated: queries that are written once, for the engine in RSP-QL and for
+the reference in SPARQL.
 
-A body says WINDOW <name>; the reference's says GRAPH. What a CONSTRUCT's template is, the reference is told. ``said`` runs all queries of a
-case in one stepped engine.
+A body says WINDOW <name>; the reference's says GRAPH. What a CONSTRUCT's template is, the reference
+is told. ``said`` runs all queries of a case in one stepped engine.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.cases import Case, CaseQuery, Clause
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Element, ReferenceQuery, Report, TripleTemplate
@@ -25,14 +26,22 @@ def asked(
     name: str, prefixes: str, head: str, windows: Windows, body: str, tail: str = "", *, output: str = "RSTREAM",
     template: tuple[TripleTemplate, ...] = (),
 ) -> CaseQuery:  # fmt: skip
-    """A query; with a ``template`` its head is CONSTRUCT, and the reference selects the template's variables."""
-    clauses = "\n".join(f"FROM NAMED WINDOW <{w}> ON <{on}> {clause.rspql}" for w, (on, clause) in windows.items())
-    text = f"{prefixes}REGISTER {output} <urn:{name}> AS {head}\n{clauses}\nWHERE {{ {body} }} {tail}"
+    """A query; with a ``template`` its head is CONSTRUCT, and the reference selects the template's
+    variables.
+    """
+    clauses = "\n".join(
+        f"FROM NAMED WINDOW <{w}> ON <{on}> {clause.rspql}" for w, (on, clause) in windows.items()
+    )
+    text = (
+        f"{prefixes}REGISTER {output} <urn:{name}> AS {head}\n{clauses}\nWHERE {{ {body} }} {tail}"
+    )
     shown = sorted({t for triple in template for t in triple if t.startswith("?")})
     select = f"SELECT {' '.join(shown)}" if template else head
     sparql = f"{prefixes}{select} WHERE {{ {body.replace('WINDOW', 'GRAPH')} }} {tail}"
     over = {w: (on, clause.window({})) for w, (on, clause) in windows.items()}
-    return CaseQuery(name, text, "rspql", {}, ReferenceQuery(sparql, over, output, template=template))
+    return CaseQuery(
+        name, text, "rspql", {}, ReferenceQuery(sparql, over, output, template=template)
+    )
 
 
 class Collected:
@@ -54,7 +63,12 @@ def said(case: Case, *, epoch_rows: int, partitions: int) -> dict[str, list[Repo
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
-            False, checkpoint=root / "c", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+            False,
+            checkpoint=root / "c",
+            epoch_rows=epoch_rows,
+            partitions=partitions,
+            sink=sink,
+            seed=7,
         ) as engine:
             for i, (name, elements) in enumerate(case.streams.items()):
                 triples = [e for e in elements if isinstance(e, Element)]

@@ -1,9 +1,11 @@
 """LSBench as cases: a social network that is generated after its schema, and its twelve queries.
 
-Who knows whom follows a power law; who is known by many says more, and is liked more; a friend's posts are the ones that are commented
-and liked. Five streams: posts and their comments, likes of posts, photos with the people on them, likes of photos, positions. An
-element is what one does at once. The queries are written here in RSP-QL: Q1 to Q6 after those that were published, Q7 to Q12 after
-what they are to test (joins of three streams, aggregates, negation, OPTIONAL, UNION, a hierarchy of static data).
+Who knows whom follows a power law; who is known by many says more, and is liked more; a friend's
+posts are the ones that are commented and liked. Five streams: posts and their comments, likes of
+posts, photos with the people on them, likes of photos, positions. An element is what one does at
+once. The queries are written here in RSP-QL: Q1 to Q6 after those that were published, Q7 to Q12
+after what they are to test (joins of three streams, aggregates, negation, OPTIONAL, UNION, a
+hierarchy of static data).
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ SECOND = 1000
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """So many users, channels and tags, each user with some friends; for so many seconds, so many acts in each."""
+    """So many users, channels and tags, each user with some friends; for so many seconds, so many
+    acts in each.
+    """
 
     users: int = 30
     friends: int = 4
@@ -55,7 +59,9 @@ def _iri(name: str) -> str:
 
 
 def friendships(network: Network, seed: int) -> list[set[int]]:
-    """Who knows whom: each newcomer knows earlier ones, those whom many know first (preferential attachment); both ways."""
+    """Who knows whom: each newcomer knows earlier ones, those whom many know first (preferential
+    attachment); both ways.
+    """
     rng = random.Random(seed)
     known: list[set[int]] = [set() for _ in range(network.users)]
     ends = [0]
@@ -78,7 +84,8 @@ def static(network: Network, seed: int = 1) -> tuple[str, ...]:
         channels = sorted(rng.sample(range(network.channels), 2))
         triples += [f"{u} <{SIOC}subscriber_of> {_iri(f'channel{c}')}" for c in channels]
     triples += [
-        f"{_iri(f'channel{c}')} <{SIOC}has_parent> {_iri(f'channel{c // 2}')}" for c in range(1, network.channels)
+        f"{_iri(f'channel{c}')} <{SIOC}has_parent> {_iri(f'channel{c // 2}')}"
+        for c in range(1, network.channels)
     ]
     return tuple(triples)
 
@@ -89,7 +96,9 @@ def streams(network: Network, seed: int = 1) -> dict[str, tuple[Element, ...]]:
     known = friendships(network, seed)
     ends = [user for user, friends in enumerate(known) for _ in friends]
     life = Life()
-    found: dict[str, list[Element]] = {name: [] for name in (POSTS, POST_LIKES, PHOTOS, PHOTO_LIKES, POSITIONS)}
+    found: dict[str, list[Element]] = {
+        name: [] for name in (POSTS, POST_LIKES, PHOTOS, PHOTO_LIKES, POSITIONS)
+    }
     number = 0
     for second in range(network.seconds):
         for at in sorted(rng.randrange(0, SECOND, 50) for _ in range(network.acts)):
@@ -121,11 +130,26 @@ def _act(
         )
     elif what < 0.5 and posts:
         comment = _iri(f"comment{n}")
-        yield POSTS, [f"{comment} <{SIOC}reply_of> {rng.choice(posts)}", f"{u} <{SIOC}creator_of> {comment}"]
+        yield (
+            POSTS,
+            [
+                f"{comment} <{SIOC}reply_of> {rng.choice(posts)}",
+                f"{u} <{SIOC}creator_of> {comment}",
+            ],
+        )
     elif what < 0.65:
-        photo, on = _iri(f"photo{n}"), sorted(rng.sample(sorted(known[user]), min(2, len(known[user]))))
+        photo, on = (
+            _iri(f"photo{n}"),
+            sorted(rng.sample(sorted(known[user]), min(2, len(known[user])))),
+        )
         life.photos.append((photo, user))
-        yield PHOTOS, [f"{u} <{SIOC}creator_of> {photo}", *(f"{photo} <{SIB}usertag> {_iri(f'u{f}')}" for f in on)]
+        yield (
+            PHOTOS,
+            [
+                f"{u} <{SIOC}creator_of> {photo}",
+                *(f"{photo} <{SIB}usertag> {_iri(f'u{f}')}" for f in on),
+            ],
+        )
     elif what < 0.8 and posts:
         yield POST_LIKES, [f"{u} <{SIB}like> {rng.choice(posts)}"]
     elif what < 0.9 and photos:
@@ -134,7 +158,10 @@ def _act(
         here = rng.randrange(100)
         yield (
             POSITIONS,
-            [f'{u} <{WGS}{axis}> "{value}"^^<{XSD}integer>' for axis, value in (("lat", here), ("long", n))],
+            [
+                f'{u} <{WGS}{axis}> "{value}"^^<{XSD}integer>'
+                for axis, value in (("lat", here), ("long", n))
+            ],
         )
 
 
@@ -145,7 +172,12 @@ def queries(network: Network) -> list[CaseQuery]:
     minute = Clause("range", 20 * SECOND)
 
     def q(
-        number: int, head: str, body: str, tail: str = "", output: str = "RSTREAM", **on: tuple[str, Clause]
+        number: int,
+        head: str,
+        body: str,
+        tail: str = "",
+        output: str = "RSTREAM",
+        **on: tuple[str, Clause],
     ) -> CaseQuery:
         windows = {f"urn:{name}": over for name, over in on.items()}
         return asked(f"q{number}", PREFIXES, head, windows, body, tail, output=output)
@@ -181,4 +213,6 @@ def queries(network: Network) -> list[CaseQuery]:
 
 def case(network: Network, seed: int = 1) -> Case:
     """All queries over one network."""
-    return Case(streams(network, seed), tuple(queries(network)), static={None: static(network, seed)})
+    return Case(
+        streams(network, seed), tuple(queries(network)), static={None: static(network, seed)}
+    )

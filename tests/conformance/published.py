@@ -1,4 +1,5 @@
-"""The query texts that others published, by suite, in the dialects in which they wrote them; and which of them are faulty, and how.
+"""The query texts that others published, by suite, in the dialects in which they wrote them; and
+which of them are faulty, and how.
 
 They lie in ``../shared/data`` and are read, never copied.
 """
@@ -24,7 +25,8 @@ _WUKONG = "poststream|photostream"
 FAULTY = {
     "citybench/q12.rspql": r"\?p is neither a key of GROUP BY nor within an aggregate",
     "srbench/q5.sparql": r"\?sensor is neither a key of GROUP BY nor within an aggregate",  # HAVING without GROUP BY
-    # Hints of an execution order in place of dots, prefixes that are not declared, FROM without STREAM:
+    # Hints of an execution order in place of dots, prefixes that are not declared, FROM without
+    # STREAM:
     **{
         f"queries-rspql-wukongs/query{n}": rf"({_WUKONG}) cannot stand here"
         for n in ("1", "2", "3", "4", "4_alias", "5", "6")
@@ -40,5 +42,9 @@ def available() -> bool:
 
 def texts() -> list[tuple[str, str, Path]]:
     """Each text: its name (folder and file), its dialect, its place."""
-    found = [("/".join(p.parts[-2:]), dialect, p) for glob, dialect in SUITES.items() for p in sorted(DATA.glob(glob))]
+    found = [
+        ("/".join(p.parts[-2:]), dialect, p)
+        for glob, dialect in SUITES.items()
+        for p in sorted(DATA.glob(glob))
+    ]
     return [entry for entry in found if entry[2].is_file()]

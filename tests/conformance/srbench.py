@@ -1,8 +1,10 @@
-"""SRBench as cases: weather stations that are generated after LinkedSensorData's schema, places, airports and hurricanes beside them.
+"""SRBench as cases: weather stations that are generated after LinkedSensorData's schema, places,
+airports and hurricanes beside them.
 
-Q1 to Q17 are written here from their one-line descriptions, in RSP-QL; Q1 to Q10 besides as others published them (SPARQLstream, read
-from ``../shared/data/srbench``), asked of the same data. A station observes six properties, each now and then; an observation is an
-element of its own. ``day`` is how long a day lasts: shorter where a test is to be quick.
+Q1 to Q17 are written here from their one-line descriptions, in RSP-QL; Q1 to Q10 besides as others
+published them (SPARQLstream, read from ``../shared/data/srbench``), asked of the same data. A
+station observes six properties, each now and then; an observation is an element of its own. ``day``
+is how long a day lasts: shorter where a test is to be quick.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def _iri(name: str) -> str:
 
 
 def observations(weather: Weather, seed: int = 1) -> Iterator[Element]:
-    """The stream, in order of time. The first station blows a hurricane; the last falls silent halfway; one in four is cold."""
+    """The stream, in order of time. The first station blows a hurricane; the last falls silent
+    halfway; one in four is cold.
+    """
     rng = random.Random(seed)
     number = 0
     for tick in range(0, weather.span, weather.pause):
@@ -71,7 +75,9 @@ def observations(weather: Weather, seed: int = 1) -> Iterator[Element]:
                     number += 1
                     value = _value(rng, station, kind, low, high)
                     ts = tick + rng.randrange(1, weather.pause) // 1000 * 1000
-                    yield Element(ts, tuple(_triples(number, station, kind, prop, value, rng.random() < 0.8)))
+                    yield Element(
+                        ts, tuple(_triples(number, station, kind, prop, value, rng.random() < 0.8))
+                    )
 
 
 def _value(rng: random.Random, station: int, kind: str, low: int, high: int) -> float:
@@ -95,17 +101,32 @@ def _triples(n: int, station: int, kind: str, prop: str, value: float, unit: boo
 
 
 def static(weather: Weather) -> tuple[str, ...]:
-    """Where the stations are: coordinates, neighbours, places in places; cities with people and airports; shores; hurricanes."""
+    """Where the stations are: coordinates, neighbours, places in places; cities with people and
+    airports; shores; hurricanes.
+    """
     triples = []
     for i in range(weather.stations):
         s, at = _iri(f"station{i}"), _iri(f"location{i}")
         city = _iri(f"city{i // 2}")
-        triples += [f"{s} <{OM}processLocation> {at}", f"{at} <{WGS}alt> {_float(6300 if i == 1 else 100 * i)}"]
+        triples += [
+            f"{s} <{OM}processLocation> {at}",
+            f"{at} <{WGS}alt> {_float(6300 if i == 1 else 100 * i)}",
+        ]
         triples += [f"{at} <{WGS}lat> {_float(32.892 if i == 1 else 30 + i)}"]
-        triples += [f"{at} <{WGS}long> {_float(-116.4199 if i == 1 else -80 - i)}", f"{s} {_iri('in')} {city}"]
-        triples += [f"{s} {_iri('near')} {_iri(f'station{j}')}" for j in (i - 1, i + 1) if 0 <= j < weather.stations]
+        triples += [
+            f"{at} <{WGS}long> {_float(-116.4199 if i == 1 else -80 - i)}",
+            f"{s} {_iri('in')} {city}",
+        ]
+        triples += [
+            f"{s} {_iri('near')} {_iri(f'station{j}')}"
+            for j in (i - 1, i + 1)
+            if 0 <= j < weather.stations
+        ]
         if i % 3 == 1:
-            triples += [f"{s} {_iri('at')} {_iri(f'shore{i}')}", f"{_iri(f'shore{i}')} {TYPE} {_iri('Shore')}"]
+            triples += [
+                f"{s} {_iri('at')} {_iri(f'shore{i}')}",
+                f"{_iri(f'shore{i}')} {TYPE} {_iri('Shore')}",
+            ]
     for c in range((weather.stations + 1) // 2):
         city = _iri(f"city{c}")
         triples.append(f'{city} {_iri("people")} "{9_000 + c * 8_000}"^^<{XSD}integer>')
@@ -119,7 +140,9 @@ def static(weather: Weather) -> tuple[str, ...]:
 
 
 def _observed(kind: str, value: str, sensor: str = "?sensor") -> str:
-    """The pattern of an observation of a kind with its value; its variables are those of the value."""
+    """The pattern of an observation of a kind with its value; its variables are those of
+    the value.
+    """
     v = value.lstrip("?")
     return f"?o{v} om:procedure {sensor} ; a w:{kind}Observation ; om:result ?r{v} . ?r{v} om:floatValue {value} ."
 
@@ -130,14 +153,20 @@ def queries(weather: Weather) -> list[CaseQuery]:
     long, day = Clause("step", 3 * HOUR, HOUR), Clause("step", weather.day, weather.day)
     before = Clause("step", 2 * HOUR, HOUR, to=HOUR)
 
-    def q(number: int, head: str, clause: Clause, body: str, tail: str = "", **more: object) -> CaseQuery:
+    def q(
+        number: int, head: str, clause: Clause, body: str, tail: str = "", **more: object
+    ) -> CaseQuery:
         return asked(f"q{number}", PREFIXES, head, {"urn:w": (STREAM, clause)}, body, tail, **more)  # type: ignore[arg-type]
 
     w = "WINDOW <urn:w>"
     wind, temperature = _observed("WindSpeed", "?wind"), _observed("Temperature", "?temp")
     visibility = _observed("Visibility", "?vis")
-    mean = "{{ SELECT ?{s} (AVG(?t{s}) AS ?a{s}) WHERE {{ WINDOW <urn:w> {{ {p} }} }} GROUP BY ?{s} }}"
-    means = [mean.format(s=s, p=_observed("Temperature", f"?t{s}", f"?{s}")) for s in ("sensor", "other")]
+    mean = (
+        "{{ SELECT ?{s} (AVG(?t{s}) AS ?a{s}) WHERE {{ WINDOW <urn:w> {{ {p} }} }} GROUP BY ?{s} }}"
+    )
+    means = [
+        mean.format(s=s, p=_observed("Temperature", f"?t{s}", f"?{s}")) for s in ("sensor", "other")
+    ]
     force = "IF(AVG(?wind) < 1, 0, IF(AVG(?wind) < 13, 3, IF(AVG(?wind) < 39, 8, IF(AVG(?wind) < 73, 10, 12))))"
     blizzard = f"SELECT ?sensor WHERE {{ {w} {{ {temperature} {wind} }} }} GROUP BY ?sensor"
     place = "?sensor om:processLocation ?at . ?at wgs:lat ?lat ; wgs:long ?long ."

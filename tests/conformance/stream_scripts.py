@@ -1,7 +1,9 @@
-"""STREAM's CQL scripts as they are: what a script declares and asks, its data files as CSV, its outputs.
+"""STREAM's CQL scripts as they are: what a script declares and asks, its data files as CSV, its
+outputs.
 
-A script's statements are read by Levada's own parser. A data file's first line has a type per field; the first field of each row is
-its time, the second of a relation its sign. An output line is ``[time]:+:value, value``.
+A script's statements are read by Levada's own parser. A data file's first line has a type per
+field; the first field of each row is its time, the second of a relation its sign. An output line is
+``[time]:+:value, value``.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from levada.syntax.cql import parse_script
-from levada.syntax.cql_ast import Declared, Script, View, show
+from levada.syntax.cql.ast import Declared, Script, View, show
+from levada.syntax.cql.parser import parse_script
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "stream-cql"
 SIGN = "sign"
@@ -46,11 +48,16 @@ def _source(declared: Declared) -> Source:
 
 def texts(script: Script) -> list[str]:
     """Each query of a script, as one text with the views before it."""
-    return ["\n".join([*map(_view, script.views[: asked.views]), show(asked.query)]) for asked in script.queries]
+    return [
+        "\n".join([*map(_view, script.views[: asked.views]), show(asked.query)])
+        for asked in script.queries
+    ]
 
 
 def _view(view: View) -> str:
-    columns = ", ".join(f"{name} {kind}".replace(" double", " float") for name, kind in view.schema.columns)
+    columns = ", ".join(
+        f"{name} {kind}".replace(" double", " float") for name, kind in view.schema.columns
+    )
     kind = "Relation" if view.schema.relation else "Stream"
     return f"Register {kind} {view.schema.name} ({columns}) As {show(view.query)};"
 

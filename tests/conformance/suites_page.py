@@ -1,4 +1,5 @@
-"""The part of ``docs/conformance.md`` on suites whose data are generated: what was compared with the reference, or with a formula.
+"""The part of ``docs/conformance.md`` on suites whose data are generated: what was compared with
+the reference, or with a formula.
 
 python tests/conformance/suites_page.py prints it alone; ``w3c_page`` puts it behind W3C's table.
 """
@@ -11,7 +12,9 @@ from pathlib import Path
 
 from generated import said
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # the benchmarks lie in the root of the checkout
+sys.path.append(
+    str(Path(__file__).resolve().parents[2])
+)  # the benchmarks lie in the root of the checkout
 
 import lsbench
 import srbench
@@ -39,7 +42,11 @@ def lines() -> Iterator[str]:
     """The lines of this part."""
     yield HEAD
     weather, network = srbench.Weather(stations=10), lsbench.Network(users=60, seconds=90)
-    yield _row("SRBench", f"{weather.stations} stations, {weather.span // srbench.HOUR} hours", srbench.case(weather))
+    yield _row(
+        "SRBench",
+        f"{weather.stations} stations, {weather.span // srbench.HOUR} hours",
+        srbench.case(weather),
+    )
     yield _row("LSBench", f"{network.users} users, {network.seconds} s", lsbench.case(network))
     for stations in STATIONS:
         told = at_once(stations)

@@ -1,7 +1,9 @@
-"""CityBench's queries Q1 to Q12 in CQELS-QL, C-SPARQL and RSP-QL over Aarhus' sensors: the engine says what the reference says.
+"""CityBench's queries Q1 to Q12 in CQELS-QL, C-SPARQL and RSP-QL over Aarhus' sensors: the engine
+says what the reference says.
 
-By default over a quarter of an hour of the day, in pieces in which every stream says something; ``LEVADA_CITYBENCH=day`` (``make
-conformance``) takes the whole of 2014-08-01. Which texts say nothing at all, and why, is in docs/dialects.md.
+By default over a quarter of an hour of the day, in pieces in which every stream says something;
+``LEVADA_CITYBENCH=day`` (``make conformance``) takes the whole of 2014-08-01. Which texts say
+nothing at all, and why, is in docs/dialects.md.
 """
 
 from __future__ import annotations
@@ -11,10 +13,21 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from citybench import DAY, MENDS, MISSING, SES, Published, available, cut, for_reference, published, static
+from citybench import (
+    DAY,
+    MENDS,
+    MISSING,
+    SES,
+    Published,
+    available,
+    cut,
+    for_reference,
+    published,
+    static,
+)
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Report
 from levada.testing.reference import evaluate
@@ -59,7 +72,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Report]]:
     """What one engine with all queries reports."""
     folder: Path = tmp_path_factory.mktemp("citybench")
     sink = Collected()
-    with Engine(False, checkpoint=folder / "state", epoch_rows=2_000, partitions=2, sink=sink, seed=7) as engine:
+    with Engine(
+        False, checkpoint=folder / "state", epoch_rows=2_000, partitions=2, sink=sink, seed=7
+    ) as engine:
         for name in sorted({stream for query in queries().values() for stream in query.streams}):
             engine.stream(SES + name, write_lines(folder / f"{name}.nt", cut(name, PIECES)))
         for i, (graph, triples) in enumerate(static(OTHERS, EVENTS).items()):

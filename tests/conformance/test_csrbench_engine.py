@@ -1,9 +1,11 @@
-"""CSRBench on the engine: its seven queries, on close, on content change, on close with content (design, 8.2).
+"""CSRBench on the engine: its seven queries, on close, on content change, on close with content
+(design, 8.2).
 
 Each in RSP-QL and as the suite publishes it: in CQELS-QL on content change, else in C-SPARQL.
 
-The reference judges all of them; the suite's expected relations judge those that it lists (Q1, Q2, Q4). The engine is
-stepped in this process, in epochs far smaller than the stream, so that windows outlive them.
+The reference judges all of them; the suite's expected relations judge those that it lists (Q1, Q2,
+Q4). The engine is stepped in this process, in epochs far smaller than the stream, so that windows
+outlive them.
 """
 
 from __future__ import annotations
@@ -12,10 +14,21 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from csrbench import MISSING, POLICIES, QUERIES, STREAM, available, benchmark, elements, expected, listed, published
+from csrbench import (
+    MISSING,
+    POLICIES,
+    QUERIES,
+    STREAM,
+    available,
+    benchmark,
+    elements,
+    expected,
+    listed,
+    published,
+)
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Report
 from levada.testing.reference import evaluate
@@ -46,14 +59,21 @@ def engine_reports(folder: Path) -> dict[str, list[Report]]:
     sink = Collected()
     path = write_lines(folder / "csrbench.nt", elements())
     with Engine(
-        False, checkpoint=folder / "checkpoint", epoch_rows=EPOCH_ROWS, partitions=2, sink=sink, seed=7
+        False,
+        checkpoint=folder / "checkpoint",
+        epoch_rows=EPOCH_ROWS,
+        partitions=2,
+        sink=sink,
+        seed=7,
     ) as engine:
         engine.stream(STREAM, path)
         for policy in POLICIES:
             for number in QUERIES:
                 for spelling, query in SPELLINGS.items():
                     asked = query(number, policy)
-                    engine.register(asked.text, name=f"{spelling}-{number}-{policy}", **asked.options)
+                    engine.register(
+                        asked.text, name=f"{spelling}-{number}-{policy}", **asked.options
+                    )
         engine.start(once=True)
         engine.await_end()
     return read_ndjson(sink.lines)
@@ -87,15 +107,21 @@ def test_engine_gives_the_expected_relation(
     found: dict[str, list[Report]], number: int, policy: str, spelling: str
 ) -> None:
     closes = () if policy == "change" else _closes(number)
-    assert listed(found[f"{spelling}-{number}-{policy}"], policy, closes) == expected(number, policy)
+    assert listed(found[f"{spelling}-{number}-{policy}"], policy, closes) == expected(
+        number, policy
+    )
 
 
 def _closes(number: int) -> list[int]:
-    """The closes at which the query's window holds something: the suite lists them also without solutions."""
+    """The closes at which the query's window holds something: the suite lists them also without
+    solutions.
+    """
     window = benchmark(number, "close").reference.windows["http://ex.org/w"][1]
     last = max(window.leave(e.ts) for e in elements())
     every, close = [], window.next_close(-1)
     while close < last:
         every.append(close)
         close = window.next_close(close)
-    return [c for c in every if any(window.enter(e.ts) <= c < window.leave(e.ts) for e in elements())]
+    return [
+        c for c in every if any(window.enter(e.ts) <= c < window.leave(e.ts) for e in elements())
+    ]

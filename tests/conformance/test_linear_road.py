@@ -1,7 +1,9 @@
-"""Linear Road as STREAM ran it: 34 views and 3 queries, on a little traffic, equal to the naive reference.
+"""Linear Road as STREAM ran it: 34 views and 3 queries, on a little traffic, equal to the naive
+reference.
 
-The script is the suite's; only the least volume that a toll is paid at is lowered from 50 to 1, so that few cars do. The reference gets
-each view as SQL over its windows. Times are in ms, windows in seconds, so a report of the script is a second.
+The script is the suite's; only the least volume that a toll is paid at is lowered from 50 to 1, so
+that few cars do. The reference gets each view as SQL over its windows. Times are in ms, windows in
+seconds, so a report of the script is a second.
 """
 
 from __future__ import annotations
@@ -13,10 +15,9 @@ from pathlib import Path
 import pytest
 from stream_scripts import DATA, sources, texts
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.model.time import Window, WindowKind
-from levada.syntax.cql import parse_script
-from levada.syntax.cql_ast import (
+from levada.syntax.cql.ast import (
     Combination,
     Every,
     Item,
@@ -28,6 +29,7 @@ from levada.syntax.cql_ast import (
     WindowWord,
     show_expression,
 )
+from levada.syntax.cql.parser import parse_script
 from levada.testing.cases import Case, CaseQuery
 from levada.testing.compare import same
 from levada.testing.question import ReferenceSql, Row
@@ -35,7 +37,11 @@ from levada.testing.streams import write_csv
 
 SCRIPT = DATA / "examples" / "scripts" / "linearroad"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason=f"{SCRIPT} is absent")
-WINDOWS = {WindowWord.NONE: WindowKind.ALL, WindowWord.UNBOUNDED: WindowKind.ALL, WindowWord.NOW: WindowKind.NOW}
+WINDOWS = {
+    WindowWord.NONE: WindowKind.ALL,
+    WindowWord.UNBOUNDED: WindowKind.ALL,
+    WindowWord.NOW: WindowKind.NOW,
+}
 Schemas = dict[str, dict[str, str]]
 
 
@@ -53,7 +59,10 @@ def sql_of(body: Select | Combination, schemas: Schemas) -> str:
         ]
         return f"Select {columns[0]} From ({numbered[0]} Except {numbered[1]})"
     every = [f"{t.alias}.{c}" for t in body.tables for c in schemas[t.stream]]
-    items = [show_expression(i.expression) if isinstance(i, Item) else ", ".join(every) for i in body.items]
+    items = [
+        show_expression(i.expression) if isinstance(i, Item) else ", ".join(every)
+        for i in body.items
+    ]
     where = f" Where {show_expression(body.where)}" if body.where is not None else ""
     group = f" Group By {', '.join(map(show_expression, body.group))}" if body.group else ""
     word = "Select Distinct" if body.distinct else "Select"
@@ -80,11 +89,17 @@ def window(table: Table) -> Window:
 
 
 def question(
-    statement: Statement, types: dict[str, str], output: str, schemas: Schemas, views: dict[str, ReferenceSql]
+    statement: Statement,
+    types: dict[str, str],
+    output: str,
+    schemas: Schemas,
+    views: dict[str, ReferenceSql],
 ) -> ReferenceSql:
     """A statement for the reference."""
     read = list(tables(statement.body))
-    partitions = {t.alias: tuple(c.name for c in t.window.partition) for t in read if t.window.partition}
+    partitions = {
+        t.alias: tuple(c.name for c in t.window.partition) for t in read if t.window.partition
+    }
     return ReferenceSql(
         sql_of(statement.body, schemas), {t.alias: (t.stream, window(t)) for t in read}, schemas, types, output,
         partitions=partitions, views=views,
@@ -111,13 +126,19 @@ def _asked(statement: Statement, schemas: Schemas, views: dict[str, ReferenceSql
     aliases = {t.alias: schemas[t.stream] for t in tables(statement.body)}
     types = {}
     for column in names:
-        owner = next(s for a, s in aliases.items() if column.name in s and column.table in (None, a))  # type: ignore[union-attr]
+        owner = next(
+            s for a, s in aliases.items() if column.name in s and column.table in (None, a)
+        )  # type: ignore[union-attr]
         types[column.name] = owner[column.name]  # type: ignore[union-attr]
-    return question(statement, types, (statement.output or "relation").upper(), dict(schemas), dict(views))
+    return question(
+        statement, types, (statement.output or "relation").upper(), dict(schemas), dict(views)
+    )
 
 
 def traffic(seed: int) -> dict[str, tuple[Row, ...]]:
-    """Five cars for five minutes: two stop at one place for a while, one leaves; and the streams of minutes and segments."""
+    """Five cars for five minutes: two stop at one place for a while, one leaves; and the streams of
+    minutes and segments.
+    """
     draw = random.Random(seed)
     cars: list[Row] = []
     for second in range(0, 330, 30):
@@ -128,13 +149,36 @@ def traffic(seed: int) -> dict[str, tuple[Row, ...]]:
             lane = 4 if car == 4 and second > 200 else draw.randint(0, 3)
             kind = 2 if draw.random() < 0.15 else 0
             position = 5300 if stopped else 5280 * segment + draw.randint(0, 5279)
-            values = (kind, second, car, speed, 0, lane, 0, segment, position, second * 10 + car, 0, 0, 0, 0, 0)
+            values = (
+                kind,
+                second,
+                car,
+                speed,
+                0,
+                lane,
+                0,
+                segment,
+                position,
+                second * 10 + car,
+                0,
+                0,
+                0,
+                0,
+                0,
+            )
             cars.append(Row(1000 * (second + draw.randint(0, 2)), values))
     minutes = [Row(60_000 * m + 1000, (m,)) for m in range(6)]
     ends = [Row(60_000 * (m + 1), (m,)) for m in range(5)]
-    segments = [Row(60_000 * m + 2000, (m, 0, d, s)) for m in range(5) for d in range(2) for s in range(3)]
+    segments = [
+        Row(60_000 * m + 2000, (m, 0, d, s)) for m in range(5) for d in range(2) for s in range(3)
+    ]
     ordered = tuple(sorted(cars, key=lambda row: row.ts))
-    return {"CommonInputStr": ordered, "MinStr": tuple(minutes), "MinEndStr": tuple(ends), "MinSegStr": tuple(segments)}
+    return {
+        "CommonInputStr": ordered,
+        "MinStr": tuple(minutes),
+        "MinEndStr": tuple(ends),
+        "MinSegStr": tuple(segments),
+    }
 
 
 def test_linear_road_equals_the_reference(tmp_path: Path) -> None:
@@ -157,7 +201,9 @@ def test_linear_road_equals_the_reference(tmp_path: Path) -> None:
             lines.extend(ndjson(query, variables, batch).splitlines())  # type: ignore[arg-type]
             return []
 
-    with Engine(False, checkpoint=tmp_path / "checkpoint", epoch_rows=25, partitions=2, sink=Sink()) as engine:  # type: ignore[arg-type]
+    with Engine(
+        False, checkpoint=tmp_path / "checkpoint", epoch_rows=25, partitions=2, sink=Sink()
+    ) as engine:  # type: ignore[arg-type]
         for name, rows in streams.items():
             path = write_csv(tmp_path / f"{name}.csv", rows, list(schemas[name]))
             engine.stream(name, path, schema=schemas[name])
@@ -167,6 +213,8 @@ def test_linear_road_equals_the_reference(tmp_path: Path) -> None:
         engine.await_end()
     found = read_ndjson(lines)
     for query in asked:
-        assert sum(r.solutions.total() for r in expected[query.name]) > 0, f"{query.name} says nothing"
+        assert sum(r.solutions.total() for r in expected[query.name]) > 0, (
+            f"{query.name} says nothing"
+        )
         difference = same(expected[query.name], found.get(query.name, []))
         assert difference is None, f"{query.name}\n{difference}"

@@ -1,4 +1,6 @@
-"""Every published query text is recognised, parses and plans; what is faulty is refused with the reason."""
+"""Every published query text is recognised, parses and plans; what is faulty is refused with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,20 @@ from pathlib import Path
 import pytest
 from published import FAULTY, MISSING, available, texts
 
-from levada.algebra.translate import translate
 from levada.errors import QueryError, QuerySyntaxError, UnsupportedError
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
-from levada.plan.lower import StreamFacts
-from levada.plan.topology import Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.syntax.dialects.recognise import recognise
+from levada.translation.sparql.translate import translate
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
 EVERY = texts() if available() else []
-by_name = pytest.mark.parametrize(("name", "dialect", "place"), EVERY, ids=[name for name, _, _ in EVERY])
+by_name = pytest.mark.parametrize(
+    ("name", "dialect", "place"), EVERY, ids=[name for name, _, _ in EVERY]
+)
 
 
 def plan(text: str) -> Topology:

@@ -1,6 +1,8 @@
-"""SRBench's queries over generated stations: the engine says what the reference says, on one partition and on four, in epochs of any size.
+"""SRBench's queries over generated stations: the engine says what the reference says, on one
+partition and on four, in epochs of any size.
 
-By default a few stations for some hours; with ``LEVADA_CONFORMANCE`` (``make conformance``) more of them for a day and a half.
+By default a few stations for some hours; with ``LEVADA_CONFORMANCE`` (``make conformance``) more of
+them for a day and a half.
 """
 
 from __future__ import annotations
@@ -40,4 +42,6 @@ def test_it_says_what_the_reference_says(name: str) -> None:
     for partitions, rows in ((1, 401), (4, 997)):
         assert same(expected, found(partitions, rows)[name]) is None
     assert speaks(expected) == (name not in SILENT)
-    assert name.startswith("p") or sum(speaks([report]) for report in expected) > 1, "several reports"
+    assert name.startswith("p") or sum(speaks([report]) for report in expected) > 1, (
+        "several reports"
+    )

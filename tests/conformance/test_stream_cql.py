@@ -1,8 +1,10 @@
-"""STREAM's CQL scripts: all seven give its outputs, up to the order within a time; its example queries are planned.
+"""STREAM's CQL scripts: all seven give its outputs, up to the order within a time; its example
+queries are planned.
 
-The input's times are taken as milliseconds, which no window of the seven scripts can tell from STREAM's seconds. STREAM does not end
-its inputs: what it says at a time is written when a later time comes. So where the output depends on the last time being over
-(Rstream: what holds at it) its file lacks the last time, and Levada leaves its streams open, too (``OPEN``).
+The input's times are taken as milliseconds, which no window of the seven scripts can tell from
+STREAM's seconds. STREAM does not end its inputs: what it says at a time is written when a later
+time comes. So where the output depends on the last time being over (Rstream: what holds at it) its
+file lacks the last time, and Levada leaves its streams open, too (``OPEN``).
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from pathlib import Path
 import pytest
 from stream_scripts import DATA, SIGN, Line, expected, script_of, sources, texts, value, write_csv
 
-from levada.algebra.cql import translate_asked
 from levada.algebra.options import QueryOptions
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.model.term import Literal, parse_term
-from levada.plan.lower import StreamFacts, lower
-from levada.syntax.cql import parse_script
+from levada.plan.lowering.lower import StreamFacts, lower
+from levada.syntax.cql.parser import parse_script
+from levada.translation.cql.translate import translate_asked
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is absent")
 OPEN = frozenset({"test4"})
@@ -33,7 +35,9 @@ def test_script_gives_the_output_of_stream(name: str, tmp_path: Path) -> None:
     (text,) = texts(script)
     with Engine(False, checkpoint=tmp_path / "checkpoint", epoch_rows=7000, partitions=2) as engine:
         for source in sources(script):
-            path = write_csv(source, DATA / "data" / Path(source.path).name, tmp_path / f"{source.name}.csv")
+            path = write_csv(
+                source, DATA / "data" / Path(source.path).name, tmp_path / f"{source.name}.csv"
+            )
             sign = {"sign": SIGN} if source.relation else {}
             engine.stream(source.name, path, schema=source.schema, **sign)
         query = engine.register(text, name="q", dialect="cql")
@@ -59,10 +63,15 @@ def _value(text: str) -> str | float:
     return value(term.lexical)
 
 
-def _plan(text: str, streams: Mapping[str, dict[str, str]], relations: tuple[str, ...] = ()) -> list[str]:
+def _plan(
+    text: str, streams: Mapping[str, dict[str, str]], relations: tuple[str, ...] = ()
+) -> list[str]:
     """Plans every query of a script; the outputs of each."""
     script = parse_script(text)
-    facts = {n: StreamFacts(columns, sign="sign" if n in relations else "") for n, columns in streams.items()}
+    facts = {
+        n: StreamFacts(columns, sign="sign" if n in relations else "")
+        for n, columns in streams.items()
+    }
     found = []
     for asked in script.queries:
         query = translate_asked(script, asked, text, streams, QueryOptions(), relations)
@@ -89,7 +98,9 @@ def test_every_example_script_is_planned(name: str) -> None:
 
 
 def test_the_example_relation_is_read_with_its_signs(tmp_path: Path) -> None:
-    source = sources(parse_script("Register Relation R (A integer, B float, C byte, D char(4));"))[0]
+    source = sources(parse_script("Register Relation R (A integer, B float, C byte, D char(4));"))[
+        0
+    ]
     path = write_csv(source, DATA / "examples" / "data" / "R.dat", tmp_path / "R.csv")
     signs = [line.split(",")[1] for line in path.read_text().splitlines()[1:]]
     with Engine(False, checkpoint=tmp_path / "checkpoint", partitions=1) as engine:

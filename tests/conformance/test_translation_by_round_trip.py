@@ -1,8 +1,10 @@
-"""The translation against an independent engine: algebra, written as SPARQL again, must mean what the query meant.
+"""The translation against an independent engine: algebra, written as SPARQL again, must mean what
+the query meant.
 
-Every W3C evaluation test whose query the translation accepts is translated, its algebra is printed as nested SPARQL groups
-in which each node stands alone (so that no rule of 18.2 is needed to read it back), and pyoxigraph answers both texts over
-the test's data. The bags of solutions must be equal.
+Every W3C evaluation test whose query the translation accepts is translated, its algebra is printed
+as nested SPARQL groups in which each node stands alone (so that no rule of 18.2 is needed to read
+it back), and pyoxigraph answers both texts over the test's data. The bags of solutions must be
+equal.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from levada.algebra import expression as ex
 from levada.algebra import nodes as n
-from levada.algebra.expression import Function
 from levada.algebra.incremental import level
-from levada.algebra.translate import translate
 from levada.errors import QueryError
+from levada.model import expression as ex
+from levada.model.expression import Function
 from levada.model.term import Iri, Literal
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
+from levada.translation.sparql.translate import translate
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "sparql"
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
@@ -75,12 +78,16 @@ def group(node: n.Node) -> str:
             return "{ }"
         case n.Bgp(n.InGraph(name), patterns):
             triples = " . ".join(
-                " ".join(variable(p.name) if isinstance(p, ex.Var) else str(p) for p in triple.positions)
+                " ".join(
+                    variable(p.name) if isinstance(p, ex.Var) else str(p) for p in triple.positions
+                )
                 for triple in patterns
             )
             return f"{{ {triples} }}" if name is None else f"{{ GRAPH <{name}> {{ {triples} }} }}"
         case n.Values(variables, rows):
-            data = " ".join(f"({' '.join('UNDEF' if t is None else str(t) for t in row)})" for row in rows)
+            data = " ".join(
+                f"({' '.join('UNDEF' if t is None else str(t) for t in row)})" for row in rows
+            )
             return f"{{ VALUES ({' '.join(map(variable, variables))}) {{ {data} }} }}"
         case n.Join(left, right):
             return f"{{ {group(left)} {group(right)} }}"
@@ -96,13 +103,17 @@ def group(node: n.Node) -> str:
             return f"{{ {group(left)} FILTER {'NOT ' * negated}EXISTS {{ {group(right)}{kept} }} }}"
         case n.Mark(left, right, condition, name):
             kept = "" if condition is None else f" FILTER({value(condition)})"
-            return f"{{ {group(left)} BIND(EXISTS {{ {group(right)}{kept} }} AS {variable(name)}) }}"
+            return (
+                f"{{ {group(left)} BIND(EXISTS {{ {group(right)}{kept} }} AS {variable(name)}) }}"
+            )
         case n.Filter(child, condition):
             return f"{{ {group(child)} FILTER({value(condition)}) }}"
         case n.Extend(child, name, made):
             return f"{{ {group(child)} BIND({value(made)} AS {variable(name)}) }}"
         case n.Group(child, keys, aggregates):
-            shown = [variable(key) for key in keys] + [f"({value(a)} AS {variable(name)})" for name, a in aggregates]
+            shown = [variable(key) for key in keys] + [
+                f"({value(a)} AS {variable(name)})" for name, a in aggregates
+            ]
             by = f" GROUP BY {' '.join(map(variable, keys))}" if keys else ""
             return f"{{ SELECT {' '.join(shown) or '(1 AS ?one)'} {group(child)}{by} }}"
         case _:
@@ -143,12 +154,20 @@ def cases() -> list[tuple[Path, str, Path | None, tuple[Path, ...]]]:
 
 def objects(store: ox.Store, subject: ox.NamedNode | ox.BlankNode, name: str) -> list[Path]:
     quads = store.quads_for_pattern(subject, ox.NamedNode(QT + name), None)
-    return [Path(quad.object.value.removeprefix("file://")) for quad in quads if isinstance(quad.object, ox.NamedNode)]
+    return [
+        Path(quad.object.value.removeprefix("file://"))
+        for quad in quads
+        if isinstance(quad.object, ox.NamedNode)
+    ]
 
 
 def round_trip(path: Path) -> str | None:
     text = path.read_bytes().decode("utf-8-sig")
-    if path.suffix != ".rq" or path.name in SKIPPED or any(word in text.upper() for word in VOLATILE):
+    if (
+        path.suffix != ".rq"
+        or path.name in SKIPPED
+        or any(word in text.upper() for word in VOLATILE)
+    ):
         return None
     unit = parse(f"BASE <file://{path}>\n{text}")
     if unit.datasets or not isinstance(unit.form, ast.Select):
@@ -157,7 +176,9 @@ def round_trip(path: Path) -> str | None:
         pattern = translate(replace(unit, windows=WINDOW)).pattern
     except QueryError:
         return None
-    return None if any(isinstance(part, n.Closure) for part in level(pattern)) else select(pattern)  # no text says it
+    return (
+        None if any(isinstance(part, n.Closure) for part in level(pattern)) else select(pattern)
+    )  # no text says it
 
 
 def bag(store: ox.Store, text: str) -> Counter[frozenset[tuple[str, str]]]:
@@ -165,13 +186,17 @@ def bag(store: ox.Store, text: str) -> Counter[frozenset[tuple[str, str]]]:
     assert isinstance(solutions, ox.QuerySolutions)
     names = [v.value for v in solutions.variables]
     return Counter(
-        frozenset((name, str(term)) for name, term in zip(names, row, strict=True) if term is not None)
+        frozenset(
+            (name, str(term)) for name, term in zip(names, row, strict=True) if term is not None
+        )
         for row in solutions
     )
 
 
 CASES = cases() if SUITE.is_dir() else []
-needs_suite = pytest.mark.skipif(not CASES, reason="the W3C suite is not there: ../shared/data/rdf-tests is absent")
+needs_suite = pytest.mark.skipif(
+    not CASES, reason="the W3C suite is not there: ../shared/data/rdf-tests is absent"
+)
 
 
 @needs_suite
@@ -187,6 +212,8 @@ def test_round_trip(case: tuple[Path, str, Path | None, tuple[Path, ...]]) -> No
     if data is not None:
         store.load(path=str(data), base_iri=f"file://{data}")
     for graph in named:
-        store.load(path=str(graph), base_iri=f"file://{graph}", to_graph=ox.NamedNode(f"file://{graph}"))
+        store.load(
+            path=str(graph), base_iri=f"file://{graph}", to_graph=ox.NamedNode(f"file://{graph}")
+        )
     original = f"BASE <file://{path}>\n{path.read_bytes().decode('utf-8-sig')}"
     assert bag(store, text) == bag(store, original)

@@ -1,4 +1,6 @@
-"""The W3C test suites of RDF 1.1 Turtle and TriG, by their manifests, through the intake of document streams."""
+"""The W3C test suites of RDF 1.1 Turtle and TriG, by their manifests, through the intake of
+document streams.
+"""
 
 from pathlib import Path
 
@@ -6,7 +8,7 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from levada.intake.documents import parse_document
+from levada.intake.parse.documents import parse_document
 from levada.sources.reference import Reference
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "rdf" / "rdf11"
@@ -17,7 +19,9 @@ FORMATS = {"rdf-turtle": "ttl", "rdf-trig": "trig"}
 
 
 def cases(folder):
-    """(file, base, kind, file of the result or None) of each test; kind: Positive, Negative, Eval, NegativeEval."""
+    """(file, base, kind, file of the result or None) of each test; kind: Positive, Negative, Eval,
+    NegativeEval.
+    """
     manifest = SUITE / folder / "manifest.ttl"
     if not manifest.is_file():
         return []
@@ -29,31 +33,47 @@ def cases(folder):
         kind = quad.object.value
         if not kind.startswith(TEST):
             continue
-        action = next(store.quads_for_pattern(quad.subject, ox.NamedNode(MF + "action"), None)).object.value
-        result = next(store.quads_for_pattern(quad.subject, ox.NamedNode(MF + "result"), None), None)
+        action = next(
+            store.quads_for_pattern(quad.subject, ox.NamedNode(MF + "action"), None)
+        ).object.value
+        result = next(
+            store.quads_for_pattern(quad.subject, ox.NamedNode(MF + "result"), None), None
+        )
         name = action.rsplit("/", 1)[-1]
-        wanted = None if result is None else manifest.parent / result.object.value.rsplit("/", 1)[-1]
-        found.append((manifest.parent / name, base + name, "Negative" not in kind, wanted, FORMATS[folder]))
+        wanted = (
+            None if result is None else manifest.parent / result.object.value.rsplit("/", 1)[-1]
+        )
+        found.append(
+            (manifest.parent / name, base + name, "Negative" not in kind, wanted, FORMATS[folder])
+        )
     return sorted(found, key=lambda case: (case[0], case[2]))
 
 
 CASES = [case for folder in FORMATS for case in cases(folder)]
-pytestmark = pytest.mark.skipif(not CASES, reason="the W3C suite is not there: ../shared/data/rdf-tests is absent")
+pytestmark = pytest.mark.skipif(
+    not CASES, reason="the W3C suite is not there: ../shared/data/rdf-tests is absent"
+)
 
 
 def taken(path, base, form):
-    """What the intake makes of a document: its statements as N-Quads lines, or the reason why it is dead."""
+    """What the intake makes of a document: its statements as N-Quads lines, or the reason why it is
+    dead.
+    """
     data = np.frombuffer(path.read_bytes(), np.uint8)
     reference = Reference("s", "s", path.name, str(path), form, 0, len(data), 0, 7, 1, base=base)
     triples, _ = parse_document(data, reference, 3)
     if triples.bad:
         return triples.bad[0][1]
     columns = (triples.s, triples.p, triples.o, triples.g)
-    return [" ".join(triples.text(column, row) for column in columns) + " ." for row in range(triples.n)]
+    return [
+        " ".join(triples.text(column, row) for column in columns) + " ." for row in range(triples.n)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("path", "base", "good", "wanted", "form"), CASES, ids=[f"{c[0].parent.name}/{c[0].name}-{c[2]}" for c in CASES]
+    ("path", "base", "good", "wanted", "form"),
+    CASES,
+    ids=[f"{c[0].parent.name}/{c[0].name}-{c[2]}" for c in CASES],
 )
 def test_document(path, base, good, wanted, form):
     found = taken(path, base, form)

@@ -1,7 +1,9 @@
-"""The W3C evaluation tests of SPARQL 1.0 and 1.1 on the engine, each as a static query and as a stream.
+"""The W3C evaluation tests of SPARQL 1.0 and 1.1 on the engine, each as a static query and as a
+stream.
 
-By default every eighth test runs, and all that ever failed; ``make conformance`` (``LEVADA_CONFORMANCE=1``) runs all of them. What is
-refused by name is skipped with the engine's own words: it must say so at registration, and never answer wrongly.
+By default every eighth test runs, and all that ever failed; ``make conformance``
+(``LEVADA_CONFORMANCE=1``) runs all of them. What is refused by name is skipped with the engine's
+own words: it must say so at registration, and never answer wrongly.
 """
 
 from __future__ import annotations

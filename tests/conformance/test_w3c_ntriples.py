@@ -5,8 +5,8 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from levada.intake.lines import blank_text
-from levada.intake.parse import parse
+from levada.intake.parse.lines import blank_text
+from levada.intake.parse.ntriples import parse
 
 SUITE = Path(__file__).parents[2].parent / "shared" / "data" / "rdf-tests" / "rdf" / "rdf11"
 TEST = "http://www.w3.org/ns/rdftest#Test"
@@ -27,15 +27,21 @@ def cases(folder: str) -> list[tuple[Path, bool]]:
         if quad.object.value.startswith(TEST) and quad.object.value.endswith("Syntax"):
             action = next(store.quads_for_pattern(quad.subject, ACTION, None)).object
             assert isinstance(action, ox.NamedNode)
-            found.append((manifest.parent / action.value.rsplit("/", 1)[-1], "Positive" in quad.object.value))
+            found.append(
+                (manifest.parent / action.value.rsplit("/", 1)[-1], "Positive" in quad.object.value)
+            )
     return sorted(found)
 
 
 FILES = [
-    (path, good, folder == "rdf-n-quads") for folder in ("rdf-n-triples", "rdf-n-quads") for path, good in cases(folder)
+    (path, good, folder == "rdf-n-quads")
+    for folder in ("rdf-n-triples", "rdf-n-quads")
+    for path, good in cases(folder)
 ]
 
-pytestmark = pytest.mark.skipif(not FILES, reason="the W3C suite is not there: ../shared/data/rdf-tests is absent")
+pytestmark = pytest.mark.skipif(
+    not FILES, reason="the W3C suite is not there: ../shared/data/rdf-tests is absent"
+)
 
 
 def canonical(term: object, document: int) -> str:
@@ -45,7 +51,9 @@ def canonical(term: object, document: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("path", "good", "quads"), FILES, ids=[f"{path.parent.name}/{path.name}" for path, _, _ in FILES]
+    ("path", "good", "quads"),
+    FILES,
+    ids=[f"{path.parent.name}/{path.name}" for path, _, _ in FILES],
 )
 def test_syntax(path: Path, good: bool, quads: bool) -> None:
     data = path.read_bytes()
@@ -55,7 +63,10 @@ def test_syntax(path: Path, good: bool, quads: bool) -> None:
         return
     form = ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES
     expected = [
-        tuple(canonical(term, 5) for term in (quad.subject, quad.predicate, quad.object, quad.graph_name))
+        tuple(
+            canonical(term, 5)
+            for term in (quad.subject, quad.predicate, quad.object, quad.graph_name)
+        )
         for quad in ox.parse(input=data, format=form)
     ]
     columns = [found.s, found.p, found.o, *([] if found.g is None else [found.g])]

@@ -1,4 +1,6 @@
-"""W3C's tests of result formats, on what Levada writes: CSV, TSV, and SPARQL JSON in its lines, without the column ``report``."""
+"""W3C's tests of result formats, on what Levada writes: CSV, TSV, and SPARQL JSON in its lines,
+without the column ``report``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from w3c_runs import form_of
 from w3c_suite import MISSING, W3cTest, suite, triples
 
 from levada.emission.serialize import Batch, Format, heading, lines
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.syntax import parse
 
 FORMATS = {".csv": Format.CSV, ".tsv": Format.TSV, ".srj": Format.NDJSON}
@@ -47,11 +49,17 @@ def written(test: W3cTest, form: Format, folder: Path) -> str:
 
 
 def read(form: Format, text: str) -> Expected:
-    """The answer in a text of Levada's, once what it adds is taken away: the report, which is none."""
+    """The answer in a text of Levada's, once what it adds is taken away: the report, which
+    is none.
+    """
     match form:
         case Format.CSV:
             assert all(line.startswith(("report,", ",")) for line in text.splitlines())
-            return read_csv(io.StringIO("".join(line.partition(",")[2] for line in text.splitlines(keepends=True))))
+            return read_csv(
+                io.StringIO(
+                    "".join(line.partition(",")[2] for line in text.splitlines(keepends=True))
+                )
+            )
         case Format.TSV:
             assert all(line.startswith(("report\t", "\t")) for line in text.splitlines())
             plain = "".join(line.partition("\t")[2] for line in text.splitlines(keepends=True))
@@ -59,7 +67,9 @@ def read(form: Format, text: str) -> Expected:
         case Format.NDJSON:
             line = json.loads(text)
             assert (line.pop("query"), line.pop("report")) == ("q", None)
-            return read_solutions(ox.parse_query_results(json.dumps(line), ox.QueryResultsFormat.JSON))
+            return read_solutions(
+                ox.parse_query_results(json.dumps(line), ox.QueryResultsFormat.JSON)
+            )
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)

@@ -1,4 +1,6 @@
-"""The W3C SPARQL 1.0 and 1.1 query syntax tests, positive and negative, and every evaluation test's query as a positive one."""
+"""The W3C SPARQL 1.0 and 1.1 query syntax tests, positive and negative, and every evaluation test's
+query as a positive one.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,22 @@ def _tests() -> list[tuple[str, Path]]:
         for quad in store.quads_for_pattern(None, TYPE, None):
             kind = str(quad.object.value).rpartition("#")[2]
             for action in store.quads_for_pattern(quad.subject, ox.NamedNode(MF + "action"), None):
-                # Some folders of updates call theirs NegativeSyntaxTest11 too; their files end in .ru.
+                # Some folders of updates call theirs NegativeSyntaxTest11 too; their files end in
+                # .ru.
                 if kind in POSITIVE | NEGATIVE and action.object.value.endswith(".rq"):
                     found.add((kind.removesuffix("11"), _path(action.object.value)))
-                for query in store.quads_for_pattern(action.object, ox.NamedNode(QT + "query"), None):
+                for query in store.quads_for_pattern(
+                    action.object, ox.NamedNode(QT + "query"), None
+                ):
                     if kind == "QueryEvaluationTest":
                         found.add(("Evaluation", _path(query.object.value)))
     return sorted(found)
 
 
 TESTS = _tests() if SUITE.is_dir() else []
-needs_suite = pytest.mark.skipif(not TESTS, reason="the W3C suite is not there: ../shared/data/rdf-tests is absent")
+needs_suite = pytest.mark.skipif(
+    not TESTS, reason="the W3C suite is not there: ../shared/data/rdf-tests is absent"
+)
 
 
 def _name(test: tuple[str, Path]) -> str:

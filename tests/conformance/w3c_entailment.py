@@ -1,8 +1,11 @@
-"""W3C's tests of the entailment regimes: which are in scope, under which of Levada's regimes, and why others are not.
+"""W3C's tests of the entailment regimes: which are in scope, under which of Levada's regimes, and
+why others are not.
 
-A test names the regimes under which its answer holds. In scope are those of RDF, RDFS and D under ``rdfs``, and else of OWL 2 with the
-RDF-based semantics under ``owl``. The regimes of SPARQL let an implementation offer those that it chooses (SPARQL 1.1 Entailment
-Regimes, section 1.3); Levada's are lists of rules (docs/semantics.md), and a test that needs another rule is skipped with that rule.
+A test names the regimes under which its answer holds. In scope are those of RDF, RDFS and D under
+``rdfs``, and else of OWL 2 with the RDF-based semantics under ``owl``. The regimes of SPARQL let an
+implementation offer those that it chooses (SPARQL 1.1 Entailment Regimes, section 1.3); Levada's
+are lists of rules (docs/semantics.md), and a test that needs another rule is skipped with that
+rule.
 """
 
 from __future__ import annotations
@@ -29,10 +32,15 @@ SCHEMA = ("rdfs:subClassOf", "rdfs:subPropertyOf", "owl:sameAs")
 
 @cache
 def entailment_tests() -> tuple[tuple[W3cTest, str, str], ...]:
-    """Each test with its regime, and why it is out of scope ("": it is in scope); none where the suite is absent."""
+    """Each test with its regime, and why it is out of scope ("": it is in scope); none where the
+    suite is absent.
+    """
     if not MANIFEST.exists():
         return ()
-    named = {name: set(re.findall(r"ent:([\w-]+)", body)) for name, body in _ENTRY.findall(MANIFEST.read_text())}
+    named = {
+        name: set(re.findall(r"ent:([\w-]+)", body))
+        for name, body in _ENTRY.findall(MANIFEST.read_text())
+    }
     found = []
     for test in sorted(tests_of(MANIFEST), key=lambda test: test.name):
         name = test.name.rpartition("/")[2]

@@ -1,5 +1,5 @@
-"""Writes ``docs/conformance.md``: which of W3C's evaluation tests pass, by folder, what is refused in the engine's
-own words, and the suites over generated data.
+"""Writes ``docs/conformance.md``: which of W3C's evaluation tests pass, by folder, what is refused
+in the engine's own words, and the suites over generated data.
 
 python tests/conformance/w3c_page.py docs/conformance.md
 """
@@ -49,7 +49,12 @@ def verdict(test: W3cTest, run: str) -> Verdict:
         return "refused", error.message
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"
-    wrong = difference(expected(test.result, form_of(unit)), found, ordered=bool(unit.modifiers.order_by), lax=test.lax)
+    wrong = difference(
+        expected(test.result, form_of(unit)),
+        found,
+        ordered=bool(unit.modifiers.order_by),
+        lax=test.lax,
+    )
     return ("passed", "") if wrong is None else ("failed", wrong)
 
 
@@ -57,12 +62,20 @@ def page(tests: Iterable[W3cTest]) -> Iterator[str]:
     """The lines of the page."""
     verdicts = {run: {test.name: verdict(test, run) for test in tests} for run in RUNS}
     yield HEAD
-    yield "| folder | tests | " + " | ".join(f"{run}: passed | refused | failed" for run in RUNS) + " |"
+    yield (
+        "| folder | tests | "
+        + " | ".join(f"{run}: passed | refused | failed" for run in RUNS)
+        + " |"
+    )
     yield "|---|---" + "|---|---|---" * len(RUNS) + "|"
     folders = sorted({test.name.rpartition("/")[0] for test in tests})
     for folder in [*folders, ""]:
         counts = {
-            run: Counter(v for name, (v, _) in verdicts[run].items() if name.startswith(folder + "/" * bool(folder)))
+            run: Counter(
+                v
+                for name, (v, _) in verdicts[run].items()
+                if name.startswith(folder + "/" * bool(folder))
+            )
             for run in RUNS
         }
         cells = [str(counts[run][word]) for run in RUNS for word in ("passed", "refused", "failed")]
@@ -82,7 +95,9 @@ def entailment() -> Iterator[str]:
         asked = [test for test, own, why in tests if own == regime and not why]
         cells = []
         for run in RUNS:
-            fit = [t for t in asked if run == "static" or not any(word in t.text for word in SCHEMA)]
+            fit = [
+                t for t in asked if run == "static" or not any(word in t.text for word in SCHEMA)
+            ]
             found = Counter(_entails(test, regime, run) for test in fit)
             cells += [str(found[True]), str(found[False])]
         yield f"| {regime} | {len(asked)} | {' | '.join(cells)} |"

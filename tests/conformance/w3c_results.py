@@ -1,9 +1,10 @@
 """What a W3C test expects, read from any of the suite's formats, and whether an answer is that.
 
-An answer is a boolean (ASK), a graph (CONSTRUCT) or a sequence of solutions. Solutions are equal as bags, up to the names of blank
-nodes; those of a query with ORDER BY as sequences. Terms are equal if their texts are, or if they are numbers of one datatype and
-one value (a computed number has no lexical form of its own). With ``mf:LaxCardinality`` (REDUCED) how often a solution
-comes is free. CSV knows no types: there the values are compared.
+An answer is a boolean (ASK), a graph (CONSTRUCT) or a sequence of solutions. Solutions are equal as
+bags, up to the names of blank nodes; those of a query with ORDER BY as sequences. Terms are equal
+if their texts are, or if they are numbers of one datatype and one value (a computed number has no
+lexical form of its own). With ``mf:LaxCardinality`` (REDUCED) how often a solution comes is free.
+CSV knows no types: there the values are compared.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ INTEGERS = ("integer", "int", "long", "short", "byte", "nonNegativeInteger", "po
 
 @dataclass(frozen=True)
 class Expected:
-    """A result: ``boolean``, or ``rows`` (a graph's triples if ``graph``). ``plain``: terms are values without types (CSV)."""
+    """A result: ``boolean``, or ``rows`` (a graph's triples if ``graph``). ``plain``: terms are
+    values without types (CSV).
+    """
 
     boolean: bool | None = None
     rows: tuple[Row, ...] = ()
@@ -45,7 +48,8 @@ def expected(path: Path, form: str) -> Expected:
     store = ox.Dataset(ox.parse(path=str(path), base_iri=f"file://{path}"))
     if form == "CONSTRUCT":
         return Expected(
-            rows=tuple(row(s=str(q.subject), p=str(q.predicate), o=str(q.object)) for q in store), graph=True
+            rows=tuple(row(s=str(q.subject), p=str(q.predicate), o=str(q.object)) for q in store),
+            graph=True,
         )
     return _vocabulary(store)
 
@@ -56,7 +60,11 @@ def row(**terms: str | None) -> Row:
 
 
 def _results(path: Path) -> Expected:
-    formats = {"srx": ox.QueryResultsFormat.XML, "srj": ox.QueryResultsFormat.JSON, "tsv": ox.QueryResultsFormat.TSV}
+    formats = {
+        "srx": ox.QueryResultsFormat.XML,
+        "srj": ox.QueryResultsFormat.JSON,
+        "tsv": ox.QueryResultsFormat.TSV,
+    }
     return read_solutions(ox.parse_query_results(path=str(path), format=formats[path.suffix[1:]]))
 
 
@@ -65,7 +73,9 @@ def read_solutions(found: ox.QuerySolutions | ox.QueryBoolean) -> Expected:
     if isinstance(found, ox.QueryBoolean):
         return Expected(boolean=bool(found))
     names = [v.value for v in found.variables]
-    texts = ({n: None if t is None else str(t) for n, t in zip(names, r, strict=True)} for r in found)
+    texts = (
+        {n: None if t is None else str(t) for n, t in zip(names, r, strict=True)} for r in found
+    )
     return Expected(rows=tuple(row(**terms) for terms in texts))
 
 
@@ -107,7 +117,9 @@ def _object(store: ox.Dataset, subject: ox.BlankNode, name: str) -> ox.Literal:
 def difference(want: Expected, got: Expected, *, ordered: bool, lax: bool) -> str | None:
     """None if an answer is what was expected; else what is not, for people."""
     if want.boolean is not None or got.boolean is not None:
-        return None if want.boolean is got.boolean else f"expected {want.boolean}, got {got.boolean}"
+        return (
+            None if want.boolean is got.boolean else f"expected {want.boolean}, got {got.boolean}"
+        )
     ours, theirs = list(map(_by_value, want.rows)), list(map(_by_value, got.rows))
     if want.plain:
         ours, theirs = list(want.rows), list(got.rows if got.plain else map(_plain, got.rows))
@@ -123,10 +135,14 @@ def isomorphic(ours: Sequence[Row], theirs: Sequence[Row]) -> bool:
     if Counter(map(_blankless, ours)) != Counter(map(_blankless, theirs)):
         return False
     left = [r for r in ours if _blanks(r)]
-    return _assign(sorted(left, key=lambda r: -len(_blanks(r))), [r for r in theirs if _blanks(r)], {}, {})
+    return _assign(
+        sorted(left, key=lambda r: -len(_blanks(r))), [r for r in theirs if _blanks(r)], {}, {}
+    )
 
 
-def _assign(left: list[Row], right: list[Row], there: Mapping[str, str], back: Mapping[str, str]) -> bool:
+def _assign(
+    left: list[Row], right: list[Row], there: Mapping[str, str], back: Mapping[str, str]
+) -> bool:
     if not left:
         return True
     first, *rest = left
@@ -147,7 +163,10 @@ def _unified(
     there, back = dict(there), dict(back)
     for name, text in mine.items():
         if text.startswith("_:") and other[name].startswith("_:"):
-            if there.setdefault(text, other[name]) != other[name] or back.setdefault(other[name], text) != text:
+            if (
+                there.setdefault(text, other[name]) != other[name]
+                or back.setdefault(other[name], text) != text
+            ):
                 return None
         elif text != other[name]:
             return None

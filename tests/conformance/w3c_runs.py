@@ -1,8 +1,9 @@
 """A W3C test on the engine, as a static query and as a stream.
 
-As a stream the test's default graph comes as elements of one window, in random epochs, on four partitions: the query's pattern is
-put into ``WINDOW <urn:w> { .. }``, and ``FROM <x>`` (which chooses what the window holds) is taken out. Named graphs stay
-static. A window without a single element reports nothing, so a second window, which no pattern reads, always holds one.
+As a stream the test's default graph comes as elements of one window, in random epochs, on four
+partitions: the query's pattern is put into ``WINDOW <urn:w> { .. }``, and ``FROM <x>`` (which
+chooses what the window holds) is taken out. Named graphs stay static. A window without a single
+element reports nothing, so a second window, which no pattern reads, always holds one.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ import pyoxigraph as ox
 from w3c_results import Expected, row
 from w3c_suite import W3cTest, iri, triples
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.query import Query, Report
 from levada.errors import Span
-from levada.query import Query, Report
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
 from levada.testing.question import Element
 from levada.testing.streams import write_lines
 
 HOUR = 3_600_000
 WINDOW = "[RANGE PT1H STEP PT1H]"
 _TOKEN = re.compile(
-    r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|<[^<>\"{}|^`\\\s]*>|#[^\n]*|[{}]", re.DOTALL
+    r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|<[^<>\"{}|^`\\\s]*>|#[^\n]*|[{}]",
+    re.DOTALL,
 )
 
 
@@ -46,11 +49,15 @@ def form_of(unit: ast.QueryUnit) -> str:
 
 
 def as_static(test: W3cTest, entailment: str = "none") -> Expected:
-    """The answer to a test's query over static data, which are also the ontology if there is to be any entailment."""
+    """The answer to a test's query over static data, which are also the ontology if there is to be
+    any entailment.
+    """
     unit = parse(test.text)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Engine(False, checkpoint=Path(folder) / "c", partitions=2, seed=7, entailment=entailment) as engine,
+        Engine(
+            False, checkpoint=Path(folder) / "c", partitions=2, seed=7, entailment=entailment
+        ) as engine,
     ):
         if unit.datasets:
             for path in {Path(_name(clause).removeprefix("file://")) for clause in unit.datasets}:
@@ -67,7 +74,9 @@ def as_static(test: W3cTest, entailment: str = "none") -> Expected:
 
 
 def as_stream(test: W3cTest, entailment: str = "none") -> Expected:
-    """The answer to a test's query over one window that holds its default graph; the ontology, if any, is that file."""
+    """The answer to a test's query over one window that holds its default graph; the ontology, if
+    any, is that file.
+    """
     unit = parse(test.text)
     data = _dataset(test, unit)
     draw = random.Random(test.name)
@@ -87,7 +96,9 @@ def as_stream(test: W3cTest, entailment: str = "none") -> Expected:
             ontology=ontology,
         ) as engine:
             engine.stream("urn:s", write_lines(root / "s.nt", elements))
-            engine.stream("urn:tick", write_lines(root / "tick.nt", [Element(0, ("<a:a> <a:b> <a:c>",))]))
+            engine.stream(
+                "urn:tick", write_lines(root / "tick.nt", [Element(0, ("<a:a> <a:b> <a:c>",))])
+            )
             for name, lines in data.named:
                 engine.static(lines, name)
             query = engine.register(windowed(test.text, unit), name="q")
@@ -101,10 +112,16 @@ def as_stream(test: W3cTest, entailment: str = "none") -> Expected:
 def _dataset(test: W3cTest, unit: ast.QueryUnit) -> Dataset:
     """The dataset of a test: by FROM and FROM NAMED if the query has them, else by its manifest."""
     if not unit.datasets:
-        return Dataset(_merged(test.data), tuple((name, triples(path)) for name, path in test.named))
+        return Dataset(
+            _merged(test.data), tuple((name, triples(path)) for name, path in test.named)
+        )
     files = [(clause.named, _name(clause)) for clause in unit.datasets]
-    default = _merged([Path(name.removeprefix("file://")) for is_named, name in files if not is_named])
-    named = {name: triples(Path(name.removeprefix("file://"))) for is_named, name in files if is_named}
+    default = _merged(
+        [Path(name.removeprefix("file://")) for is_named, name in files if not is_named]
+    )
+    named = {
+        name: triples(Path(name.removeprefix("file://"))) for is_named, name in files if is_named
+    }
     return Dataset(default, tuple(named.items()))
 
 
@@ -116,7 +133,9 @@ def _merged(paths: Sequence[Path]) -> tuple[str, ...]:
     """The RDF merge of files: blank nodes of different files are different."""
     if len(paths) == 1:
         return triples(paths[0])
-    parsed = (ox.parse(path=str(path), base_iri=iri(path), rename_blank_nodes=True) for path in paths)
+    parsed = (
+        ox.parse(path=str(path), base_iri=iri(path), rename_blank_nodes=True) for path in paths
+    )
     return tuple(sorted({str(quad.triple) for quads in parsed for quad in quads}))
 
 
@@ -153,7 +172,9 @@ def windowed(text: str, unit: ast.QueryUnit) -> str:
     where = re.search(r"(?i)\bWHERE\s*(#[^\n]*\n\s*)*$", head)
     if where is not None:
         head = head[: where.start()]
-    if isinstance(unit.form, ast.Construct) and re.search(r"(?i)\bCONSTRUCT\s*$", _before_from(head)):
+    if isinstance(unit.form, ast.Construct) and re.search(
+        r"(?i)\bCONSTRUCT\s*$", _before_from(head)
+    ):
         head = re.sub(r"\bCONSTRUCT\b(?=[^>]*$)", lambda m: f"CONSTRUCT {{{group}}}", head, count=1)
     windows = f"FROM NAMED WINDOW <urn:w> ON <urn:s> {WINDOW} FROM NAMED WINDOW <urn:tock> ON <urn:tick> {WINDOW}"
     return f"{head} {windows} {{ WINDOW <urn:w> {{{group}}} }}{tail}"

@@ -1,7 +1,9 @@
-"""The W3C evaluation tests of SPARQL 1.0 and 1.1, by their manifests: what is asked, over which data, and what must come out.
+"""The W3C evaluation tests of SPARQL 1.0 and 1.1, by their manifests: what is asked, over which
+data, and what must come out.
 
-In scope is every test of the two suites that asks a query and gives its answer, but those of SERVICE and of entailment. Data are
-parsed by pyoxigraph into N-Triples lines; the graph of ``FROM <x>`` is the file ``x`` beside the query.
+In scope is every test of the two suites that asks a query and gives its answer, but those of
+SERVICE and of entailment. Data are parsed by pyoxigraph into N-Triples lines; the graph of ``FROM
+<x>`` is the file ``x`` beside the query.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ SKIPPED: dict[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class W3cTest:
-    """One test: its query, the files of its default graph, of its named graphs by IRI, and of its result.
+    """One test: its query, the files of its default graph, of its named graphs by IRI, and of its
+    result.
 
     ``name`` is "sparql11/aggregates/agg01": suite, folder, and the last part of the test's IRI.
     """
@@ -62,14 +65,20 @@ def tests_of(manifest: Path) -> Iterator[W3cTest]:
     """The evaluation tests of a manifest."""
     store = ox.Store()
     store.load(path=str(manifest), format=ox.RdfFormat.TURTLE, base_iri=iri(manifest))
-    heads = [quad.object for quad in store.quads_for_pattern(None, ox.NamedNode(MF + "entries"), None)]
+    heads = [
+        quad.object for quad in store.quads_for_pattern(None, ox.NamedNode(MF + "entries"), None)
+    ]
     for entry in (entry for head in heads for entry in _members(store, head)):
-        if any(kind.value.removeprefix(MF) in KINDS for kind in _objects(store, entry, RDF + "type")):
+        if any(
+            kind.value.removeprefix(MF) in KINDS for kind in _objects(store, entry, RDF + "type")
+        ):
             yield _test(store, entry, manifest)
 
 
 def _members(store: ox.Store, node: ox.NamedNode | ox.BlankNode) -> Iterator[ox.NamedNode]:
-    """The members of a list: a test that its manifest does not list has been taken out of the suite."""
+    """The members of a list: a test that its manifest does not list has been taken out of the
+    suite.
+    """
     while node.value != RDF + "nil":
         yield _one(store, node, RDF + "first")
         node = _one(store, node, RDF + "rest")
@@ -93,7 +102,9 @@ def _test(store: ox.Store, subject: ox.NamedNode, manifest: Path) -> W3cTest:
     )
 
 
-def _objects(store: ox.Store, subject: ox.NamedNode | ox.BlankNode, name: str) -> list[ox.NamedNode]:
+def _objects(
+    store: ox.Store, subject: ox.NamedNode | ox.BlankNode, name: str
+) -> list[ox.NamedNode]:
     return [q.object for q in store.quads_for_pattern(subject, ox.NamedNode(name), None)]
 
 
@@ -108,7 +119,9 @@ def _path(name: str) -> Path:
 
 @cache
 def triples(path: Path) -> tuple[str, ...]:
-    """A data file as canonical N-Triples texts without the dot; the labels of its blank nodes are its own."""
+    """A data file as canonical N-Triples texts without the dot; the labels of its blank nodes are
+    its own.
+    """
     form = ox.RdfFormat.from_extension(path.suffix[1:])
     quads = ox.parse(path=str(path), format=form, base_iri=iri(path))
     return tuple(sorted({str(q.triple) for q in quads}))

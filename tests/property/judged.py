@@ -1,8 +1,11 @@
-"""Hand-made cases in few words: a query's head and group, its windows, and elements in Turtle; the reference judges.
+"""Hand-made cases in few words: a query's head and group, its windows, and elements in Turtle; the
+reference judges.
 
-    check("SELECT ?s (MAX(?v) AS ?m)", "WINDOW :w { ?s :p ?v }", s=[at(1000, ":a :p 1, 2")], tail="GROUP BY ?s")
+    check("SELECT ?s (MAX(?v) AS ?m)", "WINDOW :w { ?s :p ?v }", s=[at(1000, ":a :p 1, 2")],
+    tail="GROUP BY ?s")
 
-``check`` runs the case stepped, in several cuts into epochs and numbers of partitions, and says what the reports were.
+``check`` runs the case stepped, in several cuts into epochs and numbers of partitions, and says
+what the reports were.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ RUNS = ((1000, 1), (1, 2))
 
 
 def triples(turtle: str) -> tuple[str, ...]:
-    """The triples of a Turtle text (prefixes ``:`` and ``xsd:``) as canonical N-Triples, without the dot.
+    """The triples of a Turtle text (prefixes ``:`` and ``xsd:``) as canonical N-Triples, without
+    the dot.
 
     >>> triples(":a :p 1")
     ('<http://e/a> <http://e/p> "1"^^<http://www.w3.org/2001/XMLSchema#integer>',)
@@ -56,15 +60,23 @@ def query(
     name: str = "q",
     **options: Any,
 ) -> CaseQuery:
-    """A query for the engine and the reference; ``on`` names the windows' streams (``s`` is the stream ``STREAM``).
+    """A query for the engine and the reference; ``on`` names the windows' streams (``s`` is the
+    stream ``STREAM``).
 
-    ``select`` is the reference's head where it differs (CONSTRUCT); ``dataset`` has FROM clauses of static graphs;
-    ``reference`` is the group that the reference is asked where it is another.
+    ``select`` is the reference's head where it differs (CONSTRUCT); ``dataset`` has FROM clauses of
+    static graphs; ``reference`` is the group that the reference is asked where it is another.
     """
     windows = windows or {"w": TUMBLING}
     streams = {w: f"http://e/{(on or {}).get(w, 's')}" for w in windows}
     clauses = [f"FROM NAMED WINDOW :{w} ON <{streams[w]}> {c.rspql}" for w, c in windows.items()]
-    text = "\n".join([f"{PREFIX}REGISTER {output} :{name} AS {head}", dataset, *clauses, f"WHERE {{ {group} }} {tail}"])
+    text = "\n".join(
+        [
+            f"{PREFIX}REGISTER {output} :{name} AS {head}",
+            dataset,
+            *clauses,
+            f"WHERE {{ {group} }} {tail}",
+        ]
+    )
     asked = ReferenceQuery(
         f"{PREFIX}{select or head} WHERE {{ {(reference or group).replace('WINDOW', 'GRAPH')} }} {tail}",
         {f"http://e/{w}": (streams[w], c.window(options)) for w, c in windows.items()},
@@ -91,14 +103,16 @@ def check(
     case = Case({f"http://e/{n}": tuple(e) for n, e in streams.items()}, queries, 0, graphs)
     expected = case.expected()
     for q in queries:
-        assert silent or any(r.solutions or r.graph or r.boolean is not None for r in expected[q.name]), (
-            "it says nothing"
-        )
+        assert silent or any(
+            r.solutions or r.graph or r.boolean is not None for r in expected[q.name]
+        ), "it says nothing"
     for rows, partitions in RUNS:
         got = run_case(case, epoch_rows=rows, partitions=partitions)
         for q in queries:
             difference = same(expected[q.name], got[q.name])
-            assert difference is None, f"{rows} elements an epoch, {partitions} partitions, {q.text}\n{difference}"
+            assert difference is None, (
+                f"{rows} elements an epoch, {partitions} partitions, {q.text}\n{difference}"
+            )
     return expected
 
 
@@ -115,11 +129,15 @@ def check_everywhere(
     head: str, group: str, tail: str = "", *, static: Mapping[str | None, str] | None = None, outputs: Sequence[str] = OUTPUTS,
     **streams: Sequence[Element],
 ) -> None:  # fmt: skip
-    """A query over its one window ``:w`` of four kinds, under each output: twelve queries in one engine."""
+    """A query over its one window ``:w`` of four kinds, under each output: twelve queries in one
+    engine.
+    """
     asked = [
         query(head, group, tail, windows={"w": clause}, output=output, name=f"{output[0]}{i}")
         for i, clause in enumerate(WINDOWS)
         for output in outputs
     ]
     expected = check(*asked, static=static, silent=True, **streams)
-    assert any(r.solutions or r.boolean for reports in expected.values() for r in reports), "it says nothing"
+    assert any(r.solutions or r.boolean for reports in expected.values() for r in reports), (
+        "it says nothing"
+    )

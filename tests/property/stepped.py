@@ -1,4 +1,6 @@
-"""Runs a random case on the engine, stepped in this process, and reads its reports as the reference writes them."""
+"""Runs a random case on the engine, stepped in this process, and reads its reports as the reference
+writes them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.cases import Case, CaseQuery
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Element, Graphs, Report
@@ -54,15 +56,21 @@ def run_case(
 def run_texts(
     texts: Mapping[str, str], streams: Mapping[str, Sequence[Element]], *, partitions: int = 2, epoch_rows: int = 1000
 ) -> dict[str, dict[int, list[tuple[str, ...]]]]:  # fmt: skip
-    """The rows of each query's reports as they come: the values of its columns as text, "" where unbound."""
+    """The rows of each query's reports as they come: the values of its columns as text, "" where
+    unbound.
+    """
     found: dict[str, dict[int, list[tuple[str, ...]]]] = {name: {} for name in texts}
     with (
         tempfile.TemporaryDirectory() as folder,
-        Engine(False, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, partitions=partitions) as engine,
+        Engine(
+            False, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, partitions=partitions
+        ) as engine,
     ):
         for i, (name, elements) in enumerate(streams.items()):
             path = Path(folder) / f"{i}.nt"
-            path.write_text("".join(line + "\n" for element in elements for line in lines([element])))
+            path.write_text(
+                "".join(line + "\n" for element in elements for line in lines([element]))
+            )
             engine.stream(name, path)
         queries = {name: engine.register(text, name=name) for name, text in texts.items()}
         engine.start(once=True)
@@ -77,11 +85,14 @@ def run_texts(
 def run_in_two(
     case: Case, cut: Mapping[str, int], late: Collection[str], *, epoch_rows: int = 1000, partitions: int = 2, gone: bool = False
 ) -> dict[str, list[Report]]:  # fmt: skip
-    """The reports of two runs on one checkpoint: over the first ``cut[name]`` elements of each stream, which stay open, without the
-    queries ``late``; then over all, with them. ``gone``: each query has been there in the first run alone, too, by another name.
+    """The reports of two runs on one checkpoint: over the first ``cut[name]`` elements of each
+    stream, which stay open, without the queries ``late``; then over all, with them. ``gone``: each
+    query has been there in the first run alone, too, by another name.
     """
     others = [replace(q, name=f"gone-{q.name}") for q in case.queries] if gone else []
-    first = replace(case, streams={name: elements[: cut[name]] for name, elements in case.streams.items()})
+    first = replace(
+        case, streams={name: elements[: cut[name]] for name, elements in case.streams.items()}
+    )
     sink = Collected()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -110,7 +121,8 @@ def _ontology(case: Case, root: Path) -> list[Path]:
 def run_replaced(
     case: Case, late: Mapping[str, int], *, live: bool, epoch_rows: int = 1000, partitions: int = 2
 ) -> dict[str, list[Report]]:
-    """The reports of a case with replacements: ``live`` ones of one engine that goes on, or by a new start on the checkpoint for each.
+    """The reports of a case with replacements: ``live`` ones of one engine that goes on, or by a
+    new start on the checkpoint for each.
 
     ``late`` are queries that come with the n-th replacement.
     """
@@ -122,10 +134,21 @@ def run_replaced(
 
         def started(phase: int, **how: bool) -> Engine:
             engine = Engine(
-                False, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+                False,
+                checkpoint=root / "checkpoint",
+                epoch_rows=epoch_rows,
+                partitions=partitions,
+                sink=sink,
+                seed=7,
             )
-            read = ends[phase] if phase < len(ends) else {n: len(e) for n, e in case.streams.items()}
-            part = replace(case, streams={n: e[: read[n]] for n, e in case.streams.items()}, static=graphs[phase])
+            read = (
+                ends[phase] if phase < len(ends) else {n: len(e) for n, e in case.streams.items()}
+            )
+            part = replace(
+                case,
+                streams={n: e[: read[n]] for n, e in case.streams.items()},
+                static=graphs[phase],
+            )
             _name_sources(engine, part, root, replaceable=True)
             _register(engine, [q for q in case.queries if late.get(q.name, 0) <= phase])
             engine.start(**how)
@@ -147,13 +170,19 @@ def _live(
     with engine:
         for phase, read in enumerate(ends):
             for i, (name, elements) in enumerate(case.streams.items() if phase else ()):
-                new = [e for e in elements[ends[phase - 1][name] : read[name]] if isinstance(e, Element)]
+                new = [
+                    e
+                    for e in elements[ends[phase - 1][name] : read[name]]
+                    if isinstance(e, Element)
+                ]
                 with (root / f"{i}.nt").open("a") as file:
                     file.writelines(f"{line}\n" for line in lines(new))
-            while not engine.progress().epochs or sum(r.elements for r in engine.records().values()) < _read(
-                case, read
-            ):
-                assert not engine.await_end(0.01), "it answers what has no windows before anything is replaced"
+            while not engine.progress().epochs or sum(
+                r.elements for r in engine.records().values()
+            ) < _read(case, read):
+                assert not engine.await_end(0.01), (
+                    "it answers what has no windows before anything is replaced"
+                )
             if phase + 1 < len(ends):
                 _replace(engine, graphs[phase], graphs[phase + 1], root, phase)
                 _register(engine, [q for q in case.queries if late.get(q.name, 0) == phase + 1])
@@ -161,13 +190,20 @@ def _live(
 
 def _read(case: Case, read: Mapping[str, int]) -> int:
     """How many elements the engine says it has read: triples, each by itself."""
-    return sum(len(e.triples) for n, k in read.items() for e in case.streams[n][:k] if isinstance(e, Element))
+    return sum(
+        len(e.triples)
+        for n, k in read.items()
+        for e in case.streams[n][:k]
+        if isinstance(e, Element)
+    )
 
 
 def _replace(engine: Engine, before: Graphs, now: Graphs, root: Path, phase: int) -> None:
     for i, (graph, triples) in enumerate(now.items()):
         if triples != before[graph]:
-            engine.static(triples if i % 2 else write_graph(root / f"r{phase}{i}.nt", triples), graph)
+            engine.static(
+                triples if i % 2 else write_graph(root / f"r{phase}{i}.nt", triples), graph
+            )
 
 
 def _register(engine: Engine, queries: Sequence[CaseQuery]) -> None:
@@ -187,7 +223,9 @@ def _name_sources(engine: Engine, case: Case, root: Path, **how: bool) -> None:
             sign = "sign" if name in case.relations else ""
             path = write_csv(root / f"{i}.csv", elements, list(case.schemas[name]), sign=sign)  # type: ignore[arg-type]
             given = {"sign": sign} if sign else {}
-            engine.stream(name, path, schema=dict(case.schemas[name]), lateness=case.lateness, **given)
+            engine.stream(
+                name, path, schema=dict(case.schemas[name]), lateness=case.lateness, **given
+            )
         else:
             path = write_lines(root / f"{i}.nt", [e for e in elements if isinstance(e, Element)])
             engine.stream(name, path, lateness=case.lateness)

@@ -1,4 +1,6 @@
-"""Streams whose elements are closed: stars are joined where they are read, and the results are those of the reference."""
+"""Streams whose elements are closed: stars are joined where they are read, and the results are
+those of the reference.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from hypothesis import strategies as st
 from stepped import Collected
 from test_random_cases import EXAMPLES
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import PromiseError
-from levada.kernels.star import meet, meet_by_search
+from levada.kernels.keyed.star import meet, meet_by_search
 from levada.model.time import Window, WindowKind
 from levada.testing.cases import Case, CaseQuery, cases
 from levada.testing.compare import read_ndjson, same_queries
@@ -28,12 +30,18 @@ FEW = settings(
     max_examples=EXAMPLES or 10,
     deadline=None,
     print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
 )
 
 
 def closed(elements: Iterable[Element], repeat: bool) -> tuple[Element, ...]:
-    """The elements by subject, each with subjects of its own; ``repeat``: with the first triple once more."""
+    """The elements by subject, each with subjects of its own; ``repeat``: with the first triple
+    once more.
+    """
     seen: set[str] = set()
     found = []
     for i, element in enumerate(elements):
@@ -44,7 +52,9 @@ def closed(elements: Iterable[Element], repeat: bool) -> tuple[Element, ...]:
         for subject, rests in subjects.items():
             own = subject if subject not in seen else f"{subject[:-1]}_{i}>"
             seen.add(own)
-            found.append(Element(element.ts, tuple(f"{own} {rest}" for rest in [*rests, *rests[:repeat]])))
+            found.append(
+                Element(element.ts, tuple(f"{own} {rest}" for rest in [*rests, *rests[:repeat]]))
+            )
     return tuple(found)
 
 
@@ -54,7 +64,12 @@ def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[s
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
-            False, checkpoint=root / "checkpoint", epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+            False,
+            checkpoint=root / "checkpoint",
+            epoch_rows=epoch_rows,
+            partitions=partitions,
+            sink=sink,
+            seed=7,
         ) as engine:
             for n, (name, elements) in enumerate(case.streams.items()):
                 path = root / f"{n}.nq"
@@ -75,9 +90,15 @@ def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[s
 
 @FEW
 @given(
-    rdf, st.sampled_from((1, 3, 1000)), st.sampled_from((1, 2, 3)), st.sampled_from(("subject", "graph")), st.booleans()
+    rdf,
+    st.sampled_from((1, 3, 1000)),
+    st.sampled_from((1, 2, 3)),
+    st.sampled_from(("subject", "graph")),
+    st.booleans(),
 )
-def test_closed_streams_equal_the_reference(case: Case, rows: int, parts: int, how: str, repeat: bool) -> None:
+def test_closed_streams_equal_the_reference(
+    case: Case, rows: int, parts: int, how: str, repeat: bool
+) -> None:
     case = replace(case, streams={n: closed(e, repeat) for n, e in case.streams.items()})  # type: ignore[arg-type]
     assert same_queries(case.expected(), run_closed(case, how, rows, parts)) is None
 
@@ -93,7 +114,10 @@ def test_legs_meet_as_their_twin_says(
     pairs = sorted(pairs) if in_order else pairs
     subject = np.array([s for _, s in places], np.int32)
     starts = np.searchsorted([p for p, _ in places], np.arange(5)).astype(np.int64)
-    pattern, wanted = np.array([p for p, _ in pairs], np.int64), np.array([s for _, s in pairs], np.int32)
+    pattern, wanted = (
+        np.array([p for p, _ in pairs], np.int64),
+        np.array([s for _, s in pairs], np.int32),
+    )
     found: list[tuple[int, int]] = []
     start = 0
     while start < len(pairs):
@@ -105,9 +129,7 @@ def test_legs_meet_as_their_twin_says(
 
 
 S = "http://e/s"
-QUERY = (
-    f"SELECT ?s ?v FROM NAMED WINDOW <w> ON <{S}> [RANGE PT2S STEP PT1S] {{ WINDOW <w> {{ ?s <a:p> ?v ; <a:q> ?w }} }}"
-)
+QUERY = f"SELECT ?s ?v FROM NAMED WINDOW <w> ON <{S}> [RANGE PT2S STEP PT1S] {{ WINDOW <w> {{ ?s <a:p> ?v ; <a:q> ?w }} }}"
 
 
 def run(tmp_path: Path, text: str, rows: int) -> None:
@@ -121,9 +143,15 @@ def run(tmp_path: Path, text: str, rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])
-def test_a_subject_that_comes_again_within_a_window_stops_the_engine(tmp_path: Path, rows: int) -> None:
-    text = "<a:s> <a:p> 1 0 .\n<a:t> <a:p> 1 10 .\n<a:s> <a:q> 2 20 .\n".replace(" 1 ", ' "1" ').replace(" 2 ", ' "2" ')
-    with pytest.raises(PromiseError, match=r"the subject <a:s> is at byte 0 of .*s.nt and again at byte 41 of"):
+def test_a_subject_that_comes_again_within_a_window_stops_the_engine(
+    tmp_path: Path, rows: int
+) -> None:
+    text = "<a:s> <a:p> 1 0 .\n<a:t> <a:p> 1 10 .\n<a:s> <a:q> 2 20 .\n".replace(
+        " 1 ", ' "1" '
+    ).replace(" 2 ", ' "2" ')
+    with pytest.raises(
+        PromiseError, match=r"the subject <a:s> is at byte 0 of .*s.nt and again at byte 41 of"
+    ):
         run(tmp_path, text, rows)
 
 
@@ -133,7 +161,9 @@ def test_a_broken_promise_is_found_within_one_epoch(tmp_path: Path) -> None:
         engine.stream(S, tmp_path / "s.nq", element="graph", closed="element")
         engine.register(QUERY)
         engine.start(once=True)
-        with pytest.raises(PromiseError, match=r"the subject <a:s> is at byte 0 of .*s.nq and again at byte 28 of"):
+        with pytest.raises(
+            PromiseError, match=r"the subject <a:s> is at byte 0 of .*s.nq and again at byte 28 of"
+        ):
             engine.await_end()
 
 
@@ -154,7 +184,9 @@ AGAIN = (
 
 @pytest.mark.parametrize("how", ["subject", "graph"])
 @pytest.mark.parametrize("rows", [1, 1000])
-def test_elements_of_a_subject_that_no_window_holds_together_are_never_one_star(rows: int, how: str) -> None:
+def test_elements_of_a_subject_that_no_window_holds_together_are_never_one_star(
+    rows: int, how: str
+) -> None:
     window = Window(WindowKind.CLOSE_OPEN, range=2000, step=1000)
     body = "WINDOW <w> { ?s <a:p> ?v ; <a:q> ?w }"
     sparql = f"SELECT ?s ?v ?w {{ {body.replace('WINDOW <w>', 'GRAPH <w:>')} }}"
@@ -165,10 +197,14 @@ def test_elements_of_a_subject_that_no_window_holds_together_are_never_one_star(
 
 
 def test_windows_of_other_streams_do_not_hold_its_elements_together(tmp_path: Path) -> None:
-    """A promise is of the windows that read the stream: beside one that never empties, it is as it was."""
+    """A promise is of the windows that read the stream: beside one that never empties, it is as it
+    was.
+    """
     text = '<a:s> <a:p> "1" 0 .\n<a:t> <a:p> "1" 10 .\n<a:s> <a:q> "2" 3000 .\n'
     (tmp_path / "t.nt").write_text("<a:b> <a:r> <a:c> 5 .\n")
-    beside = QUERY.replace(" {", " FROM NAMED WINDOW <z> ON <http://e/t> [ALL] { WINDOW <z> { ?z <a:r> ?n }", 1)
+    beside = QUERY.replace(
+        " {", " FROM NAMED WINDOW <z> ON <http://e/t> [ALL] { WINDOW <z> { ?z <a:r> ?n }", 1
+    )
     (tmp_path / "s.nt").write_text(text)
     with Engine(False, epoch_rows=1, partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nt", element="subject", closed="element")

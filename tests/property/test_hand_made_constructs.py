@@ -1,4 +1,6 @@
-"""CONSTRUCT under ISTREAM and DSTREAM: the difference is that of the template's variables as a bag; the reference judges."""
+"""CONSTRUCT under ISTREAM and DSTREAM: the difference is that of the template's variables as a bag;
+the reference judges.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""DESCRIBE: the concise bounded description, over windows and the default graph; the reference judges.
+"""DESCRIBE: the concise bounded description, over windows and the default graph; the reference
+judges.
 
-The reference selects the triples of what up to two blank nodes lead to: the data lead no further but in a circle.
+The reference selects the triples of what up to two blank nodes lead to: the data lead no further
+but in a circle.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ ELEMENTS = (
     at(1500, ":c :p 1 . _:z :p 7 ; :q _:z . _:x :in :d"),
     at(5000, ":b :q :a, _:v . _:v :q _:u . _:u :q _:v"),
 )
-STATIC = {None: ":a :k :z . :b :k _:s . _:s :n 'x' ; :k :a . :z :n 'z'", "http://e/g": ":a :k :never"}
+STATIC = {
+    None: ":a :k :z . :b :k _:s . _:s :n 'x' ; :k :a . :z :n 'z'",
+    "http://e/g": ":a :k :never",
+}
 TRIPLE = (("?s", "?p", "?o"),)
 
 DESCRIBED = {
@@ -58,7 +63,10 @@ def _asked(name: str, clause: Clause, output: str) -> CaseQuery:
     )  # fmt: skip
     asked = described.reference
     return replace(
-        described, reference=replace(asked, sparql=asked.sparql.removesuffix(f"ORDER{tail}") if tail else asked.sparql)
+        described,
+        reference=replace(
+            asked, sparql=asked.sparql.removesuffix(f"ORDER{tail}") if tail else asked.sparql
+        ),
     )
 
 

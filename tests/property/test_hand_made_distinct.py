@@ -1,4 +1,6 @@
-"""Aggregates of distinct values by changes: over windows on change, over views, beside aggregates of all rows; SQLite judges."""
+"""Aggregates of distinct values by changes: over windows on change, over views, beside aggregates
+of all rows; SQLite judges.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,12 @@ def test_distinct_values_of_a_window(item: str, shown: str) -> None:
 @pytest.mark.parametrize("item", ITEMS)
 def test_distinct_values_of_a_view(item: str) -> None:
     text, types = ITEMS[item]
-    view = sql("Select k, Sum(v) From A Group By k", {"A": ("A", RANGE)}, {"k": "integer", "v": "double"})
+    view = sql(
+        "Select k, Sum(v) From A Group By k", {"A": ("A", RANGE)}, {"k": "integer", "v": "double"}
+    )
     made = "Register Relation V (k Integer, v Float) As Select k, Sum(v) From A [Range 2 s] Group By k;"
     check(
-        f"{made} Select {text} From V", sql(f"Select {text} From V", {"V": ("V", ALL)}, types, views={"V": view}), A=S
+        f"{made} Select {text} From V",
+        sql(f"Select {text} From V", {"V": ("V", ALL)}, types, views={"V": view}),
+        A=S,
     )

@@ -1,4 +1,6 @@
-"""Entailment, case by case, against the reference, which closes each window's content rule by rule."""
+"""Entailment, case by case, against the reference, which closes each window's content rule
+by rule.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from levada.testing.question import Element, ReferenceQuery, Report
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
 SUB, SUBP = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"
 ROOMS = f":Hall {SUB} :Room . :Lab {SUB} :Room . :Room {SUB} :Place . :t {SUBP} :measured . :t <{RDFS}domain> :Hall"
-WITHIN = f":within a <{OWL}TransitiveProperty> . :contains <{OWL}inverseOf> :within . :in {SUBP} :within"
+WITHIN = (
+    f":within a <{OWL}TransitiveProperty> . :contains <{OWL}inverseOf> :within . :in {SUBP} :within"
+)
 ALIKE = f":a <{OWL}sameAs> :b . :b <{OWL}sameAs> :c . :near a <{OWL}SymmetricProperty>"
 
 
@@ -31,23 +35,35 @@ def under(regime: str, schema: str, asked: CaseQuery) -> CaseQuery:
 def check(
     schema: str, *asked: CaseQuery, static: dict[str | None, str] | None = None, regime: str = "owl", **streams: Sequence[Element]
 ) -> dict[str, list[Report]]:  # fmt: skip
-    """Runs the queries in several cuts, compares each with the reference, and returns what it says."""
+    """Runs the queries in several cuts, compares each with the reference, and returns what
+    it says.
+    """
     graphs = {g: triples(t) for g, t in (static or {}).items()}
     queries = tuple(under(regime, schema, one) for one in asked)
-    case = Case({f"http://e/{n}": tuple(e) for n, e in streams.items()}, queries, 0, graphs, ontology=triples(schema))
+    case = Case(
+        {f"http://e/{n}": tuple(e) for n, e in streams.items()},
+        queries,
+        0,
+        graphs,
+        ontology=triples(schema),
+    )
     expected = case.expected()
     for rows, partitions in RUNS:
         got = run_case(case, epoch_rows=rows, partitions=partitions)
         for one in queries:
             difference = same(expected[one.name], got[one.name])
-            assert difference is None, f"{rows} elements an epoch, {partitions} partitions, {one.text}\n{difference}"
+            assert difference is None, (
+                f"{rows} elements an epoch, {partitions} partitions, {one.text}\n{difference}"
+            )
     return expected
 
 
 KINDS = ((TUMBLING, "RSTREAM"), (RANGE, "ISTREAM"), (RANGE, "DSTREAM"), (Clause("count", count=5), "RSTREAM"), (Clause("session", 1500), "RSTREAM"))  # fmt: skip
 
 
-def everywhere(schema: str, head: str, group: str, tail: str = "", **more: Any) -> dict[str, list[Report]]:
+def everywhere(
+    schema: str, head: str, group: str, tail: str = "", **more: Any
+) -> dict[str, list[Report]]:
     """A query over its one window ``:w`` of four kinds: q0 to q4."""
     asked = [
         query(head, group, tail, windows={"w": clause}, output=output, name=f"q{i}")
@@ -77,9 +93,13 @@ def test_a_triple_is_there_once_whatever_entails_it() -> None:
 
 def test_enter_and_leave_follow_from_the_first_and_the_last_that_entail_it() -> None:
     [found] = check(
-        ROOMS, query("SELECT ?x", "WINDOW :w { ?x a :Hall }", windows={"w": RANGE}, output="DSTREAM"), s=STREAM[:5]
+        ROOMS,
+        query("SELECT ?x", "WINDOW :w { ?x a :Hall }", windows={"w": RANGE}, output="DSTREAM"),
+        s=STREAM[:5],
     ).values()
-    assert [report.time for report in found if report.solutions] == [7500]  # 3 s after the last triple of :t
+    assert [report.time for report in found if report.solutions] == [
+        7500
+    ]  # 3 s after the last triple of :t
 
 
 @pytest.mark.parametrize(
@@ -153,16 +173,24 @@ def test_a_transitive_property_with_terms_that_are_the_same() -> None:
 
 
 def test_a_chain_that_ends_in_a_literal_says_nothing_of_it() -> None:
-    """The property above a transitive one is symmetric: the chain's last term would be a subject."""
-    schema = f":within a <{OWL}TransitiveProperty> ; {SUBP} :near . :near a <{OWL}SymmetricProperty>"
+    """The property above a transitive one is symmetric: the chain's last term would be a
+    subject.
+    """
+    schema = (
+        f":within a <{OWL}TransitiveProperty> ; {SUBP} :near . :near a <{OWL}SymmetricProperty>"
+    )
     elements = (at(100, ":a :within :b"), at(200, ':b :within "x"'), at(300, ":c :near :a"))
     expected = everywhere(schema, "SELECT ?x ?y", "WINDOW :w { ?x :near ?y }", s=elements)
     assert not any(value.startswith('"') for value in values(expected["q0"], "x")[0])
 
 
-@pytest.mark.parametrize("group", ["?x :far ?y", "?x ?p ?y", "?x a ?c", ":b :far ?y", "?x :far+ ?y"])
+@pytest.mark.parametrize(
+    "group", ["?x :far ?y", "?x ?p ?y", "?x a ?c", ":b :far ?y", "?x :far+ ?y"]
+)
 def test_what_is_turned_twice_says_nothing_of_literals_either(group: str) -> None:
-    """``:near`` is symmetric and the inverse of ``:far``: of a literal neither way through a turned triple can be gone."""
+    """``:near`` is symmetric and the inverse of ``:far``: of a literal neither way through a turned
+    triple can be gone.
+    """
     schema = f":near a <{OWL}SymmetricProperty> ; <{OWL}inverseOf> :far . :far <{RDFS}domain> :Far"
     elements = (at(100, ':a :near "x"'), at(200, ":b :near :c"), at(300, ':d :far "y"'))
     everywhere(schema, "SELECT *", f"WINDOW :w {{ {group} }}", s=elements)
@@ -175,14 +203,20 @@ def test_patterns_of_several_windows_and_of_static_graphs() -> None:
         query("SELECT ?x ?y", "WINDOW :w { ?x a :Room } GRAPH :g { ?x :within ?y }", name="graph"),
         query("SELECT ?c (COUNT(?x) AS ?n)", f"WINDOW :w {{ ?x a ?d }} ?d {SUB} ?c", "GROUP BY ?c", name="classes"),
     ]  # fmt: skip
-    static = {None: f":h a :Lab . :b a :Hall . {ROOMS}", "http://e/g": ":h :in :b . :b :in :c . :l :within :b"}
+    static = {
+        None: f":h a :Lab . :b a :Hall . {ROOMS}",
+        "http://e/g": ":h :in :b . :b :in :c . :l :within :b",
+    }
     stream = [at(1000, ":h :in :a"), at(2000, ":a :in :b")]
     found = check(f"{ROOMS} . {WITHIN}", *asked, static=static, s=STREAM, p=stream)
     assert all(any(r.solutions for r in reports) for reports in found.values())
 
 
 def test_static_data_alone() -> None:
-    static = {None: f"{ROOMS} . :h a :Hall . :l :t 5", "http://e/g": f":Hall {SUB} :Big . :x a :Hall"}
+    static = {
+        None: f"{ROOMS} . :h a :Hall . :l :t 5",
+        "http://e/g": f":Hall {SUB} :Big . :x a :Hall",
+    }
     once = [
         replace(one, reference=replace(one.reference, windows={}), text=one.text.split("FROM NAMED")[0] + one.text[one.text.index("WHERE"):])  # type: ignore[type-var]
         for one in (
@@ -203,11 +237,15 @@ def test_a_promise_of_unique_or_closed_elements_changes_nothing() -> None:
     import tempfile
     from pathlib import Path
 
-    from levada.engine import Engine
+    from levada.engine.engine import Engine
     from levada.testing.streams import write_lines
 
     text = query("SELECT ?x ?v", "WINDOW :w { ?x a :Room ; :measured ?v ; :t ?v }").text
-    stream = [at(1000, ":h a :Hall ; :t 20"), at(1500, ":l a :Lab, :Hall ; :t 5"), at(1500, ":m :t 6 ; :measured 6")]
+    stream = [
+        at(1000, ":h a :Hall ; :t 20"),
+        at(1500, ":l a :Lab, :Hall ; :t 5"),
+        at(1500, ":m :t 6 ; :measured 6"),
+    ]
     rows = {}
     for promise in ({}, {"unique": True}, {"element": "subject", "closed": "element"}):
         with tempfile.TemporaryDirectory() as folder:
@@ -218,6 +256,8 @@ def test_a_promise_of_unique_or_closed_elements_changes_nothing() -> None:
                 found = engine.register(text, entailment="rdfs")
                 engine.start(once=True)
                 engine.await_end()
-                rows[str(promise)] = sorted(row for report in found.results() for row in report.rows.rows())
+                rows[str(promise)] = sorted(
+                    row for report in found.results() for row in report.rows.rows()
+                )
     assert len(set(map(str, rows.values()))) == 1
     assert len(rows["{}"]) == 3

@@ -1,4 +1,6 @@
-"""EXISTS inside expressions, and inner groups that look at outer values early (SPARQL 1.1, 18.6); the reference judges."""
+"""EXISTS inside expressions, and inner groups that look at outer values early (SPARQL 1.1, 18.6);
+the reference judges.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,12 @@ MAYBE = {  # ?o and ?u are bound by some outer solutions only
 def _asked(head: str, group: str, tail: str, **given: object) -> CaseQuery:
     """As ``query``; EXISTS may stand in the head and the tail, too."""
     asked = query(head, group, tail, **given)  # type: ignore[arg-type]
-    return replace(asked, reference=replace(asked.reference, sparql=asked.reference.sparql.replace("WINDOW", "GRAPH")))
+    return replace(
+        asked,
+        reference=replace(
+            asked.reference, sparql=asked.reference.sparql.replace("WINDOW", "GRAPH")
+        ),
+    )
 
 
 @pytest.mark.parametrize("clause", WINDOWS[2:])
@@ -118,22 +125,35 @@ def test_exists_in_expressions(clause: Clause) -> None:
 
 def test_outer_values_early() -> None:
     groups = [f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {inner} }} }}" for inner in EARLY.values()]
-    asked = [_asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}") for i, g in enumerate(groups)]
+    asked = [
+        _asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}")
+        for i, g in enumerate(groups)
+    ]
     check(*asked, silent=True, s=ELEMENTS)
 
 
 def test_what_a_sub_select_hides_is_no_outer_variable() -> None:
     """By the scope of variables (18.2.1), as SPARQL 1.2's draft has it and other engines do."""
     groups = [f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {inner} }} }}" for inner in HIDDEN.values()]
-    asked = [_asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}") for i, g in enumerate(groups)]
+    asked = [
+        _asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}")
+        for i, g in enumerate(groups)
+    ]
     check(*asked, silent=True, s=ELEMENTS)
 
 
-@pytest.mark.parametrize("word", ["FILTER EXISTS {0}", "FILTER NOT EXISTS {0}", "FILTER(?x = :a || EXISTS {0})"])
+@pytest.mark.parametrize(
+    "word", ["FILTER EXISTS {0}", "FILTER NOT EXISTS {0}", "FILTER(?x = :a || EXISTS {0})"]
+)
 def test_outer_values_that_some_solutions_have(word: str) -> None:
     left = "?x :p ?y OPTIONAL { ?y :r ?o } OPTIONAL { ?x :q ?u }"
-    groups = [f"WINDOW :w {{ {left} {word.format('{ ' + inner + ' }')} }}" for inner in MAYBE.values()]
-    asked = [_asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}") for i, g in enumerate(groups)]
+    groups = [
+        f"WINDOW :w {{ {left} {word.format('{ ' + inner + ' }')} }}" for inner in MAYBE.values()
+    ]
+    asked = [
+        _asked("SELECT *", g, "", windows={"w": WINDOWS[1]}, name=f"q{i}")
+        for i, g in enumerate(groups)
+    ]
     check(*asked, silent=True, s=ELEMENTS)
 
 
@@ -150,16 +170,27 @@ def test_what_stands_before_an_optional_may_be_unbound(inner: str) -> None:
 def test_each_case_says_something() -> None:
     """A case of which nothing follows tests nothing."""
     texts = [*EARLY.values(), *HIDDEN.values()]
-    inner = [("SELECT *", f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {text} }} }}", "") for text in texts]
+    inner = [
+        ("SELECT *", f"WINDOW :w {{ ?x :p ?y FILTER EXISTS {{ {text} }} }}", "") for text in texts
+    ]
     left = "?x :p ?y OPTIONAL { ?y :r ?o } OPTIONAL { ?x :q ?u }"
-    inner += [("SELECT *", f"WINDOW :w {{ {left} FILTER EXISTS {{ {text} }} }}", "") for text in MAYBE.values()]
+    inner += [
+        ("SELECT *", f"WINDOW :w {{ {left} FILTER EXISTS {{ {text} }} }}", "")
+        for text in MAYBE.values()
+    ]
     for parts in (*EXPRESSIONS.values(), *inner):
         asked = _asked(*parts, windows={"w": WINDOWS[2]}).reference
         assert evaluate(asked, {STREAM: ELEMENTS}, STATIC), parts
 
 
 def test_a_path_of_no_step_is_there_for_each_outer_value() -> None:
-    """18.6 puts the value in, and a given term is connected with itself also where the graph does not have it (18.4)."""
+    """18.6 puts the value in, and a given term is connected with itself also where the graph does
+    not have it (18.4).
+    """
     group = "WINDOW :w { ?x :q ?y } FILTER EXISTS { ?x :k* ?y }"
     spelled = "WINDOW :w { ?x :q ?y } FILTER(?x = ?y || EXISTS { ?x :k+ ?y })"
-    check(query("SELECT *", group, reference=spelled), static={None: ":b :k :a . :z :k :z"}, s=ELEMENTS)
+    check(
+        query("SELECT *", group, reference=spelled),
+        static={None: ":b :k :a . :z :k :z"},
+        s=ELEMENTS,
+    )

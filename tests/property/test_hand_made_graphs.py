@@ -1,4 +1,6 @@
-"""CONSTRUCT: blank nodes of the template, the short form (SPARQL 1.1, 16.2); the reference judges up to their names."""
+"""CONSTRUCT: blank nodes of the template, the short form (SPARQL 1.1, 16.2); the reference judges
+up to their names.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ from levada.testing.cases import Case, Clause
 from levada.testing.cases.paths import spelled
 from levada.testing.question import Report
 
-ELEMENTS = (at(1000, ":a :p 1, 2 ; :q :b . :b :q :c"), at(1500, ":b :p 1"), at(5000, ":a :q :a ; :p 1"))
+ELEMENTS = (
+    at(1000, ":a :p 1, 2 ; :q :b . :b :q :c"),
+    at(1500, ":b :p 1"),
+    at(5000, ":a :q :a ; :p 1"),
+)
 IS, OF, HAS = (f"<http://e/{name}>" for name in ("is", "of", "has"))
 
 TEMPLATES = {
@@ -29,7 +35,9 @@ TEMPLATES = {
 def test_blank_nodes_are_fresh_in_each_solution(name: str) -> None:
     template = TEMPLATES[name]
     head = "CONSTRUCT { " + " . ".join(" ".join(t) for t in template) + " }"
-    select = "SELECT " + (" ".join(sorted({p for t in template for p in t if p[0] == "?"})) or "(1 AS ?one)")
+    select = "SELECT " + (
+        " ".join(sorted({p for t in template for p in t if p[0] == "?"})) or "(1 AS ?one)"
+    )
     asked = [
         query(head, "WINDOW :w { ?s :p ?v }", windows={"w": w}, output=o, name=f"{o[0]}{i}", select=select, template=template)
         for i, w in enumerate(WINDOWS)
@@ -46,7 +54,9 @@ def test_lists_and_brackets_stand_in_templates() -> None:
         ("_:2", OF, "?s"),
     )  # fmt: skip
     head = "CONSTRUCT { ?s :has (?v) . [ :of ?s ] }"
-    check(query(head, "WINDOW :w { ?s :p ?v }", select="SELECT ?s ?v", template=template), s=ELEMENTS)
+    check(
+        query(head, "WINDOW :w { ?s :p ?v }", select="SELECT ?s ?v", template=template), s=ELEMENTS
+    )
 
 
 def _graphs(case: Case, rows: int, partitions: int) -> list[frozenset[str] | None]:
@@ -54,7 +64,11 @@ def _graphs(case: Case, rows: int, partitions: int) -> list[frozenset[str] | Non
 
 
 def test_a_node_has_the_same_name_however_it_is_made() -> None:
-    asked = query("CONSTRUCT { _:n :of ?s ; :has ?v }", "WINDOW :w { ?s :p ?v }", windows={"w": Clause("range", 3000)})
+    asked = query(
+        "CONSTRUCT { _:n :of ?s ; :has ?v }",
+        "WINDOW :w { ?s :p ?v }",
+        windows={"w": Clause("range", 3000)},
+    )
     case = Case({"http://e/s": ELEMENTS}, (asked,))
     first = _graphs(case, 1000, 1)
     assert first == _graphs(case, 1, 3)
@@ -63,10 +77,15 @@ def test_a_node_has_the_same_name_however_it_is_made() -> None:
 
 
 def test_the_short_form_reads_the_default_graph() -> None:
-    """``CONSTRUCT WHERE`` has no place for WINDOW: its pattern reads static data, at every report of the query's windows."""
+    """``CONSTRUCT WHERE`` has no place for WINDOW: its pattern reads static data, at every report
+    of the query's windows.
+    """
     static = {None: triples(":a :q :b . :b :q :c . :c :r 'x'")}
     asked = query("SELECT *", "WINDOW :w { ?s :p ?v }")
-    text = asked.text.replace("SELECT *", "CONSTRUCT").partition("WHERE")[0] + "WHERE { ?x :q [ :q ?y ] }"
+    text = (
+        asked.text.replace("SELECT *", "CONSTRUCT").partition("WHERE")[0]
+        + "WHERE { ?x :q [ :q ?y ] }"
+    )
     case = Case({"http://e/s": ELEMENTS}, (asked,), 0, static)
     case = Case(case.streams, (type(asked)("q", text, "rspql", {}, asked.reference),), 0, static)
     (report, _) = run_case(case)["q"]
@@ -90,7 +109,8 @@ ANYWHERE = {
 
 
 @pytest.mark.parametrize(
-    "kinds", [(TUMBLING, Clause("step", 5000, 2000)), (Clause("range", 3000), Clause("count", count=4))]
+    "kinds",
+    [(TUMBLING, Clause("step", 5000, 2000)), (Clause("range", 3000), Clause("count", count=4))],
 )
 def test_a_variable_window_is_each_window_in_turn(kinds: tuple[Clause, Clause]) -> None:
     windows = dict(zip("wv", kinds, strict=True))

@@ -1,4 +1,6 @@
-"""C-SPARQL's default graph: patterns over the RDF merge of windows and static data, by hand; the reference judges."""
+"""C-SPARQL's default graph: patterns over the RDF merge of windows and static data, by hand; the
+reference judges.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def merging(
     name: str = "q",
     reference: str = "",
 ) -> CaseQuery:
-    """A query in C-SPARQL, with an ``output`` in SPARQLstream; ``named`` is the stream of a window that GRAPH reads.
+    """A query in C-SPARQL, with an ``output`` in SPARQLstream; ``named`` is the stream of a window
+    that GRAPH reads.
 
     ``reference`` is the group that the reference is asked where it is another.
     """
@@ -55,12 +58,20 @@ def merging(
 BOTH = {"w": (S, TUMBLING), "v": (T, SLIDING)}
 ELEMENTS = {
     "s": [at(500, ":a :p 1"), at(600, ":b :p 2"), at(4500, ":a :p 1"), at(8100, ":c :q :a")],
-    "t": [at(400, ":a :p 1"), at(2500, ":a :q :b"), at(2500, ":b :p 3"), at(6100, ":a :p 1"), at(6200, ":d :p 4")],
+    "t": [
+        at(400, ":a :p 1"),
+        at(2500, ":a :q :b"),
+        at(2500, ":b :p 3"),
+        at(6100, ":a :p 1"),
+        at(6200, ":d :p 4"),
+    ],
 }
 
 
 def test_a_triple_in_two_windows_counts_once() -> None:
-    found = check(merging("SELECT ?s (COUNT(*) AS ?n)", "?s :p ?v", "GROUP BY ?s", windows=BOTH), **ELEMENTS)
+    found = check(
+        merging("SELECT ?s (COUNT(*) AS ?n)", "?s :p ?v", "GROUP BY ?s", windows=BOTH), **ELEMENTS
+    )
     counts = {n for report in values(found["q"], "n") for n in report}
     assert counts == {
         '"1"^^<http://www.w3.org/2001/XMLSchema#integer>',
@@ -85,12 +96,16 @@ def test_a_triple_in_two_windows_counts_once() -> None:
     ],
 )
 def test_patterns_over_two_windows_and_static_data(head: str, group: str, tail: str) -> None:
-    """Static data hold a triple that both streams have, one that nothing else has, and one that meets a stream's."""
+    """Static data hold a triple that both streams have, one that nothing else has, and one that
+    meets a stream's.
+    """
     static = {None: ":a :p 1 . :e :p 5 . :b :q :a", "http://e/g": ":a :p 1 . :b :p 2"}
     check(
         merging(head, group, tail, windows=BOTH, name="default"),
         merging(head, group, tail, windows=BOTH, graphs=("http://e/g",), name="one"),
-        merging(head, group, tail, windows={"w": (S, TUMBLING)}, graphs=("http://e/g",), name="alone"),
+        merging(
+            head, group, tail, windows={"w": (S, TUMBLING)}, graphs=("http://e/g",), name="alone"
+        ),
         static=static,
         silent=True,
         **ELEMENTS,
@@ -99,12 +114,25 @@ def test_patterns_over_two_windows_and_static_data(head: str, group: str, tail: 
 
 @pytest.mark.parametrize("output", ["RSTREAM", "ISTREAM", "DSTREAM"])
 def test_differences_of_a_merge(output: str) -> None:
-    windows = {"w": (S, Clause("range", 3000)), "v": (T, Clause("count", count=2)), "u": (S, SLIDING)}
-    check(merging("SELECT ?s ?v", "?s :p ?v", windows=windows, output=output), static={None: ":a :p 1"}, **ELEMENTS)
+    windows = {
+        "w": (S, Clause("range", 3000)),
+        "v": (T, Clause("count", count=2)),
+        "u": (S, SLIDING),
+    }
+    check(
+        merging("SELECT ?s ?v", "?s :p ?v", windows=windows, output=output),
+        static={None: ":a :p 1"},
+        **ELEMENTS,
+    )
 
 
 def test_a_named_stream_is_a_graph_and_no_part_of_the_merge() -> None:
-    asked = merging("SELECT ?s ?x", "?s :p ?v GRAPH <http://e/t> { ?s :q ?x }", windows={"w": (S, TUMBLING)}, named=T)
+    asked = merging(
+        "SELECT ?s ?x",
+        "?s :p ?v GRAPH <http://e/t> { ?s :q ?x }",
+        windows={"w": (S, TUMBLING)},
+        named=T,
+    )
     check(asked, s=[at(2600, ":a :p 1")], t=[at(2500, ":a :q :b"), at(2600, ":b :p 1")])
 
 
@@ -118,6 +146,15 @@ def test_graph_with_a_variable_goes_over_static_graphs_and_windows_that_are_grap
     static = {"http://e/g": ":a :p 7 . :e :p 8"}
     group = "?s :p ?v GRAPH ?g { ?s :p ?x }"
     each = " UNION ".join(f"{{ GRAPH :{g} {{ ?s :p ?x }} VALUES ?g {{ :{g} }} }}" for g in "gt")
-    query = merging("SELECT ?s ?g ?x", group, windows={"w": (S, TUMBLING)}, named=T, reference=f"?s :p ?v {each}")
+    query = merging(
+        "SELECT ?s ?g ?x",
+        group,
+        windows={"w": (S, TUMBLING)},
+        named=T,
+        reference=f"?s :p ?v {each}",
+    )
     found = check(query, static=static, **ELEMENTS)
-    assert {g for report in values(found["q"], "g") for g in report} == {"<http://e/g>", "<http://e/t>"}
+    assert {g for report in values(found["q"], "g") for g in report} == {
+        "<http://e/g>",
+        "<http://e/t>",
+    }

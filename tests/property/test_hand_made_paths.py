@@ -1,6 +1,8 @@
-"""Property paths (SPARQL 1.1, sections 9 and 18.4) over windows and static graphs; the reference judges.
+"""Property paths (SPARQL 1.1, sections 9 and 18.4) over windows and static graphs; the reference
+judges.
 
-Where pyoxigraph says something else than the specification (``levada.testing.cases.paths``), it is asked in other words.
+Where pyoxigraph says something else than the specification (``levada.testing.cases.paths``), it is
+asked in other words.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ OVER_WINDOWS = {
     "a sequence of inverses": ("?x ^:q/^:q ?y", ""),
     "an inverse sequence": ("?x ^(:q/:p) ?y", ""),
     "a doubled inverse": ("?x ^(^:q) ?y", ""),
-    "an alternative keeps duplicates": ("?x (:q|:p|^:r) ?y", "{ ?x :q ?y } UNION { ?x :p ?y } UNION { ?x ^:r ?y }"),
+    "an alternative keeps duplicates": (
+        "?x (:q|:p|^:r) ?y",
+        "{ ?x :q ?y } UNION { ?x :p ?y } UNION { ?x ^:r ?y }",
+    ),
     "a negated set": ("?x !(:q|:r) ?y", ""),
     "a negated set of one": ("?x !:q ?y", ""),
     "a negated inverse": ("?x !^:q ?y", ""),
@@ -55,11 +60,17 @@ OVER_WINDOWS = {
 }
 
 
-def _everywhere(clause: Clause, groups: list[tuple[str, str]], static: dict[str | None, str]) -> None:
-    """All groups, with what the reference is asked in their place, as queries of one engine, under R, I and D in turn."""
+def _everywhere(
+    clause: Clause, groups: list[tuple[str, str]], static: dict[str | None, str]
+) -> None:
+    """All groups, with what the reference is asked in their place, as queries of one engine, under
+    R, I and D in turn.
+    """
     outputs = cycle(("RSTREAM", "ISTREAM", "DSTREAM"))
     asked = [
-        query("SELECT *", group, windows={"w": clause}, output=output, reference=other, name=f"q{i}")
+        query(
+            "SELECT *", group, windows={"w": clause}, output=output, reference=other, name=f"q{i}"
+        )
         for i, ((group, other), output) in enumerate(zip(groups, outputs, strict=False))
     ]
     check(*asked, static=static, silent=True, s=ELEMENTS)
@@ -67,14 +78,21 @@ def _everywhere(clause: Clause, groups: list[tuple[str, str]], static: dict[str 
 
 @pytest.mark.parametrize("clause", WINDOWS[1::2])
 def test_paths_over_a_window(clause: Clause) -> None:
-    inside = [[f"WINDOW :w {{ {text} }}" if text else "" for text in pair] for pair in OVER_WINDOWS.values()]
+    inside = [
+        [f"WINDOW :w {{ {text} }}" if text else "" for text in pair]
+        for pair in OVER_WINDOWS.values()
+    ]
     _everywhere(clause, [(group, other) for group, other in inside], {})
 
 
 def test_each_path_says_something() -> None:
     """A case of which nothing follows tests nothing."""
     quiet = {"two given terms that differ"}
-    groups = {name: f"WINDOW :w {{ {pair[1] or pair[0]} }}" for name, pair in OVER_WINDOWS.items() if name not in quiet}
+    groups = {
+        name: f"WINDOW :w {{ {pair[1] or pair[0]} }}"
+        for name, pair in OVER_WINDOWS.items()
+        if name not in quiet
+    }
     for text in (*groups.values(), *OVER_STATIC.values()):
         asked = query("SELECT *", text, windows={"w": WINDOWS[2]}).reference
         assert evaluate(asked, {STREAM: ELEMENTS}, {g: triples(t) for g, t in STATIC.items()}), text
@@ -105,14 +123,21 @@ def test_paths_over_static_data(clause: Clause) -> None:
 
 def test_paths_of_two_windows_meet() -> None:
     windows = {"w": TUMBLING, "v": Clause("range", 5000)}
-    check(query("SELECT *", "WINDOW :w { ?x :q+ ?y } WINDOW :v { ?y :q*/:p ?z }", windows=windows), s=ELEMENTS)
+    check(
+        query("SELECT *", "WINDOW :w { ?x :q+ ?y } WINDOW :v { ?y :q*/:p ?z }", windows=windows),
+        s=ELEMENTS,
+    )
 
 
 def test_a_term_of_another_window_is_reached_without_a_step_only_where_it_is() -> None:
     """18.4 looks at the terms of the active graph: ``:e`` is in ``:w`` and not in ``:v``."""
     windows = {"w": TUMBLING, "v": TUMBLING}
     group = "WINDOW :w { ?x :q ?y } WINDOW :v { ?x :q* ?z }"
-    expected = check(query("SELECT *", group, windows=windows, on={"v": "t"}), s=ELEMENTS, t=(at(1200, ":a :p :z"),))
+    expected = check(
+        query("SELECT *", group, windows=windows, on={"v": "t"}),
+        s=ELEMENTS,
+        t=(at(1200, ":a :p :z"),),
+    )
     assert values(expected["q"], "z")[0] == ["<http://e/a>"]
 
 

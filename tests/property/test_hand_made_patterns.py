@@ -1,7 +1,8 @@
-"""Shapes of queries that the random cases do not make, over four kinds of windows and under R, I and D; the reference judges.
+"""Shapes of queries that the random cases do not make, over four kinds of windows and under R, I
+and D; the reference judges.
 
-The elements have a subject with several values, values of many types, a literal with a language tag, one with escapes, triples
-whose terms are all one, and a triple that comes again.
+The elements have a subject with several values, values of many types, a literal with a language
+tag, one with escapes, triples whose terms are all one, and a triple that comes again.
 """
 
 from __future__ import annotations
@@ -30,22 +31,43 @@ PATTERNS = {
     "a pattern twice": ("SELECT *", "WINDOW :w { ?s :p ?o } WINDOW :w { ?s :p ?o }"),
     "no shared variable": ("SELECT *", "WINDOW :w { ?s :q ?o } WINDOW :w { ?a :r ?b }"),
     "an empty group": ("SELECT (1 AS ?x)", "WINDOW :w { }"),
-    "UNION of three": ("SELECT *", "WINDOW :w { { ?s :p ?o } UNION { ?s :q ?o } UNION { ?o :r ?s } }"),
+    "UNION of three": (
+        "SELECT *",
+        "WINDOW :w { { ?s :p ?o } UNION { ?s :q ?o } UNION { ?o :r ?s } }",
+    ),
 }
 
 OPTIONALS = {
     "OPTIONAL": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } }"),
-    "OPTIONAL in OPTIONAL": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q OPTIONAL { ?q :r ?r } } }"),
-    "UNION in OPTIONAL": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { { ?s :q ?q } UNION { ?s :r ?r } } }"),
-    "a join on what may be unbound": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } ?q ?z ?y }"),
+    "OPTIONAL in OPTIONAL": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q OPTIONAL { ?q :r ?r } } }",
+    ),
+    "UNION in OPTIONAL": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { { ?s :q ?q } UNION { ?s :r ?r } } }",
+    ),
+    "a join on what may be unbound": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } ?q ?z ?y }",
+    ),
     "a join of windows on what may be unbound": (
         "SELECT *",
         "WINDOW :w { ?s :p ?o OPTIONAL { ?s :r ?q } } WINDOW :w { ?q :q ?y }",
     ),
-    "a condition of OPTIONAL": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q FILTER(isIRI(?o) || ?o > 1) } }"),
-    "two OPTIONALs of one variable": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?x } OPTIONAL { ?s :r ?x } }"),
+    "a condition of OPTIONAL": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q FILTER(isIRI(?o) || ?o > 1) } }",
+    ),
+    "two OPTIONALs of one variable": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?x } OPTIONAL { ?s :r ?x } }",
+    ),
     "BOUND": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } } FILTER(!BOUND(?q))"),
-    "a variable that is nowhere": ("SELECT *", "WINDOW :w { ?s :p ?o } FILTER(?nope > 1 || ?o = 1)"),
+    "a variable that is nowhere": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o } FILTER(?nope > 1 || ?o = 1)",
+    ),
     "an error in BIND": ("SELECT *", "WINDOW :w { ?s :p ?o } BIND(?o + 1 AS ?x)"),
     "an error that is caught": (
         "SELECT *",
@@ -56,12 +78,18 @@ OPTIONALS = {
         "SELECT *",
         "WINDOW :w { ?s :p ?o } VALUES (?s ?o) { (:a UNDEF) (UNDEF 2) (:c :c) (UNDEF UNDEF) }",
     ),
-    "VALUES with UNDEF before": ("SELECT *", "VALUES (?s ?o) { (:a UNDEF) (UNDEF 2) } WINDOW :w { ?s :p ?o }"),
+    "VALUES with UNDEF before": (
+        "SELECT *",
+        "VALUES (?s ?o) { (:a UNDEF) (UNDEF 2) } WINDOW :w { ?s :p ?o }",
+    ),
 }
 
 WITHOUT = {
     "MINUS": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?s :q ?q } }"),
-    "MINUS of another window pattern": ("SELECT *", "WINDOW :w { ?s :p ?o } MINUS { WINDOW :w { ?s :r ?o } }"),
+    "MINUS of another window pattern": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o } MINUS { WINDOW :w { ?s :r ?o } }",
+    ),
     "MINUS without a shared variable": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?x :q ?y } }"),
     "MINUS of what may be unbound on the left": (
         "SELECT *",
@@ -86,12 +114,24 @@ WITHOUT = {
     ),
     "a pattern behind MINUS": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?s :r ?r } ?s :q ?q }"),
     "MINUS of MINUS": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?s :q ?x MINUS { ?s :r ?x } } }"),
-    "MINUS at the beginning": ("SELECT *", "MINUS { WINDOW :w { ?s :p ?o } } WINDOW :w { ?s :p ?o }"),
-    "MINUS in OPTIONAL": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q MINUS { ?q :r ?r } } }"),
-    "MINUS of a filtered pattern": ("SELECT *", "WINDOW :w { ?s :p ?o MINUS { ?s :p ?o FILTER(?o > 1) } }"),
+    "MINUS at the beginning": (
+        "SELECT *",
+        "MINUS { WINDOW :w { ?s :p ?o } } WINDOW :w { ?s :p ?o }",
+    ),
+    "MINUS in OPTIONAL": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q MINUS { ?q :r ?r } } }",
+    ),
+    "MINUS of a filtered pattern": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o MINUS { ?s :p ?o FILTER(?o > 1) } }",
+    ),
     "MINUS of static data": ("SELECT *", "WINDOW :w { ?s :p ?o } MINUS { ?s :kind :K }"),
     "static data MINUS a window": ("SELECT *", "?s :kind ?k MINUS { WINDOW :w { ?s :p 1 } }"),
-    "a count of what MINUS leaves": ("SELECT (COUNT(*) AS ?n)", "WINDOW :w { ?s :p ?o MINUS { ?s :q ?q } }"),
+    "a count of what MINUS leaves": (
+        "SELECT (COUNT(*) AS ?n)",
+        "WINDOW :w { ?s :p ?o MINUS { ?s :q ?q } }",
+    ),
     "ASK of MINUS": ("ASK", "WINDOW :w { ?s :p ?o MINUS { ?s :q ?q } }"),
 }
 
@@ -102,13 +142,28 @@ EXISTS = {
         "SELECT *",
         "WINDOW :w { ?s :p ?o FILTER(isNumeric(?o) && !(EXISTS { ?s :r ?q }) && ?o > 0) }",
     ),
-    "two EXISTS": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER(EXISTS { ?s :q ?q } && NOT EXISTS { ?s :r ?q }) }"),
-    "EXISTS before the pattern": ("SELECT *", "WINDOW :w { FILTER NOT EXISTS { ?s :q ?q } ?s :p ?o }"),
-    "EXISTS without a shared variable": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?x :q :a } }"),
-    "NOT EXISTS without a shared variable": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { ?x :q :a } }"),
+    "two EXISTS": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER(EXISTS { ?s :q ?q } && NOT EXISTS { ?s :r ?q }) }",
+    ),
+    "EXISTS before the pattern": (
+        "SELECT *",
+        "WINDOW :w { FILTER NOT EXISTS { ?s :q ?q } ?s :p ?o }",
+    ),
+    "EXISTS without a shared variable": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?x :q :a } }",
+    ),
+    "NOT EXISTS without a shared variable": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { ?x :q :a } }",
+    ),
     "EXISTS of constants": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { :a :q :b } }"),
     "EXISTS of nothing": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { } }"),
-    "NOT EXISTS of a filter alone": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { FILTER(?o > 1) } }"),
+    "NOT EXISTS of a filter alone": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { FILTER(?o > 1) } }",
+    ),
     "EXISTS alone": ("SELECT (1 AS ?x)", "FILTER EXISTS { WINDOW :w { ?s :q :a } }"),
     "EXISTS of what may be unbound on the left": (
         "SELECT *",
@@ -118,7 +173,10 @@ EXISTS = {
         "SELECT *",
         "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } FILTER NOT EXISTS { ?q :q ?s } }",
     ),
-    "a filter inside": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :p ?x FILTER(?x > 1) } }"),
+    "a filter inside": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :p ?x FILTER(?x > 1) } }",
+    ),
     "a filter inside that sees the outer solution": (
         "SELECT *",
         "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { ?s :p ?x FILTER(?x > ?o) } }",
@@ -135,7 +193,10 @@ EXISTS = {
         "SELECT *",
         "WINDOW :w { ?s :p ?o OPTIONAL { ?s :r ?q } FILTER EXISTS { ?z :q ?q FILTER(?q = :b) } }",
     ),
-    "OPTIONAL inside": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x OPTIONAL { ?x :r ?y } } }"),
+    "OPTIONAL inside": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x OPTIONAL { ?x :r ?y } } }",
+    ),
     "a random value beside the outer solution": (
         "SELECT *",
         "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x FILTER(RAND() < 2 || ?x = ?o) } }",
@@ -144,7 +205,10 @@ EXISTS = {
         "SELECT *",
         "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x FILTER(?x != ?o && NOW() > '1970-01-01T00:00:04Z'^^xsd:dateTime) } }",
     ),
-    "UNION of a window and static data": ("SELECT *", "{ WINDOW :w { ?s :q ?x } } UNION { ?s :kind :K }"),
+    "UNION of a window and static data": (
+        "SELECT *",
+        "{ WINDOW :w { ?s :q ?x } } UNION { ?s :kind :K }",
+    ),
     "UNION of a window and static data, joined": (
         "SELECT *",
         "WINDOW :w { ?s :p ?o } { { WINDOW :w { ?s :q ?x } } UNION { ?s :kind :K } }",
@@ -153,16 +217,31 @@ EXISTS = {
         "SELECT *",
         "WINDOW :w { ?s :p ?o } FILTER NOT EXISTS { { WINDOW :w { ?s :q :b } } UNION { ?s :kind :L } }",
     ),
-    "UNION inside": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { { ?s :q ?x } UNION { ?x :p ?s } } }"),
-    "EXISTS inside": ("SELECT *", "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x FILTER NOT EXISTS { ?x :r ?s } } }"),
+    "UNION inside": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER NOT EXISTS { { ?s :q ?x } UNION { ?x :p ?s } } }",
+    ),
+    "EXISTS inside": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?x FILTER NOT EXISTS { ?x :r ?s } } }",
+    ),
     "a sub-select inside": (
         "SELECT *",
         "WINDOW :w { ?s :p ?o } FILTER EXISTS { SELECT ?s WHERE { WINDOW :w { ?s :p ?v } } GROUP BY ?s HAVING(COUNT(*) > 1) }",
     ),
     "static data inside": ("SELECT *", "WINDOW :w { ?s :p ?o } FILTER NOT EXISTS { ?s :kind :K }"),
-    "a window inside, static data outside": ("SELECT *", "?s :kind ?k FILTER NOT EXISTS { WINDOW :w { ?s :p 1 } }"),
-    "EXISTS in OPTIONAL": ("SELECT *", "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q FILTER NOT EXISTS { ?q :r ?z } } }"),
-    "EXISTS in UNION": ("SELECT *", "WINDOW :w { { ?s :p ?o FILTER EXISTS { ?s :q ?q } } UNION { ?s :r ?o } }"),
+    "a window inside, static data outside": (
+        "SELECT *",
+        "?s :kind ?k FILTER NOT EXISTS { WINDOW :w { ?s :p 1 } }",
+    ),
+    "EXISTS in OPTIONAL": (
+        "SELECT *",
+        "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q FILTER NOT EXISTS { ?q :r ?z } } }",
+    ),
+    "EXISTS in UNION": (
+        "SELECT *",
+        "WINDOW :w { { ?s :p ?o FILTER EXISTS { ?s :q ?q } } UNION { ?s :r ?o } }",
+    ),
     "a count of what EXISTS leaves": (
         "SELECT ?s (COUNT(*) AS ?n)",
         "WINDOW :w { ?s :p ?o FILTER EXISTS { ?s :q ?q } }",
@@ -172,7 +251,11 @@ EXISTS = {
 }
 
 CONCATENATED = {
-    "GROUP_CONCAT": ("SELECT ?s (GROUP_CONCAT(STR(?o); SEPARATOR='|') AS ?c)", "WINDOW :w { ?s :p ?o }", "GROUP BY ?s"),
+    "GROUP_CONCAT": (
+        "SELECT ?s (GROUP_CONCAT(STR(?o); SEPARATOR='|') AS ?c)",
+        "WINDOW :w { ?s :p ?o }",
+        "GROUP BY ?s",
+    ),
     "GROUP_CONCAT of other than strings": (
         "SELECT ?s (GROUP_CONCAT(?o; SEPARATOR='|') AS ?c)",
         "WINDOW :w { ?s :p ?o }",
@@ -206,11 +289,23 @@ CONCATENATED = {
 KINDS = {None: ":a :kind :K . :b :kind :L . :d :kind :K"}
 
 SNAPSHOTS = {
-    "a count per predicate": ("SELECT ?p (COUNT(*) AS ?n)", "WINDOW :w { ?s ?p ?o }", "GROUP BY ?p"),
+    "a count per predicate": (
+        "SELECT ?p (COUNT(*) AS ?n)",
+        "WINDOW :w { ?s ?p ?o }",
+        "GROUP BY ?p",
+    ),
     "COUNT(DISTINCT *)": ("SELECT (COUNT(DISTINCT *) AS ?n)", "WINDOW :w { ?s ?p ?o }"),
-    "COUNT(DISTINCT *) per group": ("SELECT ?p (COUNT(DISTINCT *) AS ?n)", "WINDOW :w { ?s ?p ?o }", "GROUP BY ?p"),
+    "COUNT(DISTINCT *) per group": (
+        "SELECT ?p (COUNT(DISTINCT *) AS ?n)",
+        "WINDOW :w { ?s ?p ?o }",
+        "GROUP BY ?p",
+    ),
     "an ungrouped count of nothing": ("SELECT (COUNT(?z) AS ?n)", "WINDOW :w { ?s :zzz ?z }"),
-    "an expression as key": ("SELECT ?k (COUNT(*) AS ?n)", "WINDOW :w { ?s :p ?o }", "GROUP BY (isIRI(?o) AS ?k)"),
+    "an expression as key": (
+        "SELECT ?k (COUNT(*) AS ?n)",
+        "WINDOW :w { ?s :p ?o }",
+        "GROUP BY (isIRI(?o) AS ?k)",
+    ),
     "expressions in and around aggregates": (
         "SELECT (SUM(?o * 2) + 1 AS ?t) (AVG(?o) AS ?v)",
         "WINDOW :w { ?s :p ?o FILTER(isNumeric(?o)) }",
@@ -220,9 +315,20 @@ SNAPSHOTS = {
         "WINDOW :w { ?s :p ?o FILTER(isNumeric(?o)) }",
         "GROUP BY ?s HAVING(SUM(?o) + COUNT(*) > 2 && MIN(?o) < 3)",
     ),
-    "errors in SUM and AVG": ("SELECT ?s (SUM(?o) AS ?t) (AVG(?o) AS ?v)", "WINDOW :w { ?s :p ?o }", "GROUP BY ?s"),
-    "MIN and MAX of strings": ("SELECT (MIN(STR(?o)) AS ?a) (MAX(STR(?o)) AS ?b)", "WINDOW :w { ?s :p ?o }"),
-    "MIN and MAX per group": ("SELECT ?s (MIN(?o) AS ?a) (MAX(?o) AS ?b)", "WINDOW :w { ?s :p ?o }", "GROUP BY ?s"),
+    "errors in SUM and AVG": (
+        "SELECT ?s (SUM(?o) AS ?t) (AVG(?o) AS ?v)",
+        "WINDOW :w { ?s :p ?o }",
+        "GROUP BY ?s",
+    ),
+    "MIN and MAX of strings": (
+        "SELECT (MIN(STR(?o)) AS ?a) (MAX(STR(?o)) AS ?b)",
+        "WINDOW :w { ?s :p ?o }",
+    ),
+    "MIN and MAX per group": (
+        "SELECT ?s (MIN(?o) AS ?a) (MAX(?o) AS ?b)",
+        "WINDOW :w { ?s :p ?o }",
+        "GROUP BY ?s",
+    ),
     "a sub-select with a count": (
         "SELECT ?s ?n ?o",
         "WINDOW :w { ?s :p ?o } { SELECT ?s (COUNT(*) AS ?n) WHERE { WINDOW :w { ?s :p ?v } } GROUP BY ?s }",
@@ -246,13 +352,21 @@ ORDERS = {
         "WINDOW :w { ?s :p ?o }",
         "ORDER BY DESC(STRLEN(STR(?o))) STR(?o) isNumeric(?o) STR(?s) LIMIT 2 OFFSET 1",
     ),
-    "IRIs before literals": ("SELECT ?o", "WINDOW :w { ?s :p ?o }", "ORDER BY isLiteral(?o) STR(?o) LIMIT 3 OFFSET 1"),
+    "IRIs before literals": (
+        "SELECT ?o",
+        "WINDOW :w { ?s :p ?o }",
+        "ORDER BY isLiteral(?o) STR(?o) LIMIT 3 OFFSET 1",
+    ),
     "the unbound first": (
         "SELECT ?s ?q",
         "WINDOW :w { ?s :p ?o OPTIONAL { ?s :q ?q } }",
         "ORDER BY ?q STR(?s) LIMIT 3",
     ),
-    "DISTINCT, ORDER BY, LIMIT": ("SELECT DISTINCT ?s", "WINDOW :w { ?s :p ?o }", "ORDER BY ?s LIMIT 2"),
+    "DISTINCT, ORDER BY, LIMIT": (
+        "SELECT DISTINCT ?s",
+        "WINDOW :w { ?s :p ?o }",
+        "ORDER BY ?s LIMIT 2",
+    ),
     "OFFSET alone": ("SELECT ?s ?o", "WINDOW :w { ?s :p ?o }", "ORDER BY ?s STR(?o) OFFSET 2"),
 }
 
@@ -283,13 +397,19 @@ def test_order_and_slices(name: str) -> None:
 
 
 def test_limit_0_says_nothing() -> None:
-    expected = check(query("SELECT ?o", "WINDOW :w { ?s :p ?o }", "LIMIT 0"), silent=True, s=ELEMENTS)
+    expected = check(
+        query("SELECT ?o", "WINDOW :w { ?s :p ?o }", "LIMIT 0"), silent=True, s=ELEMENTS
+    )
     assert not any(report.solutions for report in expected["q"])
 
 
 def test_sample_is_a_member() -> None:
     check_everywhere(
-        "SELECT ?s (SAMPLE(?o) AS ?x)", "WINDOW :w { ?s :p ?o }", "GROUP BY ?s", outputs=("RSTREAM",), s=ELEMENTS
+        "SELECT ?s (SAMPLE(?o) AS ?x)",
+        "WINDOW :w { ?s :p ?o }",
+        "GROUP BY ?s",
+        outputs=("RSTREAM",),
+        s=ELEMENTS,
     )
 
 
@@ -331,4 +451,6 @@ def test_a_variable_that_is_a_count_in_some_rows(group: str) -> None:
         at(5000, ":a :q 1.5 ; :p 2 . :c :p 5"),
     )
     windows = (Clause("count", count=5), Clause("step", 4000, 2000))
-    check(*(query("SELECT ?s ?x", group, windows={"w": w}, name=w.kind) for w in windows), s=elements)
+    check(
+        *(query("SELECT ?s ?x", group, windows={"w": w}, name=w.kind) for w in windows), s=elements
+    )

@@ -1,4 +1,6 @@
-"""Paths that are joined with what binds one of their ends: searched from there, and the same as if all were; the reference judges."""
+"""Paths that are joined with what binds one of their ends: searched from there, and the same as if
+all were; the reference judges.
+"""
 
 from __future__ import annotations
 

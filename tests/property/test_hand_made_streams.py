@@ -1,4 +1,6 @@
-"""STREAM with a variable: over each stream in turn, with its IRI; the reference is asked the union that this is."""
+"""STREAM with a variable: over each stream in turn, with its IRI; the reference is asked the union
+that this is.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,21 @@ import pytest
 from judged import PREFIX, STREAM, WINDOWS, at, check
 
 from levada.algebra.show import show
-from levada.algebra.translate import translate
 from levada.errors import QueryError
 from levada.syntax import parse
 from levada.testing.cases import CaseQuery, Clause
 from levada.testing.cases.windows import compact
 from levada.testing.question import ReferenceQuery
+from levada.translation.sparql.translate import translate
 
 OTHER = "http://e/t"
 STREAMS = {
-    "s": [at(500, ":a :p 1"), at(900, ":b :p 2 ; :q :a"), at(4200, ":a :p 1"), at(8100, ":c :q :b")],
+    "s": [
+        at(500, ":a :p 1"),
+        at(900, ":b :p 2 ; :q :a"),
+        at(4200, ":a :p 1"),
+        at(8100, ":c :q :b"),
+    ],
     "t": [at(400, ":a :p 1"), at(2500, ":a :q :b"), at(6100, ":b :p 3")],
 }
 
@@ -27,13 +34,18 @@ def _window(stream: str, clause: Clause) -> str:
 
 def _both(inner: str, clause: Clause) -> str:
     """What ``STREAM ?in [..] { inner }`` means over the two streams."""
-    parts = (f"{{ GRAPH <{_window(s, clause)}> {{ {inner} }} VALUES ?in {{ <{s}> }} }}" for s in (STREAM, OTHER))
+    parts = (
+        f"{{ GRAPH <{_window(s, clause)}> {{ {inner} }} VALUES ?in {{ <{s}> }} }}"
+        for s in (STREAM, OTHER)
+    )
     return " UNION ".join(parts)
 
 
 def asking(group: str, spelled: str, *clauses: Clause) -> CaseQuery:
     """A query in CQELS-QL with windows of these clauses on both streams."""
-    on = {_window(s, c): (s, c.window({"report": "change"})) for c in clauses for s in (STREAM, OTHER)}
+    on = {
+        _window(s, c): (s, c.window({"report": "change"})) for c in clauses for s in (STREAM, OTHER)
+    }
     asked = ReferenceQuery(f"{PREFIX}SELECT * WHERE {{ {spelled} }}", on, "ISTREAM")
     return CaseQuery("q", f"{PREFIX}SELECT * WHERE {{ {group} }}", "cqels", {}, asked)
 
@@ -41,7 +53,10 @@ def asking(group: str, spelled: str, *clauses: Clause) -> CaseQuery:
 @pytest.mark.parametrize("clause", WINDOWS)
 def test_over_each_stream(clause: Clause) -> None:
     inner = "?x :p ?v"
-    check(asking(f"STREAM ?in {compact(clause)} {{ {inner} }}", _both(inner, clause), clause), **STREAMS)
+    check(
+        asking(f"STREAM ?in {compact(clause)} {{ {inner} }}", _both(inner, clause), clause),
+        **STREAMS,
+    )
 
 
 def test_beside_a_window_of_the_same_brackets() -> None:
@@ -49,12 +64,17 @@ def test_beside_a_window_of_the_same_brackets() -> None:
     clause = Clause("range", 5000)
     name = f"<{_window(STREAM, clause)}>"
     group = f"STREAM <{STREAM}> {compact(clause)} {{ ?x :p ?v }} STREAM ?in {compact(clause)} {{ ?y :q ?x }}"
-    check(asking(group, f"GRAPH {name} {{ ?x :p ?v }} {{ {_both('?y :q ?x', clause)} }}", clause), **STREAMS)
+    check(
+        asking(group, f"GRAPH {name} {{ ?x :p ?v }} {{ {_both('?y :q ?x', clause)} }}", clause),
+        **STREAMS,
+    )
 
 
 def test_a_variable_twice_is_one_stream() -> None:
     clause, short = Clause("range", 5000), Clause("range", 1000)
-    group = f"STREAM ?in {compact(clause)} {{ ?x :p ?v }} STREAM ?in {compact(short)} {{ ?x ?k ?o }}"
+    group = (
+        f"STREAM ?in {compact(clause)} {{ ?x :p ?v }} STREAM ?in {compact(short)} {{ ?x ?k ?o }}"
+    )
     spelled = f"{{ {_both('?x :p ?v', clause)} }} {{ {_both('?x ?k ?o', short)} }}"
     check(asking(group, spelled, clause, short), **STREAMS)
 
@@ -62,7 +82,11 @@ def test_a_variable_twice_is_one_stream() -> None:
 @pytest.mark.parametrize(
     ("streams", "text", "message"),
     [
-        ((), "SELECT * { STREAM ?s [NOW] { ?x ?p ?o } }", "STREAM ?s goes over the streams, and none are given."),
+        (
+            (),
+            "SELECT * { STREAM ?s [NOW] { ?x ?p ?o } }",
+            "STREAM ?s goes over the streams, and none are given.",
+        ),
         (
             ("temp",),
             "SELECT * { STREAM ?s [NOW] { ?x ?p ?o } }",

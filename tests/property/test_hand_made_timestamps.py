@@ -1,4 +1,6 @@
-"""f:timestamp(): the latest coming of a triple that a window holds (decision 0012); the reference judges."""
+"""f:timestamp(): the latest coming of a triple that a window holds (decision 0012); the reference
+judges.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def _asked(parts: tuple[str, str, str], clause: Clause, output: str, name: str) 
 
 @pytest.mark.parametrize("clause", (*WINDOWS, Clause("session", 1200)))
 def test_times_in_expressions(clause: Clause) -> None:
-    asked = [_asked(parts, clause, OUTPUTS[i % 3], f"q{i}") for i, parts in enumerate(CASES.values())]
+    asked = [
+        _asked(parts, clause, OUTPUTS[i % 3], f"q{i}") for i, parts in enumerate(CASES.values())
+    ]
     check(*asked, silent=True, s=ELEMENTS)
 
 
@@ -62,8 +66,15 @@ def test_the_time_of_a_variable_is_the_latest_of_its_triples(clause: Clause) -> 
 
 def test_a_variable_that_a_branch_leaves_unbound() -> None:
     group = "WINDOW :w {{ {{ ?s :p ?v }} UNION {{ ?s :q ?x }} {} }}"
-    spelled = group.format(f"BIND({P} AS ?a) BIND({Q} AS ?b) BIND(COALESCE(IF(?a > ?b, ?a, ?b), ?a, ?b) AS ?t)")
-    asked = query("SELECT ?s ?t", group.format(f"BIND({F}(?s) AS ?t)"), reference=spelled, windows={"w": WINDOWS[2]})
+    spelled = group.format(
+        f"BIND({P} AS ?a) BIND({Q} AS ?b) BIND(COALESCE(IF(?a > ?b, ?a, ?b), ?a, ?b) AS ?t)"
+    )
+    asked = query(
+        "SELECT ?s ?t",
+        group.format(f"BIND({F}(?s) AS ?t)"),
+        reference=spelled,
+        windows={"w": WINDOWS[2]},
+    )
     check(asked, s=ELEMENTS)
 
 
@@ -71,11 +82,19 @@ def test_a_merge_knows_the_latest_of_all_its_windows() -> None:
     """A triple of two streams; static triples have no time."""
     streams = {
         "s": [at(500, ":a :p 1"), at(600, ":b :p 2"), at(4500, ":a :p 1"), at(8100, ":c :p 5")],
-        "t": [at(400, ":a :p 1"), at(2500, ":a :p 1"), at(2600, ":b :p 3"), at(6100, ":a :p 1"), at(6200, ":d :p 4")],
+        "t": [
+            at(400, ":a :p 1"),
+            at(2500, ":a :p 1"),
+            at(2600, ":b :p 3"),
+            at(6100, ":a :p 1"),
+            at(6200, ":d :p 4"),
+        ],
     }
     asked = merging("SELECT *", f"?s :p ?v BIND({P} AS ?t)", windows=BOTH)
     one = f"?s :p ?v BIND({F}(?v) AS ?t)"
-    again = merging("SELECT *", one, windows=BOTH, name="one", reference=f"?s :p ?v BIND({P} AS ?t)")
+    again = merging(
+        "SELECT *", one, windows=BOTH, name="one", reference=f"?s :p ?v BIND({P} AS ?t)"
+    )
     found = check(asked, again, static={None: ":e :p 9 . :a :p 1"}, **streams)
     assert any("unbound" in report and len(set(report)) > 2 for report in values(found["q"], "t"))
     assert found["q"] == found["one"]
@@ -84,6 +103,9 @@ def test_a_merge_knows_the_latest_of_all_its_windows() -> None:
 def test_the_time_in_one_stream() -> None:
     """The triple came later in the other one."""
     windows = {"w": ("http://e/s", WINDOWS[0]), "v": ("http://e/t", WINDOWS[0])}
-    group, spelled = f"?s :p ?v BIND({F}(?v, <http://e/s>) AS ?t)", "?s :p ?v BIND(IF(?s = :a, 500, 900) AS ?t)"
+    group, spelled = (
+        f"?s :p ?v BIND({F}(?v, <http://e/s>) AS ?t)",
+        "?s :p ?v BIND(IF(?s = :a, 500, 900) AS ?t)",
+    )
     asked = merging("SELECT *", group, windows=windows, reference=spelled)
     check(asked, s=[at(500, ":a :p 1"), at(900, ":b :p 2")], t=[at(1400, ":a :p 1")])

@@ -1,4 +1,6 @@
-"""Windows that the random cases seldom make: gaps, odd ratios, huge ranges, negative times, ties, and kinds side by side."""
+"""Windows that the random cases seldom make: gaps, odd ratios, huge ranges, negative times, ties,
+and kinds side by side.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,14 @@ def three(clause: Clause, name: str, **options: object) -> list[CaseQuery]:
     """The pattern ``?s :p ?o`` over this window, under R, I and D."""
     windows = {"w": clause}
     return [
-        query("SELECT ?s ?o", "WINDOW :w { ?s :p ?o }", windows=windows, output=o, name=f"{o[0]}{name}", **options)
+        query(
+            "SELECT ?s ?o",
+            "WINDOW :w { ?s :p ?o }",
+            windows=windows,
+            output=o,
+            name=f"{o[0]}{name}",
+            **options,
+        )
         for o in OUTPUTS
     ]
 
@@ -60,7 +69,14 @@ def test_step_windows_under_all_options(name: str) -> None:
     clause = STEPPED[name]
     asked = []
     for i, options in enumerate(
-        ({}, {"bounds": "(]"}, {"report": "change"}, {"t0": 1500}, {"t0": -1300}, {"t0": 1500, "bounds": "(]"})
+        (
+            {},
+            {"bounds": "(]"},
+            {"report": "change"},
+            {"t0": 1500},
+            {"t0": -1300},
+            {"t0": 1500, "bounds": "(]"},
+        )
     ):
         asked += three(clause, str(i), **options)
     check(*asked, silent=True, s=ELEMENTS)
@@ -93,7 +109,14 @@ def test_last_triples_with_ties() -> None:
     windows = {"w": Clause("count", count=3)}
     grouped = "SELECT ?s (COUNT(*) AS ?n) (MAX(?o) AS ?m)"
     asked = [
-        query(grouped, "WINDOW :w { ?s :p ?o }", "GROUP BY ?s", windows=windows, output=o, name=f"g{o}")
+        query(
+            grouped,
+            "WINDOW :w { ?s :p ?o }",
+            "GROUP BY ?s",
+            windows=windows,
+            output=o,
+            name=f"g{o}",
+        )
         for o in OUTPUTS
     ]
     check(*asked, *three(windows["w"], "x"), s=TIES, silent=True)

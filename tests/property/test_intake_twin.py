@@ -1,4 +1,6 @@
-"""``parse`` equals its twin (pyoxigraph, a line a call, and the package xxhash) on valid, odd and broken lines."""
+"""``parse`` equals its twin (pyoxigraph, a line a call, and the package xxhash) on valid, odd and
+broken lines.
+"""
 
 from typing import Any
 
@@ -6,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.parse import TermColumn, Triples, parse
-from levada.intake.parse_twin import parse_slow
+from levada.intake.parse.ntriples import TermColumn, Triples, parse
+from levada.intake.parse.ntriples_twin import parse_slow
 from levada.model.term import XSD
 
 NAMES = (
@@ -57,12 +59,25 @@ BODY = st.lists(
     | st.characters(exclude_categories=["Cs"], exclude_characters='"\\\n\r'),
     max_size=6,
 ).map("".join)
-TYPED = st.builds(lambda text, name: f'"{text}"^^<{XSD}{name}>', st.sampled_from(LEXICAL), st.sampled_from(NAMES))
+TYPED = st.builds(
+    lambda text, name: f'"{text}"^^<{XSD}{name}>', st.sampled_from(LEXICAL), st.sampled_from(NAMES)
+)
 LITERAL = TYPED | st.builds(
     lambda body, tail: f'"{body}"{tail}',
     BODY,
     st.sampled_from(
-        ["", "", "@en", "@EN-us", "@zh-Hant-TW", "@i-klingon", "@e", "@en--ltr", "^^<a:type>", f"^^<{XSD}string>"]
+        [
+            "",
+            "",
+            "@en",
+            "@EN-us",
+            "@zh-Hant-TW",
+            "@i-klingon",
+            "@e",
+            "@en--ltr",
+            "^^<a:type>",
+            f"^^<{XSD}string>",
+        ]
     ),
 )
 IRI = st.sampled_from(
@@ -104,7 +119,17 @@ SPACE = st.sampled_from([" ", " ", " ", "\t", "  ", ""])
 END = st.sampled_from([".", ".", ".", ". ", ".# c", ' . # <x> "1" .', "", ". x"])
 NOISE = st.sampled_from(
     [bytes([c]) for c in b'<>"\\ \t.^@_:#%[]{}|/?-+e0Z\r\x00\x7f\x80\xc0\xc3\xed\xf4\xff']
-    + [b"\xed\xa0\x80", b"\xef\xbf\xbe", b"\xf4\x90\x80\x80", b"\xef\xbb\xbf", b"^^", b"//", b' "1" .', b" 17 .", b"@h"]
+    + [
+        b"\xed\xa0\x80",
+        b"\xef\xbf\xbe",
+        b"\xf4\x90\x80\x80",
+        b"\xef\xbb\xbf",
+        b"^^",
+        b"//",
+        b' "1" .',
+        b" 17 .",
+        b"@h",
+    ]
 )
 
 
@@ -131,7 +156,12 @@ def chunks(draw: st.DrawFn) -> tuple[bytes, dict[str, Any]]:
     body = b"".join(line + draw(ends) for line in draw(st.lists(lines(quads, timed), max_size=8)))
     options = {"seed": draw(st.integers(0, 2**64 - 1)), "document": draw(st.integers(0, 2**64 - 1))}
     data = body if draw(st.booleans()) else body.rstrip(b"\r\n")
-    return data, {"quads": quads, "timed": timed, "unit_ms": draw(st.sampled_from([1, 1000])), **options}
+    return data, {
+        "quads": quads,
+        "timed": timed,
+        "unit_ms": draw(st.sampled_from([1, 1000])),
+        **options,
+    }
 
 
 def shown(found: Triples, column: TermColumn | None) -> list[tuple[object, ...]]:
@@ -142,7 +172,11 @@ def shown(found: Triples, column: TermColumn | None) -> list[tuple[object, ...]]
     parts: list[list[Any]] = [texts, column.x.tolist(), column.y.tolist(), column.kind.tolist()]
     if column.dbl is not None:
         assert column.man is not None and column.scale is not None
-        parts += [[repr(v) for v in column.dbl.tolist()], column.man.tolist(), column.scale.tolist()]
+        parts += [
+            [repr(v) for v in column.dbl.tolist()],
+            column.man.tolist(),
+            column.scale.tolist(),
+        ]
     return list(zip(*parts, strict=True))
 
 
@@ -150,7 +184,9 @@ def assert_equal(fast: Triples, slow: Triples) -> None:
     assert fast.bad == slow.bad
     assert fast.line.tolist() == slow.line.tolist() and fast.time.tolist() == slow.time.tolist()
     for position in "spog":
-        assert shown(fast, getattr(fast, position)) == shown(slow, getattr(slow, position)), position
+        assert shown(fast, getattr(fast, position)) == shown(slow, getattr(slow, position)), (
+            position
+        )
 
 
 @settings(deadline=None, max_examples=300)

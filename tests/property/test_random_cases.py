@@ -1,9 +1,11 @@
-"""Random continuous queries over random streams: the engine, stepped in this process, says what the reference says.
+"""Random continuous queries over random streams: the engine, stepped in this process, says what the
+reference says.
 
-And it says the same whatever the cut into epochs, the number of partitions, the order of arrival within the lateness, the queries
-that run beside, and the time at which a query is registered (design, section 1, "Determinism" and "Registration at run time").
-By default 300 examples in all; ``LEVADA_CASES`` is the number for each test (``LEVADA_CASES=2000 pytest tests/property`` for a night).
-A case that fails is printed as it is to be read, with what reproduces it.
+And it says the same whatever the cut into epochs, the number of partitions, the order of arrival
+within the lateness, the queries that run beside, and the time at which a query is registered
+(design, section 1, "Determinism" and "Registration at run time"). By default 300 examples in all;
+``LEVADA_CASES`` is the number for each test (``LEVADA_CASES=2000 pytest tests/property`` for a
+night). A case that fails is printed as it is to be read, with what reproduces it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stepped import run_case, run_in_two
 
-from levada.plan import members
+from levada.plan.topology import members
 from levada.testing.cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries
@@ -38,7 +40,11 @@ def examples(few: int) -> settings:
         max_examples=EXAMPLES or few,
         deadline=None,
         print_blob=True,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.filter_too_much,
+        ],
     )
 
 
@@ -68,19 +74,25 @@ def test_entailed_queries_equal_the_reference(case: Case, rows: int, parts: int)
 
 @examples(20)
 @given(both, epochs, partitions)
-def test_neither_the_cut_into_epochs_nor_the_partitions_show(case: Case, rows: int, parts: int) -> None:
+def test_neither_the_cut_into_epochs_nor_the_partitions_show(
+    case: Case, rows: int, parts: int
+) -> None:
     whole = run_case(case, epoch_rows=1000, partitions=1)
     assert same_queries(whole, run_case(case, epoch_rows=rows, partitions=parts)) is None
 
 
 @examples(20)
 @given(both, st.data())
-def test_order_of_arrival_within_the_lateness_does_not_show(case: Case, data: st.DataObject) -> None:
+def test_order_of_arrival_within_the_lateness_does_not_show(
+    case: Case, data: st.DataObject
+) -> None:
     case = replace(case, lateness=1500)
     other = {}
     for name, elements in case.streams.items():
         ordered = sorted(elements, key=lambda e: e.ts)
-        moved = data.draw(arrival([e.ts for e in ordered], case.lateness), label=f"arrival of {name}")
+        moved = data.draw(
+            arrival([e.ts for e in ordered], case.lateness), label=f"arrival of {name}"
+        )
         other[name] = tuple(ordered[i] for i in moved)
     turned = replace(case, streams=other)
     rows = data.draw(epochs, label="elements in an epoch")
@@ -91,7 +103,9 @@ def test_order_of_arrival_within_the_lateness_does_not_show(case: Case, data: st
 @given(both, epochs)
 def test_queries_together_say_what_each_says_alone(case: Case, rows: int) -> None:
     together = run_case(case, epoch_rows=rows)
-    alone = {q.name: run_case(replace(case, queries=(q,)), epoch_rows=rows)[q.name] for q in case.queries}
+    alone = {
+        q.name: run_case(replace(case, queries=(q,)), epoch_rows=rows)[q.name] for q in case.queries
+    }
     assert same_queries(alone, together) is None
 
 
@@ -105,22 +119,34 @@ def streams_of(question: Question) -> set[str]:
 @examples(20)
 @given(both, st.data())
 def test_query_registered_in_mid_stream_sees_what_follows(case: Case, data: st.DataObject) -> None:
-    """The streams up to a cut, a run that leaves them open, then the rest with all queries; some come with the second run."""
+    """The streams up to a cut, a run that leaves them open, then the rest with all queries; some
+    come with the second run.
+    """
     in_mid_stream(case, data, gone=False)
 
 
 @examples(8)
 @given(both, st.data(), st.sampled_from((1, 512)), st.sampled_from((0, 4)))
-def test_queries_that_are_gone_do_not_show(case: Case, data: st.DataObject, empty: int, share: int) -> None:
-    """The same, and a twin of each query goes with the first run: its rows are in state, its places in the plan are empty."""
+def test_queries_that_are_gone_do_not_show(
+    case: Case, data: st.DataObject, empty: int, share: int
+) -> None:
+    """The same, and a twin of each query goes with the first run: its rows are in state, its places
+    in the plan are empty.
+    """
     with patch.object(members, "EMPTY", empty), patch.object(members, "SHARE", share):
         in_mid_stream(case, data, gone=True)
 
 
 def in_mid_stream(case: Case, data: st.DataObject, *, gone: bool) -> None:
-    cut = {name: data.draw(st.integers(0, len(e)), label=f"cut of {name}") for name, e in case.streams.items()}
+    cut = {
+        name: data.draw(st.integers(0, len(e)), label=f"cut of {name}")
+        for name, e in case.streams.items()
+    }
     late = [q.name for q in case.queries if data.draw(st.booleans(), label=f"{q.name} comes later")]
-    rows, parts = data.draw(epochs, label="elements in an epoch"), data.draw(partitions, label="partitions")
+    rows, parts = (
+        data.draw(epochs, label="elements in an epoch"),
+        data.draw(partitions, label="partitions"),
+    )
     after = {}
     for query in case.queries:
         streams = streams_of(query.reference)

@@ -14,10 +14,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from stepped import Collected, read_ndjson
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.cases import Case, cases
 from levada.testing.compare import same_queries
-from levada.testing.streams import write_documents, write_graphs, write_lines, write_packed, write_rdf
+from levada.testing.streams import (
+    write_documents,
+    write_graphs,
+    write_lines,
+    write_packed,
+    write_rdf,
+)
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
@@ -39,7 +45,14 @@ def name_stream(engine: Engine, name: str, elements, lateness: int, root: Path, 
     elif way == "documents":
         form = draw(triple_formats, label="format")
         folder = write_documents(root / "d", elements, f".{form}{packed}")
-        engine.stream(name, folder, format=form, element="document", time=r"filename:_(-?[0-9]+)", lateness=lateness)
+        engine.stream(
+            name,
+            folder,
+            format=form,
+            element="document",
+            time=r"filename:_(-?[0-9]+)",
+            lateness=lateness,
+        )
     else:
         form = draw(quad_formats, label="format")
         path = write_graphs(root / f"s.{form}{packed}", elements)
@@ -51,13 +64,20 @@ def run(case: Case, data: st.DataObject):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         rows = data.draw(st.sampled_from((1, 3, 1000)), label="elements in an epoch")
-        with Engine(False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7) as engine:
+        with Engine(
+            False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7
+        ) as engine:
             for i, (name, elements) in enumerate(case.streams.items()):
                 (root / str(i)).mkdir()
                 name_stream(engine, name, elements, case.lateness, root / str(i), data.draw)
-            quads = [f"{t} <{g}>" if g else t for g, triples in case.static.items() for t in triples]
+            quads = [
+                f"{t} <{g}>" if g else t for g, triples in case.static.items() for t in triples
+            ]
             if quads:
-                form, packed = data.draw(quad_formats, label="static"), data.draw(packings, label="packing")
+                form, packed = (
+                    data.draw(quad_formats, label="static"),
+                    data.draw(packings, label="packing"),
+                )
                 engine.static(write_rdf(root / f"static.{form}{packed}", quads))
             for query in case.queries:
                 engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
@@ -71,7 +91,11 @@ def run(case: Case, data: st.DataObject):
     max_examples=EXAMPLES or 10,
     deadline=None,
     phases=[Phase.generate] if EXAMPLES else tuple(Phase),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
 )
 @given(cases(most=3), st.data())
 def test_no_format_shows_in_a_result(case: Case, data: st.DataObject) -> None:

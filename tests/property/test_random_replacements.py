@@ -1,4 +1,5 @@
-"""Static graphs that are replaced while streams are read: random cases, and the same whatever the cut and the way.
+"""Static graphs that are replaced while streams are read: random cases, and the same whatever the
+cut and the way.
 
 ``LEVADA_CASES`` as in ``test_random_cases``.
 """
@@ -26,7 +27,8 @@ partitions = st.sampled_from((1, 2, 3))
 def same_answers(expected: Sequence[Report], got: Sequence[Report]) -> str | None:
     """Whether a query without windows gives these answers in their order, and the last one last.
 
-    Where only graphs are replaced that it does not read, it says nothing anew; where several are, it may be answered between them.
+    Where only graphs are replaced that it does not read, it says nothing anew; where several are,
+    it may be answered between them.
     """
     at = 0
     for n, answer in enumerate(expected):
@@ -58,14 +60,20 @@ def judged(case: Case, late: dict[str, int], **run: object) -> str | None:
     max_examples=EXAMPLES or 8,
     deadline=None,
     print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
 )
 @given(replaced_cases(), epochs, partitions, st.booleans(), st.data())
 def test_replaced_static_data_equal_the_reference(
     case: Case, rows: int, parts: int, live: bool, data: st.DataObject
 ) -> None:
     late = {
-        q.name: data.draw(st.integers(1, len(case.replaced)), label=f"{q.name} comes with the replacement")
+        q.name: data.draw(
+            st.integers(1, len(case.replaced)), label=f"{q.name} comes with the replacement"
+        )
         for q in case.queries
         if data.draw(st.integers(0, 4), label=f"{q.name} comes later, if 4") == 4
     }

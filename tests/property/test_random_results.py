@@ -1,4 +1,6 @@
-"""What random cases publish says the same in every format that can hold it; NDJSON, which the reference judges, is the oracle."""
+"""What random cases publish says the same in every format that can hold it; NDJSON, which the
+reference judges, is the oracle.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from stepped import _name_sources
 
 from levada.emission.formats import Format, fitting
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll
 from levada.testing.cases import cases, cql_cases
 from levada.testing.compare import same
@@ -21,11 +23,20 @@ from levada.testing.published import read_published
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
 SHOWN = set(Format) - {Format.CSV, Format.TSV}
-SILENT = {Format.NQ, Format.TRIG, Format.JSONLD, Format.JELLY, Format.ARROW, Format.PARQUET}  # of empty reports
+SILENT = {
+    Format.NQ,
+    Format.TRIG,
+    Format.JSONLD,
+    Format.JELLY,
+    Format.ARROW,
+    Format.PARQUET,
+}  # of empty reports
 
 
 class Everything:
-    """A sink that publishes a query in all formats that can hold it; the sizes of parts are tiny."""
+    """A sink that publishes a query in all formats that can hold it; the sizes of parts are
+    tiny.
+    """
 
     def __init__(self, root: Path, roll: Roll) -> None:
         self.root, self.roll = root, roll
@@ -35,7 +46,9 @@ class Everything:
         return [
             name
             for form in self.formats[query]
-            for name in FileSink(self.root / form, form, self.roll).publish(query, variables, epoch, batch)
+            for name in FileSink(self.root / form, form, self.roll).publish(
+                query, variables, epoch, batch
+            )
         ]
 
 
@@ -47,17 +60,29 @@ def empty(report):
     max_examples=EXAMPLES or 8,
     deadline=None,
     phases=[Phase.generate] if EXAMPLES else tuple(Phase),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
 )
-@given(cases(most=3) | cql_cases(most=3), st.sampled_from((1, 5, 1000)), st.sampled_from((60, 1000, 1 << 20)))
+@given(
+    cases(most=3) | cql_cases(most=3),
+    st.sampled_from((1, 5, 1000)),
+    st.sampled_from((60, 1000, 1 << 20)),
+)
 def test_every_format_says_the_same(case, rows, size):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         sink = Everything(root / "out", Roll(bytes=size))
-        with Engine(False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7) as engine:
+        with Engine(
+            False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7
+        ) as engine:
             _name_sources(engine, case, root)
             for query in case.queries:
-                handle = engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
+                handle = engine.register(
+                    query.text, name=query.name, dialect=query.dialect, **query.options
+                )
                 able = fitting(handle._query.form, handle._query.output)
                 sink.formats[query.name] = [form for form in able if form in SHOWN]
             engine.start(once=True)

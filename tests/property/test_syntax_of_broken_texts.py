@@ -1,4 +1,6 @@
-"""Whatever a text is: it parses and prints, or it is a query error with a place inside the text and words for people."""
+"""Whatever a text is: it parses and prints, or it is a query error with a place inside the text and
+words for people.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,15 @@ PIECES = sorted(
 
 @st.composite
 def broken(draw: st.DrawFn) -> str:
-    """A query text with some pieces left out, doubled, swapped for others or glued to their neighbours."""
+    """A query text with some pieces left out, doubled, swapped for others or glued to their
+    neighbours.
+    """
     pieces = re.findall(r"\s+|\w+|[^\w\s]", draw(st.sampled_from(TEXTS)))
     for _ in range(draw(st.integers(0, 4))):
         place = draw(st.integers(0, len(pieces) - 1))
-        pieces[place] = draw(st.sampled_from(["", pieces[place] * 2, draw(st.sampled_from(PIECES))]))
+        pieces[place] = draw(
+            st.sampled_from(["", pieces[place] * 2, draw(st.sampled_from(PIECES))])
+        )
     return "".join(pieces)
 
 

@@ -1,4 +1,6 @@
-"""NOW, RAND, UUID and BNODE: one value in each solution of each report, whatever the cut, the partitions and the other queries."""
+"""NOW, RAND, UUID and BNODE: one value in each solution of each report, whatever the cut, the
+partitions and the other queries.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ from stepped import run_case
 from levada.testing.cases import Case, Clause
 from levada.testing.compare import same
 
-ELEMENTS = (at(1000, ":a :p 1 ; :q :b . :b :p 2"), at(1500, ":a :p 3"), at(1500, ":b :p 3"), at(5000, ":a :p 1"))
+ELEMENTS = (
+    at(1000, ":a :p 1 ; :q :b . :b :p 2"),
+    at(1500, ":a :p 3"),
+    at(1500, ":b :p 3"),
+    at(5000, ":a :p 1"),
+)
 BODY = "WINDOW :w { ?s :p ?o }"
 DRAWING = {
     "two numbers": ("SELECT ?s ?o (RAND() AS ?x) (RAND() AS ?y)", BODY, ""),
@@ -19,9 +26,21 @@ DRAWING = {
     "behind a filter": ("SELECT ?s ?x", f"{BODY} FILTER(RAND() < 0.7) BIND(RAND() AS ?x)", ""),
     "summed": ("SELECT (SUM(RAND()) AS ?t)", BODY, ""),
     "in order": ("SELECT ?s ?o", BODY, "ORDER BY RAND() LIMIT 2"),
-    "of equal solutions": ("SELECT ?s ?x", f"{{ {BODY} }} UNION {{ WINDOW :w {{ ?s ?p ?o }} }} BIND(RAND() AS ?x)", ""),
-    "of a projection": ("SELECT ?s ?x", f"{{ SELECT ?s WHERE {{ {BODY} }} }} BIND(RAND() AS ?x)", ""),
-    "under OPTIONAL": ("SELECT *", f"{BODY} OPTIONAL {{ WINDOW :w {{ ?q ?z ?o }} FILTER(RAND() < 0.5) }}", ""),
+    "of equal solutions": (
+        "SELECT ?s ?x",
+        f"{{ {BODY} }} UNION {{ WINDOW :w {{ ?s ?p ?o }} }} BIND(RAND() AS ?x)",
+        "",
+    ),
+    "of a projection": (
+        "SELECT ?s ?x",
+        f"{{ SELECT ?s WHERE {{ {BODY} }} }} BIND(RAND() AS ?x)",
+        "",
+    ),
+    "under OPTIONAL": (
+        "SELECT *",
+        f"{BODY} OPTIONAL {{ WINDOW :w {{ ?q ?z ?o }} FILTER(RAND() < 0.5) }}",
+        "",
+    ),
     "of groups": ("SELECT ?s (COUNT(*) AS ?n)", BODY, "GROUP BY ?s HAVING(RAND() < 0.6)"),
 }
 

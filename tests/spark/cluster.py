@@ -1,4 +1,6 @@
-"""A standalone Spark cluster on this machine: a master and workers, each of one core, from the installed package."""
+"""A standalone Spark cluster on this machine: a master and workers, each of one core, from the
+installed package.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from levada.runtime.java import find_java
+from levada.runtime.spark.java import find_java
 
 PATIENCE = 120  # s until all workers are there
 
@@ -27,7 +29,9 @@ def free_port() -> int:
 
 
 class Cluster:
-    """``url`` is what ``--master`` takes; each worker has an address of its own, 127.0.0.2 and so on."""
+    """``url`` is what ``--master`` takes; each worker has an address of its own, 127.0.0.2 and so
+    on.
+    """
 
     def __init__(self, folder: Path, workers: int) -> None:
         port, self._web = free_port(), free_port()
@@ -55,8 +59,14 @@ class Cluster:
             "SPARK_DAEMON_MEMORY": "256m",
         }
         with (self._folder / f"{name}.log").open("wb") as log:
-            command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", *options]
-            return subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self._folder)
+            command = [
+                str(home / "bin" / "spark-class"),
+                f"org.apache.spark.deploy.{main}",
+                *options,
+            ]
+            return subprocess.Popen(
+                command, env=environment, stdout=log, stderr=log, cwd=self._folder
+            )
 
     def _await(self, workers: int) -> None:
         end = time.monotonic() + PATIENCE
@@ -73,13 +83,20 @@ class Cluster:
 
     def kill_worker(self, i: int) -> None:
         """The worker and its executors are gone at once, as with a machine that loses its power."""
-        family = [psutil.Process(self.workers[i].pid), *psutil.Process(self.workers[i].pid).children(recursive=True)]
+        family = [
+            psutil.Process(self.workers[i].pid),
+            *psutil.Process(self.workers[i].pid).children(recursive=True),
+        ]
         for process in family:
             process.send_signal(signal.SIGKILL)
 
     def stop(self) -> None:
         for process in self._processes:
-            for below in psutil.Process(process.pid).children(recursive=True) if process.poll() is None else ():
+            for below in (
+                psutil.Process(process.pid).children(recursive=True)
+                if process.poll() is None
+                else ()
+            ):
                 below.kill()
             process.kill()
             process.wait()

@@ -1,4 +1,6 @@
-"""One Spark session for all tests of this folder; tests that need a fresh JVM run a script in a process of its own."""
+"""One Spark session for all tests of this folder; tests that need a fresh JVM run a script in a
+process of its own.
+"""
 
 import os
 import subprocess

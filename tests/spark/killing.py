@@ -1,7 +1,9 @@
-"""Killing the command line at random moments and starting it again; shared by ``test_crash.py`` and ``tests/chaos``.
+"""Killing the command line at random moments and starting it again; shared by ``test_crash.py`` and
+``tests/chaos``.
 
-The driver, Spark's JVM and the Python workers are killed with SIGKILL, all at once or the driver alone, after a random time or
-at a random step of an epoch (``levada_kill.py`` makes the driver leave with ``os._exit`` there).
+The driver, Spark's JVM and the Python workers are killed with SIGKILL, all at once or the driver
+alone, after a random time or at a random step of an epoch (``levada_kill.py`` makes the driver
+leave with ``os._exit`` there).
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def streams() -> dict[str, list[Element]]:
     """2,000 and 1,000 elements over 50 and 45 seconds."""
 
     def triple(a: int, p: str, n: int) -> tuple[str]:
-        return (f'<http://e/a{a}> <http://e/{p}> "{n}"^^<http://www.w3.org/2001/XMLSchema#integer>',)
+        return (
+            f'<http://e/a{a}> <http://e/{p}> "{n}"^^<http://www.w3.org/2001/XMLSchema#integer>',
+        )
 
     left = [Element(25 * i, triple(i * 7 % 40, "p", i % 17)) for i in range(2000)]
     right = [Element(45 * i, triple(i * 11 % 60, "q", i)) for i in range(1000)]
@@ -70,7 +74,16 @@ def command(folder: Path, root: Path) -> list[str]:
     given = [f"{folder}/{name}.rq" for name in QUERIES]
     given += [x for name in (S, T) for x in ("--stream", f"{name}={folder}/{name[-1]}.nt")]
     given += ["--once", "--epoch", "0", "--epoch-rows", str(EPOCH_ROWS), "--master", "local[2]"]
-    return ["-m", "levada_kill", "run", *given, "--checkpoint", f"{root}/ck", "--out", f"{root}/out"]
+    return [
+        "-m",
+        "levada_kill",
+        "run",
+        *given,
+        "--checkpoint",
+        f"{root}/ck",
+        "--out",
+        f"{root}/out",
+    ]
 
 
 def start(folder: Path, root: Path, point: int = 0) -> subprocess.Popen[bytes]:
@@ -107,7 +120,9 @@ def finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 
 def survive(folder: Path, root: Path, kills: int, rng: random.Random, lasting: float) -> list[str]:
-    """Runs to the end with so many kills on the way; returns how each kill was. ``lasting``: seconds of a whole run."""
+    """Runs to the end with so many kills on the way; returns how each kill was. ``lasting``:
+    seconds of a whole run.
+    """
     story: list[str] = []
     while len(story) < kills:
         point = rng.choice((0, rng.randint(1, 40)))
@@ -132,12 +147,19 @@ def survive(folder: Path, root: Path, kills: int, rng: random.Random, lasting: f
 def _ended(root: Path) -> bool:
     """Whether the streams have ended: then there is nothing left to be killed in."""
     manifests = [p for p in (root / "ck" / "manifests").glob("*") if p.name.isdigit()]
-    return bool(manifests) and b'"ended":true,"rows_in"' in max(manifests, key=lambda p: int(p.name)).read_bytes()
+    return (
+        bool(manifests)
+        and b'"ended":true,"rows_in"' in max(manifests, key=lambda p: int(p.name)).read_bytes()
+    )
 
 
 def published(root: Path) -> Counter[tuple[str, int, frozenset[tuple[str, str]]]]:
     """The bag of (query, report, solution) below ``out``."""
-    texts = [line for path in sorted((root / "out").rglob("*.ndjson")) for line in path.read_text().splitlines()]
+    texts = [
+        line
+        for path in sorted((root / "out").rglob("*.ndjson"))
+        for line in path.read_text().splitlines()
+    ]
     found: Counter[tuple[str, int, frozenset[tuple[str, str]]]] = Counter()
     for query, reports in read_ndjson(texts).items():
         for report in reports:

@@ -1,4 +1,6 @@
-"""The command line with a fuse: the process leaves with ``os._exit`` at its LEVADA_KILL_AT-th change of the disk (0: never)."""
+"""The command line with a fuse: the process leaves with ``os._exit`` at its LEVADA_KILL_AT-th
+change of the disk (0: never).
+"""
 
 import itertools
 import os

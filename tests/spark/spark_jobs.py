@@ -12,19 +12,28 @@ from levada.errors import SourceError
 def intake(context, payload):
     """Each payload to all partitions, blown up to the asked size."""
     asked = json.loads(context)
-    return [(p, payload.ljust(asked["size"], b".") + b">%d" % p) for p in range(asked["partitions"])]
+    return [
+        (p, payload.ljust(asked["size"], b".") + b">%d" % p) for p in range(asked["partitions"])
+    ]
 
 
 def stage(context, number, partition, blobs):
     """Says what came, to all partitions or as the outcome."""
     asked = json.loads(context)
     said = b"[%d.%d: %s]" % (number, partition, b" ".join(bytes(b) for b in blobs))
-    return [(-1, said)] if number == asked["stages"] else [(p, said) for p in range(asked["partitions"])]
+    return (
+        [(-1, said)]
+        if number == asked["stages"]
+        else [(p, said) for p in range(asked["partitions"])]
+    )
 
 
 def failing_stage(context, number, partition, blobs):
     if partition == 1:
-        errors = {b"value": ValueError("bad value"), b"user": SourceError("The disk is full.", hint="Free some.")}
+        errors = {
+            b"value": ValueError("bad value"),
+            b"user": SourceError("The disk is full.", hint="Free some."),
+        }
         raise errors.get(context) or UnpicklableError("no pickle")
     return [(-1, b"")]
 

@@ -1,4 +1,5 @@
-"""Random cases on real Spark: the same as the reference, in several partitions, with plans of one stage and of more.
+"""Random cases on real Spark: the same as the reference, in several partitions, with plans of one
+stage and of more.
 
 A smaller set of ``tests/property``: LEVADA_SPARK_CASES of each kind, 3 unless said, in one session.
 """
@@ -55,7 +56,7 @@ def test_streams_that_queries_make(case, rows, spark):
 
 def test_a_plan_of_several_stages(spark, tmp_path):
     """Three patterns on three keys need an exchange between joins; each of them is a stage."""
-    from levada.engine import Engine
+    from levada.engine.engine import Engine
     from levada.testing.streams import write_lines
 
     sys.path.append(str(Path(__file__).parents[1] / "unit" / "runtime"))
@@ -71,10 +72,18 @@ def test_a_plan_of_several_stages(spark, tmp_path):
     body = "WINDOW :w { ?a :p ?b . ?b :q ?c } WINDOW :v { ?c :r ?n }"
     queries = [
         asked("chain", "SELECT ?a ?n", body, windows),
-        asked("groups", "SELECT ?a (SUM(?n) AS ?m)", body, windows, tail=" GROUP BY ?a ORDER BY ?m ?a LIMIT 3"),
+        asked(
+            "groups",
+            "SELECT ?a (SUM(?n) AS ?m)",
+            body,
+            windows,
+            tail=" GROUP BY ?a ORDER BY ?m ?a LIMIT 3",
+        ),
     ]
     sink, stages = Collected(), set()
-    with Engine(spark, checkpoint=tmp_path / "ck", epoch_rows=40, partitions=2, sink=sink) as engine:
+    with Engine(
+        spark, checkpoint=tmp_path / "ck", epoch_rows=40, partitions=2, sink=sink
+    ) as engine:
         for name, elements in streams.items():
             engine.stream(name, write_lines(tmp_path / f"{name[-1]}.nt", elements))
         register(engine, queries)

@@ -1,4 +1,6 @@
-"""``levada run --master spark://..`` on a standalone cluster, unchanged: paths as the user writes them, a machine that dies."""
+"""``levada run --master spark://..`` on a standalone cluster, unchanged: paths as the user writes
+them, a machine that dies.
+"""
 
 from __future__ import annotations
 
@@ -27,26 +29,49 @@ def folder(tmp_path: Path) -> Path:
     lines = (f'<http://e/r{i % 7}> <http://e/v> "{i % 11}"^^<http://www.w3.org/2001/XMLSchema#integer> {10 * i} .\n'
              for i in range(ELEMENTS))  # fmt: skip
     (tmp_path / "s.nt").write_text("".join(lines))
-    (tmp_path / "rooms.ttl").write_text("".join(f"<http://e/r{i}> <http://e/floor> {i % 3} .\n" for i in range(7)))
+    (tmp_path / "rooms.ttl").write_text(
+        "".join(f"<http://e/r{i}> <http://e/floor> {i % 3} .\n" for i in range(7))
+    )
     return tmp_path
 
 
 def start(folder: Path, out: str, *more: str) -> subprocess.Popen[str]:
-    given = ["run", "mean.rq", "--stream", "s=s.nt", "--static", "rooms.ttl", "--once", "--out", out, *more]
+    given = [
+        "run",
+        "mean.rq",
+        "--stream",
+        "s=s.nt",
+        "--static",
+        "rooms.ttl",
+        "--once",
+        "--out",
+        out,
+        *more,
+    ]
     command = [sys.executable, "-m", "levada", *given, "--epoch-rows", str(EPOCH)]
-    return subprocess.Popen(command, cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
+    )
 
 
 def published(folder: Path) -> Counter[tuple[int, str]]:
-    lines = [json.loads(line) for file in folder.glob("mean/*") for line in file.read_text().splitlines()]
+    lines = [
+        json.loads(line) for file in folder.glob("mean/*") for line in file.read_text().splitlines()
+    ]
     return Counter(
-        (line["report"], json.dumps(row, sort_keys=True)) for line in lines for row in line["results"]["bindings"]
+        (line["report"], json.dumps(row, sort_keys=True))
+        for line in lines
+        for row in line["results"]["bindings"]
     )
 
 
 def newest(folder: Path) -> int:
-    """The newest manifest's epoch. One that is being written has a name of its own: it is not there yet."""
-    return max((int(file.name) for file in folder.glob("manifests/*") if file.name.isdigit()), default=-1)
+    """The newest manifest's epoch. One that is being written has a name of its own: it is not there
+    yet.
+    """
+    return max(
+        (int(file.name) for file in folder.glob("manifests/*") if file.name.isdigit()), default=-1
+    )
 
 
 def test_a_worker_dies_and_no_result_is_lost_or_doubled(folder: Path, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""``levada run`` on real Spark from the outside: how it ends, what it leaves, what it says when something is missing."""
+"""``levada run`` on real Spark from the outside: how it ends, what it leaves, what it says when
+something is missing.
+"""
 
 import json
 import os
@@ -22,7 +24,9 @@ SELECT ?s ?v FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S] WHERE {
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "hot.rq").write_text(QUERY)
-    (tmp_path / "s.nt").write_text("".join(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n' for i in range(20)))
+    (tmp_path / "s.nt").write_text(
+        "".join(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n' for i in range(20))
+    )
     (tmp_path / "tmp").mkdir()
     return tmp_path
 
@@ -87,7 +91,9 @@ def test_a_second_signal_ends_at_once_also_while_the_jvm_starts(folder):
 
 
 def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder):
-    out, said = start(folder, "--once", "--checkpoint", "ck", "--out", "out").communicate(timeout=400)
+    out, said = start(folder, "--once", "--checkpoint", "ck", "--out", "out").communicate(
+        timeout=400
+    )
     assert (out, "Traceback" in said) == ("", False), said
     before = {p.name: p.read_bytes() for p in (folder / "out" / "hot").iterdir()}
     assert before
@@ -115,7 +121,10 @@ def fails(folder, *more, **variables):
 def test_a_missing_file_is_a_sentence(folder):
     (folder / "s.nt").unlink()
     code, said = fails(folder, "--once")
-    assert (code, said) == (1, "levada: The stream http://e/s is not there: no file or directory s.nt.\n")
+    assert (code, said) == (
+        1,
+        "levada: The stream http://e/s is not there: no file or directory s.nt.\n",
+    )
     code, said = fails(folder, "--once", "--debug")
     assert code == 1
     assert "Traceback" in said
@@ -136,9 +145,23 @@ def test_no_java_is_a_sentence(folder):
     (folder / "hide" / "sitecustomize.py").write_text(hiding)
     path = os.pathsep.join([str(folder / "hide"), str(Path(__file__).parent)])
     process = subprocess.Popen(
-        [sys.executable, "-m", "levada_kill", "run", "hot.rq", "--stream", "http://e/s=s.nt", "--once"],
+        [
+            sys.executable,
+            "-m",
+            "levada_kill",
+            "run",
+            "hot.rq",
+            "--stream",
+            "http://e/s=s.nt",
+            "--once",
+        ],
         cwd=folder,
-        env={"PATH": str(folder / "hide"), "PYTHONPATH": path, "TMPDIR": str(folder / "tmp"), "HOME": str(folder)},
+        env={
+            "PATH": str(folder / "hide"),
+            "PYTHONPATH": path,
+            "TMPDIR": str(folder / "tmp"),
+            "HOME": str(folder),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

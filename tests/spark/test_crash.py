@@ -1,4 +1,5 @@
-"""The driver killed at random moments on real Spark, and started again until it ends (judge 4): LEVADA_KILLS times, 5 unless said.
+"""The driver killed at random moments on real Spark, and started again until it ends (judge 4):
+LEVADA_KILLS times, 5 unless said.
 
 The seed is in the output of a failure; LEVADA_SEED repeats it.
 """
@@ -15,7 +16,11 @@ from levada.testing.question import ReferenceQuery
 from levada.testing.reference import evaluate
 
 KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
-pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.timeout(killing.LIMIT * (KILLS + 3))]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.chaos,
+    pytest.mark.timeout(killing.LIMIT * (KILLS + 3)),
+]
 
 
 def expected():
@@ -23,9 +28,7 @@ def expected():
     found = {}
     for name, windows in killing.clauses().items():
         head, _, body = killing.QUERIES[name].partition("AS SELECT")[2].partition("WHERE")
-        sparql = (
-            f"PREFIX : <http://e/>\nSELECT {head.partition('FROM NAMED')[0]} WHERE {body.replace('WINDOW', 'GRAPH')}"
-        )
+        sparql = f"PREFIX : <http://e/>\nSELECT {head.partition('FROM NAMED')[0]} WHERE {body.replace('WINDOW', 'GRAPH')}"
         over = {f"http://e/{w}": (on, clause.window({})) for w, (on, clause) in windows.items()}
         output = "ISTREAM" if name == "fresh" else "RSTREAM"
         for report in evaluate(ReferenceQuery(sparql, over, output), killing.streams()):

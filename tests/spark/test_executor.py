@@ -1,4 +1,6 @@
-"""Jobs on Spark: the same outcomes in the same order as in one process, whatever the path, and errors as they were raised."""
+"""Jobs on Spark: the same outcomes in the same order as in one process, whatever the path, and
+errors as they were raised.
+"""
 
 import json
 import os
@@ -42,7 +44,9 @@ def failing(context):
         echo(0, fused=True),
         echo(3, stages=3, partitions=3, fused=True),
     ],
-    ids=lambda j: f"{len(j.payloads)}p-{j.stages}s-{j.partitions}x-{json.loads(j.context)['size']}-{j.fused}",
+    ids=lambda j: (
+        f"{len(j.payloads)}p-{j.stages}s-{j.partitions}x-{json.loads(j.context)['size']}-{j.fused}"
+    ),
 )
 def test_outcomes_are_those_of_one_process(executor, job):
     assert executor.run(job) == LocalExecutor().run(job)
@@ -50,7 +54,9 @@ def test_outcomes_are_those_of_one_process(executor, job):
 
 def test_by_value_and_by_reference_are_the_same(spark):
     job = echo(3, stages=2, size=3000)
-    assert SparkExecutor(spark, threshold=1).run(job) == SparkExecutor(spark, threshold=1 << 30).run(job)
+    assert SparkExecutor(spark, threshold=1).run(job) == SparkExecutor(
+        spark, threshold=1 << 30
+    ).run(job)
 
 
 def test_exchange_files_are_gone_after_a_job(executor):

@@ -89,7 +89,9 @@ def test_a_second_start_uses_the_running_session_and_stops_with_the_last(spark, 
     assert spark.sparkContext.parallelize([1]).count() == 1
 
 
-def test_a_session_of_the_users_is_told_what_it_lacks_and_never_stopped(spark, tmp_path, monkeypatch):
+def test_a_session_of_the_users_is_told_what_it_lacks_and_never_stopped(
+    spark, tmp_path, monkeypatch
+):
     monkeypatch.setattr(sessions, "_users", type(sessions._users)())
     monkeypatch.setattr(sessions, "EXECUTION", sessions.EXECUTION | {"spark.locality.wait": "7s"})
     with pytest.warns(UserWarning, match=r"spark.locality.wait=0; .* with spark.locality.wait=7s"):
@@ -113,4 +115,7 @@ def test_a_cluster_keeps_its_addresses():
 
 
 def test_workers_share_the_kernels_cache_of_this_process():
-    assert session_environment("local[1]", {**os.environ, "NUMBA_CACHE_DIR": "/c"})["NUMBA_CACHE_DIR"] == "/c"
+    assert (
+        session_environment("local[1]", {**os.environ, "NUMBA_CACHE_DIR": "/c"})["NUMBA_CACHE_DIR"]
+        == "/c"
+    )

@@ -1,4 +1,6 @@
-"""Streaming DataFrames as streams: what Spark brings is there exactly once, whatever is run again."""
+"""Streaming DataFrames as streams: what Spark brings is there exactly once, whatever is run
+again.
+"""
 
 import json
 import os
@@ -8,7 +10,7 @@ import polars as pl
 import pytest
 
 from levada.emission.formats import Format
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import EngineError, UsageError
 from levada.runtime.spark.spool import Spool
 from levada.sinks.files import FileSink
@@ -19,10 +21,18 @@ WHERE { WINDOW :w { ?s :v ?v } } ORDER BY ?v"""
 
 
 def batch(folder, name, times):
-    """A JSON file that Spark's source takes as one batch; they come in the order of the files' ages, here that of names."""
+    """A JSON file that Spark's source takes as one batch; they come in the order of the files'
+    ages, here that of names.
+    """
     folder.mkdir(exist_ok=True)
     rows = [
-        {"s": f"<http://e/s{i % 3}>", "p": "<http://e/v>", "o": f'"{i}"^^<{X}integer>', "ts": i * 500, "k": i}
+        {
+            "s": f"<http://e/s{i % 3}>",
+            "p": "<http://e/v>",
+            "o": f'"{i}"^^<{X}integer>',
+            "ts": i * 500,
+            "k": i,
+        }
         for i in times
     ]
     (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -31,7 +41,9 @@ def batch(folder, name, times):
 
 
 def frame(spark, folder):
-    source = spark.readStream.schema("s string, p string, o string, ts long, k long").option("maxFilesPerTrigger", 1)
+    source = spark.readStream.schema("s string, p string, o string, ts long, k long").option(
+        "maxFilesPerTrigger", 1
+    )
     return source.json(str(folder))
 
 
@@ -41,31 +53,45 @@ def run(spark, folder, root, sink=None, **options):
         query = engine.register(QUERY, name="q")
         engine.start(once=True, keep_open=True)
         engine.await_end()
-        return query.to_polars().select("report", pl.col("v").str.extract('"([0-9]+)"').cast(int)).rows()
+        return (
+            query.to_polars()
+            .select("report", pl.col("v").str.extract('"([0-9]+)"').cast(int))
+            .rows()
+        )
 
 
 def test_a_streaming_frame_is_a_stream_exactly_once(spark, tmp_path):
     batch(tmp_path / "in", "a.json", range(4))
     batch(tmp_path / "in", "b.json", range(4, 9))
     columns = ("s", "p", "o", "ts")
-    assert run(spark, tmp_path / "in", tmp_path / "ck", columns=columns) == [(2000, i) for i in range(4)] + [
-        (4000, i) for i in range(4, 8)
-    ]
+    assert run(spark, tmp_path / "in", tmp_path / "ck", columns=columns) == [
+        (2000, i) for i in range(4)
+    ] + [(4000, i) for i in range(4, 8)]
     data = next((tmp_path / "ck" / "spool").iterdir()) / "data"
     before = {p.name: p.read_bytes() for p in data.iterdir()}
-    assert list(before) == ["000000000001.nt"] and b"<http://e/s1> <http://e/v>" in before["000000000001.nt"]
-    # Spark forgets that it has run the last batch, as after a crash between its sink and its commit.
+    assert (
+        list(before) == ["000000000001.nt"]
+        and b"<http://e/s1> <http://e/v>" in before["000000000001.nt"]
+    )
+    # Spark forgets that it has run the last batch, as after a crash between its sink and its
+    # commit.
     commits = data.parent / "spark" / "commits"
     for path in (commits / "1", commits / ".1.crc"):
         path.unlink(missing_ok=True)
     batch(tmp_path / "in", "c.json", range(9, 13))
-    assert run(spark, tmp_path / "in", tmp_path / "ck", columns=columns) == [(6000, i) for i in range(8, 12)]
+    assert run(spark, tmp_path / "in", tmp_path / "ck", columns=columns) == [
+        (6000, i) for i in range(8, 12)
+    ]
     assert [p.name for p in data.iterdir()] == ["000000000002.nt"]
 
 
 @pytest.mark.parametrize("part", ["before", "within", "after"])
-def test_a_crash_beside_the_deletion_of_batches_loses_and_repeats_nothing(spark, tmp_path, monkeypatch, part):
-    """The first run dies where batches that a manifest covers are deleted; Spark runs its last batch again."""
+def test_a_crash_beside_the_deletion_of_batches_loses_and_repeats_nothing(
+    spark, tmp_path, monkeypatch, part
+):
+    """The first run dies where batches that a manifest covers are deleted; Spark runs its last
+    batch again.
+    """
     for i, name in enumerate("abcd"):
         batch(tmp_path / "in", f"{name}.json", range(4 * i, 4 * i + 4))
     forget = Spool.forget
@@ -96,7 +122,11 @@ def test_a_crash_beside_the_deletion_of_batches_loses_and_repeats_nothing(spark,
         path.unlink()
     batch(tmp_path / "in", "e.json", range(16, 20))
     run(spark, tmp_path / "in", tmp_path / "ck", sink, columns=columns)
-    rows = [line for path in sorted((tmp_path / "out" / "q").iterdir()) for line in path.read_text().splitlines()[1:]]
+    rows = [
+        line
+        for path in sorted((tmp_path / "out" / "q").iterdir())
+        for line in path.read_text().splitlines()[1:]
+    ]
     assert rows == [f"{2000 * (i // 4 + 1)},http://e/s{i % 3},{i}" for i in range(16)]
     data = next((tmp_path / "ck" / "spool").iterdir()) / "data"
     assert [p.name for p in data.iterdir()] == ["000000000004.nt"]
@@ -106,9 +136,13 @@ def test_a_row_is_one_line_whatever_its_columns_hold(spark, tmp_path):
     (tmp_path / "in").mkdir()
     objects = ['"1\n2"', '"x" 5 .\n<http://e/t> <http://e/v> "y"', None, "# nothing"]
     rows = [{"s": "<http://e/s>", "p": "<http://e/v>", "o": o, "ts": 100} for o in objects]
-    rows.append({"s": None, "p": "<http://e/s>", "o": "<http://e/v>", "g": "<http://e/g>", "ts": 100})
+    rows.append(
+        {"s": None, "p": "<http://e/s>", "o": "<http://e/v>", "g": "<http://e/g>", "ts": 100}
+    )
     (tmp_path / "in" / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    source = spark.readStream.schema("s string, p string, o string, g string, ts long").json(str(tmp_path / "in"))
+    source = spark.readStream.schema("s string, p string, o string, g string, ts long").json(
+        str(tmp_path / "in")
+    )
     with Engine(False) as engine:
         engine.stream("http://e/obs", source, columns=("s", "p", "o", "g", "ts"))
         query = engine.register(QUERY, name="q")
@@ -120,7 +154,9 @@ def test_a_row_is_one_line_whatever_its_columns_hold(spark, tmp_path):
 
 def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark, tmp_path):
     batch(tmp_path / "in", "a.json", range(8))
-    lines = frame(spark, tmp_path / "in").selectExpr("concat(s, ' ', p, ' ', o, ' ', ts, ' .') AS line")
+    lines = frame(spark, tmp_path / "in").selectExpr(
+        "concat(s, ' ', p, ' ', o, ' ', ts, ' .') AS line"
+    )
     with Engine(False) as engine:
         engine.stream("http://e/obs", lines, text="line", element="subject")
         query = engine.register(QUERY, name="q")
@@ -135,7 +171,9 @@ def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark, tmp_path):
 
 def test_a_column_of_lines(spark, tmp_path):
     batch(tmp_path / "in", "a.json", range(5))
-    lines = frame(spark, tmp_path / "in").selectExpr("concat(s, ' ', p, ' ', o, ' <http://e/g> ', ts, ' .') AS line")
+    lines = frame(spark, tmp_path / "in").selectExpr(
+        "concat(s, ' ', p, ' ', o, ' <http://e/g> ', ts, ' .') AS line"
+    )
     with Engine(False) as engine:
         engine.stream("http://e/obs", lines, text="line")
         query = engine.register(QUERY, name="q")
@@ -146,7 +184,11 @@ def test_a_column_of_lines(spark, tmp_path):
 
 @pytest.mark.parametrize(
     "moment",
-    ["timestamp_millis(ts)", "string(ts)", "date_format(timestamp_millis(ts), \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\")"],
+    [
+        "timestamp_millis(ts)",
+        "string(ts)",
+        "date_format(timestamp_millis(ts), \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\")",
+    ],
 )
 def test_times_of_other_types(spark, tmp_path, moment):
     spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -179,9 +221,17 @@ def test_wrong_uses_are_sentences(spark, tmp_path):
         (streaming, {"columns": ("s", "p", "o", "time")}, "has no column time"),
         (streaming, {"columns": ("s", "p")}, "these are 2"),
         (streaming, {"columns": ("s", "p", "k", "ts")}, "The column k of the stream s is a bigint"),
-        (streaming.selectExpr("s", "p", "o", "double(ts) AS ts"), {"columns": ("s", "p", "o", "ts")}, "is a double"),
+        (
+            streaming.selectExpr("s", "p", "o", "double(ts) AS ts"),
+            {"columns": ("s", "p", "o", "ts")},
+            "is a double",
+        ),
         (streaming, {"text": "s", "files": "parallel"}, "its batches are one sequence"),
-        (streaming, {"columns": ("s", "p", "o", "ts"), "time": "graph"}, "its last column is the time"),
+        (
+            streaming,
+            {"columns": ("s", "p", "o", "ts"), "time": "graph"},
+            "its last column is the time",
+        ),
     )
     for source, options, says in cases:
         with Engine(False) as engine, pytest.raises(UsageError, match=says):

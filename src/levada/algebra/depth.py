@@ -1,26 +1,29 @@
-"""How deep a query may be: what comes after the algebra walks it by recursion, in the engine and in its workers.
+"""How deep a query may be: what comes after the algebra walks it by recursion, in the engine and in
+its workers.
 
-A query that registration accepts must not stop the engine that runs a thousand others, so what is deeper is refused there. Chains
-of ``||``, ``&&`` and UNION are balanced before, a basic graph pattern is one node. Cost: linear in the algebra, without recursion.
+A query that registration accepts must not stop the engine that runs a thousand others, so what is
+deeper is refused there. Chains of ``||``, ``&&`` and UNION are balanced before, a basic graph
+pattern is one node. Cost: linear in the algebra, without recursion.
 """
 
 from __future__ import annotations
 
-from levada.algebra.expression import Aggregate, Call, Expression
 from levada.algebra.nodes import Node
 from levada.algebra.show import children
 from levada.algebra.variables import expressions
 from levada.errors import QueryError
+from levada.model.expression import Aggregate, Call, Expression
 
 MOST_OPERATORS = 250
 MOST_CALLS = 120
 
 
 def check_depth(pattern: Node, text: str) -> None:
-    """Raises ``QueryError`` for a pattern with too many operators, or an expression with too many calls, one within the other.
+    """Raises ``QueryError`` for a pattern with too many operators, or an expression with too many
+    calls, one within the other.
 
     >>> from levada.algebra.nodes import Filter, Unit
-    >>> from levada.algebra.expression import Var
+    >>> from levada.model.expression import Var
     >>> check_depth(Filter(Unit(), Var("x")), "")
     """
     waiting: list[tuple[Node, int]] = [(pattern, 1)]
@@ -42,7 +45,8 @@ def _check_expression(expression: Expression, text: str) -> None:
         found, depth = waiting.pop()
         if depth > MOST_CALLS:
             raise _too_deep(
-                f"An expression has at most {MOST_CALLS} operators and functions one within the other.", text
+                f"An expression has at most {MOST_CALLS} operators and functions one within the other.",
+                text,
             )
         match found:
             case Call(_, args):

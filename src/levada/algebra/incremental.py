@@ -1,8 +1,10 @@
-"""Which parts of a query can be kept by changes alone, and which results last an instant (design, section 2).
+"""Which parts of a query can be kept by changes alone, and which results last an instant (design,
+section 2).
 
-A query within a query (``Derived``) gives its rows by its reports, which are known where the rows are and nowhere else. So what
-stands above it must follow from the changes of its inputs: ``by_changes``; or each of its results must last one instant, so that it
-is reported exactly there: ``momentary``. Neither looks below a ``Derived``. Cost: linear in the tree.
+A query within a query (``Derived``) gives its rows by its reports, which are known where the rows
+are and nowhere else. So what stands above it must follow from the changes of its inputs:
+``by_changes``; or each of its results must last one instant, so that it is reported exactly there:
+``momentary``. Neither looks below a ``Derived``. Cost: linear in the tree.
 """
 
 from __future__ import annotations
@@ -10,9 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import RANDOM, Aggregate, AggregateFunction, Expression, Function, calls
 from levada.algebra.show import children
 from levada.algebra.variables import expressions
+from levada.model.expression import (
+    RANDOM,
+    Aggregate,
+    AggregateFunction,
+    Expression,
+    Function,
+    calls,
+)
+from levada.model.query import WindowOn
 from levada.model.time import WindowKind
 
 _ADD_UP = (
@@ -26,7 +36,9 @@ _PER_REPORT = RANDOM | {Function.NOW}
 
 
 def level(node: a.Node) -> Iterator[a.Node]:
-    """The nodes of one level of queries, outermost first; a ``Derived`` belongs to it, what is below does not."""
+    """The nodes of one level of queries, outermost first; a ``Derived`` belongs to it, what is
+    below does not.
+    """
     yield node
     if not isinstance(node, a.Derived):
         for child in children(node):
@@ -45,7 +57,8 @@ def derived(node: a.Node) -> bool:
 def monotone(node: a.Node) -> bool:
     """Whether rows with event times are enough: more of them below only mean more of them here."""
     return not any(
-        isinstance(part, (a.Group, a.Distinct, a.Except)) or (isinstance(part, a.Scan) and part.relation)
+        isinstance(part, (a.Group, a.Distinct, a.Except))
+        or (isinstance(part, a.Scan) and part.relation)
         for part in level(node)
     )
 
@@ -82,8 +95,10 @@ def _adds_up(aggregate: Aggregate) -> bool:
     return aggregate.function in _ADD_UP and not calls(arg, _PER_REPORT)
 
 
-def momentary(node: a.Node, windows: Sequence[a.WindowOn]) -> bool:
-    """Whether each solution contains a row of a window [Now], so that it is there at one instant and no other."""
+def momentary(node: a.Node, windows: Sequence[WindowOn]) -> bool:
+    """Whether each solution contains a row of a window [Now], so that it is there at one instant
+    and no other.
+    """
     match node:
         case a.Scan(source=source) | a.Derived(source=source):
             return windows[source.index].window.kind is WindowKind.NOW

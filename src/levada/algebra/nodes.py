@@ -1,15 +1,17 @@
-"""The algebra: SPARQL 1.1 section 18.2 with windows as graph sources, and CQL scans as one more leaf.
+"""The algebra: SPARQL 1.1 section 18.2 with windows as graph sources, and CQL scans as one more
+leaf.
 
-Immutable nodes; a query is a tree of them under ``Query``. Leaves read a *source*: a window, a static graph by name, or the
-default graph. Solutions are bags of mappings from variable names to terms.
+Immutable nodes; a query is a tree of them under ``Query``. Leaves read a *source*: a window, a
+static graph by name, or the default graph. Solutions are bags of mappings from variable names to
+terms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-from levada.algebra.expression import Aggregate, Expression, Var
+from levada.model.expression import Aggregate, Expression, Var
+from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term
 from levada.model.time import Window
 
@@ -30,27 +32,15 @@ class InGraph:
 
 @dataclass(frozen=True, slots=True)
 class InMerge:
-    """Reads the RDF merge of these windows and, if ``static``, of the default graph: a triple in two of them is there once."""
+    """Reads the RDF merge of these windows and, if ``static``, of the default graph: a triple in
+    two of them is there once.
+    """
 
     windows: tuple[int, ...]
     static: bool
 
 
 Source = InWindow | InGraph | InMerge
-
-
-@dataclass(frozen=True, slots=True)
-class TriplePattern:
-    """Three positions, each a variable or a term. Blank nodes of the query text are variables named ``_:label``."""
-
-    subject: Var | Term
-    predicate: Var | Term
-    object: Var | Term
-
-    @property
-    def positions(self) -> tuple[Var | Term, Var | Term, Var | Term]:
-        """Subject, predicate, object."""
-        return (self.subject, self.predicate, self.object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +58,11 @@ class Bgp:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A triple pattern each of whose matches entails a match of another, with the values of that one's variables.
+    """A triple pattern each of whose matches entails a match of another, with the values of that
+    one's variables.
 
-    ``binds``: the variables that stand in the other pattern and not in this one, each a term or a variable of this one.
+    ``binds``: the variables that stand in the other pattern and not in this one, each a term or a
+    variable of this one.
     ``resource``: the object is no literal, since it becomes a subject.
     """
 
@@ -81,10 +73,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Entailed:
-    """A triple pattern over the triples that a source entails: the set union of its alternatives over what is there.
+    """A triple pattern over the triples that a source entails: the set union of its alternatives
+    over what is there.
 
-    ``alike`` are classes of terms that owl:sameAs connects: a value of a variable that is a subject or an object in one of them
-    stands for each of its members. No variable stands twice in the pattern where there are any.
+    ``alike`` are classes of terms that owl:sameAs connects: a value of a variable that is a subject
+    or an object in one of them stands for each of its members. No variable stands twice in the
+    pattern where there are any.
     """
 
     source: Source
@@ -95,7 +89,9 @@ class Entailed:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """The comings of a window's triples that match a pattern: a solution for each, with its event time (ms) as ``variable``."""
+    """The comings of a window's triples that match a pattern: a solution for each, with its event
+    time (ms) as ``variable``.
+    """
 
     source: InWindow
     pattern: TriplePattern
@@ -104,11 +100,13 @@ class Came:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """What paths of any length connect (18.4, ALP): distinct pairs of terms, as the variables ``start`` and ``end``.
+    """What paths of any length connect (18.4, ALP): distinct pairs of terms, as the variables
+    ``start`` and ``end``.
 
-    ``child`` is one step: it binds both. ``many``: a path may have more than one (``*`` and ``+``, not ``?``). ``zero`` binds
-    ``start`` to the terms that a path of no step connects with themselves; None: there is none (``+``). ``ends``: the terms that
-    start and end are given to be, None where they are free.
+    ``child`` is one step: it binds both. ``many``: a path may have more than one (``*`` and ``+``,
+    not ``?``). ``zero`` binds ``start`` to the terms that a path of no step connects with
+    themselves; None: there is none (``+``). ``ends``: the terms that start and end are given to be,
+    None where they are free.
     """
 
     child: Node
@@ -121,10 +119,11 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """CQL: the rows of a window over a tuple stream; ``columns`` maps column names to variable names, used ones only.
+    """CQL: the rows of a window over a tuple stream; ``columns`` maps column names to variable
+    names, used ones only.
 
-    ``partition``: the columns of each of whose values a count window holds the last rows. ``relation``: the rows are inserted and
-    deleted, and all columns are there.
+    ``partition``: the columns of each of whose values a count window holds the last rows.
+    ``relation``: the rows are inserted and deleted, and all columns are there.
     """
 
     source: InWindow
@@ -135,10 +134,12 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A query within the query: what ``child`` over the windows ``level`` reports is the content of the window ``source``.
+    """A query within the query: what ``child`` over the windows ``level`` reports is the content of
+    the window ``source``.
 
-    With the output RELATION the content is the child's result, as it is from one of its reports to the next; else each row that is
-    reported is an element of a stream at the time of its report. ``columns`` maps the child's variables to those of this level.
+    With the output RELATION the content is the child's result, as it is from one of its reports to
+    the next; else each row that is reported is an element of a stream at the time of its report.
+    ``columns`` maps the child's variables to those of this level.
     """
 
     source: InWindow
@@ -176,7 +177,9 @@ class LeftJoin:
 
 @dataclass(frozen=True, slots=True)
 class Minus:
-    """MINUS (18.5): the left solutions without a compatible right one that binds some variable that they bind, too."""
+    """MINUS (18.5): the left solutions without a compatible right one that binds some variable that
+    they bind, too.
+    """
 
     left: Node
     right: Node
@@ -184,10 +187,12 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """FILTER EXISTS and, ``negated``, NOT EXISTS: the left solutions with, or without, a compatible right one.
+    """FILTER EXISTS and, ``negated``, NOT EXISTS: the left solutions with, or without, a compatible
+    right one.
 
-    ``condition`` sees both sides: the filters of the inner group that use variables of the outer one; None is true. The
-    translation makes this node only where it means what substitution (18.6) means.
+    ``condition`` sees both sides: the filters of the inner group that use variables of the outer
+    one; None is true. The translation makes this node only where it means what substitution (18.6)
+    means.
     """
 
     left: Node
@@ -198,7 +203,8 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """EXISTS inside an expression: the left solutions, each with ``variable``: whether it has a compatible right one.
+    """EXISTS inside an expression: the left solutions, each with ``variable``: whether it has a
+    compatible right one.
 
     ``condition`` as in ``Exists``.
     """
@@ -219,7 +225,9 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Except:
-    """CQL: the bag difference; a row stands as often as on the left more than on the right. Both sides have the same variables."""
+    """CQL: the bag difference; a row stands as often as on the left more than on the right. Both
+    sides have the same variables.
+    """
 
     left: Node
     right: Node
@@ -312,41 +320,12 @@ Node = (
 )
 
 
-class Form(StrEnum):
-    """The query form."""
-
-    SELECT = "SELECT"
-    ASK = "ASK"
-    CONSTRUCT = "CONSTRUCT"
-
-
-class Output(StrEnum):
-    """The relation-to-stream operator; RELATION is CQL's plain relation: its changes with both signs."""
-
-    RSTREAM = "RSTREAM"
-    ISTREAM = "ISTREAM"
-    DSTREAM = "DSTREAM"
-    RELATION = "RELATION"
-
-
-@dataclass(frozen=True, slots=True)
-class WindowOn:
-    """A window of a query: its name (an IRI; CQL: the alias), the stream it is on, and its parameters.
-
-    ``beneath``: for a window over a query within the query (``Derived``), all windows below it; ``stream`` is one of theirs.
-    """
-
-    name: str
-    stream: str
-    window: Window
-    beneath: tuple[int, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Reporting:
     """When a query is evaluated beside what its windows' kinds say.
 
-    ``clock`` (kind CLOCK): at its closes and nowhere else. ``nonempty``: not where all windows are empty.
+    ``clock`` (kind CLOCK): at its closes and nowhere else. ``nonempty``: not where all windows are
+    empty.
     """
 
     clock: Window | None = None
@@ -357,9 +336,9 @@ class Reporting:
 class Query:
     """A whole query, dialect-free.
 
-    ``variables`` are the columns of the result in order (CONSTRUCT: the template's variables; ASK: none).
-    ``template`` is CONSTRUCT's. ``graphs`` are the static graphs of FROM (None: the engine's default graph). ``registered`` is the
-    name that REGISTER gives it, an IRI or a word ("": none).
+    ``variables`` are the columns of the result in order (CONSTRUCT: the template's variables; ASK:
+    none). ``template`` is CONSTRUCT's. ``graphs`` are the static graphs of FROM (None: the engine's
+    default graph). ``registered`` is the name that REGISTER gives it, an IRI or a word ("": none).
     """
 
     form: Form

@@ -1,6 +1,8 @@
-"""How a query's text becomes a query: the options beside the text that change its meaning (design, section 1).
+"""How a query's text becomes a query: the options beside the text that change its meaning (design,
+section 1).
 
-Each has the design's default, and each can be set for one query. The translation of every language reads them from here.
+Each has the design's default, and each can be set for one query. The translation of every language
+reads them from here.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from levada.algebra.schema import Regime, regime_of
-from levada.config import parse_duration
 from levada.errors import UsageError, near
+from levada.streams.stream_config import parse_duration
 
 Bounds = Literal["[)", "(]"]
 ReportPolicy = Literal["close", "change"]
@@ -22,11 +24,13 @@ _SPELLING = "Say close, change or periodic:1m, each also with +nonempty, or none
 class QueryOptions:
     """Options of one query.
 
-    ``bounds``: which end of a closing window belongs to it. ``t0`` (ms since 1970): the first window starts there and what
-    is before it is in no window; None aligns windows to 1970. ``report``: when a query is evaluated; None is on close where
-    a window has a STEP and on content change elsewhere. ``period`` (ms): in place of that at t0 and each so many ms from it.
-    ``nonempty``: a report at which all windows are empty does not exist. ``empty_reports``: also evaluate where all windows
-    are empty. ``entailment``: which triples a graph entails beside its own; None is as the engine has it.
+    ``bounds``: which end of a closing window belongs to it. ``t0`` (ms since 1970): the first
+    window starts there and what is before it is in no window; None aligns windows to 1970.
+    ``report``: when a query is evaluated; None is on close where a window has a STEP and on content
+    change elsewhere. ``period`` (ms): in place of that at t0 and each so many ms from it.
+    ``nonempty``: a report at which all windows are empty does not exist. ``empty_reports``: also
+    evaluate where all windows are empty. ``entailment``: which triples a graph entails beside its
+    own; None is as the engine has it.
 
     >>> QueryOptions(report="change").bounds
     '[)'
@@ -42,9 +46,15 @@ class QueryOptions:
 
     def __post_init__(self) -> None:
         assert self.bounds in get_args(Bounds), "bounds are '[)' or '(]'"
-        assert self.report is None or self.report in get_args(ReportPolicy), "a report policy is 'close' or 'change'"
-        assert self.period is None or (self.period > 0 and self.report is None), "a period is a policy of its own"
-        assert not (self.nonempty and self.empty_reports), "a report is left out, or evaluated, where all is empty"
+        assert self.report is None or self.report in get_args(ReportPolicy), (
+            "a report policy is 'close' or 'change'"
+        )
+        assert self.period is None or (self.period > 0 and self.report is None), (
+            "a period is a policy of its own"
+        )
+        assert not (self.nonempty and self.empty_reports), (
+            "a report is left out, or evaluated, where all is empty"
+        )
 
 
 def report_policy(text: str) -> dict[str, Any]:
@@ -66,14 +76,18 @@ def report_policy(text: str) -> dict[str, Any]:
         found["report"] = policy
     elif policy or not rest:
         known = near(policy, ("close", "change", "periodic:", "nonempty"))
-        raise UsageError(f"There is no report policy {policy}.", hint=known if known.startswith("Did") else _SPELLING)
+        raise UsageError(
+            f"There is no report policy {policy}.",
+            hint=known if known.startswith("Did") else _SPELLING,
+        )
     if rest not in ([], ["nonempty"]):
         raise UsageError(f"{text} is no report policy.", hint=_SPELLING)
     return {**found, "nonempty": True} if rest else found
 
 
 def options_of(words: Mapping[str, Any]) -> QueryOptions:
-    """The options that these words name (``t0`` in ms, ``report`` as ``report_policy`` reads it); None is not said. ``UsageError``.
+    """The options that these words name (``t0`` in ms, ``report`` as ``report_policy`` reads it);
+    None is not said. ``UsageError``.
 
     >>> options_of({"report": "nonempty", "t0": None}).nonempty
     True
@@ -87,5 +101,7 @@ def options_of(words: Mapping[str, Any]) -> QueryOptions:
     if "entailment" in values:
         values["entailment"] = regime_of(values["entailment"])
     if values.get("nonempty") and values.get("empty_reports"):
-        raise UsageError("Reports without content are left out (nonempty) or shown (empty_reports), not both.")
+        raise UsageError(
+            "Reports without content are left out (nonempty) or shown (empty_reports), not both."
+        )
     return QueryOptions(**values)

@@ -1,14 +1,17 @@
-"""What an ontology says of classes and properties, as graphs whose reachability is the schema's closure.
+"""What an ontology says of classes and properties, as graphs whose reachability is the schema's
+closure.
 
     classes      c -> d: an instance of c is one of d             subClassOf, equivalentClass, sameAs
     properties   p -> (q, turned): x p y entails x q y, or y q x  subPropertyOf, equivalentProperty, inverseOf, Symmetric.., sameAs
     domains, ranges, transitive properties, classes of terms that are the same
 
-Two regimes: RDFS (RDF 1.1 Semantics, 9.2.1: rdfs2, 3, 5, 6, 7, 9, 10, 11, without the axiomatic triples and what follows from them
-alone) and OWL (the same and of OWL 2 RL: prp-inv1/2, prp-symp, prp-trp, prp-eqp1/2, cax-eqc1/2, eq-sym, eq-trans, eq-rep-s/p/o).
-The vocabulary of the schema is fixed: an ontology that says something of rdf:type or rdfs:subClassOf itself is refused by name.
+Two regimes: RDFS (RDF 1.1 Semantics, 9.2.1: rdfs2, 3, 5, 6, 7, 9, 10, 11, without the axiomatic
+triples and what follows from them alone) and OWL (the same and of OWL 2 RL: prp-inv1/2, prp-symp,
+prp-trp, prp-eqp1/2, cax-eqc1/2, eq-sym, eq-trans, eq-rep-s/p/o). The vocabulary of the schema is
+fixed: an ontology that says something of rdf:type or rdfs:subClassOf itself is refused by name.
 
-Cost: linear in the ontology; what is reachable from a class or property is found when it is asked for, once.
+Cost: linear in the ontology; what is reachable from a class or property is found when it is asked
+for, once.
 """
 
 from __future__ import annotations
@@ -63,7 +66,9 @@ def regime_of(word: str) -> Regime:
 
 
 def predicates_of(regime: Regime) -> tuple[Iri, ...]:
-    """The predicates of the triples by which an ontology counts; of rdf:type only those with ``kinds_of`` as objects."""
+    """The predicates of the triples by which an ontology counts; of rdf:type only those with
+    ``kinds_of`` as objects.
+    """
     return {
         Regime.NONE: (),
         Regime.RDFS: _RDFS_SCHEMA,
@@ -102,7 +107,8 @@ class Schema:
 
     @staticmethod
     def of(statements: Iterable[Statement], regime: Regime) -> Schema:
-        """The schema of an ontology's triples under a regime; others than those of ``predicates_of`` do not count.
+        """The schema of an ontology's triples under a regime; others than those of
+        ``predicates_of`` do not count.
 
         Raises ``UsageError`` where the ontology says something of the schema's own vocabulary.
 
@@ -133,13 +139,20 @@ class Schema:
         """The rules are fixed: what would add to them is refused, never passed over."""
         leads = {q for turns in self.properties.values() for q, _ in turns}
         for term in _RESERVED:
-            if term in leads or any(term in table for table in (self.properties, self.domains, self.ranges)):
+            if term in leads or any(
+                term in table for table in (self.properties, self.domains, self.ranges)
+            ):
                 raise UsageError(
                     f"The ontology makes {term} a sub-property, an inverse or the like, or gives it a domain or range, "
                     "which is not supported.",
                     hint="Leave such triples out of the ontology.",
                 )
-        given = {c for table in (self.classes, self.domains, self.ranges) for found in table.values() for c in found}
+        given = {
+            c
+            for table in (self.classes, self.domains, self.ranges)
+            for found in table.values()
+            for c in found
+        }
         for kind in kinds_of(self.regime):
             if kind in given:
                 raise UsageError(
@@ -155,7 +168,9 @@ class Schema:
         """The classes whose instances are instances of ``c``, ``c`` among them."""
         return self._reached("below", c, self._lower)
 
-    def _reached(self, word: str, c: Term, edges: Mapping[Term, frozenset[Term]]) -> frozenset[Term]:
+    def _reached(
+        self, word: str, c: Term, edges: Mapping[Term, frozenset[Term]]
+    ) -> frozenset[Term]:
         if (word, c) not in self._found:
             seen, waiting = {c}, [c]
             while waiting:
@@ -171,7 +186,9 @@ class Schema:
 
     @cached_property
     def _sources(self) -> dict[Term, frozenset[Turned]]:
-        return _edges((q, (p, turned)) for p, turns in self.properties.items() for q, turned in turns)
+        return _edges(
+            (q, (p, turned)) for p, turns in self.properties.items() for q, turned in turns
+        )
 
     def entailing(self) -> frozenset[Term]:
         """The properties from whose triples others follow by the property alone; they are IRIs."""
@@ -183,7 +200,9 @@ class Schema:
         return _turned(p, self.properties)
 
     def subproperties(self, q: Term) -> frozenset[Reached]:
-        """The properties a triple of which entails one of ``q``, ``q`` itself among them; they are IRIs."""
+        """The properties a triple of which entails one of ``q``, ``q`` itself among them; they are
+        IRIs.
+        """
         return frozenset(found for found in _turned(q, self._sources) if isinstance(found[0], Iri))
 
     @cached_property
@@ -196,13 +215,17 @@ class Schema:
         return {c: tuple(typings) for c, typings in found.items()}
 
     def _typed(self, p: Term) -> Iterator[tuple[Term, bool, bool]]:
-        """The classes that follow from a triple of ``p``: whether of its object, and whether only if that is no literal."""
+        """The classes that follow from a triple of ``p``: whether of its object, and whether only
+        if that is no literal.
+        """
         plain, resource, objects = set[Term](), set[Term](), set[Term]()
         for q, turned, no_literal in self.superproperties(p):
             subject, other = (self.ranges, self.domains) if turned else (self.domains, self.ranges)
             (resource if no_literal else plain).update(subject.get(q, ()))
             objects |= other.get(q, frozenset())
-        plain, resource, objects = ({d for c in cs for d in self.above(c)} for cs in (plain, resource, objects))
+        plain, resource, objects = (
+            {d for c in cs for d in self.above(c)} for cs in (plain, resource, objects)
+        )
         yield from ((c, False, False) for c in plain)
         yield from ((c, False, True) for c in resource - plain)
         yield from ((c, True, True) for c in objects)
@@ -217,7 +240,9 @@ class Schema:
 
 
 def _turned(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reached]:
-    """The properties that are reachable; one that needs no turn on its way is not there a second time as one that does."""
+    """The properties that are reachable; one that needs no turn on its way is not there a second
+    time as one that does.
+    """
     seen: set[Reached] = {(p, False, False)}
     waiting = list(seen)
     while waiting:
@@ -225,7 +250,9 @@ def _turned(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reach
         new = {(r, turned != turn, ever or turn) for r, turn in edges.get(q, ())} - seen
         seen |= new
         waiting += new
-    return frozenset(found for found in seen if not (found[2] and (found[0], found[1], False) in seen))
+    return frozenset(
+        found for found in seen if not (found[2] and (found[0], found[1], False) in seen)
+    )
 
 
 def _both(pairs: Iterable[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
@@ -257,7 +284,9 @@ def _edges(pairs: Iterable[tuple[Term, _Value]]) -> dict[Term, frozenset[_Value]
 
 def _components(pairs: Iterable[tuple[Term, Term]]) -> tuple[tuple[Term, ...], ...]:
     """The classes of the least equivalence that holds these pairs; literals are nobody's equals."""
-    edges = _edges(pair for pair in _both(p for p in pairs if not any(isinstance(t, Literal) for t in p)))
+    edges = _edges(
+        pair for pair in _both(p for p in pairs if not any(isinstance(t, Literal) for t in p))
+    )
     seen: set[Term] = set()
     found = []
     for term in edges:

@@ -1,6 +1,7 @@
 """The stable text form of the algebra, for ``explain --stage algebra`` and for snapshots in tests.
 
-One node a line, its children indented below it; sources, patterns, expressions and names stand in the node's line:
+One node a line, its children indented below it; sources, patterns, expressions and names stand in
+the node's line:
 
     SELECT ?s RSTREAM
       window 0 <http://e/w> on <http://e/s> [RANGE 4000 STEP 2000 close [)]
@@ -13,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from levada.algebra import expression as expressions
-from levada.algebra.expression import Var
 from levada.algebra.nodes import (
     Alternative,
     Bgp,
@@ -27,7 +26,6 @@ from levada.algebra.nodes import (
     Exists,
     Extend,
     Filter,
-    Form,
     Group,
     InGraph,
     InMerge,
@@ -43,11 +41,13 @@ from levada.algebra.nodes import (
     Scan,
     Slice,
     Source,
-    TriplePattern,
     Union,
     Unit,
     Values,
 )
+from levada.model import expression as expressions
+from levada.model.expression import Var
+from levada.model.query import Form, TriplePattern
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
 
@@ -55,12 +55,24 @@ SHOWN = 24  # alternatives of a pattern, and classes of terms that are alike, th
 
 
 def show(query: Query) -> str:
-    """The text form of a query: its form, columns and output, then its windows, graphs, template and pattern."""
-    head = [query.form.value, _names(query.variables) if query.form is Form.SELECT else "", query.output.value]
+    """The text form of a query: its form, columns and output, then its windows, graphs, template
+    and pattern.
+    """
+    head = [
+        query.form.value,
+        _names(query.variables) if query.form is Form.SELECT else "",
+        query.output.value,
+    ]
     lines = [" ".join(part for part in head if part)]
     for index, on in enumerate(query.windows):
-        lines.append(f"  window {index} <{on.name}> on <{on.stream}> {on.window.describe()}{_start(on.window)}")
-    policy = [query.reports.clock.describe() + _start(query.reports.clock)] if query.reports.clock else []
+        lines.append(
+            f"  window {index} <{on.name}> on <{on.stream}> {on.window.describe()}{_start(on.window)}"
+        )
+    policy = (
+        [query.reports.clock.describe() + _start(query.reports.clock)]
+        if query.reports.clock
+        else []
+    )
     policy += ["nonempty"] if query.reports.nonempty else []
     if policy:
         lines.append("  reports " + " ".join(policy))
@@ -78,7 +90,10 @@ def show_node(node: Node, depth: int = 0) -> str:
       (unit)
       (unit))
     """
-    lines = [f"{'  ' * depth}({_head(node)}", *(f"{'  ' * (depth + 1)}{line}" for line in _inner(node))]
+    lines = [
+        f"{'  ' * depth}({_head(node)}",
+        *(f"{'  ' * (depth + 1)}{line}" for line in _inner(node)),
+    ]
     lines += [show_node(child, depth + 1) for child in children(node)]
     return "\n".join(lines) + ")"
 
@@ -86,7 +101,9 @@ def show_node(node: Node, depth: int = 0) -> str:
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below a node."""
     match node:
-        case Join(left, right) | LeftJoin(left, right, _) | Union(left, right) | Except(left, right):
+        case (
+            Join(left, right) | LeftJoin(left, right, _) | Union(left, right) | Except(left, right)
+        ):
             return (left, right)
         case Derived(child=child):
             return (child,)
@@ -116,7 +133,9 @@ def _head(node: Node) -> str:
             return _closure(node)
         case Scan(source, columns, partition, relation):
             word = "relation" if relation else "scan"
-            return " ".join([f"{word} {_source(source)}", *_columns(columns), *_partition(partition)])
+            return " ".join(
+                [f"{word} {_source(source)}", *_columns(columns), *_partition(partition)]
+            )
         case Derived(source, _, level, output, columns, partition):
             below = f"derived {_source(source)} {output} over {' '.join(map(str, level))}"
             return " ".join([below, *_columns(columns), *_partition(partition)])
@@ -128,18 +147,24 @@ def _head(node: Node) -> str:
             word = "not-exists" if negated else "exists"
             return word if condition is None else f"{word} {expressions.show(condition)}"
         case Mark(_, _, condition, variable):
-            return f"mark ?{variable}" + ("" if condition is None else f" {expressions.show(condition)}")
+            return f"mark ?{variable}" + (
+                "" if condition is None else f" {expressions.show(condition)}"
+            )
         case Filter(_, condition):
             return f"filter {expressions.show(condition)}"
         case Extend(_, variable, value):
             return f"extend ?{variable} = {expressions.show(value)}"
         case Group(_, keys, aggregates):
-            named = "".join(f" ?{name} = {expressions.show(aggregate)}" for name, aggregate in aggregates)
+            named = "".join(
+                f" ?{name} = {expressions.show(aggregate)}" for name, aggregate in aggregates
+            )
             return f"group {_names(keys)}{named}"
         case Project(_, variables):
             return f"project {_names(variables)}"
         case OrderBy(_, keys):
-            return "order " + " ".join(f"{'desc' if down else 'asc'} {expressions.show(key)}" for key, down in keys)
+            return "order " + " ".join(
+                f"{'desc' if down else 'asc'} {expressions.show(key)}" for key, down in keys
+            )
         case Slice(_, offset, limit):
             return f"slice offset {offset}" + ("" if limit is None else f" limit {limit}")
 
@@ -199,7 +224,9 @@ def _triple(triple: TriplePattern) -> str:
 
 
 def _alternative(alternative: Alternative) -> str:
-    """An explicit pattern, what it binds beside its own variables, and what its object may not be."""
+    """An explicit pattern, what it binds beside its own variables, and what its object may
+    not be.
+    """
     binds = "".join(f" ?{name} = {_position(value)}" for name, value in alternative.binds)
     return _triple(alternative.pattern) + binds + " no literal" * alternative.resource
 

@@ -1,17 +1,19 @@
-"""The variables of a pattern: those that its solutions may bind, those that they all bind, those that it mentions at all.
+"""The variables of a pattern: those that its solutions may bind, those that they all bind, those
+that it mentions at all.
 
 What EXISTS may mean follows from these (``translate_exists``). Cost: linear in the tree.
 """
 
 from __future__ import annotations
 
-from levada.algebra import expression as ex
 from levada.algebra import nodes as a
 from levada.algebra.show import children
+from levada.model import expression as ex
 
 
 def possible(node: a.Node) -> frozenset[str]:
-    """The variables that some solution may bind: those in scope (18.2.1), and the query's blank nodes.
+    """The variables that some solution may bind: those in scope (18.2.1), and the query's blank
+    nodes.
 
     >>> sorted(possible(a.Minus(a.Values(("x",), ()), a.Values(("x", "y"), ()))))
     ['x']
@@ -43,8 +45,12 @@ def certain(node: a.Node) -> frozenset[str]:
     """
     match node:
         case a.Values(names, rows):
-            return frozenset(name for i, name in enumerate(names) if all(row[i] is not None for row in rows))
-        case a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _) | a.Except(left, _):
+            return frozenset(
+                name for i, name in enumerate(names) if all(row[i] is not None for row in rows)
+            )
+        case (
+            a.LeftJoin(left, _, _) | a.Minus(left, _) | a.Exists(left, _, _, _) | a.Except(left, _)
+        ):
             return certain(left)
         case a.Closure():
             return frozenset((node.start, node.end))
@@ -72,7 +78,9 @@ def never(node: a.Node) -> frozenset[str]:
     ['x']
     """
     match node:
-        case a.Filter(child, ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var(name),)),))):
+        case a.Filter(
+            child, ex.Call(ex.Function.NOT, (ex.Call(ex.Function.BOUND, (ex.Var(name),)),))
+        ):
             return never(child) | {name}
         case a.Filter(child, _):
             return never(child)
@@ -81,8 +89,9 @@ def never(node: a.Node) -> frozenset[str]:
 
 
 def mentioned(node: a.Node) -> frozenset[str]:
-    """Every variable that stands in a pattern, also in its expressions and on the right of MINUS. Of a sub-select those that it
-    shows: of what it hides, one of the same name outside is another variable (18.2.1).
+    """Every variable that stands in a pattern, also in its expressions and on the right of MINUS.
+    Of a sub-select those that it shows: of what it hides, one of the same name outside is another
+    variable (18.2.1).
 
     >>> sorted(mentioned(a.Minus(a.Values(("x",), ()), a.Project(a.Values(("y", "z"), ()), ("y",)))))
     ['x', 'y']
@@ -108,7 +117,9 @@ def _stated(node: a.Node) -> frozenset[str]:
 def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
     """The expressions that stand in a node itself."""
     match node:
-        case a.LeftJoin(_, _, condition) | a.Exists(_, _, condition, _) | a.Mark(_, _, condition, _):
+        case (
+            a.LeftJoin(_, _, condition) | a.Exists(_, _, condition, _) | a.Mark(_, _, condition, _)
+        ):
             return () if condition is None else (condition,)
         case a.Filter(_, expression) | a.Extend(_, _, expression):
             return (expression,)
@@ -121,7 +132,9 @@ def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
 
 
 def draws(node: a.Node) -> bool:
-    """Whether some expression of a pattern draws values of its own in each solution (RAND, UUID, BNODE)."""
+    """Whether some expression of a pattern draws values of its own in each solution (RAND, UUID,
+    BNODE).
+    """
     return any(map(ex.random, expressions(node))) or any(map(draws, children(node)))
 
 
@@ -129,11 +142,15 @@ def _own(node: a.Node) -> frozenset[str]:
     """The variables of a leaf."""
     match node:
         case a.Bgp(_, patterns):
-            return frozenset(p.name for pattern in patterns for p in pattern.positions if isinstance(p, ex.Var))
+            return frozenset(
+                p.name for pattern in patterns for p in pattern.positions if isinstance(p, ex.Var)
+            )
         case a.Entailed(_, pattern):
             return frozenset(p.name for p in pattern.positions if isinstance(p, ex.Var))
         case a.Came(_, pattern, variable):
-            return frozenset((variable, *(p.name for p in pattern.positions if isinstance(p, ex.Var))))
+            return frozenset(
+                (variable, *(p.name for p in pattern.positions if isinstance(p, ex.Var)))
+            )
         case a.Scan(_, columns):
             return frozenset(name for _, name in columns)
         case a.Values(names, _):

@@ -1,12 +1,15 @@
-"""``--stream NAME=PATH[,key=value...]`` and ``--static PATH[,graph=IRI][,format=WORD][,reload=true]`` -> values.
+"""``--stream NAME=PATH[,key=value...]`` and ``--static
+PATH[,graph=IRI][,format=WORD][,reload=true]`` -> values.
 
 IRIs, paths and regular expressions may hold ``=`` and ``,``. The rules, in this order:
 
 1. ``<IRI>=PATH`` is unambiguous.
 2. A plain word before the first ``=`` is the name.
-3. Else NAME is an IRI, and it ends at the first ``=`` that a path follows: something that exists (a file, a folder, a
-   pattern with matches) or that begins with ``/``, ``./``, ``../`` or ``~``. If no ``=`` is such, the first one counts.
-4. An option begins at a comma that a word and ``=`` follow (``,lateness=10s``); other commas belong to what is before.
+3. Else NAME is an IRI, and it ends at the first ``=`` that a path follows: something that exists (a
+   file, a folder, a pattern with matches) or that begins with ``/``, ``./``, ``../`` or ``~``. If
+   no ``=`` is such, the first one counts.
+4. An option begins at a comma that a word and ``=`` follow (``,lateness=10s``); other commas belong
+   to what is before.
 
 A path that holds ``,word=`` needs an app file.
 """
@@ -18,11 +21,11 @@ import os
 import re
 from collections.abc import Callable
 
-from levada.app import StaticSource, check_graph
-from levada.config import OPTIONS, StreamConfig, parse_flag
+from levada.app.app_file import StaticSource, check_graph
 from levada.errors import UsageError, near
-from levada.formats import RDF, word_of
-from levada.naming import check_stream_name, is_iri, is_word
+from levada.model.names import check_stream_name, is_iri, is_word
+from levada.streams.formats import RDF, word_of
+from levada.streams.stream_config import OPTIONS, StreamConfig, parse_flag
 
 _OPTION = re.compile(r",(?=[A-Za-z_]+=)")
 _STATIC = ("graph", "format", "reload")
@@ -60,17 +63,23 @@ def parse_static(text: str) -> StaticSource:
     if form is not None and form not in RDF:
         raise UsageError(f"{form} is no format of static RDF.", hint=near(form, RDF))
     graph = check_graph(options["graph"]) if "graph" in options else None
-    return StaticSource(os.path.expanduser(path), graph, form, parse_flag(options.get("reload", "false")))
+    return StaticSource(
+        os.path.expanduser(path), graph, form, parse_flag(options.get("reload", "false"))
+    )
 
 
 def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:
-    """Name and rest of a ``--stream``, by the rules above; ``exists`` says whether a path is there."""
+    """Name and rest of a ``--stream``, by the rules above; ``exists`` says whether a path
+    is there.
+    """
     if text.startswith("<") and ">=" in text:
         name, _, rest = text[1:].partition(">=")
         return name, rest
     places = [found.start() for found in re.finditer("=", text)]
     if not places or places[0] == 0:
-        raise UsageError(f"--stream {text} has no name.", hint="Say NAME=PATH, NAME is an IRI or a plain word.")
+        raise UsageError(
+            f"--stream {text} has no name.", hint="Say NAME=PATH, NAME is an IRI or a plain word."
+        )
     if is_word(text[: places[0]]):
         return text[: places[0]], text[places[0] + 1 :]
     named = [place for place in places if is_iri(text[:place])]

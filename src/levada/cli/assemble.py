@@ -1,4 +1,6 @@
-"""What was given on the command line -> an ``App``: the app file first, then what the arguments add or override."""
+"""What was given on the command line -> an ``App``: the app file first, then what the arguments add
+or override.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from levada.app import App, Options, QuerySource, load_app, read_query
+from levada.app.app_file import App, Options, QuerySource, load_app, read_query
 from levada.cli.arguments import parse_static, parse_stream
 from levada.cli.scripts import statements
-from levada.config import parse_duration, parse_time
 from levada.errors import UsageError
-from levada.naming import check_query_name
+from levada.model.names import check_query_name
+from levada.streams.stream_config import parse_duration, parse_time
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments that every command shares, as typed; ``options`` are those of ``levada.app.Options``, None: not given."""
+    """The arguments that every command shares, as typed; ``options`` are those of
+    ``levada.app.app_file.Options``, None: not given.
+    """
 
     queries: tuple[str, ...] = ()
     app: Path | None = None
@@ -29,21 +33,27 @@ class Given:
 def assemble(given: Given) -> App:
     """The application that was asked for. Raises ``UsageError``."""
     base = App() if given.app is None else load_app(given.app)
-    options = {name: _read(name, value) for name, value in given.options.items() if value is not None}
+    options = {
+        name: _read(name, value) for name, value in given.options.items() if value is not None
+    }
     added = App(
         streams=tuple(map(parse_stream, given.streams)),
         static=tuple(map(parse_static, given.static)),
         queries=tuple(_query(Path(path), given.dialect) for path in given.queries),
     )
     named = {stream.name for stream in added.streams}
-    kept = replace(base, streams=tuple(stream for stream in base.streams if stream.name not in named))
+    kept = replace(
+        base, streams=tuple(stream for stream in base.streams if stream.name not in named)
+    )
     both = kept.merged(added)
     alone = App(queries=tuple(query for source in both.queries for query in statements(source)))
     return replace(replace(both, queries=()).merged(alone), options=_options(base.options, options))
 
 
 def _options(base: Options, given: dict[str, Any]) -> Options:
-    """The application's options with the given ones in their places; a flag that is not set does not unset one."""
+    """The application's options with the given ones in their places; a flag that is not set does
+    not unset one.
+    """
     kept = {name: value for name, value in given.items() if value is not False}
     return replace(base, **kept)
 

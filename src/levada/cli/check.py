@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from levada.app import App
+from levada.app.app_file import App
 from levada.cli.errors import report
 from levada.cli.queries import Catalog, makers_of, optimized, plan_query, translate_query
 from levada.errors import QueryError, UsageError
@@ -22,6 +22,10 @@ def check(app: App, *, debug: bool) -> int:
         except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))
             continue
-        windows = ", ".join(f"{window.stream} {window.window.describe()}" for window in query.windows)
-        print(f"{source.name}: ok, {query.form} {query.output} over {windows or 'static data, once'}")
+        windows = ", ".join(
+            f"{window.stream} {window.window.describe()}" for window in query.windows
+        )
+        print(
+            f"{source.name}: ok, {query.form} {query.output} over {windows or 'static data, once'}"
+        )
     return worst

@@ -1,7 +1,9 @@
-"""``levada demo``: a year of real flights and weather as RDF streams, three queries, and a board of what they say.
+"""``levada demo``: a year of real flights and weather as RDF streams, three queries, and a board of
+what they say.
 
-Reads as what a user sees: the data are found, written as N-Triples into a folder, the app file in it is run to the end of
-the streams with the board as its sink, and the summary says how it went. All of it goes to standard error.
+Reads as what a user sees: the data are found, written as N-Triples into a folder, the app file in
+it is run to the end of the streams with the board as its sink, and the summary says how it went.
+All of it goes to standard error.
 """
 
 from __future__ import annotations
@@ -18,35 +20,44 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from levada.app import STDOUT, App, load_app
+from levada.app.app_file import STDOUT, App, load_app
 from levada.cli.progress import PlainLines
 from levada.cli.run import RunApp
 from levada.demo.board import Board
 from levada.demo.folder import APP, Written, discard, empty_folder, fill
 from levada.demo.source import data_folder, read_tables
-from levada.sinks.whole import sink_error
-from levada.summary import Progress, Summary
+from levada.engine.summary import Progress, Summary
+from levada.sinks.atomic import sink_error
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was asked for: a folder to ``keep`` (None: a temporary one), Spark's ``master`` (None: embedded)."""
+    """What was asked for: a folder to ``keep`` (None: a temporary one), Spark's ``master`` (None:
+    embedded).
+    """
 
     keep: Path | None = None
     master: str | None = None
 
 
 def demo(wish: Wish, console: Console | None = None) -> Summary:
-    """Runs the demo to its end. Raises ``UsageError`` if the data are not installed or ``keep`` is in use."""
+    """Runs the demo to its end. Raises ``UsageError`` if the data are not installed or ``keep`` is
+    in use.
+    """
     tables_at = data_folder()
-    from levada.application import run_app  # here: it takes a second to import, and a wrong use is to be told at once
+    from levada.app.run import (
+        run_app,
+    )  # here: it takes a second to import, and a wrong use is to be told at once
 
     return demo_with(run_app, wish, tables_at, console or Console(stderr=True))
 
 
 def demo_with(run_app: RunApp, wish: Wish, tables_at: Path, console: Console) -> Summary:
     """Runs the demo with this engine and the tables of this folder."""
-    _say(console, "[bold]Levada[/bold] · a year of flights and weather in New York, 2013, as RDF streams")
+    _say(
+        console,
+        "[bold]Levada[/bold] · a year of flights and weather in New York, 2013, as RDF streams",
+    )
     with _folder(wish.keep) as folder:
         written = _write(folder, tables_at, console)
         app = load_app(folder / APP)
@@ -100,9 +111,14 @@ def _run(run_app: RunApp, app: App, board: Board, wish: Wish, console: Console) 
         _say(console, "Spark is starting")
     try:
         return run_app(
-            replace(app, options=options), once=True, keep_open=False, overwrite=False, master=wish.master,
-            progress=tell, on_results=board,
-        )  # fmt: skip
+            replace(app, options=options),
+            once=True,
+            keep_open=False,
+            overwrite=False,
+            master=wish.master,
+            progress=tell,
+            on_results=board,
+        )
     finally:
         if display is not None:
             display.stop()

@@ -1,4 +1,6 @@
-"""Errors for people: one message on standard error, an exit code, and no stack trace unless ``--debug`` asks for it."""
+"""Errors for people: one message on standard error, an exit code, and no stack trace unless
+``--debug`` asks for it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def message_of(error: BaseException) -> str:
     >>> message_of(UsageError("No."))
     'No.'
     """
-    notes = "".join(f"{note}: " for note in getattr(error, "__notes__", ()) if "\n" not in note)  # else a task's trace
+    notes = "".join(
+        f"{note}: " for note in getattr(error, "__notes__", ()) if "\n" not in note
+    )  # else a task's trace
     if isinstance(error, LevadaError):
         return notes + str(error)
     kind = type(error).__name__
@@ -43,5 +47,7 @@ def warn(
     file: object = None,
     line: object = None,
 ) -> None:
-    """A warning is a sentence on standard error; where in the code it came up says nothing to a user."""
+    """A warning is a sentence on standard error; where in the code it came up says nothing to a
+    user.
+    """
     print(f"levada: {message}", file=sys.stderr)

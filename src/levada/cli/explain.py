@@ -15,18 +15,18 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, get_args
 
-from levada.algebra import expression as expressions
 from levada.algebra import show as algebra_text
-from levada.app import App, QuerySource
+from levada.app.app_file import App, QuerySource
 from levada.cli.queries import Catalog, makers_of, naming, optimized, plan_query, translate_query
 from levada.errors import UsageError, near
+from levada.model import expression as expressions
 from levada.model.term import Term
-from levada.plan.merge import PLACES
-from levada.plan.physical import Applied, Op
+from levada.plan.lowering.merge import PLACES
+from levada.plan.physical.operators import Applied, Op
 from levada.syntax import parse
 from levada.syntax import show as show_tree
-from levada.syntax.cql import parse_script
-from levada.syntax.cql_ast import show_script
+from levada.syntax.cql.ast import show_script
+from levada.syntax.cql.parser import parse_script
 
 _TERMS = get_args(Term)
 _EXPRESSIONS = get_args(expressions.Expression)
@@ -36,11 +36,15 @@ def explain(app: App, name: str, stage: str, *, as_json: bool) -> str:
     """The query ``name`` of an application at a stage. Raises ``UsageError`` and ``QueryError``."""
     source = next((query for query in app.queries if query.name == name), None)
     if source is None:
-        raise UsageError(f"There is no query {name}.", hint=near(name, (query.name for query in app.queries)))
+        raise UsageError(
+            f"There is no query {name}.", hint=near(name, (query.name for query in app.queries))
+        )
     value, text = _ast(source) if stage == "ast" else _later(app, source, stage)
     if not as_json:
         return text
-    return json.dumps({"query": name, "stage": stage, "tree": tree(value)}, indent=2, ensure_ascii=False)
+    return json.dumps(
+        {"query": name, "stage": stage, "tree": tree(value)}, indent=2, ensure_ascii=False
+    )
 
 
 def _ast(source: QuerySource) -> tuple[Any, str]:
@@ -94,7 +98,9 @@ _MANY = ("alternatives", "alike")
 
 
 def _detail(name: str, value: Any) -> str:
-    """A field of an operator; of what there may be thousands, how many: the stage ``optimized`` shows them."""
+    """A field of an operator; of what there may be thousands, how many: the stage ``optimized``
+    shows them.
+    """
     return (f"{len(value)} {name}" if value else "") if name in _MANY else _word(value)
 
 
@@ -111,7 +117,11 @@ def _word(value: Any) -> str:
     if isinstance(value, Enum):
         return str(value.value)
     if is_dataclass(value):
-        return "(" + " ".join(filter(None, (_word(getattr(value, part.name)) for part in fields(value)))) + ")"
+        return (
+            "("
+            + " ".join(filter(None, (_word(getattr(value, part.name)) for part in fields(value))))
+            + ")"
+        )
     return str(value)
 
 
@@ -127,7 +137,10 @@ def tree(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value if isinstance(value.value, str) else value.name
     if is_dataclass(value):
-        return {"type": type(value).__name__, **{part.name: tree(getattr(value, part.name)) for part in fields(value)}}
+        return {
+            "type": type(value).__name__,
+            **{part.name: tree(getattr(value, part.name)) for part in fields(value)},
+        }
     if isinstance(value, (tuple, list)):
         return [tree(item) for item in value]
     if isinstance(value, (set, frozenset)):

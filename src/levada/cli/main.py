@@ -1,4 +1,5 @@
-"""``levada``: the commands and their options. Exit codes: 0 done, 2 a wrong use or query, 1 a failure.
+"""``levada``: the commands and their options. Exit codes: 0 done, 2 a wrong use or query, 1 a
+failure.
 
 Each command turns its arguments into ``Given`` and ``Mode`` and calls the module of its name.
 """
@@ -88,7 +89,10 @@ def _run(
         "ontology": _files(ontology),
     }
     given = _given(queries, app_file, stream, static, dialect, options)
-    run(assemble(given), Mode(once=once, keep_open=keep_open, overwrite=overwrite, progress=progress))
+    run(
+        assemble(given),
+        Mode(once=once, keep_open=keep_open, overwrite=overwrite, progress=progress),
+    )
 
 
 @app.command("check", epilog="[bold]Example[/bold]\n\nlevada check hot.rq storms.rq")
@@ -117,7 +121,9 @@ def _check(
         "entailment": entailment,
         "ontology": _files(ontology),
     }
-    raise typer.Exit(check(assemble(_given(queries, app_file, stream, static, dialect, options)), debug=debug))
+    raise typer.Exit(
+        check(assemble(_given(queries, app_file, stream, static, dialect, options)), debug=debug)
+    )
 
 
 @app.command("explain", epilog="[bold]Example[/bold]\n\nlevada explain hot.rq --stage algebra")
@@ -158,8 +164,12 @@ def _explain(
 
 
 @app.command("status", epilog="[bold]Example[/bold]\n\nlevada status state --json")
-def _status(checkpoint: o.CheckpointFolder, as_json: o.AsJson = False, debug: o.Debug = False) -> None:
-    """Show what the queries on a checkpoint have given, what they wait for, and why there may be no result."""
+def _status(
+    checkpoint: o.CheckpointFolder, as_json: o.AsJson = False, debug: o.Debug = False
+) -> None:
+    """Show what the queries on a checkpoint have given, what they wait for, and why there may be no
+    result.
+    """
     from levada.cli.status import status
 
     status(checkpoint, as_json=as_json)
@@ -167,7 +177,9 @@ def _status(checkpoint: o.CheckpointFolder, as_json: o.AsJson = False, debug: o.
 
 @app.command("demo", epilog="[bold]Examples[/bold]\n\nlevada demo\n\nlevada demo --keep nyc")
 def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) -> None:
-    """A year of New York's flights and weather as RDF streams, and three queries over them; needs levada\\[demo]."""
+    """A year of New York's flights and weather as RDF streams, and three queries over them; needs
+    levada\\[demo].
+    """
     from levada.cli.demo import Wish, demo
 
     demo(Wish(keep=keep, master=master))
@@ -177,7 +189,9 @@ def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) 
 def _version() -> None:
     """Print the versions of Levada and of what it runs on."""
     python = ".".join(map(str, sys.version_info[:3]))
-    print(f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, Python {python}")
+    print(
+        f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, Python {python}"
+    )
 
 
 def _given(
@@ -188,7 +202,14 @@ def _given(
     dialect: str | None,
     options: Mapping[str, object],
 ) -> Given:
-    return Given(tuple(queries or ()), app_file, tuple(stream or ()), tuple(static or ()), dialect, dict(options))
+    return Given(
+        tuple(queries or ()),
+        app_file,
+        tuple(stream or ()),
+        tuple(static or ()),
+        dialect,
+        dict(options),
+    )
 
 
 def _files(given: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -197,7 +218,9 @@ def _files(given: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code. ``arguments`` are the process's own unless given."""
+    """Runs the command line; returns the exit code. ``arguments`` are the process's own unless
+    given.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = warn
     try:

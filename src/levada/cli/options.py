@@ -7,15 +7,26 @@ from typing import Annotated, Literal
 
 import typer
 
-_SOURCES, _RESULTS, _MEANING, _RUNNING = "Streams and data", "Results", "Meaning of queries", "Running"
+_SOURCES, _RESULTS, _MEANING, _RUNNING = (
+    "Streams and data",
+    "Results",
+    "Meaning of queries",
+    "Running",
+)
 
 Queries = Annotated[
     list[str] | None,
-    typer.Argument(metavar="QUERY...", show_default=False, help="Query files; a query is called after its file."),
+    typer.Argument(
+        metavar="QUERY...",
+        show_default=False,
+        help="Query files; a query is called after its file.",
+    ),
 ]
 AppFile = Annotated[
     Path | None,
-    typer.Option("--app", metavar="APP.yaml", help="A whole application as YAML.", rich_help_panel=_SOURCES),
+    typer.Option(
+        "--app", metavar="APP.yaml", help="A whole application as YAML.", rich_help_panel=_SOURCES
+    ),
 ]
 Streams = Annotated[
     list[str] | None,
@@ -41,18 +52,25 @@ Static = Annotated[
 Dialect = Annotated[
     Literal["rspql", "cqels", "cqels2", "csparql", "sparqlstream", "cql"] | None,
     typer.Option(
-        help="The language of the query files; else by their ending, or by the text.", rich_help_panel=_MEANING
+        help="The language of the query files; else by their ending, or by the text.",
+        rich_help_panel=_MEANING,
     ),
 ]
 Bounds = Annotated[
     Literal["[)", "(]"] | None,
     typer.Option(
-        help="Which end of a closing window belongs to it. Default: [)".replace("[", r"\["), rich_help_panel=_MEANING
+        help="Which end of a closing window belongs to it. Default: [)".replace("[", r"\["),
+        rich_help_panel=_MEANING,
     ),
 ]
 T0 = Annotated[
     str | None,
-    typer.Option("--t0", metavar="TIME", help="Where windows start: ISO or ms; else 1970.", rich_help_panel=_MEANING),
+    typer.Option(
+        "--t0",
+        metavar="TIME",
+        help="Where windows start: ISO or ms; else 1970.",
+        rich_help_panel=_MEANING,
+    ),
 ]
 Report = Annotated[
     str | None,
@@ -63,12 +81,16 @@ Report = Annotated[
     ),
 ]
 EmptyReports = Annotated[
-    bool, typer.Option("--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING)
+    bool,
+    typer.Option(
+        "--empty-reports", help="Also report where all windows are empty.", rich_help_panel=_MEANING
+    ),
 ]
 Entailment = Annotated[
     Literal["none", "rdfs", "owl"] | None,
     typer.Option(
-        help="Which triples a window or graph entails beside its own (default none).", rich_help_panel=_MEANING
+        help="Which triples a window or graph entails beside its own (default none).",
+        rich_help_panel=_MEANING,
     ),
 ]
 OntologyFiles = Annotated[
@@ -82,11 +104,30 @@ OntologyFiles = Annotated[
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 Out = Annotated[
-    str | None, typer.Option(metavar="DIR|-", help="A folder for results, or - (default).", rich_help_panel=_RESULTS)
+    str | None,
+    typer.Option(
+        metavar="DIR|-", help="A folder for results, or - (default).", rich_help_panel=_RESULTS
+    ),
 ]
 ResultFormat = Annotated[
-    Literal["ndjson", "csv", "tsv", "srj", "srx", "nt", "nq", "trig", "jsonld", "jelly", "arrow", "parquet"] | None,
-    typer.Option("--format", help="How results are written (default ndjson).", rich_help_panel=_RESULTS),
+    Literal[
+        "ndjson",
+        "csv",
+        "tsv",
+        "srj",
+        "srx",
+        "nt",
+        "nq",
+        "trig",
+        "jsonld",
+        "jelly",
+        "arrow",
+        "parquet",
+    ]
+    | None,
+    typer.Option(
+        "--format", help="How results are written (default ndjson).", rich_help_panel=_RESULTS
+    ),
 ]
 Roll = Annotated[
     str | None,
@@ -98,17 +139,27 @@ Roll = Annotated[
 ]
 SummaryFile = Annotated[
     str | None,
-    typer.Option("--summary", metavar="FILE", help="Write the end summary as JSON.", rich_help_panel=_RESULTS),
+    typer.Option(
+        "--summary", metavar="FILE", help="Write the end summary as JSON.", rich_help_panel=_RESULTS
+    ),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace results of another run in --out.", rich_help_panel=_RESULTS)
+    bool,
+    typer.Option(
+        "--overwrite", help="Replace results of another run in --out.", rich_help_panel=_RESULTS
+    ),
 ]
 Checkpoint = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Where state lives, to go on later; else temporary.", rich_help_panel=_RUNNING),
+    typer.Option(
+        metavar="DIR",
+        help="Where state lives, to go on later; else temporary.",
+        rich_help_panel=_RUNNING,
+    ),
 ]
 Master = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark's master; else embedded.", rich_help_panel=_RUNNING)
+    str | None,
+    typer.Option(metavar="URL", help="Spark's master; else embedded.", rich_help_panel=_RUNNING),
 ]
 Epoch = Annotated[
     str | None,
@@ -119,26 +170,46 @@ Epoch = Annotated[
     ),
 ]
 EpochRows = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Most elements in an epoch.", rich_help_panel=_RUNNING)
+    int | None,
+    typer.Option(min=1, metavar="N", help="Most elements in an epoch.", rich_help_panel=_RUNNING),
 ]
 Once = Annotated[
-    bool, typer.Option("--once", help="Read what is there, then end the streams.", rich_help_panel=_RUNNING)
+    bool,
+    typer.Option(
+        "--once", help="Read what is there, then end the streams.", rich_help_panel=_RUNNING
+    ),
 ]
 KeepOpen = Annotated[
     bool,
-    typer.Option("--keep-open", help="With --once: leave windows open for the next run.", rich_help_panel=_RUNNING),
+    typer.Option(
+        "--keep-open",
+        help="With --once: leave windows open for the next run.",
+        rich_help_panel=_RUNNING,
+    ),
 ]
 ShowProgress = Annotated[
     bool | None,
-    typer.Option("--progress/--no-progress", help="Show progress; else on terminals only.", rich_help_panel=_RUNNING),
+    typer.Option(
+        "--progress/--no-progress",
+        help="Show progress; else on terminals only.",
+        rich_help_panel=_RUNNING,
+    ),
 ]
-Stage = Annotated[Literal["ast", "algebra", "optimized", "topology"], typer.Option(help="How far to go.")]
+Stage = Annotated[
+    Literal["ast", "algebra", "optimized", "topology"], typer.Option(help="How far to go.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CheckpointFolder = Annotated[
     Path, typer.Argument(metavar="CHECKPOINT", help="The folder that a run had as --checkpoint.")
 ]
-OneQuery = Annotated[str, typer.Argument(metavar="QUERY", help="A query file, or the name of a query of --app.")]
+OneQuery = Annotated[
+    str, typer.Argument(metavar="QUERY", help="A query file, or the name of a query of --app.")
+]
 Keep = Annotated[
     Path | None,
-    typer.Option("--keep", metavar="DIR", help="Leave the N-Triples, the queries and an app file in this new folder."),
+    typer.Option(
+        "--keep",
+        metavar="DIR",
+        help="Leave the N-Triples, the queries and an app file in this new folder.",
+    ),
 ]

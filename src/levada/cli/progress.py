@@ -1,4 +1,6 @@
-"""The progress of a run on standard error: a live line on a terminal, else nothing, or a line now and then if asked for."""
+"""The progress of a run on standard error: a live line on a terminal, else nothing, or a line now
+and then if asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from levada.summary import Progress
+from levada.engine.summary import Progress
 
 _EVERY = 5.0  # seconds between plain lines
 
@@ -59,10 +61,13 @@ class PlainLines:
         """Nothing is left to clean."""
 
 
-def choose(console: Console, wanted: bool | None, clock: Callable[[], float], *, shared: bool) -> Show | None:
+def choose(
+    console: Console, wanted: bool | None, clock: Callable[[], float], *, shared: bool
+) -> Show | None:
     """The display: live on a terminal, plain lines elsewhere if ``wanted``, none if not.
 
-    ``shared``: results appear on the same terminal, which a live line would garble. ``wanted`` None: as the terminal is.
+    ``shared``: results appear on the same terminal, which a live line would garble. ``wanted``
+    None: as the terminal is.
     """
     if wanted is False or (wanted is None and (shared or not console.is_terminal)):
         return None

@@ -1,6 +1,7 @@
 """Query texts -> algebra -> plan, as far as a command needs; nothing here starts Spark.
 
-Errors leave with the query's name as a note (PEP 678), which ``errors.message_of`` puts before them.
+Errors leave with the query's name as a note (PEP 678), which ``errors.message_of`` puts before
+them.
 """
 
 from __future__ import annotations
@@ -10,27 +11,29 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from levada.algebra import nodes
-from levada.algebra.cql import translate_cql
-from levada.algebra.translate import translate
-from levada.app import App, QuerySource
+from levada.app.app_file import App, QuerySource
+from levada.engine.ontology import Ontology, ontology_files
+from levada.engine.registration import check_kinds, entailed, over_static
 from levada.errors import LevadaError, QueryError
-from levada.naming import Makers, is_made, match_streams
-from levada.ontology import Ontology, ontology_files
+from levada.intake.static_files import StaticFile, static_source
+from levada.model.names import Makers, is_made, match_streams
+from levada.model.query import Form
 from levada.optimizer.pipeline import optimize
-from levada.plan.lower import Lowered, StreamFacts, lower
-from levada.plan.trial import check_plan
-from levada.registration import check_kinds, entailed, over_static
+from levada.plan.lowering.lower import Lowered, StreamFacts, lower
+from levada.plan.topology.check_size import check_plan
 from levada.sources.parquet import with_schema
-from levada.sources.static import StaticFile, static_source
 from levada.syntax import parse
+from levada.translation.cql.translate import translate_cql
+from levada.translation.sparql.translate import translate
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What queries may refer to: the streams of an application, with the schemas of the tuple streams.
+    """What queries may refer to: the streams of an application, with the schemas of the tuple
+    streams.
 
-    ``ontology`` is there when the first query has asked for it. ``replaceable``: the static graphs that are read anew when their
-    files change.
+    ``ontology`` is there when the first query has asked for it. ``replaceable``: the static graphs
+    that are read anew when their files change.
     """
 
     facts: Mapping[str, StreamFacts]
@@ -66,12 +69,20 @@ def translate_query(app: App, source: QuerySource, catalog: Catalog) -> nodes.Qu
         given = bool(files or app.streams)  # else any graph can be there
         known = {graph for graph in graphs if graph is not None} if given else None
         streams = [name for name, fact in catalog.facts.items() if fact.schema is None]
-        query = translate(parse(source.text, source.dialect), options, text=source.text, graphs=known, streams=streams)
+        query = translate(
+            parse(source.text, source.dialect),
+            options,
+            text=source.text,
+            graphs=known,
+            streams=streams,
+        )
         return over_static(query, graphs) if given else query
 
 
 def optimized(app: App, source: QuerySource, catalog: Catalog, query: nodes.Query) -> nodes.Query:
-    """A query's algebra after entailment, if it is asked for, and the optimizer's rules. Raises ``UsageError``, ``QueryError``."""
+    """A query's algebra after entailment, if it is asked for, and the optimizer's rules. Raises
+    ``UsageError``, ``QueryError``.
+    """
     if source.spoken == "cql":
         return optimize(query)
     with naming(source.name):
@@ -85,28 +96,43 @@ def _static(app: App) -> list[StaticFile]:
 
 
 def makers_of(app: App, catalog: Catalog) -> Makers:
-    """The queries of an application that make streams, by the names of these; texts with an error make none."""
+    """The queries of an application that make streams, by the names of these; texts with an error
+    make none.
+    """
     found: dict[str, list[str]] = {}
     for source in app.queries:
         if source.spoken == "cql":
             continue
         with suppress(QueryError):
             query = translate_query(app, source, catalog)
-            if query.form is nodes.Form.CONSTRUCT:
-                for word in dict.fromkeys([source.name, query.registered] if query.registered else [source.name]):
+            if query.form is Form.CONSTRUCT:
+                for word in dict.fromkeys(
+                    [source.name, query.registered] if query.registered else [source.name]
+                ):
                     found.setdefault(word, []).append(source.name)
     return found
 
 
-def plan_query(query: nodes.Query, source: QuerySource, catalog: Catalog, makers: Makers) -> Lowered:
-    """The physical operators of a query; without any stream in the catalog its streams are taken as RDF streams."""
+def plan_query(
+    query: nodes.Query, source: QuerySource, catalog: Catalog, makers: Makers
+) -> Lowered:
+    """The physical operators of a query; without any stream in the catalog its streams are taken as
+    RDF streams.
+    """
     used = [window.stream for window in query.windows]
     with naming(source.name):
         facts = catalog.facts or dict.fromkeys(used, StreamFacts())
         matched = match_streams(used, facts, makers)
-        facts = {**facts, **{stream: StreamFacts() for stream in matched.values() if is_made(stream)}}
+        facts = {
+            **facts,
+            **{stream: StreamFacts() for stream in matched.values() if is_made(stream)},
+        }
         if catalog.facts:
-            check_kinds(query, source.spoken, {name for name in used if facts[matched[name]].schema is not None})
+            check_kinds(
+                query,
+                source.spoken,
+                {name for name in used if facts[matched[name]].schema is not None},
+            )
         windows = tuple(replace(window, stream=matched[window.stream]) for window in query.windows)
         placed = replace(query, windows=windows)
         check_plan(placed, facts, source.text)

@@ -1,8 +1,9 @@
 """A CQL file of several statements -> a query each, with the views before it.
 
-The text of each query is the whole file with the other queries blanked out, so positions in errors are those of the file. A
-query is called as the last part of its ``dest`` says, if that is a name and no other query's; else by the file, and by its number
-if there are several. Cost: linear in the file, per query.
+The text of each query is the whole file with the other queries blanked out, so positions in errors
+are those of the file. A query is called as the last part of its ``dest`` says, if that is a name
+and no other query's; else by the file, and by its number if there are several. Cost: linear in the
+file, per query.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from levada.app import QuerySource
+from levada.app.app_file import QuerySource
 from levada.errors import QueryError, UsageError
-from levada.naming import check_query_name
-from levada.syntax.cql import parse_script
-from levada.syntax.cql_ast import Asked
+from levada.model.names import check_query_name
+from levada.syntax.cql.ast import Asked
+from levada.syntax.cql.parser import parse_script
 
 _SHOWN = re.compile(r"\S")
 
 
 def statements(source: QuerySource) -> tuple[QuerySource, ...]:
-    """The queries of a source; one that is in another language, has one query, or cannot be read is left as it is.
+    """The queries of a source; one that is in another language, has one query, or cannot be read is
+    left as it is.
 
     >>> text = "Register Stream V (n Integer) As Select k From S; Select n From V; Select n From V [Rows 1];"
     >>> [query.name for query in statements(QuerySource("q", text, "cql"))]
@@ -54,7 +56,9 @@ def _name(asked: Asked) -> str:
 
 
 def _without(text: str, others: list[Asked]) -> str:
-    """The text with these statements, their semicolons and dest lines blanked out; line ends stay."""
+    """The text with these statements, their semicolons and dest lines blanked out; line
+    ends stay.
+    """
     for other in others:
         for start, stop in other.places:
             end = text.index(";", stop) + 1 if text[stop:].lstrip().startswith(";") else stop

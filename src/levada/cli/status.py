@@ -1,4 +1,6 @@
-"""``levada status``: what a checkpoint's queries have given and what they wait for; also while an engine runs on it."""
+"""``levada status``: what a checkpoint's queries have given and what they wait for; also while an
+engine runs on it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from pathlib import Path
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from levada.engine.status import QueryStatus, Status, read_status
+from levada.engine.summary import instant, overtaken, table
 from levada.model.time import MAX, MIN
-from levada.status import QueryStatus, Status, read_status
-from levada.summary import instant, overtaken, table
 
 
 def status(checkpoint: Path, *, as_json: bool) -> None:
@@ -24,7 +26,9 @@ def status(checkpoint: Path, *, as_json: bool) -> None:
 
 
 def told(status: Status) -> dict[str, object]:
-    """The status as JSON-able values; a watermark is ms, null before any element, "end" after the end."""
+    """The status as JSON-able values; a watermark is ms, null before any element, "end" after the
+    end.
+    """
     streams = {
         name: {
             "watermark": _time(s.watermark),
@@ -48,7 +52,14 @@ def shown(status: Status) -> RenderableType:
     """The status for people: a table of streams, one of queries, and the patterns of each query."""
     end = ", ended" if status.ended else ""
     streams = [
-        (name, f"{s.elements:,}", f"{s.triples:,}", f"{s.late:,}", f"{s.dead:,}", instant(s.watermark))
+        (
+            name,
+            f"{s.elements:,}",
+            f"{s.triples:,}",
+            f"{s.late:,}",
+            f"{s.dead:,}",
+            instant(s.watermark),
+        )
         for name, s in status.streams.items()
     ]
     queries = [(q.name, f"{q.results:,}", instant(q.watermark), _next(q)) for q in status.queries]
@@ -60,7 +71,10 @@ def shown(status: Status) -> RenderableType:
     ]
     for q in status.queries:
         if q.patterns:
-            rows = [(p.text, p.stream, "not counted" if p.matched is None else f"{p.matched:,}") for p in q.patterns]
+            rows = [
+                (p.text, p.stream, "not counted" if p.matched is None else f"{p.matched:,}")
+                for p in q.patterns
+            ]
             parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
         if q.why:
             parts.append(Text(f"{q.name}: {q.why}"))

@@ -1,8 +1,10 @@
-"""The demo's board: results of the three queries as they come, with the progress of the run, as something that Rich draws.
+"""The demo's board: results of the three queries as they come, with the progress of the run, as
+something that Rich draws.
 
-A ``Board`` is a sink, which the engine's thread fills, and a display, which the main thread draws. It keeps the last few
-solutions of each query and how many there were; what it holds is replaced, never changed, so the threads need no lock.
-Cost: by the epoch and the few rows shown, not by the results.
+A ``Board`` is a sink, which the engine's thread fills, and a display, which the main thread draws.
+It keeps the last few solutions of each query and how many there were; what it holds is replaced,
+never changed, so the threads need no lock. Cost: by the epoch and the few rows shown, not by the
+results.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.emission.serialize import Batch
+from levada.engine.summary import Progress, instant
 from levada.model.term import Iri, Literal, parse_term
 from levada.model.time import MAX, MIN
-from levada.summary import Progress, instant
 
 _WIDE = 116  # columns from which two queries stand side by side
 _MOST = 16  # rows of a query that are kept
@@ -40,7 +42,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a query is shown. ``columns`` are (variable, heading); the last one of ``GREATEST`` is a number, drawn as a bar."""
+    """How a query is shown. ``columns`` are (variable, heading); the last one of ``GREATEST`` is a
+    number, drawn as a bar.
+    """
 
     query: str
     title: str
@@ -58,17 +62,28 @@ VIEWS = (
         "departures",
         "Departures with the weather of the hour before",
         (
-            ("number", "flight"), ("from", "from"), ("to", "to"),
-            ("delay", "delay min"), ("wind", "wind mph"), ("visibility", "sight mi"),
+            ("number", "flight"),
+            ("from", "from"),
+            ("to", "to"),
+            ("delay", "delay min"),
+            ("wind", "wind mph"),
+            ("visibility", "sight mi"),
         ),
     ),
-    View("airlines", "Airlines: flights in 24 hours", (("airline", "airline"), ("flights", "")), Kind.GREATEST),
-)  # fmt: skip
+    View(
+        "airlines",
+        "Airlines: flights in 24 hours",
+        (("airline", "airline"), ("flights", "")),
+        Kind.GREATEST,
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Of one query: how many solutions there were, and (report, values) of some of the last ones, oldest first."""
+    """Of one query: how many solutions there were, and (report, values) of some of the last ones,
+    oldest first.
+    """
 
     count: int = 0
     rows: Rows = ()
@@ -76,21 +91,28 @@ class Seen:
 
 @dataclass
 class Board:
-    """``elements`` is how many the streams hold in all, ``until`` the last event time (ms): reports after it, when windows
-    just run out, are counted but do not replace a report of ``GREATEST``."""
+    """``elements`` is how many the streams hold in all, ``until`` the last event time (ms): reports
+    after it, when windows just run out, are counted but do not replace a report of ``GREATEST``.
+    """
 
     elements: int
     until: int = MAX
     views: Sequence[View] = VIEWS
     seen: dict[str, Seen] = field(default_factory=dict)
     progress: Progress = field(default_factory=lambda: Progress(0, 0, 0, 0.0))
-    _spinner: Spinner = field(default_factory=lambda: Spinner("dots", Text("Spark is starting", style="dim")))
+    _spinner: Spinner = field(
+        default_factory=lambda: Spinner("dots", Text("Spark is starting", style="dim"))
+    )
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
         """Takes a query's results of an epoch (the protocol of ``levada.sinks.Sink``)."""
         view = next(view for view in self.views if view.query == query)
         before = self.seen.get(query, Seen())
-        rows = _last_solutions(view, batch) if view.kind is Kind.LAST else _last_report(view, batch, self.until)
+        rows = (
+            _last_solutions(view, batch)
+            if view.kind is Kind.LAST
+            else _last_report(view, batch, self.until)
+        )
         kept = (*before.rows, *rows)[-_MOST:] if view.kind is Kind.LAST else rows or before.rows
         self.seen[query] = Seen(before.count + len(batch.report), kept)
         return []
@@ -147,7 +169,9 @@ def _last_solutions(view: View, batch: Batch) -> Rows:
 
 
 def _last_report(view: View, batch: Batch, until: int) -> Rows:
-    """The solutions of the last report that is not after ``until``; none if there is no such report."""
+    """The solutions of the last report that is not after ``until``; none if there is no such
+    report.
+    """
     stop = int(np.searchsorted(batch.report, until, side="right"))
     start = int(np.searchsorted(batch.report, batch.report[stop - 1])) if stop else 0
     return _rows(view, batch, start, stop)
@@ -190,7 +214,12 @@ def _plain(heads: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for i, head in enumerate(heads):
         numeric = head.endswith((" mph", " min", " mi"))
-        table.add_column(head, justify="right" if numeric else "left", no_wrap=True, style="dim" if i == 0 else "")
+        table.add_column(
+            head,
+            justify="right" if numeric else "left",
+            no_wrap=True,
+            style="dim" if i == 0 else "",
+        )
     return table
 
 
@@ -210,5 +239,7 @@ def _greatest(view: View, rows: Rows, most: int) -> Table:
     table.add_column()
     ranked = sorted(((float(values[-1]), values[0]) for _, values in rows), reverse=True)[:most]
     for number, name in ranked:
-        table.add_row(Text(name), f"{number:,.0f}", Bar(ranked[0][0], 0, number, width=24, color="cyan"))
+        table.add_row(
+            Text(name), f"{number:,.0f}", Bar(ranked[0][0], 0, number, width=24, color="cyan")
+        )
     return table

@@ -1,4 +1,5 @@
-"""A folder with everything that the demo is: streams and static data as N-Triples, queries, and the app file that joins them.
+"""A folder with everything that the demo is: streams and static data as N-Triples, queries, and the
+app file that joins them.
 
     flights.nt weather.nt                      streams, sorted by time, each line with its time
     airports.nt airlines.nt planes.nt          static
@@ -20,7 +21,7 @@ from levada.demo.rdf import write
 from levada.demo.source import Tables
 from levada.demo.vocabulary import STATIC, STREAMS
 from levada.errors import SinkError, UsageError
-from levada.sinks.whole import sink_error
+from levada.sinks.atomic import sink_error
 
 APP = "app.yaml"
 QUERIES = ("storms", "departures", "airlines")
@@ -43,8 +44,9 @@ options: {out: results, epoch: 0, epoch_rows: 20000}
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a folder holds: elements and triples of the streams, triples of the static data, bytes of all of them; the last
-    event time of the streams (ms)."""
+    """What a folder holds: elements and triples of the streams, triples of the static data, bytes
+    of all of them; the last event time of the streams (ms).
+    """
 
     elements: int
     until: int
@@ -54,7 +56,9 @@ class Written:
 
 
 def empty_folder(folder: Path) -> Path:
-    """The folder, made if it is not there. Raises ``UsageError`` if something is in it, ``SinkError`` if it cannot be made."""
+    """The folder, made if it is not there. Raises ``UsageError`` if something is in it,
+    ``SinkError`` if it cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         there = next(iter(sorted(folder.iterdir())), None)
@@ -91,8 +95,14 @@ def fill(folder: Path, tables: Tables) -> Written:
 
 
 def discard(folder: Path) -> None:
-    """Removes what ``fill`` may have written, so that an interrupted demo can be started again on the same folder."""
-    for name in (*(f"{name}.nt" for name in STREAMS | STATIC), *(f"{name}.rq" for name in QUERIES), APP):
+    """Removes what ``fill`` may have written, so that an interrupted demo can be started again on
+    the same folder.
+    """
+    for name in (
+        *(f"{name}.nt" for name in STREAMS | STATIC),
+        *(f"{name}.rq" for name in QUERIES),
+        APP,
+    ):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -102,4 +112,6 @@ def query_text(name: str) -> str:
     >>> query_text("storms").splitlines()[0][:9]
     '# Storms:'
     """
-    return resources.files("levada.demo").joinpath("queries", f"{name}.rq").read_text(encoding="utf-8")
+    return (
+        resources.files("levada.demo").joinpath("queries", f"{name}.rq").read_text(encoding="utf-8")
+    )

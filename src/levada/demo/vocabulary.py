@@ -1,12 +1,14 @@
-"""How the demo's tables become RDF: the names that it uses and makes (``docs/vocabulary.md`` explains each of them).
+"""How the demo's tables become RDF: the names that it uses and makes (``docs/vocabulary.md``
+explains each of them).
 
     schema:   https://schema.org/                  flights, airports, airlines, names
     sosa:     http://www.w3.org/ns/sosa/           observations and what they are about
     air:      http://levada.example/air#           ours: what neither of them has
     data      http://levada.example/<kind>/<key>   flights, weather records, airports, airlines, planes
 
-Event times: a flight's is its scheduled departure, which cancelled flights have too and in whose hour its weather is looked
-up; a weather record's is the full hour that it was made for. Missing values make no triple.
+Event times: a flight's is its scheduled departure, which cancelled flights have too and in whose
+hour its weather is looked up; a weather record's is the full hour that it was made for. Missing
+values make no triple.
 """
 
 from __future__ import annotations
@@ -38,7 +40,13 @@ def _decimal(name: str) -> pl.Expr:
 
 
 FLIGHT = Shape(
-    iri(BASE + "flight/", _col("carrier"), _col("flight").cast(pl.String), pl.lit("-"), stamp(_col("ts"))),
+    iri(
+        BASE + "flight/",
+        _col("carrier"),
+        _col("flight").cast(pl.String),
+        pl.lit("-"),
+        stamp(_col("ts")),
+    ),
     SCHEMA + "Flight",
     (
         (SCHEMA + "flightNumber", string(pl.concat_str("carrier", "flight"))),

@@ -1,7 +1,9 @@
-"""The blank nodes of a CONSTRUCT's template: fresh for each solution (SPARQL 1.1, 16.2.1), and equal however often they are made.
+"""The blank nodes of a CONSTRUCT's template: fresh for each solution (SPARQL 1.1, 16.2.1), and
+equal however often they are made.
 
-A node derives from the query, the report, the solution (its number among those that look alike in the template tells it from them),
-and its label in the template (design, section 1, Output). Cost: a hash of each text.
+A node derives from the query, the report, the solution (its number among those that look alike in
+the template tells it from them), and its label in the template (design, section 1, Output). Cost: a
+hash of each text.
 """
 
 from __future__ import annotations
@@ -12,18 +14,22 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from levada.intake.identity import identify, identify_one
-from levada.kernels.keyed import combine
+from levada.kernels.keyed.keyed import combine
 from levada.operators.expressions.seeded import blank
-from levada.operators.solutions import copies, name_seed
+from levada.operators.rows.solutions import copies, name_seed
+from levada.terms.identity import identify, identify_one
 
 Words = npt.NDArray[np.uint64]
 
 
 def blank_nodes(
-    query: str, report: npt.NDArray[np.int64], columns: Mapping[str, pl.Series], labels: Collection[str]
-) -> dict[str, pl.Series]:  # fmt: skip
-    """The texts of the nodes of each label, a row per solution; all solutions of a report must be here.
+    query: str,
+    report: npt.NDArray[np.int64],
+    columns: Mapping[str, pl.Series],
+    labels: Collection[str],
+) -> dict[str, pl.Series]:
+    """The texts of the nodes of each label, a row per solution; all solutions of a report must be
+    here.
 
     >>> nodes = blank_nodes("q", np.array([5, 5]), {"x": pl.Series(["<a:b>", "<a:b>"])}, ["n"])["n"]
     >>> nodes.n_unique(), nodes[0][:3]
@@ -32,7 +38,9 @@ def blank_nodes(
     if not labels:
         return {}
     seeds = _seeds(query, report, columns)
-    return {label: blank(seeds ^ np.uint64(identify_one(label, 0)[0]), 0).texts() for label in labels}
+    return {
+        label: blank(seeds ^ np.uint64(identify_one(label, 0)[0]), 0).texts() for label in labels
+    }
 
 
 def _seeds(query: str, report: npt.NDArray[np.int64], columns: Mapping[str, pl.Series]) -> Words:

@@ -1,7 +1,8 @@
 """A batch -> the files that hold it, in any format: (report or None, bytes), in order.
 
-Formats that have a place for the report time are cut where ``cut`` says, at records or rows; the others give a file for each
-report. Cost: the formats' own; a file a report costs Python (and the caller two fsyncs) a report.
+Formats that have a place for the report time are cut where ``cut`` says, at records or rows; the
+others give a file for each report. Cost: the formats' own; a file a report costs Python (and the
+caller two fsyncs) a report.
 """
 
 from __future__ import annotations
@@ -16,19 +17,24 @@ import pyoxigraph as ox
 
 from levada.emission.formats import REPORTS, TABLES, WHOLE, Format
 from levada.emission.graphs import document, quad_records
-from levada.emission.serialize import Batch, heading, joined, lines
+from levada.emission.serialize import Batch, heading, lines
 from levada.emission.tables import row_sizes, table, table_bytes
 from levada.model.time import MIN
+from levada.terms.texts import join_lines
 
 Sizes = npt.NDArray[np.int64]
 Cut = Callable[[Sizes], Sequence[tuple[int, int]]]
-_NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")  # the controls, U+FFFE, U+FFFF
+_NOT_XML = re.compile(
+    rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]"
+)  # the controls, U+FFFE, U+FFFF
 _REPLACEMENT = "\ufffd".encode()
 _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 
 def records(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
-    """The records of a batch in a format of records, as texts with their line ends, in report order."""
+    """The records of a batch in a format of records, as texts with their line ends, in report
+    order.
+    """
     if form in (Format.NQ, Format.TRIG):
         return quad_records(form, query, batch)
     return lines(form, query, variables, batch)
@@ -49,12 +55,14 @@ def contents(
         for start, stop in cut(found.str.len_bytes().to_numpy().astype(np.int64)):
             part = found[start:stop]
             if form in WHOLE:
-                yield None, document(form, joined(part))
+                yield None, document(form, join_lines(part))
             else:
-                yield None, heading(form, variables, batch) + joined(part)
+                yield None, heading(form, variables, batch) + join_lines(part)
 
 
-def _by_report(form: Format, query: str, variables: Sequence[str], batch: Batch) -> Iterator[tuple[int, bytes]]:
+def _by_report(
+    form: Format, query: str, variables: Sequence[str], batch: Batch
+) -> Iterator[tuple[int, bytes]]:
     if form is Format.NT:
         assert batch.graphs is not None, "a CONSTRUCT batch has graphs"
         yield from zip(batch.report.tolist(), (text.encode() for text in batch.graphs), strict=True)
@@ -69,10 +77,13 @@ def _by_report(form: Format, query: str, variables: Sequence[str], batch: Batch)
 def _xml(srj: bytes) -> bytes:
     """SPARQL JSON results as SPARQL XML results.
 
-    A reader of XML takes a bare carriage return for a line feed, and refuses a document with a character that XML 1.0 has not.
+    A reader of XML takes a bare carriage return for a line feed, and refuses a document with a
+    character that XML 1.0 has not.
     """
     found = ox.parse_query_results(srj, ox.QueryResultsFormat.JSON)
-    assert isinstance(found, ox.QuerySolutions | ox.QueryBoolean), "a document of results has solutions or a boolean"
+    assert isinstance(found, ox.QuerySolutions | ox.QueryBoolean), (
+        "a document of results has solutions or a boolean"
+    )
     data = found.serialize(format=ox.QueryResultsFormat.XML)
     assert data is not None, "without an output file the print is returned"
     return _NOT_XML.sub(_REPLACEMENT, data).replace(b"\r", b"&#13;")

@@ -4,9 +4,10 @@
     csv    the IRI, the lexical form, or _:label, quoted as in RFC 4180 where needed         SPARQL 1.1 CSV and TSV
     tsv    the N-Triples text; plain numbers in their short Turtle form                      SPARQL 1.1 CSV and TSV
 
-Invariants: one value out per value in, null (unbound) stays null; the texts are canonical (``model/term.py``), so the
-escapes inside quotes are JSON's own and are passed on. Cost: a few vectorised passes over the *distinct* texts of a
-column; Python runs only per distinct text that has something to unescape.
+Invariants: one value out per value in, null (unbound) stays null; the texts are canonical
+(``model/term.py``), so the escapes inside quotes are JSON's own and are passed on. Cost: a few
+vectorised passes over the *distinct* texts of a column; Python runs only per distinct text that has
+something to unescape.
 """
 
 from __future__ import annotations
@@ -55,15 +56,25 @@ def tsv_values(texts: pl.Series) -> pl.Series:
 
 
 def csv_fields(values: pl.Series) -> pl.Series:
-    """Plain texts as CSV fields: in quotes if they hold a comma, a quote or a line break (RFC 4180)."""
+    """Plain texts as CSV fields: in quotes if they hold a comma, a quote or a line break (RFC
+    4180).
+    """
     name = values.name
-    quoted = pl.concat_str(pl.lit('"'), pl.col(name).str.replace_all('"', '""', literal=True), pl.lit('"'))
+    quoted = pl.concat_str(
+        pl.lit('"'), pl.col(name).str.replace_all('"', '""', literal=True), pl.lit('"')
+    )
     needs = pl.col(name).str.contains(r'[",\r\n]')
-    return values.to_frame().select(pl.when(needs).then(quoted).otherwise(pl.col(name)).alias(name)).to_series()
+    return (
+        values.to_frame()
+        .select(pl.when(needs).then(quoted).otherwise(pl.col(name)).alias(name))
+        .to_series()
+    )
 
 
 def json_strings(values: pl.Series) -> pl.Series:
-    """Plain texts as JSON strings; of the control characters they hold no others than line ends and tabs."""
+    """Plain texts as JSON strings; of the control characters they hold no others than line ends and
+    tabs.
+    """
     escaped = values
     for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         escaped = escaped.str.replace_all(raw, escape, literal=True)
@@ -71,7 +82,9 @@ def json_strings(values: pl.Series) -> pl.Series:
 
 
 def _per_distinct(texts: pl.Series, convert: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """``convert`` over the distinct texts where a column repeats itself, over all of them otherwise."""
+    """``convert`` over the distinct texts where a column repeats itself, over all of them
+    otherwise.
+    """
     texts = texts.cast(pl.String).rename("text")
     if texts.len() < 64 or texts.head(_PROBE).n_unique() * 2 > min(texts.len(), _PROBE):
         return convert(texts)
@@ -84,21 +97,41 @@ def _json_terms(texts: pl.Series) -> pl.Series:
     body = text.str.slice(1)  # without escapes, a quote in it ends the lexical form
     quoted = pl.lit('{"type": "literal", "value": "')
     typed = pl.concat_str(
-        quoted, body.str.replace('"^^<', '", "datatype": "', literal=True).str.strip_suffix(">"), pl.lit('"}')
+        quoted,
+        body.str.replace('"^^<', '", "datatype": "', literal=True).str.strip_suffix(">"),
+        pl.lit('"}'),
     )
-    tagged = pl.concat_str(quoted, body.str.replace('"@', '", "xml:lang": "', literal=True), pl.lit('"}'))
+    tagged = pl.concat_str(
+        quoted, body.str.replace('"@', '", "xml:lang": "', literal=True), pl.lit('"}')
+    )
     simple = pl.concat_str(quoted, body, pl.lit("}"))
-    iri = pl.concat_str(pl.lit('{"type": "uri", "value": "'), body.str.strip_suffix(">"), pl.lit('"}'))
+    iri = pl.concat_str(
+        pl.lit('{"type": "uri", "value": "'), body.str.strip_suffix(">"), pl.lit('"}')
+    )
     blank = pl.concat_str(pl.lit('{"type": "bnode", "value": "'), text.str.slice(2), pl.lit('"}'))
-    literal = pl.when(text.str.ends_with(">")).then(typed).when(text.str.ends_with('"')).then(simple).otherwise(tagged)
+    literal = (
+        pl.when(text.str.ends_with(">"))
+        .then(typed)
+        .when(text.str.ends_with('"'))
+        .then(simple)
+        .otherwise(tagged)
+    )
     resource = pl.when(text.str.starts_with("<")).then(iri).otherwise(blank)
-    return _by_escapes(texts, pl.when(text.str.starts_with('"')).then(literal).otherwise(resource), _json_escaped)
+    return _by_escapes(
+        texts, pl.when(text.str.starts_with('"')).then(literal).otherwise(resource), _json_escaped
+    )
 
 
-def _by_escapes(texts: pl.Series, plain: pl.Expr, escaped: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """``plain`` for the texts without a backslash (and IRIs without a quote), ``escaped`` for the others."""
+def _by_escapes(
+    texts: pl.Series, plain: pl.Expr, escaped: Callable[[pl.Series], pl.Series]
+) -> pl.Series:
+    """``plain`` for the texts without a backslash (and IRIs without a quote), ``escaped`` for the
+    others.
+    """
     text = pl.col("text")
-    odd = text.str.contains("\\", literal=True) | (text.str.starts_with("<") & text.str.contains('"', literal=True))
+    odd = text.str.contains("\\", literal=True) | (
+        text.str.starts_with("<") & text.str.contains('"', literal=True)
+    )
     frame = texts.to_frame().select(plain.alias("out"), odd.fill_null(False).alias("odd"))
     if not frame["odd"].any():
         return frame["out"].alias("text")
@@ -107,8 +140,12 @@ def _by_escapes(texts: pl.Series, plain: pl.Expr, escaped: Callable[[pl.Series],
 
 
 def _json_escaped(texts: pl.Series) -> pl.Series:
-    """Literals with escapes, which JSON shares, by one regular expression; IRIs with escapes one by one."""
-    parts = texts.to_frame().select(pl.col("text"), pl.col("text").str.extract_groups(_ESCAPED).alias("parts"))
+    """Literals with escapes, which JSON shares, by one regular expression; IRIs with escapes one by
+    one.
+    """
+    parts = texts.to_frame().select(
+        pl.col("text"), pl.col("text").str.extract_groups(_ESCAPED).alias("parts")
+    )
     quoted, language, datatype = (pl.col("parts").struct.field(str(i)) for i in (1, 2, 3))
     tail = (
         pl.when(language.is_not_null())
@@ -117,7 +154,9 @@ def _json_escaped(texts: pl.Series) -> pl.Series:
         .then(pl.concat_str(pl.lit(', "datatype": "'), datatype, pl.lit('"}')))
         .otherwise(pl.lit("}"))
     )
-    literal = parts.select(pl.concat_str(pl.lit('{"type": "literal", "value": '), quoted, tail)).to_series()
+    literal = parts.select(
+        pl.concat_str(pl.lit('{"type": "literal", "value": '), quoted, tail)
+    ).to_series()
     rows = literal.is_null().arg_true()
     return literal.scatter(rows, [_json_term(text) for text in texts.gather(rows).to_list()])
 
@@ -129,7 +168,9 @@ def _json_term(text: str) -> str:
 
 
 def _values(texts: pl.Series) -> pl.Series:
-    """The value of each term: an IRI without brackets, a lexical form without escapes, a blank node as it is."""
+    """The value of each term: an IRI without brackets, a lexical form without escapes, a blank node
+    as it is.
+    """
     text = pl.col("text")
     lexical = text.str.slice(1).str.splitn('"', 2).struct.field("field_0")
     plain = (
@@ -139,7 +180,9 @@ def _values(texts: pl.Series) -> pl.Series:
         .then(lexical)
         .otherwise(text)
     )
-    return _by_escapes(texts, plain, lambda odd: pl.Series("text", [_value(parse_term(t)) for t in odd.to_list()]))
+    return _by_escapes(
+        texts, plain, lambda odd: pl.Series("text", [_value(parse_term(t)) for t in odd.to_list()])
+    )
 
 
 def _value(term: Term) -> str:

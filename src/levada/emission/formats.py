@@ -6,16 +6,17 @@
     whole    jsonld jelly        (CONSTRUCT) as nq, and a file is one document
     table    arrow parquet       columns: report (ms), then the variables
 
-A CONSTRUCT in a table, and in csv and tsv, is its triples: subject, predicate, object. ``srj`` and ``srx`` have no place for the
-sign of a relation's changes. Specifications: SPARQL 1.1 Query Results JSON, XML, CSV and TSV; RDF 1.1; JSON-LD 1.1; Jelly 1.1.
+A CONSTRUCT in a table, and in csv and tsv, is its triples: subject, predicate, object. ``srj`` and
+``srx`` have no place for the sign of a relation's changes. Specifications: SPARQL 1.1 Query Results
+JSON, XML, CSV and TSV; RDF 1.1; JSON-LD 1.1; Jelly 1.1.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from levada.algebra.nodes import Form, Output
 from levada.errors import UsageError
+from levada.model.query import Form, Output
 
 
 class Format(StrEnum):
@@ -57,16 +58,26 @@ def fitting(form: Form, output: Output) -> tuple[Format, ...]:
 
 
 def check_fits(chosen: Format, query: str, form: Form, output: Output) -> None:
-    """Raises ``UsageError`` if the format cannot hold the results of the query, with those that can."""
+    """Raises ``UsageError`` if the format cannot hold the results of the query, with those that
+    can.
+    """
     able = fitting(form, output)
     if chosen not in able:
-        what = "a relation, whose changes have signs" if output is Output.RELATION else f"of the form {form.name}"
+        what = (
+            "a relation, whose changes have signs"
+            if output is Output.RELATION
+            else f"of the form {form.name}"
+        )
         hint = "Say --format " + ", ".join(able[:-1]) + f" or {able[-1]}."
-        raise UsageError(f"{chosen} cannot hold the results of the query {query}, which is {what}.", hint=hint)
+        raise UsageError(
+            f"{chosen} cannot hold the results of the query {query}, which is {what}.", hint=hint
+        )
 
 
 def check_stdout(chosen: Format, queries: int) -> None:
-    """Raises ``UsageError`` if the results of so many queries cannot follow each other on one stream in this format."""
+    """Raises ``UsageError`` if the results of so many queries cannot follow each other on one
+    stream in this format.
+    """
     if chosen not in LINES:
         hint = "Say --out DIR, or --format " + ", ".join(LINES[:-1]) + f" or {LINES[-1]}."
         raise UsageError(f"{chosen} is for files, not for standard output.", hint=hint)

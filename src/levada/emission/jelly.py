@@ -1,4 +1,6 @@
-"""Statements -> Jelly (Jelly 1.1, a delimited stream of quads), through pyjelly's encoder. Cost: 20 us a statement."""
+"""Statements -> Jelly (Jelly 1.1, a delimited stream of quads), through pyjelly's encoder. Cost: 20
+us a statement.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class _Terms(TermEncoder):  # type: ignore[misc]  # pyjelly has no types
         assert isinstance(term, ox.Literal), "a result has no other terms"
         field = self.get_literal_field(statement, slot)
         datatype = None if term.language else term.datatype.value
-        return self.encode_literal(lex=term.value, language=term.language, datatype=datatype, literal=field)
+        return self.encode_literal(
+            lex=term.value, language=term.language, datatype=datatype, literal=field
+        )
 
     def encode_graph(self, term: object, statement: Any) -> Any:
         if isinstance(term, ox.NamedNode):

@@ -1,8 +1,9 @@
 """Segments -> batches: the committed results of an epoch, by query, decoded for sinks and readers.
 
-A segment holds all queries' rows of one task; here they are put together over tasks, sorted by report (keeping their order
-within one), and turned into texts. CONSTRUCT's template is instantiated here, each triple once a report; a triple that
-would be no RDF (an unbound part, a literal as subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
+A segment holds all queries' rows of one task; here they are put together over tasks, sorted by
+report (keeping their order within one), and turned into texts. CONSTRUCT's template is instantiated
+here, each triple once a report; a triple that would be no RDF (an unbound part, a literal as
+subject, no IRI as predicate) is left out (SPARQL 1.1, 16.2).
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from levada.algebra.expression import Var
-from levada.algebra.nodes import Form, Output, TriplePattern
 from levada.emission.blank_nodes import blank_nodes
-from levada.emission.serialize import Batch, joined
+from levada.emission.serialize import Batch
+from levada.model.expression import Var
 from levada.model.frame import Frame, concat
+from levada.model.query import Form, Output, TriplePattern
 from levada.model.term import Blank, Term
-from levada.model.terms import Terms
-from levada.operators.pool import Pool
-from levada.operators.values import column
-from levada.plan.layout import Layout
-from levada.plan.topology import Plan, PlanNode, QueryPlan
+from levada.operators.rows.values import column
+from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.plan import Plan, PlanNode, QueryPlan
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
+from levada.terms.texts import join_lines
 
 Opener = Callable[[str], tuple[dict[str, Frame], Any]]
 
 
-def batches(plan: Plan, segments: Iterable[str], opener: Opener) -> Iterator[tuple[QueryPlan, Batch]]:
+def batches(
+    plan: Plan, segments: Iterable[str], opener: Opener
+) -> Iterator[tuple[QueryPlan, Batch]]:
     """The batch of each query that has rows in these segments of one epoch."""
     frames: dict[int, list[Frame]] = {}
     pool = Pool(0)
@@ -44,40 +48,62 @@ def batches(plan: Plan, segments: Iterable[str], opener: Opener) -> Iterator[tup
         yield from _of_node(plan, plan.nodes[number], concat(found), pool)
 
 
-def batch_of(query: QueryPlan, layout: Layout, segments: Iterable[str], opener: Opener) -> Batch | None:
-    """The batch of one query, if it has rows in these segments of one epoch; ``layout`` is that of its rows."""
+def batch_of(
+    query: QueryPlan, layout: Layout, segments: Iterable[str], opener: Opener
+) -> Batch | None:
+    """The batch of one query, if it has rows in these segments of one epoch; ``layout`` is that of
+    its rows.
+    """
     rows, pool = _rows_of(query, segments, opener)
-    return None if rows is None else _batch(query, layout, rows.take(np.lexsort((-_change(rows), rows["r"]))), pool)
+    return (
+        None
+        if rows is None
+        else _batch(query, layout, rows.take(np.lexsort((-_change(rows), rows["r"]))), pool)
+    )
 
 
-def timed_statements(plan: Plan, query: QueryPlan, segments: Iterable[str], opener: Opener) -> bytes:
-    """What a CONSTRUCT made in these segments of one epoch, as N-Triples with the report's time behind each statement.
+def timed_statements(
+    plan: Plan, query: QueryPlan, segments: Iterable[str], opener: Opener
+) -> bytes:
+    """What a CONSTRUCT made in these segments of one epoch, as N-Triples with the report's time
+    behind each statement.
 
-    All rows of a report must be here. The work follows from the query's rows (and the segments' tables of terms).
+    All rows of a report must be here. The work follows from the query's rows (and the segments'
+    tables of terms).
     """
     rows, pool = _rows_of(query, segments, opener)
     if rows is None:
         return b""
     texts = [column(rows, i, pool).texts() for i in range(len(plan.nodes[query.node].layout.slots))]
     made = triples(rows["r"], query.template, _parts(query, rows["r"], texts))
-    return joined(made.select(pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))).to_series())
+    return join_lines(
+        made.select(
+            pl.concat_str("t", pl.lit(" "), pl.col("r").cast(pl.String), pl.lit(" .\n"))
+        ).to_series()
+    )
 
 
-def _rows_of(query: QueryPlan, segments: Iterable[str], opener: Opener) -> tuple[Frame | None, Pool]:
+def _rows_of(
+    query: QueryPlan, segments: Iterable[str], opener: Opener
+) -> tuple[Frame | None, Pool]:
     """The rows of one query in segments, if there are any, with the texts that came with them."""
     found: list[Frame] = []
     pool = Pool(0)
     for segment in segments:
         parts, _ = opener(segment)
         frame = parts.get(f"r.{query.node}")
-        rows = np.empty(0, np.int64) if frame is None else np.flatnonzero(frame["op"] == query.member)
+        rows = (
+            np.empty(0, np.int64) if frame is None else np.flatnonzero(frame["op"] == query.member)
+        )
         if frame is not None and len(rows):
             found.append(frame.take(rows))
             pool.add(Terms.from_frames(parts, "terms"))
     return (concat(found) if found else None), pool
 
 
-def _of_node(plan: Plan, node: PlanNode, frame: Frame, pool: Pool) -> Iterator[tuple[QueryPlan, Batch]]:
+def _of_node(
+    plan: Plan, node: PlanNode, frame: Frame, pool: Pool
+) -> Iterator[tuple[QueryPlan, Batch]]:
     order = np.lexsort((np.arange(frame.n), -_change(frame), frame["r"], frame["op"]))
     frame = frame.take(order)
     ops, starts = np.unique(frame["op"], return_index=True)
@@ -98,15 +124,21 @@ def _batch(query: QueryPlan, layout: Layout, rows: Frame, pool: Pool) -> Batch:
     sign = rows["w"] if query.output is Output.RELATION and "w" in rows else None
     match query.form:
         case Form.ASK:
-            return Batch(rows["r"], Form.ASK, booleans=texts[0].str.starts_with('"true"').to_numpy())
+            return Batch(
+                rows["r"], Form.ASK, booleans=texts[0].str.starts_with('"true"').to_numpy()
+            )
         case Form.CONSTRUCT:
             return _graphs(rows["r"], query.template, _parts(query, rows["r"], texts))
         case _:
-            return Batch(rows["r"], columns=dict(zip(query.variables, texts, strict=True)), change=sign)
+            return Batch(
+                rows["r"], columns=dict(zip(query.variables, texts, strict=True)), change=sign
+            )
 
 
 def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
-    """A batch with these due reports, of which those without a result are to be shown too: to ASK they say false."""
+    """A batch with these due reports, of which those without a result are to be shown too: to ASK
+    they say false.
+    """
     empty = np.setdiff1d(times, batch.report)
     if not len(empty):
         return batch
@@ -115,10 +147,16 @@ def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
     report = np.concatenate([batch.report, empty])
     assert batch.booleans is not None, "an ASK batch has booleans"
     order = np.argsort(report, kind="stable")
-    return Batch(report[order], Form.ASK, booleans=np.concatenate([batch.booleans, np.zeros(len(empty), bool)])[order])
+    return Batch(
+        report[order],
+        Form.ASK,
+        booleans=np.concatenate([batch.booleans, np.zeros(len(empty), bool)])[order],
+    )
 
 
-def _parts(query: QueryPlan, report: npt.NDArray[np.int64], texts: Sequence[pl.Series]) -> dict[str, pl.Series]:
+def _parts(
+    query: QueryPlan, report: npt.NDArray[np.int64], texts: Sequence[pl.Series]
+) -> dict[str, pl.Series]:
     """What stands in a template's places: its variables by name, its blank nodes by text."""
     named = dict(zip(query.variables, texts, strict=True))
     return {**named, **_nodes(query, report, named)}
@@ -143,11 +181,15 @@ def empty_batch(query: QueryPlan, times: npt.NDArray[np.int64]) -> Batch:
             return Batch(none, Form.CONSTRUCT, graphs=texts, empty=times)
         case _:
             sign = np.empty(0, np.int8) if query.output is Output.RELATION else None
-            return Batch(none, columns=dict.fromkeys(query.variables, texts), change=sign, empty=times)
+            return Batch(
+                none, columns=dict.fromkeys(query.variables, texts), change=sign, empty=times
+            )
 
 
 def _graphs(
-    report: npt.NDArray[np.int64], template: Sequence[TriplePattern], columns: Mapping[str, pl.Series]
+    report: npt.NDArray[np.int64],
+    template: Sequence[TriplePattern],
+    columns: Mapping[str, pl.Series],
 ) -> Batch:
     """One graph per report."""
     every = triples(report, template, columns).select("r", t=pl.col("t") + " .\n")
@@ -156,23 +198,40 @@ def _graphs(
 
 
 def triples(
-    report: npt.NDArray[np.int64], template: Sequence[TriplePattern], columns: Mapping[str, pl.Series]
+    report: npt.NDArray[np.int64],
+    template: Sequence[TriplePattern],
+    columns: Mapping[str, pl.Series],
 ) -> pl.DataFrame:
-    """The triples that a template makes of solutions (report ``r``, N-Triples text ``t``), by report, each once a report."""
+    """The triples that a template makes of solutions (report ``r``, N-Triples text ``t``), by
+    report, each once a report.
+    """
     parts = [_triples(report, triple, columns) for triple in template]
-    every = pl.concat(parts) if parts else pl.DataFrame({"r": [], "t": []}, schema={"r": pl.Int64, "t": pl.String})
+    every = (
+        pl.concat(parts)
+        if parts
+        else pl.DataFrame({"r": [], "t": []}, schema={"r": pl.Int64, "t": pl.String})
+    )
     return every.unique(maintain_order=True).sort("r", maintain_order=True)
 
 
-def _triples(report: npt.NDArray[np.int64], triple: TriplePattern, columns: Mapping[str, pl.Series]) -> pl.DataFrame:
+def _triples(
+    report: npt.NDArray[np.int64], triple: TriplePattern, columns: Mapping[str, pl.Series]
+) -> pl.DataFrame:
     n = len(report)
     frame = pl.DataFrame(
         {
             "r": report,
-            **{name: _column(x, columns, n) for name, x in zip("spo", triple.positions, strict=True)},
+            **{
+                name: _column(x, columns, n)
+                for name, x in zip("spo", triple.positions, strict=True)
+            },
         }
     )
-    sound = pl.col("o").is_not_null() & pl.col("p").str.starts_with("<") & ~pl.col("s").str.starts_with('"')
+    sound = (
+        pl.col("o").is_not_null()
+        & pl.col("p").str.starts_with("<")
+        & ~pl.col("s").str.starts_with('"')
+    )
     line = pl.concat_str("s", pl.lit(" "), "p", pl.lit(" "), "o")
     return frame.filter(sound).select("r", t=line)
 

@@ -1,17 +1,20 @@
-r"""Results of one query -> records of NDJSON, CSV and TSV, a batch of many reports at a time (quads: ``graphs``).
+r"""Results of one query -> records of NDJSON, CSV and TSV, a batch of many reports at a time
+(quads: ``graphs``).
 
     {"query": "q3", "report": 1092880800000, "head": {"vars": ["s"]}, "results": {"bindings": [..]}}     SELECT
     {"query": "q3", "report": 1092880800000, "change": "insert", "head": .., "results": ..}              its changes
     {"query": "q3", "report": 1092880800000, "head": {}, "boolean": true}                                ASK
     {"query": "q3", "report": 1092880800000, "graph": "<a> <b> <c> .\n"}                                 CONSTRUCT
 
-CSV and TSV have one line per solution: the column ``report``, for a relation then ``change``, then the variables; ASK has
-the column ``boolean``; CONSTRUCT a line per triple with subject, predicate and object. Lines end with a line feed. The one
-report of a query without windows has no time: null, in CSV and TSV nothing.
+CSV and TSV have one line per solution: the column ``report``, for a relation then ``change``, then
+the variables; ASK has the column ``boolean``; CONSTRUCT a line per triple with subject, predicate
+and object. Lines end with a line feed. The one report of a query without windows has no time: null,
+in CSV and TSV nothing.
 
-Invariants: the reports of a batch do not fall, and neither do those of its lines (at one report inserts stand before
-deletes); solutions keep their order within a report; a line of NDJSON holds a whole report. Cost: vectorised per distinct
-term (``decode``) and per row, without Python per row or report; a small batch goes a term at a time (``few``).
+Invariants: the reports of a batch do not fall, and neither do those of its lines (at one report
+inserts stand before deletes); solutions keep their order within a report; a line of NDJSON holds a
+whole report. Cost: vectorised per distinct term (``decode``) and per row, without Python per row or
+report; a small batch goes a term at a time (``few``).
 """
 
 from __future__ import annotations
@@ -23,16 +26,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 
-from levada.algebra.nodes import Form
-from levada.emission import few
+from levada.emission import serialize_small as few
 from levada.emission.decode import csv_values, json_strings, json_terms, tsv_values
 from levada.emission.formats import HEADED, Format
+from levada.model.query import Form
 from levada.model.time import TIMELESS
+from levada.terms.texts import join_lines
 
 Times = npt.NDArray[np.int64]
-_TRIPLE = r"^(\S+) (\S+) (.+) \.$"  # a line of canonical N-Triples: only its object may hold a blank
+_TRIPLE = (
+    r"^(\S+) (\S+) (.+) \.$"  # a line of canonical N-Triples: only its object may hold a blank
+)
 _NO_TIMES: Times = np.zeros(0, np.int64)
 
 
@@ -40,10 +45,11 @@ _NO_TIMES: Times = np.zeros(0, np.int64)
 class Batch:
     """Results of one query, sorted by report.
 
-    ``report`` int64[n] in ms: of each solution (SELECT), of each line (ASK, CONSTRUCT). ``columns`` (SELECT) has a Series
-    of canonical N-Triples texts per variable, null is unbound. ``change`` int8[n] (+1, -1) only for a relation's changes.
-    ``booleans`` bool[n] (ASK). ``graphs`` Series[n] of N-Triples (CONSTRUCT). ``empty``: reports without a result that are
-    to be shown (``empty_reports``); none of them is in ``report``.
+    ``report`` int64[n] in ms: of each solution (SELECT), of each line (ASK, CONSTRUCT). ``columns``
+    (SELECT) has a Series of canonical N-Triples texts per variable, null is unbound. ``change``
+    int8[n] (+1, -1) only for a relation's changes. ``booleans`` bool[n] (ASK). ``graphs`` Series[n]
+    of N-Triples (CONSTRUCT). ``empty``: reports without a result that are to be shown
+    (``empty_reports``); none of them is in ``report``.
     """
 
     report: Times
@@ -56,13 +62,21 @@ class Batch:
 
     def __post_init__(self) -> None:
         n = len(self.report)
-        assert all(column.len() == n for column in self.columns.values()), "a column has a value per solution"
-        assert self.change is None or len(self.change) == n, "each solution of a relation has its sign"
-        assert self.form is not Form.ASK or (self.booleans is not None and len(self.booleans) == n), "ASK has booleans"
-        assert self.form is not Form.CONSTRUCT or (self.graphs is not None and self.graphs.len() == n), (
-            "graphs are there"
+        assert all(column.len() == n for column in self.columns.values()), (
+            "a column has a value per solution"
         )
-        assert n < 2 or bool((self.report[1:] >= self.report[:-1]).all()), "a batch is sorted by report"
+        assert self.change is None or len(self.change) == n, (
+            "each solution of a relation has its sign"
+        )
+        assert self.form is not Form.ASK or (
+            self.booleans is not None and len(self.booleans) == n
+        ), "ASK has booleans"
+        assert self.form is not Form.CONSTRUCT or (
+            self.graphs is not None and self.graphs.len() == n
+        ), "graphs are there"
+        assert n < 2 or bool((self.report[1:] >= self.report[:-1]).all()), (
+            "a batch is sorted by report"
+        )
 
 
 def ndjson(query: str, variables: Sequence[str], batch: Batch) -> bytes:
@@ -72,7 +86,7 @@ def ndjson(query: str, variables: Sequence[str], batch: Batch) -> bytes:
     >>> ndjson("q", ["x"], batch).decode().strip()[:56]
     '{"query": "q", "report": 5, "head": {"vars": ["x"]}, "re'
     """
-    return joined(lines(Format.NDJSON, query, variables, batch))
+    return join_lines(lines(Format.NDJSON, query, variables, batch))
 
 
 def csv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = True) -> bytes:
@@ -81,7 +95,7 @@ def csv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = Tr
     >>> csv("q", ["x"], Batch(np.array([5]), columns={"x": pl.Series(['"a"'])}))
     b'report,x\n5,a\n'
     """
-    return (heading(Format.CSV, variables, batch) if header else b"") + joined(
+    return (heading(Format.CSV, variables, batch) if header else b"") + join_lines(
         lines(Format.CSV, query, variables, batch)
     )
 
@@ -92,7 +106,7 @@ def tsv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = Tr
     >>> tsv("q", ["x"], Batch(np.array([5]), columns={"x": pl.Series(['"a"'])}))
     b'report\t?x\n5\t"a"\n'
     """
-    return (heading(Format.TSV, variables, batch) if header else b"") + joined(
+    return (heading(Format.TSV, variables, batch) if header else b"") + join_lines(
         lines(Format.TSV, query, variables, batch)
     )
 
@@ -136,19 +150,14 @@ def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:
         return b""
     fixed = ["report"] if batch.change is None else ["report", "change"]
     if form is Format.TSV:
-        names = ["boolean"] if batch.form is Form.ASK else ["?" + name for name in _shown(variables, batch)]
+        names = (
+            ["boolean"]
+            if batch.form is Form.ASK
+            else ["?" + name for name in _shown(variables, batch)]
+        )
         return ("\t".join([*fixed, *(name.replace("\t", " ") for name in names)]) + "\n").encode()
     names = ["boolean"] if batch.form is Form.ASK else _shown(variables, batch)
     return (",".join([*fixed, *map(few.csv_field, names)]) + "\n").encode()
-
-
-def joined(records: pl.Series) -> bytes:
-    """Records as the bytes of a file."""
-    array = records.rechunk().to_arrow().cast(pa.large_string())  # its texts lie one after the other
-    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
-    if not len(records) or array.buffers()[2] is None:
-        return b""
-    return bytes(memoryview(array.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
 
 
 def _shown(variables: Sequence[str], batch: Batch) -> list[str]:
@@ -163,11 +172,17 @@ def _json_lines(query: str, variables: Sequence[str], batch: Batch) -> pl.Series
         case Form.ASK:
             word = pl.when(pl.col("value")).then(pl.lit("true")).otherwise(pl.lit("false"))
             frame = pl.DataFrame({"report": batch.report, "value": batch.booleans})
-            frame, body = _with_empty(frame, batch, False), pl.concat_str(pl.lit(', "head": {}, "boolean": '), word)
+            frame, body = (
+                _with_empty(frame, batch, False),
+                pl.concat_str(pl.lit(', "head": {}, "boolean": '), word),
+            )
         case Form.CONSTRUCT:
             assert batch.graphs is not None, "a CONSTRUCT batch has graphs"
             frame = pl.DataFrame({"report": batch.report, "value": json_strings(batch.graphs)})
-            frame, body = _with_empty(frame, batch, '""'), pl.concat_str(pl.lit(', "graph": '), pl.col("value"))
+            frame, body = (
+                _with_empty(frame, batch, '""'),
+                pl.concat_str(pl.lit(', "graph": '), pl.col("value")),
+            )
     line = pl.concat_str(pl.lit(prefix), _time("null"), body, pl.lit("}\n"))
     return frame.select(line.alias("line")).to_series()
 
@@ -179,21 +194,29 @@ def _time(none: str) -> pl.Expr:
 
 
 def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.Expr]:
-    """One row per line with the bindings joined, and the expression for what follows the report time."""
+    """One row per line with the bindings joined, and the expression for what follows the report
+    time.
+    """
     members = [
-        (json.dumps(name, ensure_ascii=False) + ": " + json_terms(batch.columns[name])).alias(f"v{i}")
+        (json.dumps(name, ensure_ascii=False) + ": " + json_terms(batch.columns[name])).alias(
+            f"v{i}"
+        )
         for i, name in enumerate(variables)
     ]
     rows = pl.DataFrame({"report": batch.report})
     sign = batch.change if batch.change is not None else np.ones(len(batch.report), np.int8)
     content = (
-        pl.concat_str(pl.col([m.name for m in members]), separator=", ", ignore_nulls=True) if members else pl.lit("")
+        pl.concat_str(pl.col([m.name for m in members]), separator=", ", ignore_nulls=True)
+        if members
+        else pl.lit("")
     )
     rows = rows.with_columns(pl.Series("sign", sign), *members).select(
         "report", "sign", pl.concat_str(pl.lit("{"), content, pl.lit("}")).alias("value")
     )
     grouped = rows.group_by("report", "sign", maintain_order=True).agg(pl.col("value"))
-    grouped = grouped.with_columns(pl.col("value").list.join(", "))  # quicker than joining inside agg
+    grouped = grouped.with_columns(
+        pl.col("value").list.join(", ")
+    )  # quicker than joining inside agg
     if batch.change is not None:
         grouped = grouped.sort("report", pl.col("sign").neg(), maintain_order=True)
     head = json.dumps({"vars": list(variables)}, ensure_ascii=False)
@@ -205,7 +228,9 @@ def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.
 
 
 def _with_empty(frame: pl.DataFrame, batch: Batch, value: object) -> pl.DataFrame:
-    """The lines' frame with the empty reports in their places (of a relation: as inserts of nothing)."""
+    """The lines' frame with the empty reports in their places (of a relation: as inserts of
+    nothing).
+    """
     if not len(batch.empty):
         return frame
     empty = pl.DataFrame({"report": batch.empty}).with_columns(pl.lit(value).alias("value"))
@@ -215,23 +240,32 @@ def _with_empty(frame: pl.DataFrame, batch: Batch, value: object) -> pl.DataFram
 
 
 def _table_lines(
-    separator: str, convert: Callable[[pl.Series], pl.Series], variables: Sequence[str], batch: Batch
+    separator: str,
+    convert: Callable[[pl.Series], pl.Series],
+    variables: Sequence[str],
+    batch: Batch,
 ) -> pl.Series:
     if batch.form is Form.CONSTRUCT:
         batch = triples_of(batch)
     columns = [pl.DataFrame({"report": batch.report}).select(_time("")).to_series()]
     if batch.change is not None:
-        columns.append(pl.Series("change", np.where(batch.change > 0, "insert", "delete")).cast(pl.String))
+        columns.append(
+            pl.Series("change", np.where(batch.change > 0, "insert", "delete")).cast(pl.String)
+        )
     if batch.form is Form.ASK:
         assert batch.booleans is not None, "an ASK batch has booleans"
-        columns.append(pl.Series("boolean", np.where(batch.booleans, "true", "false")).cast(pl.String))
+        columns.append(
+            pl.Series("boolean", np.where(batch.booleans, "true", "false")).cast(pl.String)
+        )
     else:
         columns += [convert(batch.columns[name]).fill_null("") for name in _shown(variables, batch)]
     frame = pl.DataFrame([column.alias(f"c{i}") for i, column in enumerate(columns)])
     if batch.change is not None:
         keys = pl.DataFrame({"report": batch.report, "sign": batch.change})
         frame = frame[
-            keys.select(pl.arg_sort_by("report", "sign", descending=[False, True], maintain_order=True))["report"]
+            keys.select(
+                pl.arg_sort_by("report", "sign", descending=[False, True], maintain_order=True)
+            )["report"]
         ]
     line = pl.concat_str(pl.concat_str(pl.all(), separator=separator), pl.lit("\n"))
     return frame.select(line.alias("line")).to_series()
@@ -240,8 +274,12 @@ def _table_lines(
 def triples_of(batch: Batch) -> Batch:
     """A CONSTRUCT batch as solutions, one per triple."""
     assert batch.graphs is not None, "a CONSTRUCT batch has graphs"
-    frame = pl.DataFrame({"report": batch.report, "line": batch.graphs.str.split("\n")}).explode("line")
+    frame = pl.DataFrame({"report": batch.report, "line": batch.graphs.str.split("\n")}).explode(
+        "line"
+    )
     frame = frame.filter(pl.col("line").str.len_bytes() > 0)
     parts = frame["line"].str.extract_groups(_TRIPLE).struct
-    columns = {name: parts.field(str(i)) for i, name in enumerate(("subject", "predicate", "object"), 1)}
+    columns = {
+        name: parts.field(str(i)) for i, name in enumerate(("subject", "predicate", "object"), 1)
+    }
     return Batch(frame["report"].to_numpy(), Form.CONSTRUCT, columns, graphs=frame["line"])

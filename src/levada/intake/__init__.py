@@ -1,1 +1,3 @@
-"""Bytes -> rows: lines are parsed, identified and timed, elements found, patterns matched, all inside the task that reads."""
+"""Bytes -> rows: lines are parsed, identified and timed, elements found, patterns matched, all
+inside the task that reads.
+"""

@@ -1,4 +1,5 @@
-"""Which elements enter a stream: cut, future, late, or kept. One rule for graphs and for tuples (design, section 1).
+"""Which elements enter a stream: cut, future, late, or kept. One rule for graphs and for tuples
+(design, section 1).
 
 In this order, by an element's event time ``ts``:
 
@@ -9,7 +10,8 @@ In this order, by an element's event time ``ts``:
     < late_below        late: below the stream's watermark after the epoch before
     else                kept
 
-Cost: a few NumPy passes over one int64 an element; Python only per late or dead element, whose text is written out anyway.
+Cost: a few NumPy passes over one int64 an element; Python only per late or dead element, whose text
+is written out anyway.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.config import StreamConfig
-from levada.kernels.instants import instants
+from levada.kernels.text.instants import instants
 from levada.model.time import MAX, MIN
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -37,7 +39,9 @@ WRONG_TIME = "its time is neither an integer nor a dateTime"
 
 
 class Dead(NamedTuple):
-    """What goes to the dead letters: where it stands in the file (byte; Parquet: row), why, and its text."""
+    """What goes to the dead letters: where it stands in the file (byte; Parquet: row), why, and its
+    text.
+    """
 
     offset: int
     reason: str
@@ -58,7 +62,9 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The bounds of one reference in one epoch: [start, stop), the limit's rest, and the times of late and future."""
+    """The bounds of one reference in one epoch: [start, stop), the limit's rest, and the times of
+    late and future.
+    """
 
     start: int = MIN
     stop: int = MAX
@@ -67,22 +73,29 @@ class Gate:
     future_above: int = MAX
 
     @classmethod
-    def of(cls, config: StreamConfig, reference: Reference, late_below: int, future_above: int) -> Gate:
+    def of(
+        cls, config: StreamConfig, reference: Reference, late_below: int, future_above: int
+    ) -> Gate:
         """The gate of a stream for a reference."""
         start = MIN if config.from_ is None else config.from_
         stop = MAX if config.to is None else config.to
         return cls(start, stop, reference.limit_left, late_below, future_above)
 
     def passes(self, least: int, greatest: int) -> bool:
-        """Whether elements with times from ``least`` to ``greatest`` all go on (the limit apart)."""
+        """Whether elements with times from ``least`` to ``greatest`` all go on (the limit
+        apart).
+        """
         return (
-            MIN < least >= max(self.start, self.late_below) and greatest < self.stop and greatest <= self.future_above
+            MIN < least >= max(self.start, self.late_below)
+            and greatest < self.stop
+            and greatest <= self.future_above
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One mask per fate (a row that is in none was cut or had no time); ``passed`` elements count for the limit.
+    """One mask per fate (a row that is in none was cut or had no time); ``passed`` elements count
+    for the limit.
 
     ``max_ts`` is the greatest time of kept and late elements (MIN: none): what the watermark sees.
     ``times`` are the distinct times of the kept ones, ascending.
@@ -97,7 +110,8 @@ class Verdict:
 
 
 def admit(ts: Times, gate: Gate) -> Verdict:
-    """The fate of elements with times ``ts``, in the order of reading; MIN stands for one without a time.
+    """The fate of elements with times ``ts``, in the order of reading; MIN stands for one without a
+    time.
 
     >>> verdict = admit(np.array([5, 20, 99, MIN, 30]), Gate(late_below=10, future_above=50))
     >>> verdict.keep.tolist(), verdict.late.tolist(), verdict.max_ts
@@ -144,7 +158,12 @@ def dead_records(reference: Reference, dead: Iterable[Dead]) -> list[dict[str, A
 
 
 def late_records(reference: Reference, late: Late, watermark: int) -> list[dict[str, Any]]:
-    """The late elements of a reference as NDJSON-able records; ``watermark`` is what they were below."""
+    """The late elements of a reference as NDJSON-able records; ``watermark`` is what they were
+    below.
+    """
     where = {"stream": reference.stream, "source": reference.name}
     rows = zip(late.offset.tolist(), late.ts.tolist(), late.text, strict=True)
-    return [{**where, "offset": offset, "ts": ts, "watermark": watermark, "text": text} for offset, ts, text in rows]
+    return [
+        {**where, "offset": offset, "ts": ts, "watermark": watermark, "text": text}
+        for offset, ts, text in rows
+    ]

@@ -1,16 +1,19 @@
 """Each triple's element and event time.
 
-An element is a line, consecutive lines of one subject or graph as written, lines without a blank one between
-(``kernels.lines`` decides, as for the driver's cuts), or a whole document; of a stream that a query makes, what one report
-says. Its time comes from the lines, the graph's IRI, a
-predicate of its own, or the file's name. An element with no time, two different ones, or one that cannot be read goes to the
-dead letters whole. A line that does not parse goes there alone: the rest of its element lives on (and is dead only if its time
-stood in that line). A document that does not parse is dead as a whole (``documents``); its places are those of its N-Quads.
+An element is a line, consecutive lines of one subject or graph as written, lines without a blank
+one between (``kernels.text.lines`` decides, as for the driver's cuts), or a whole document; of a
+stream that a query makes, what one report says. Its time comes from the lines, the graph's IRI, a
+predicate of its own, or the file's name. An element with no time, two different ones, or one that
+cannot be read goes to the dead letters whole. A line that does not parse goes there alone: the rest
+of its element lives on (and is dead only if its time stood in that line). A document that does not
+parse is dead as a whole (``documents``); its places are those of its N-Quads.
 
-A time is an integer in the stream's unit or an xsd:dateTime (without zone: UTC), for a predicate's object also as a plain
-string. The time triple stays in the element. A graph that is a blank node, or the default graph, says no time.
+A time is an integer in the stream's unit or an xsd:dateTime (without zone: UTC), for a predicate's
+object also as a plain string. The time triple stays in the element. A graph that is a blank node,
+or the default graph, says no time.
 
-Cost: vectorised over the triples, about 10 ns each for ``element=line``; Python only per late or dead element.
+Cost: vectorised over the triples, about 10 ns each for ``element=line``; Python only per late or
+dead element.
 """
 
 from __future__ import annotations
@@ -21,16 +24,27 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from levada.config import StreamConfig
-from levada.intake.admission import FUTURE, NO_TIME, TWO_TIMES, WRONG_TIME, Dead, Gate, Late, Verdict, admit, file_time
-from levada.intake.identity import identify_one
-from levada.intake.parse import TermColumn, Triples
-from levada.kernels.elements import number_alike, one_time
-from levada.kernels.instants import instants, last_instants
-from levada.kernels.lines import GRAPH, SUBJECT, number_blocks, number_elements
+from levada.intake.admission import (
+    FUTURE,
+    NO_TIME,
+    TWO_TIMES,
+    WRONG_TIME,
+    Dead,
+    Gate,
+    Late,
+    Verdict,
+    admit,
+    file_time,
+)
+from levada.intake.parse.ntriples import TermColumn, Triples
+from levada.kernels.text.elements import number_alike, one_time
+from levada.kernels.text.instants import instants, last_instants
+from levada.kernels.text.lines import GRAPH, SUBJECT, number_blocks, number_elements
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
+from levada.terms.identity import identify_one
 
 Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -41,10 +55,11 @@ _T = TypeVar("_T", bound=np.generic)
 class Elements:
     """What became of the ``n`` triples of a reference.
 
-    ``keep`` (bool[n]) are the rows that go on; ``ts`` (int64[n], MIN where dead for want of a time) and ``element``
-    (int32[n], dense from 0) hold for all rows. ``elements`` and ``triples`` count the kept ones. ``cut`` elements lay outside
-    from, to or limit; ``passed`` inside (what the driver's limit counts).
-    ``max_ts`` is the greatest time of kept and late elements (MIN: none), ``times`` the distinct kept ones, ascending.
+    ``keep`` (bool[n]) are the rows that go on; ``ts`` (int64[n], MIN where dead for want of a time)
+    and ``element`` (int32[n], dense from 0) hold for all rows. ``elements`` and ``triples`` count
+    the kept ones. ``cut`` elements lay outside from, to or limit; ``passed`` inside (what the
+    driver's limit counts). ``max_ts`` is the greatest time of kept and late elements (MIN: none),
+    ``times`` the distinct kept ones, ascending.
     """
 
     keep: Mask
@@ -62,7 +77,9 @@ class Elements:
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Rows by element: ``number`` of each row, and the first row of each element with the end behind the last."""
+    """Rows by element: ``number`` of each row, and the first row of each element with the end
+    behind the last.
+    """
 
     number: npt.NDArray[np.int32]
     edges: npt.NDArray[np.int64]
@@ -74,7 +91,9 @@ class _Groups:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What each row says about its element's time: ``ts`` where ``speaks`` (``all``: everywhere), MIN if that is no time."""
+    """What each row says about its element's time: ``ts`` where ``speaks`` (``all``: everywhere),
+    MIN if that is no time.
+    """
 
     ts: Times
     speaks: Mask
@@ -82,12 +101,18 @@ class _Said:
 
 
 def elements_of(
-    triples: Triples, config: StreamConfig, reference: Reference, *, late_below: int, future_above: int, seed: int
+    triples: Triples,
+    config: StreamConfig,
+    reference: Reference,
+    *,
+    late_below: int,
+    future_above: int,
+    seed: int,
 ) -> Elements:
     """The elements of a parsed reference.
 
-    ``late_below`` is the stream's watermark after the epoch before (MIN at first), ``future_above`` the latest time that is
-    believed (ms), ``seed`` that of the identities in ``triples``.
+    ``late_below`` is the stream's watermark after the epoch before (MIN at first), ``future_above``
+    the latest time that is believed (ms), ``seed`` that of the identities in ``triples``.
     """
     groups = _groups(triples, config, reference)
     said = _said(triples, config, reference, seed)
@@ -125,7 +150,11 @@ def _groups(triples: Triples, config: StreamConfig, reference: Reference) -> _Gr
         raw = triples.time
     elif config.element == "blankline":
         raw = number_blocks(text, np.ascontiguousarray(triples.line, np.int64))
-    elif term is None or triples.bad or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all():
+    elif (
+        term is None
+        or triples.bad
+        or not ((term.off < len(text)) | (term.kind == Kind.BLANK)).all()
+    ):
         by = SUBJECT if config.element == "subject" else GRAPH
         raw = number_elements(text, np.ascontiguousarray(triples.line, np.int64), by)
     else:  # all terms stand in the text as they are: written alike is to be the same
@@ -161,7 +190,9 @@ def _said_by_graph(triples: Triples, unit: int) -> _Said:
     graph, n = triples.g, triples.n
     if graph is None or not n:
         return _Said(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
-    new = np.concatenate([np.ones(1, np.bool_), (graph.x[1:] != graph.x[:-1]) | (graph.y[1:] != graph.y[:-1])])
+    new = np.concatenate(
+        [np.ones(1, np.bool_), (graph.x[1:] != graph.x[:-1]) | (graph.y[1:] != graph.y[:-1])]
+    )
     first = np.flatnonzero(new)
     found = last_instants(triples.buffer, *_ranges(graph, first), unit)
     found[graph.kind[first] != Kind.IRI] = MIN
@@ -238,9 +269,15 @@ class _Texts:
         """All lines of an element, from its first triple's to its last one's."""
         if self._raw is None:
             self._raw = self._text.tobytes()
-        begin, last = (int(self._line[row]) for row in (self._edges[element], self._edges[element + 1] - 1))
+        begin, last = (
+            int(self._line[row]) for row in (self._edges[element], self._edges[element + 1] - 1)
+        )
         end = self._raw.find(b"\n", last)
-        return self._raw[begin : end if end >= 0 else len(self._raw)].decode("utf-8", "replace").rstrip("\r")
+        return (
+            self._raw[begin : end if end >= 0 else len(self._raw)]
+            .decode("utf-8", "replace")
+            .rstrip("\r")
+        )
 
 
 def _dead(triples: Triples, verdict: Verdict, reasons: dict[int, str], texts: _Texts) -> list[Dead]:
@@ -248,5 +285,8 @@ def _dead(triples: Triples, verdict: Verdict, reasons: dict[int, str], texts: _T
     dead = [Dead(texts.start + offset, reason, text) for offset, reason, text in triples.bad]
     fates = {**reasons, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
     offsets = texts.offsets(np.fromiter(fates, np.int64, len(fates))).tolist()
-    dead += [Dead(at, reason, texts.of(e)) for at, (e, reason) in zip(offsets, fates.items(), strict=True)]
+    dead += [
+        Dead(at, reason, texts.of(e))
+        for at, (e, reason) in zip(offsets, fates.items(), strict=True)
+    ]
     return sorted(dead)

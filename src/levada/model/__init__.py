@@ -1,1 +1,3 @@
-"""What both paths speak: terms, event times and windows, frames of columns. Imports nothing of the stages."""
+"""What both paths speak: terms, event times and windows, frames of columns. Imports nothing of the
+stages.
+"""

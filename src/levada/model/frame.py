@@ -1,16 +1,10 @@
 """Frames: rows as columns of fixed width. What both stages of an epoch and its state files speak.
 
-A frame has ``n`` rows and named NumPy columns. Names by convention (design, section 2, "frames have slots"):
+A frame has ``n`` rows and named NumPy columns; ``model.columns`` says what each of them holds.
 
-    op              int32    the member (one query's operator of this shape) that a row belongs to
-    x0 y0, x1 y1    uint64   slot identity: low and high half of the seeded xxh3_128 of the canonical text; 0, 0 is unbound
-    k0 d0 m0 c0     uint8 float64 int64 uint8    value facets of a slot: Kind, double, mantissa (or ms), decimal scale
-    lo0 hi0 prev0   int64    per window: least and greatest event time, greatest earlier time of any triple (MIN: none)
-    w               int8     weight
-    r               int64    report time (above a snapshot operator, in place of lo, hi, prev)
-
-Texts are not in frames: a blob or run carries a ``Terms`` table beside its frames. ``pack`` and ``unpack`` are the jumbo
-format: a JSON head, then 64-byte aligned buffers; unpacked columns are read-only views of the given buffer (memory maps).
+Texts are not in frames: a blob or run carries a ``Terms`` table beside its frames. ``pack`` and
+``unpack`` are the jumbo format: a JSON head, then 64-byte aligned buffers; unpacked columns are
+read-only views of the given buffer (memory maps).
 """
 
 from __future__ import annotations
@@ -21,6 +15,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from levada.model.columns import visible
 
 Column = npt.NDArray[Any]
 _ALIGN = 64
@@ -35,7 +31,9 @@ class Frame:
     def __init__(self, columns: Mapping[str, Column], n: int | None = None) -> None:
         self.columns: dict[str, Column] = dict(columns)
         self.n = len(next(iter(self.columns.values()))) if n is None else n
-        assert not self.columns or len(next(reversed(self.columns.values()))) == self.n, "columns have one length"
+        assert not self.columns or len(next(reversed(self.columns.values()))) == self.n, (
+            "columns have one length"
+        )
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -66,6 +64,26 @@ class Frame:
         """These columns only."""
         return Frame({k: self.columns[k] for k in names}, self.n)
 
+    def visible(self) -> Frame:
+        """Without the columns that are an operator's own.
+
+        >>> Frame({"op": np.zeros(1, np.int32), "#s": np.zeros(1, np.int64)}).visible()
+        Frame(1 rows: op)
+        """
+        return self.select(visible(self.columns))
+
+    def drop(self, *names: str) -> Frame:
+        """Without these columns, whether they are there or not."""
+        return Frame({k: v for k, v in self.columns.items() if k not in names}, self.n)
+
+    def rename(self, names: Mapping[str, str]) -> Frame:
+        """With columns under other names; those that are not named keep theirs.
+
+        >>> Frame({"r": np.zeros(1, np.int64)}).rename({"r": "#s"})
+        Frame(1 rows: #s)
+        """
+        return Frame({names.get(k, k): v for k, v in self.columns.items()}, self.n)
+
     def slice(self, start: int, stop: int) -> Frame:
         """Rows start..stop, as views."""
         stop = min(stop, self.n)
@@ -77,7 +95,9 @@ def concat(frames: Sequence[Frame]) -> Frame:
     if len(frames) == 1:
         return frames[0]
     names = frames[0].columns
-    return Frame({k: np.concatenate([f.columns[k] for f in frames]) for k in names}, sum(f.n for f in frames))
+    return Frame(
+        {k: np.concatenate([f.columns[k] for f in frames]) for k in names}, sum(f.n for f in frames)
+    )
 
 
 class _Head(msgspec.Struct):
@@ -89,8 +109,9 @@ class _Head(msgspec.Struct):
 def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
     """Frames and JSON-able ``meta`` as the consecutive buffers of a blob; columns are not copied.
 
-    A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns of times that are the same,
-    as an event's time and the column that it was read from, are stored once.
+    A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns
+    of times that are the same, as an event's time and the column that it was read from, are stored
+    once.
     """
     offset = 0
     entries: list[tuple[str, int, list[tuple[str, str, int]]]] = []
@@ -127,18 +148,29 @@ _GAP = bytes(_ALIGN)
 
 
 def _is_constant(values: Column) -> bool:
-    """Whether a column of at least 64 rows has one value only; most others are told by three of their values."""
+    """Whether a column of at least 64 rows has one value only; most others are told by three of
+    their values.
+    """
     n = len(values)
     if n < _ALIGN or values[0] != values[-1] or values[0] != values[n // 2]:
         return False
-    bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values  # 0.0 == -0.0, but they differ
+    bits = (
+        values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
+    )  # 0.0 == -0.0, but they differ
     return bool((bits == bits[0]).all())
 
 
 def _is_same(values: Column, other: Column) -> bool:
-    """Whether two columns of at least 64 rows are equal; most others are told by two of their values."""
+    """Whether two columns of at least 64 rows are equal; most others are told by two of their
+    values.
+    """
     n = len(values)
-    return n >= _ALIGN and values[0] == other[0] and values[n // 2] == other[n // 2] and np.array_equal(values, other)
+    return (
+        n >= _ALIGN
+        and values[0] == other[0]
+        and values[n // 2] == other[n // 2]
+        and np.array_equal(values, other)
+    )
 
 
 def pack(frames: Mapping[str, Frame], meta: Any = None) -> bytes:

@@ -1,10 +1,11 @@
 """RDF terms as values of the query path, and the kinds by which the data path tells terms apart.
 
-The query path (few terms, once per query) uses the classes below. The data path never makes an object per term: there a
-term is columns (``model/frame.py``), and ``Kind`` is its ``k`` facet.
+The query path (few terms, once per query) uses the classes below. The data path never makes an
+object per term: there a term is columns (``model/frame.py``), and ``Kind`` is its ``k`` facet.
 
-Identity is syntactic: two terms are the same iff their canonical N-Triples texts are ("01" is not "1"). The canonical
-text is what pyoxigraph prints: language tags in lower case, no ``^^xsd:string``, escapes decoded where N-Triples allows.
+Identity is syntactic: two terms are the same iff their canonical N-Triples texts are ("01" is not
+"1"). The canonical text is what pyoxigraph prints: language tags in lower case, no
+``^^xsd:string``, escapes decoded where N-Triples allows.
 """
 
 from __future__ import annotations
@@ -19,14 +20,24 @@ STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
 
 _SPECIAL = re.compile('["\\\\\x00-\x1f\x7f]')
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\b": "\\b",
+    "\f": "\\f",
+}
 
 
 class Kind(IntEnum):
-    """What a term is (facet ``k``, uint8). The exact numeric kinds carry their value in the facets d, m, c.
+    """What a term is (facet ``k``, uint8). The exact numeric kinds carry their value in the facets
+    d, m, c.
 
-    HARD_*: a number or time that the kernels could not take exactly (more than 18 digits, INF, years beyond 9999 ...):
-    its text decides, and intake ships that text whenever a slot has the value facets.
+    HARD_*: a number or time that the kernels could not take exactly (more than 18 digits, INF,
+    years beyond 9999 ...): its text decides, and intake ships that text whenever a slot has the
+    value facets.
     """
 
     UNBOUND = 0
@@ -70,7 +81,8 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal: lexical form, datatype IRI, and language tag ("" if none; then the datatype is not rdf:langString).
+    """A literal: lexical form, datatype IRI, and language tag ("" if none; then the datatype is not
+    rdf:langString).
 
     >>> str(Literal("5", XSD + "integer"))
     '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'

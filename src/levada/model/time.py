@@ -1,10 +1,11 @@
 """Event time and windows: the one place that decides a boundary (design, section 1).
 
-All times are integer milliseconds since 1970-01-01T00:00Z. ``MIN`` and ``MAX`` stand for minus and plus infinity;
-real event times lie strictly between, and the arithmetic below saturates at them.
+All times are integer milliseconds since 1970-01-01T00:00Z. ``MIN`` and ``MAX`` stand for minus and
+plus infinity; real event times lie strictly between, and the arithmetic below saturates at them.
 
-A window is two monotone functions: an element with time ``ts`` is in it at the instants ``enter(ts) <= tau < leave(ts)``.
-With closes at ``c_k = t0 + range + k * step`` and ``next(x)`` the smallest close > x:
+A window is two monotone functions: an element with time ``ts`` is in it at the instants ``enter(ts)
+<= tau < leave(ts)``. With closes at ``c_k = t0 + range + k * step`` and ``next(x)`` the smallest
+close > x:
 
     CLOSE_OPEN    range, step, report on close, bounds [)   enter next(ts + to)      leave next(ts + range)
     CLOSE_CLOSED  the same, bounds (]                       enter next(ts + to - 1)  leave next(ts + range - 1)
@@ -16,14 +17,16 @@ With closes at ``c_k = t0 + range + k * step`` and ``next(x)`` the smallest clos
     SESSION       elements less than ``range`` apart        enter ts                 ended by a row of weight -1
     ENDED         the same, at the session's end c          enter c                  leave c + 1
 
-``to`` is 0 but for a window in the past (FROM NOW-range TO NOW-to), whose content at tau happened in [tau - range, tau - to).
-A COUNT window changes after each ``step``-th triple only: then ts is that of the triple after which the content changed. An ENDED
-window's rows carry the end of their session in place of ts. CLOCK is no window of a query but its periodic report policy: it
-holds nothing and closes at t0 + k * step. STATIC is none, either: it stands for static graphs that may be replaced, whose rows come
-and go (by a row of weight -1) at the instants of replacements.
+``to`` is 0 but for a window in the past (FROM NOW-range TO NOW-to), whose content at tau happened
+in [tau - range, tau - to). A COUNT window changes after each ``step``-th triple only: then ts is
+that of the triple after which the content changed. An ENDED window's rows carry the end of their
+session in place of ts. CLOCK is no window of a query but its periodic report policy: it holds
+nothing and closes at t0 + k * step. STATIC is none, either: it stands for static graphs that may be
+replaced, whose rows come and go (by a row of weight -1) at the instants of replacements.
 
-``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window (``start``).
-The functions take and return ints or int64 arrays alike. ``kernels.interval`` is their compiled twin.
+``t0`` is 0 unless given; a t0 that is given means k >= 0, and elements before it are in no window
+(``start``). The functions take and return ints or int64 arrays alike. ``kernels.time.interval`` is
+their compiled twin.
 """
 
 from __future__ import annotations
@@ -45,7 +48,9 @@ Times = npt.NDArray[np.int64]
 
 
 class WindowKind(IntEnum):
-    """How a window's content follows from event times; the numbers are stored in parameter tables."""
+    """How a window's content follows from event times; the numbers are stored in parameter
+    tables.
+    """
 
     CLOSE_OPEN = 0
     CLOSE_CLOSED = 1
@@ -76,7 +81,8 @@ class WindowKind(IntEnum):
 
 
 def reporting(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
-    """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone if there is one, else all.
+    """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone
+    if there is one, else all.
 
     >>> reporting([WindowKind.RANGE, WindowKind.CLOCK]), reporting([WindowKind.RANGE, WindowKind.NOW])
     ((1,), (0, 1))
@@ -87,10 +93,12 @@ def reporting(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window as a value: its kind and its parameters (ms; ``count``, and the step of a count window, in triples or rows).
+    """A window as a value: its kind and its parameters (ms; ``count``, and the step of a count
+    window, in triples or rows).
 
-    ``range`` is a session's gap. ``to`` says how far in the past a window ends. ``t0_given`` says that t0 was set by the user:
-    then only closes with k >= 0 exist, and only elements from t0 on count.
+    ``range`` is a session's gap. ``to`` says how far in the past a window ends. ``t0_given`` says
+    that t0 was set by the user: then only closes with k >= 0 exist, and only elements from t0 on
+    count.
 
     >>> Window(WindowKind.CLOSE_OPEN, range=4000, step=2000).enter(2500)
     4000
@@ -118,9 +126,11 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """Elements so far apart, or farther, are never in the window together (ms); MAX: there is no such distance.
+        """Elements so far apart, or farther, are never in the window together (ms); MAX: there is
+        no such distance.
 
-        Not of sessions, which may be of any length: there no element's triples are joined before the window.
+        Not of sessions, which may be of any length: there no element's triples are joined before
+        the window.
         """
         match self.kind:
             case WindowKind.ALL | WindowKind.COUNT:
@@ -139,7 +149,9 @@ class Window:
         return max(close, first) if self.t0_given else close
 
     def enter(self, ts: int) -> int:
-        """The first instant at which an element of time ``ts`` is in the window; MIN and MAX map to themselves."""
+        """The first instant at which an element of time ``ts`` is in the window; MIN and MAX map to
+        themselves.
+        """
         if ts <= MIN or ts >= MAX:
             return ts
         match self.kind:
@@ -151,7 +163,9 @@ class Window:
                 return ts + self.to
 
     def leave(self, ts: int) -> int:
-        """The first instant at which it no longer is; MIN and MAX map to themselves (an element that never was)."""
+        """The first instant at which it no longer is; MIN and MAX map to themselves (an element
+        that never was).
+        """
         if ts <= MIN or ts >= MAX:
             return ts
         match self.kind:
@@ -193,5 +207,7 @@ class Window:
 
 
 def order(ts: Times, text: list[str]) -> npt.NDArray[np.int64]:
-    """The order in which operators see elements: by (ts, canonical N-Triples text); returns row numbers."""
+    """The order in which operators see elements: by (ts, canonical N-Triples text); returns row
+    numbers.
+    """
     return np.array(sorted(range(len(text)), key=lambda i: (int(ts[i]), text[i])), dtype=np.int64)

@@ -1,1 +1,3 @@
-"""Rows -> rows: pure functions of frames and state, one operator a module, without a JVM or a file."""
+"""Rows -> rows: pure functions of frames and state, one operator a module, without a JVM or
+a file.
+"""

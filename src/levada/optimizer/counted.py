@@ -1,15 +1,17 @@
-"""An entailed pattern as algebra on explicit ones: the distinct solutions of the union of its alternatives.
+"""An entailed pattern as algebra on explicit ones: the distinct solutions of the union of its
+alternatives.
 
-For sources whose rows are weighted changes (count windows), where the union cannot be made a set as rows come. Alternatives that
-differ in constants alone are one pattern, joined with the rows of its constants, so the size follows from the forms that
-alternatives have and not from the ontology.
+For sources whose rows are weighted changes (count windows), where the union cannot be made a set as
+rows come. Alternatives that differ in constants alone are one pattern, joined with the rows of its
+constants, so the size follows from the forms that alternatives have and not from the ontology.
 """
 
 from __future__ import annotations
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import Call, Const, Function, Var
 from levada.algebra.variables import possible
+from levada.model.expression import Call, Const, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Term
 
 _PLACES = ("..cs", "..cp", "..co")
@@ -26,22 +28,32 @@ def distinct_union(node: a.Entailed) -> a.Node:
         forms.setdefault(form, []).append((found, row))
     whole: a.Node | None = None
     for form, members in forms.items():
-        own = _explicit(node, members[0][0]) if len(members) == 1 else _joined(node, form, [row for _, row in members])
+        own = (
+            _explicit(node, members[0][0])
+            if len(members) == 1
+            else _joined(node, form, [row for _, row in members])
+        )
         branch = a.Project(_spread(node, members[0][0], own), names)
         whole = branch if whole is None else a.Union(whole, branch)
     assert whole is not None, "a pattern is an alternative of its own"
     if names:
         return a.Distinct(whole)
-    return a.Project(a.Distinct(a.Project(a.Extend(whole, _THERE, Const(Iri(_THERE))), (_THERE,))), (_THERE,))
+    return a.Project(
+        a.Distinct(a.Project(a.Extend(whole, _THERE, Const(Iri(_THERE))), (_THERE,))), (_THERE,)
+    )
 
 
 def _form(found: a.Alternative) -> tuple[a.Alternative, _Row]:
     """An alternative with variables in place of its terms, and these."""
     pairs = list(zip(_PLACES, found.pattern.positions, strict=True))
-    pattern = a.TriplePattern(*(t if isinstance(t, Var) else Var(place) for place, t in pairs))
-    binds = tuple((name, value if isinstance(value, Var) else Var(name)) for name, value in found.binds)
+    pattern = TriplePattern(*(t if isinstance(t, Var) else Var(place) for place, t in pairs))
+    binds = tuple(
+        (name, value if isinstance(value, Var) else Var(name)) for name, value in found.binds
+    )
     terms = (*found.pattern.positions, *(value for _, value in found.binds))
-    return a.Alternative(pattern, binds, found.resource), tuple(t for t in terms if not isinstance(t, Var))
+    return a.Alternative(pattern, binds, found.resource), tuple(
+        t for t in terms if not isinstance(t, Var)
+    )
 
 
 def _explicit(node: a.Entailed, found: a.Alternative) -> a.Node:
@@ -67,7 +79,9 @@ def _joined(node: a.Entailed, form: a.Alternative, rows: list[_Row]) -> a.Node:
 def _resources(whole: a.Node, found: a.Alternative) -> a.Node:
     if not found.resource or not isinstance(found.pattern.object, Var):
         return whole
-    return a.Filter(whole, Call(Function.NOT, (Call(Function.IS_LITERAL, (found.pattern.object,)),)))
+    return a.Filter(
+        whole, Call(Function.NOT, (Call(Function.IS_LITERAL, (found.pattern.object,)),))
+    )
 
 
 def _spread(node: a.Entailed, found: a.Alternative, whole: a.Node) -> a.Node:
@@ -78,6 +92,8 @@ def _spread(node: a.Entailed, found: a.Alternative, whole: a.Node) -> a.Node:
         if pairs and isinstance(place, Var) and place.name not in bound:
             others = tuple(sorted(possible(whole) - {place.name}))
             moved = a.Project(a.Extend(whole, _OTHER, place), (*others, _OTHER))
-            spread = a.Project(a.Join(moved, a.Values((_OTHER, place.name), pairs)), (*others, place.name))
+            spread = a.Project(
+                a.Join(moved, a.Values((_OTHER, place.name), pairs)), (*others, place.name)
+            )
             whole = a.Union(whole, spread)
     return whole

@@ -1,12 +1,15 @@
-"""Entailment by rewriting: each triple pattern becomes its alternatives over what is there (``algebra.alternatives``).
+"""Entailment by rewriting: each triple pattern becomes its alternatives over what is there
+(``algebra.alternatives``).
 
-The patterns of a query range over the least graph that contains its source's triples and is closed under the regime's rules with
-the ontology as their schema. What needs one explicit triple is a leaf of its own, ``Entailed``; what needs several, as transitive
-properties do, is a ``Closure`` of such a leaf, and a super-property of a transitive one the distinct pairs of both. Over a count
-window, whose rows come and go by weights, the alternatives are a union whose solutions are made distinct at the report.
+The patterns of a query range over the least graph that contains its source's triples and is closed
+under the regime's rules with the ontology as their schema. What needs one explicit triple is a leaf
+of its own, ``Entailed``; what needs several, as transitive properties do, is a ``Closure`` of such
+a leaf, and a super-property of a transitive one the distinct pairs of both. Over a count window,
+whose rows come and go by weights, the alternatives are a union whose solutions are made distinct at
+the report.
 
-Invariant: the solutions of a pattern are a set, as those of a triple pattern over a graph are. Patterns from which nothing follows
-stay as they are. Cost: linear in the alternatives.
+Invariant: the solutions of a pattern are a set, as those of a triple pattern over a graph are.
+Patterns from which nothing follows stay as they are. Cost: linear in the alternatives.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from dataclasses import dataclass, field, replace
 
 from levada.algebra import nodes as a
 from levada.algebra.alternatives import alternatives
-from levada.algebra.expression import Call, Const, Expression, Function, Var
 from levada.algebra.schema import SAME, SUB_CLASS, SUB_PROPERTY, Reached, Regime, Schema
+from levada.model.expression import Call, Const, Expression, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Term
 from levada.model.time import WindowKind
 from levada.optimizer.counted import distinct_union
@@ -59,13 +63,15 @@ class _Rewriting:
             whole = a.Join(whole, part)
         return whole
 
-    def pattern(self, source: a.Source, goal: a.TriplePattern) -> a.Node:
+    def pattern(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """What stands for a triple pattern."""
         if self.schema.alike and (again := _repeated(goal)) is not None:
             return self._apart(source, goal, again)
         closed = self._closed(source)
         if not isinstance(goal.predicate, Var):
-            return self._pairs(source, goal) if goal.predicate in closed else self._leaf(source, goal)
+            return (
+                self._pairs(source, goal) if goal.predicate in closed else self._leaf(source, goal)
+            )
         if not closed:
             return self._leaf(source, goal)
         name = goal.predicate
@@ -77,14 +83,19 @@ class _Rewriting:
             base = a.Union(base, a.Project(a.Extend(pairs, name.name, Const(q)), _names(goal)))
         return base
 
-    def _apart(self, source: a.Source, goal: a.TriplePattern, place: int) -> a.Node:
-        """A variable that stands twice, as two that are the same: each of them is one of the terms that are alike."""
+    def _apart(self, source: a.Source, goal: TriplePattern, place: int) -> a.Node:
+        """A variable that stands twice, as two that are the same: each of them is one of the terms
+        that are alike.
+        """
         other, positions = self._new(), list(goal.positions)
         first = positions[place]
         positions[place] = other
-        return a.Project(a.Filter(self.pattern(source, a.TriplePattern(*positions)), _same(first, other)), _names(goal))
+        return a.Project(
+            a.Filter(self.pattern(source, TriplePattern(*positions)), _same(first, other)),
+            _names(goal),
+        )
 
-    def _leaf(self, source: a.Source, goal: a.TriplePattern) -> a.Node:
+    def _leaf(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """All that follows from one explicit triple."""
         found = alternatives(goal, self.schema, static=_is_static(source))
         free = any(isinstance(t, Var) for t in (goal.subject, goal.object))
@@ -95,7 +106,7 @@ class _Rewriting:
             return distinct_union(a.Entailed(source, goal, found, alike))
         return a.Entailed(source, goal, found, alike)
 
-    def _pairs(self, source: a.Source, goal: a.TriplePattern) -> a.Node:
+    def _pairs(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """The pairs of a property that is transitive or has a transitive one below it."""
         q = goal.predicate
         assert not isinstance(q, Var), "a property"
@@ -105,12 +116,14 @@ class _Rewriting:
         if (q, False, False) in below:
             pairs: a.Node = self._closure(source, start, q, end, (ends[0], ends[1]))
         else:
-            pairs = self._leaf(source, a.TriplePattern(start, q, end))
+            pairs = self._leaf(source, TriplePattern(start, q, end))
             for p, turned, resource in below:
                 first, last = (end, start) if turned else (start, end)
                 chain: a.Node = self._closure(source, first, p, last, (None, None))
                 if resource:  # a chain may end in a literal, of which nothing can be said
-                    chain = a.Filter(chain, Call(Function.NOT, (Call(Function.IS_LITERAL, (last,)),)))
+                    chain = a.Filter(
+                        chain, Call(Function.NOT, (Call(Function.IS_LITERAL, (last,)),))
+                    )
                 pairs = a.Union(pairs, chain)
             pairs = a.Closure(pairs, None, start.name, end.name, False, (ends[0], ends[1]))
         if goal.subject == goal.object and isinstance(goal.subject, Var):
@@ -120,16 +133,20 @@ class _Rewriting:
     def _closure(
         self, source: a.Source, start: Var, p: Term, end: Var, ends: tuple[Term | None, Term | None]
     ) -> a.Closure:
-        step = self._leaf(source, a.TriplePattern(start, p, end))
+        step = self._leaf(source, TriplePattern(start, p, end))
         return a.Closure(step, None, start.name, end.name, True, ends)
 
     def _closed(self, source: a.Source) -> dict[Term, list[Reached]]:
-        """The properties whose triples follow from several: for each the transitive ones that entail it, straight or turned."""
+        """The properties whose triples follow from several: for each the transitive ones that
+        entail it, straight or turned.
+        """
         static = _is_static(source)
         if static not in self._paths:
             transitive = set(self.schema.transitive)
             if static:
-                transitive |= {SUB_CLASS, SUB_PROPERTY} | ({SAME} if self.schema.regime is Regime.OWL else set())
+                transitive |= {SUB_CLASS, SUB_PROPERTY} | (
+                    {SAME} if self.schema.regime is Regime.OWL else set()
+                )
             found: dict[Term, list[Reached]] = {}
             for p in sorted((t for t in transitive if isinstance(t, Iri)), key=str):
                 for q, turned, resource in sorted(self.schema.superproperties(p), key=str):
@@ -160,19 +177,21 @@ def _is_static(source: a.Source) -> bool:
     return isinstance(source, a.InGraph) or (isinstance(source, a.InMerge) and source.static)
 
 
-def _repeated(goal: a.TriplePattern) -> int | None:
+def _repeated(goal: TriplePattern) -> int | None:
     """The last place of a variable that stands twice."""
     positions = goal.positions
-    places = [i for i in range(3) if isinstance(positions[i], Var) and positions[i] in positions[:i]]
+    places = [
+        i for i in range(3) if isinstance(positions[i], Var) and positions[i] in positions[:i]
+    ]
     return places[-1] if places else None
 
 
-def _with(goal: a.TriplePattern, name: Var, q: Term) -> a.TriplePattern:
+def _with(goal: TriplePattern, name: Var, q: Term) -> TriplePattern:
     """The pattern with a term for a variable."""
-    return a.TriplePattern(*(q if position == name else position for position in goal.positions))
+    return TriplePattern(*(q if position == name else position for position in goal.positions))
 
 
-def _names(goal: a.TriplePattern) -> tuple[str, ...]:
+def _names(goal: TriplePattern) -> tuple[str, ...]:
     return tuple(dict.fromkeys(v.name for v in goal.positions if isinstance(v, Var)))
 
 

@@ -1,8 +1,9 @@
-"""Rules on the algebra, run in one wrapper (design, section 7): algebra -> algebra, each rule a function in ``rules/``.
+"""Rules on the algebra, run in one wrapper (design, section 7): algebra -> algebra, each rule a
+function in ``rules/``.
 
-The order of joins, filters' places and exchanges are decided when the algebra is lowered (``plan/lower``), where the facts
-about streams are known; rules here simplify what needs no such facts. A rule can be disabled by name, which tests use to
-show that it changes no result.
+The order of joins, filters' places and exchanges are decided when the algebra is lowered
+(``plan/lowering/lower``), where the facts about streams are known; rules here simplify what needs
+no such facts. A rule can be disabled by name, which tests use to show that it changes no result.
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""Algebra -> topology: operators by slots, shared between queries, with the stages and exchanges that they need."""
+"""Algebra -> topology: operators by slots, shared between queries, with the stages and exchanges
+that they need.
+"""

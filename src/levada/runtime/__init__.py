@@ -1,1 +1,3 @@
-"""Where query path and data path meet: epochs, checkpoints, the loop that drives them. ``epoch`` is its table of contents."""
+"""Where query path and data path meet: epochs, checkpoints, the loop that drives them. ``epoch`` is
+its table of contents.
+"""

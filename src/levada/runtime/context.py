@@ -1,4 +1,6 @@
-"""What every task of an epoch knows: small, JSON, sent once per job. The plan is a file that workers cache per version."""
+"""What every task of an epoch knows: small, JSON, sent once per job. The plan is a file that
+workers cache per version.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,19 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.config import StreamConfig
+from levada.intake.static_files import StaticFile
 from levada.model.time import MAX, MIN, Times
-from levada.plan.topology import Plan
-from levada.sources.static import StaticFile
+from levada.plan.sealed.plan import Plan
+from levada.streams.stream_config import StreamConfig
 
 
 class StreamState(msgspec.Struct):
     """A stream as an epoch begins, and what the epoch does with it.
 
-    ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that are not read in this epoch
-    and not finished (MAX: none such; MIN: one is known and unread). ``reading``: partitions read now that go on after it,
-    with their largest time so far. ``ended``: after this epoch nothing can come. ``idle``: silent, follows the others.
+    ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that
+    are not read in this epoch and not finished (MAX: none such; MIN: one is known and unread).
+    ``reading``: partitions read now that go on after it, with their largest time so far. ``ended``:
+    after this epoch nothing can come. ``idle``: silent, follows the others.
     """
 
     watermark: int = MIN
@@ -36,7 +39,8 @@ class StreamState(msgspec.Struct):
 class Replacement(msgspec.Struct):
     """Static graphs that an epoch replaces (None: the default graph).
 
-    ``before``: the setup that says what they were. ``instant``: the first at which they are what the epoch's setup says.
+    ``before``: the setup that says what they were. ``instant``: the first at which they are what
+    the epoch's setup says.
     """
 
     graphs: list[str | None]
@@ -58,7 +62,9 @@ class Context(msgspec.Struct):
     state: dict[str, str]
     setup: str = ""
     shared: list[list[int]] = []  # for each stream the streams that it shares a query with
-    first: bool = False  # the first epoch of its plan: static data and constants of new members come, once
+    first: bool = (
+        False  # the first epoch of its plan: static data and constants of new members come, once
+    )
     replacement: Replacement | None = None
 
     @property
@@ -68,7 +74,9 @@ class Context(msgspec.Struct):
 
 
 class Control(msgspec.Struct):
-    """What an intake task saw: the head of each of its blobs (design, section 3, "Jumbo frames")."""
+    """What an intake task saw: the head of each of its blobs (design, section 3, "Jumbo
+    frames").
+    """
 
     stream: int
     partition: str
@@ -92,7 +100,9 @@ class Done(msgspec.Struct):
     state: str | None = None
     files: list[str] = []
     segment: str | None = None
-    counts: dict[str, list[int]] = {}  # query -> [solutions, least report, greatest report, reports]
+    counts: dict[
+        str, list[int]
+    ] = {}  # query -> [solutions, least report, greatest report, reports]
     rows_in: int = 0  # rows that operators were given
     rows_state: int = 0  # rows of state that were read, looked up or written
     every: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
@@ -128,7 +138,9 @@ def load_plan(path: str) -> Plan:
 
 
 class Setup(msgspec.Struct):
-    """The streams and static files of an engine: a file beside the plan, another one when static data are replaced."""
+    """The streams and static files of an engine: a file beside the plan, another one when static
+    data are replaced.
+    """
 
     streams: list[StreamConfig]
     static: list[StaticFile]
@@ -142,8 +154,12 @@ def load_setup(path: str) -> Setup:
     return setup
 
 
-def advance(streams: Sequence[StreamState], controls: Sequence[Control], shared: Sequence[Sequence[int]]) -> Times:
-    """W of every stream after the epoch (design, section 1, "Progress"); the same at every target and at the driver."""
+def advance(
+    streams: Sequence[StreamState], controls: Sequence[Control], shared: Sequence[Sequence[int]]
+) -> Times:
+    """W of every stream after the epoch (design, section 1, "Progress"); the same at every target
+    and at the driver.
+    """
     seen: dict[tuple[int, str], int] = {}
     for c in controls:
         key = (c.stream, c.partition)

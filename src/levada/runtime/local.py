@@ -5,10 +5,11 @@ A job is two pure functions and their data (design, section 3):
     intake(context, payload) -> [(target, blob), ...]              once for each payload
     stage(context, stage, partition, blobs) -> [(target, blob), ..]    once for each stage 1..stages and partition
 
-``target`` is the partition that gets the blob in the next stage; in the last stage it is -1 and the blob is an *outcome*,
-which goes to the driver. Every partition's ``stage`` runs, also without blobs (timers are due without data). A partition
-sees its blobs in the order of (payload or partition that made them, place in its list), whatever executor ran them: all
-executors give the same outcomes in the same order, and this one, which is a few loops, is the oracle of the others.
+``target`` is the partition that gets the blob in the next stage; in the last stage it is -1 and the
+blob is an *outcome*, which goes to the driver. Every partition's ``stage`` runs, also without blobs
+(timers are due without data). A partition sees its blobs in the order of (payload or partition that
+made them, place in its list), whatever executor ran them: all executors give the same outcomes in
+the same order, and this one, which is a few loops, is the oracle of the others.
 
 Blobs are passed on as they come; a stage must only read them (they may be views of memory maps).
 """
@@ -32,19 +33,25 @@ OUTCOME = -1
 class Job:
     """The work of one epoch.
 
-    ``context`` is what every call needs (kept small: it goes with each stage, once); ``payloads`` are the pieces of intake;
-    ``functions`` name intake and stage as ``module:function``; a ``fused`` job runs as one task (``pace``).
+    ``context`` is what every call needs (kept small: it goes with each stage, once); ``payloads``
+    are the pieces of intake; ``functions`` name intake and stage as ``module:function``; a
+    ``fused`` job runs as one task (``pace``).
     """
 
     context: bytes
     payloads: list[bytes]
     stages: int
     partitions: int
-    functions: tuple[str, str] = ("levada.runtime.tasks:intake", "levada.runtime.tasks:stage")
+    functions: tuple[str, str] = (
+        "levada.runtime.task.tasks:intake",
+        "levada.runtime.task.tasks:stage",
+    )
     fused: bool = False
 
     def __post_init__(self) -> None:
-        assert self.stages >= 1 and self.partitions >= 1, "a job has at least one stage and one partition"
+        assert self.stages >= 1 and self.partitions >= 1, (
+            "a job has at least one stage and one partition"
+        )
 
 
 class Executor(Protocol):
@@ -65,7 +72,11 @@ class LocalExecutor:
         sent = [pair for payload in job.payloads for pair in intake(job.context, payload)]
         for number in range(1, job.stages + 1):
             inboxes = deliver(sent, job.partitions)
-            sent = [pair for p in range(job.partitions) for pair in stage(job.context, number, p, inboxes[p])]
+            sent = [
+                pair
+                for p in range(job.partitions)
+                for pair in stage(job.context, number, p, inboxes[p])
+            ]
         return [outcome(target, blob) for target, blob in sent]
 
 
@@ -96,12 +107,16 @@ def resolve(name: str) -> Callable[..., list[tuple[int, Blob]]]:
     True
     """
     module, _, function = name.partition(":")
-    found: Callable[..., list[tuple[int, Blob]]] = getattr(importlib.import_module(module), function)
+    found: Callable[..., list[tuple[int, Blob]]] = getattr(
+        importlib.import_module(module), function
+    )
     return found
 
 
 def cores(master: str) -> int:
-    """How many partitions a master's default is: its cores, for ``local`` masters; else those of this machine."""
+    """How many partitions a master's default is: its cores, for ``local`` masters; else those of
+    this machine.
+    """
     if master.startswith("local[") and master[6:-1].isdigit():
         return int(master[6:-1])
     return os.cpu_count() or 1

@@ -1,7 +1,8 @@
-"""Results -> world: files published whole, standard output, late and dead letters (design, sections 3 and 4, publish).
+"""Results -> world: files published whole, standard output, late and dead letters (design, sections
+3 and 4, publish).
 
-A sink publishes what a manifest names, after the commit, and may be asked to publish the same again after a crash: what it
-writes is a function of (query, epoch, part).
+A sink publishes what a manifest names, after the commit, and may be asked to publish the same again
+after a crash: what it writes is a function of (query, epoch, part).
 """
 
 from __future__ import annotations
@@ -16,4 +17,6 @@ class Sink(Protocol):
     """Takes the results of one query and one epoch."""
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Publishes a batch; returns the names of what is now there (none, if the sink has no names)."""
+        """Publishes a batch; returns the names of what is now there (none, if the sink has no
+        names).
+        """

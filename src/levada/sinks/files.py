@@ -4,9 +4,9 @@
     out/q1/000000007-0001.ndjson      part 1: part 0 had reached its size
     out/q1/000000000004000.srj        formats without a place for the report time: a file a report (at 4000 ms)
 
-A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the same file. Parts are cut at
-``Roll.bytes``, at records only. With ``Roll.age`` results of several epochs come as one batch (``runtime.rolling``). Cost:
-linear, two fsyncs a file.
+A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the
+same file. Parts are cut at ``Roll.bytes``, at records only. With ``Roll.age`` results of several
+epochs come as one batch (``runtime.driver.rolling``). Cost: linear, two fsyncs a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
 from levada.model.time import MIN
-from levada.sinks.whole import sink_error, write_whole
+from levada.sinks.atomic import sink_error, write_whole
 
 OWNER, LOCK = ".levada", ".levada.lock"
 _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static)\.(" + "|".join(Format) + ")")
@@ -34,7 +34,8 @@ _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static)\.(" + "|".join(Fo
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """When a file is full: at ``bytes``, or at an ``age`` of its first result in ms (0: each epoch has its own files).
+    """When a file is full: at ``bytes``, or at an ``age`` of its first result in ms (0: each epoch
+    has its own files).
 
     >>> Roll(bytes=100, age=1000).due(size=10, age=1500)
     True
@@ -44,11 +45,14 @@ class Roll:
     age: int = 0
 
     def due(self, size: int, age: int) -> bool:
-        """Whether results of ``size`` bytes, the oldest of them ``age`` ms old, are to be published now."""
+        """Whether results of ``size`` bytes, the oldest of them ``age`` ms old, are to be published
+        now.
+        """
         return size >= self.bytes or age >= self.age
 
     def cut(self, sizes: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-        """The parts of consecutive records, each begun within ``bytes`` of the last one's start; no part is empty.
+        """The parts of consecutive records, each begun within ``bytes`` of the last one's start; no
+        part is empty.
 
         >>> Roll(bytes=100).cut(np.array([60, 60, 60]))
         [(0, 2), (2, 3)]
@@ -73,10 +77,16 @@ class FileSink:
     roll: Roll = Roll()
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Writes the batch's files; returns their names below ``out``. A batch without a line makes no file."""
+        """Writes the batch's files; returns their names below ``out``. A batch without a line makes
+        no file.
+        """
         names = []
-        for part, (report, data) in enumerate(contents(self.format, query, variables, batch, self.roll.cut)):
-            name = self.name(query, epoch, part) if report is None else self.report_name(query, report)
+        for part, (report, data) in enumerate(
+            contents(self.format, query, variables, batch, self.roll.cut)
+        ):
+            name = (
+                self.name(query, epoch, part) if report is None else self.report_name(query, report)
+            )
             write_whole(self.out / name, data)
             names.append(name)
         return names
@@ -86,19 +96,25 @@ class FileSink:
         return f"{query}/{epoch:09d}-{part:04d}.{self.format}"
 
     def report_name(self, query: str, report: int) -> str:
-        """The name of the file of a report; of a query without windows, whose report has no time (MIN): ``static``."""
+        """The name of the file of a report; of a query without windows, whose report has no time
+        (MIN): ``static``.
+        """
         return f"{query}/{'static' if report == MIN else f'{report:015d}'}.{self.format}"
 
 
 @contextmanager
 def claimed(out: Path, owner: str, *, overwrite: bool) -> Iterator[None]:
-    """Makes ``out`` the folder of a checkpoint's results, as ``claim`` does, and of no other run's as long as this one goes on."""
+    """Makes ``out`` the folder of a checkpoint's results, as ``claim`` does, and of no other run's
+    as long as this one goes on.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(str(out / LOCK))
         lock.acquire(timeout=0)
     except filelock.Timeout as error:
-        raise UsageError(f"Another run is writing to {out}.", hint="Choose another folder.") from error
+        raise UsageError(
+            f"Another run is writing to {out}.", hint="Choose another folder."
+        ) from error
     except OSError as error:
         raise sink_error(error, out) from error
     try:
@@ -109,16 +125,20 @@ def claimed(out: Path, owner: str, *, overwrite: bool) -> Iterator[None]:
 
 
 def claim(out: Path, owner: str, *, overwrite: bool) -> None:
-    """Makes ``out`` the folder of a checkpoint's results; ``owner`` is the checkpoint's id, which a hidden file there keeps.
+    """Makes ``out`` the folder of a checkpoint's results; ``owner`` is the checkpoint's id, which a
+    hidden file there keeps.
 
-    Results of another owner are refused with ``UsageError``, or removed with ``overwrite``: two runs' results never mix.
+    Results of another owner are refused with ``UsageError``, or removed with ``overwrite``: two
+    runs' results never mix.
     """
     mark = out / OWNER
     there = existing_results(out)
     if there and not (mark.is_file() and mark.read_text() == owner):
         if not overwrite:
             hint = "Choose another folder, or say --overwrite."
-            raise UsageError(f"{out} holds results of another run, such as {min(there)}.", hint=hint)
+            raise UsageError(
+                f"{out} holds results of another run, such as {min(there)}.", hint=hint
+            )
         for name in there:
             try:
                 (out / name).unlink()
@@ -128,9 +148,11 @@ def claim(out: Path, owner: str, *, overwrite: bool) -> None:
 
 
 def existing_results(out: Path) -> set[str]:
-    """The names (below ``out``) of all files that runs have published there, late and dead letters among them.
+    """The names (below ``out``) of all files that runs have published there, late and dead letters
+    among them.
 
-    A folder that does not exist has none. Files with other names are somebody else's. Raises ``SinkError``.
+    A folder that does not exist has none. Files with other names are somebody else's. Raises
+    ``SinkError``.
     """
     try:
         if not out.exists():

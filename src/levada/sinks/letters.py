@@ -3,8 +3,8 @@
     <folder>/dead-letter/000000007-0000.ndjson    {"stream", "source", "offset", "reason", "text"}
     <folder>/late/000000007-0000.ndjson           {"stream", "source", "offset", "ts", "watermark", "text"}
 
-``folder`` is ``--out``, or the checkpoint with ``--out -``. Names and atomicity are as in ``files``. Cost: linear; letters
-are rare, so a Python mapping each will do.
+``folder`` is ``--out``, or the checkpoint with ``--out -``. Names and atomicity are as in
+``files``. Cost: linear; letters are rare, so a Python mapping each will do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from levada.sinks.whole import write_whole
+from levada.sinks.atomic import write_whole
 
 
 class Letter(StrEnum):
@@ -33,8 +33,12 @@ class LetterFiles:
 
     folder: Path
 
-    def publish(self, kind: Letter, epoch: int, records: Iterable[Mapping[str, Any]], part: int = 0) -> list[str]:
-        """One file of an epoch's letters, in the given order; returns its name below ``folder``, none for no letter."""
+    def publish(
+        self, kind: Letter, epoch: int, records: Iterable[Mapping[str, Any]], part: int = 0
+    ) -> list[str]:
+        """One file of an epoch's letters, in the given order; returns its name below ``folder``,
+        none for no letter.
+        """
         data = msgspec.json.Encoder().encode_lines([dict(record) for record in records])
         if not data:
             return []

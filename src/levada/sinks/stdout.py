@@ -1,9 +1,10 @@
 """``--out -``: results on standard output, flushed at publication.
 
-Every publication writes whole lines and flushes, so a reader behind a pipe sees a report as soon as it is committed. There
-are no names: after a crash the last epoch's lines may come again, as with every terminal. A reader that goes away
-(``| head``) is a ``SinkError``. CSV and TSV have one header a run, hence one query only, and formats
-of whole files are not for it (the command line checks both).
+Every publication writes whole lines and flushes, so a reader behind a pipe sees a report as soon as
+it is committed. There are no names: after a crash the last epoch's lines may come again, as with
+every terminal. A reader that goes away (``| head``) is a ``SinkError``. CSV and TSV have one header
+a run, hence one query only, and formats of whole files are not for it (the command line checks
+both).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import BinaryIO
 
 from levada.emission.contents import records
 from levada.emission.formats import Format
-from levada.emission.serialize import Batch, heading, joined
+from levada.emission.serialize import Batch, heading
 from levada.errors import SinkError
-from levada.sinks.whole import sink_error
+from levada.sinks.atomic import sink_error
+from levada.terms.texts import join_lines
 
 
 class StdoutSink:
@@ -35,7 +37,7 @@ class StdoutSink:
         header = b"" if self._headed else heading(self.format, variables, batch)
         self._headed = True
         try:
-            self._stream.write(header + joined(found))
+            self._stream.write(header + join_lines(found))
             self._stream.flush()
         except BrokenPipeError as error:
             self._forget_reader()

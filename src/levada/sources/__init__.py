@@ -1,1 +1,3 @@
-"""World -> references and bytes. The driver finds and cuts (``files``), the tasks read (``read``); no row crosses between."""
+"""World -> references and bytes. The driver finds and cuts (``files``), the tasks read (``read``);
+no row crosses between.
+"""

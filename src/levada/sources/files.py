@@ -4,8 +4,9 @@
     take      -> the next references from a position, and the position behind them
     freeze    -> what is there now is all there will be (``--once``)
 
-``take`` is a function of the position and of what was discovered: the caller writes the new position ahead and a replay gives
-the same references. A position is JSON; ``{}`` is the beginning. Its keys:
+``take`` is a function of the position and of what was discovered: the caller writes the new
+position ahead and a replay gives the same references. A position is JSON; ``{}`` is the beginning.
+Its keys:
 
     file, at   files=sequence: the file and the offset in it up to which the stream is read
     files      files=parallel: the same for each file
@@ -13,16 +14,18 @@ the same references. A position is JSON; ``{}`` is the beginning. Its keys:
     after      files=parallel: the file after which the next round begins
     taken      elements given out so far, well-formed or not (those within a document: guessed by its size)
     passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or elements are parts of
-               documents): elements that passed. One reference is given at a time with ``limit_left`` on it, and the
-               CALLER adds what the task counted before it takes again. Otherwise ``limit`` counts ``taken``.
+               documents): elements that passed. One reference is given at a time with
+               ``limit_left`` on it, and the CALLER adds what the task counted before it takes
+               again. Otherwise ``limit`` counts ``taken``.
     broken     files of which it has been told that they cannot be read (the CALLER adds them when an epoch tells)
 
-A file is finished when a later name exists or the source is frozen. The files of a directory are one sequence in the order
-of their names (a name that comes up before one that is being read comes too late: ``overtaken``, until it is told), or a
-partition each. A file of a folder that cannot be read (damaged, without the columns) is passed over, and is in ``broken`` until it
-is told; the first of all, before anything was read, raises what is wrong, as a single file does: it is a wrong use.
-Cost: a look at the directory a discovery (``sources/listing``) and a ``stat`` of each file that may grow; an
-``open`` and one pass over the bytes at several GB a second a take.
+A file is finished when a later name exists or the source is frozen. The files of a directory are
+one sequence in the order of their names (a name that comes up before one that is being read comes
+too late: ``overtaken``, until it is told), or a partition each. A file of a folder that cannot be
+read (damaged, without the columns) is passed over, and is in ``broken`` until it is told; the first
+of all, before anything was read, raises what is wrong, as a single file does: it is a wrong use.
+Cost: a look at the directory a discovery (``sources/listing``) and a ``stat`` of each file that may
+grow; an ``open`` and one pass over the bytes at several GB a second a take.
 """
 
 from __future__ import annotations
@@ -33,18 +36,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from levada.config import StreamConfig
 from levada.errors import CheckpointError, FileFault, SourceError
 from levada.sources.listing import Listing, is_glob
 from levada.sources.pieces import WINDOW, Cutter, Piece, SourceFile
 from levada.sources.reference import Reference, document_id
+from levada.streams.stream_config import StreamConfig
 
 Position = dict[str, Any]
 _Taken = tuple[SourceFile, Piece]
 
 
 class FileSource:
-    """The files of one stream. ``scratch`` is a folder for unpacked copies; it may be removed when the stream ended."""
+    """The files of one stream. ``scratch`` is a folder for unpacked copies; it may be removed when
+    the stream ended.
+    """
 
     def __init__(self, config: StreamConfig, scratch: Path) -> None:
         self.config = config
@@ -62,7 +67,8 @@ class FileSource:
         self._peeked: dict[str, tuple[tuple[int, bool], bool]] = {}
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
-        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a path that is not there.
+        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a path that is not
+        there.
 
         ``position``: how far the stream has been read, before which a new file comes too late.
         """
@@ -78,13 +84,19 @@ class FileSource:
         paths = {entry.name: entry.path for entry in new}
         last = max([*self._names[-1:], *paths], default="")
         for name in sorted(self._growing | paths.keys()):
-            self._look_at(name, paths[name] if name in paths else self._files[name].path, later=name < last)
+            self._look_at(
+                name, paths[name] if name in paths else self._files[name].path, later=name < last
+            )
         if final and not self._files and is_glob(self.config.path):
-            raise SourceError(f"The stream {self.config.name} has no data: no file matches {self.config.path}.")
+            raise SourceError(
+                f"The stream {self.config.name} has no data: no file matches {self.config.path}."
+            )
         if new or len(self._names) != len(self._files):
             self._names = sorted(self._files)
         if not first:
-            self.overtaken += [name for name in paths if name < self._frontier and name in self._files]
+            self.overtaken += [
+                name for name in paths if name < self._frontier and name in self._files
+            ]
         if final:
             self.freeze()
 
@@ -95,7 +107,9 @@ class FileSource:
             file.finished = True
 
     def take(self, position: Position, rows: int) -> tuple[list[Reference], Position]:
-        """The references of the next elements, at most ``rows`` in all, and the position behind them."""
+        """The references of the next elements, at most ``rows`` in all, and the position behind
+        them.
+        """
         assert rows > 0, "an epoch takes at least one element"
         self._frontier = max(self._frontier, position.get("file", ""))
         self._remember(position)
@@ -104,7 +118,11 @@ class FileSource:
             return [], position
         one = self.config.counted_late
         sequence = self.config.files == "sequence"
-        taken, moved = self._take_sequence(position, rows, one) if sequence else self._take_parallel(position, rows)
+        taken, moved = (
+            self._take_sequence(position, rows, one)
+            if sequence
+            else self._take_parallel(position, rows)
+        )
         if not taken:
             return [], position
         counted = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
@@ -120,7 +138,8 @@ class FileSource:
         return self.frozen and not self.backlog(position)
 
     def known(self, position: Position) -> dict[str, bool]:
-        """The partitions that hold or held data, and whether each has unread data; empty ones are left out.
+        """The partitions that hold or held data, and whether each has unread data; empty ones are
+        left out.
 
         One that was never read although it has data holds the watermark back at minus infinity.
         """
@@ -136,28 +155,34 @@ class FileSource:
         return partitions
 
     def finished(self, partition: str) -> bool:
-        """Whether nothing can come to a partition any more but what is there: it then holds no watermark back."""
+        """Whether nothing can come to a partition any more but what is there: it then holds no
+        watermark back.
+        """
         if self.config.files == "sequence":
             return self.frozen
         file = self._files.get(partition)
         return file is None or file.finished
 
     def check_grown(self, position: Position) -> None:
-        """Raises ``CheckpointError`` if there is data behind the position at which the stream once ended."""
+        """Raises ``CheckpointError`` if there is data behind the position at which the stream once
+        ended.
+        """
         self.discover(final=True)
         if self.backlog(position):
             where = position.get("file", self.config.path)
             message = f"The stream {self.config.name} has grown behind {where} since the run on this checkpoint ended."
             if not position:
-                message = (
-                    f"The run on this checkpoint has ended, and has read nothing of the stream {self.config.name}."
-                )
-            raise CheckpointError(message, hint="Use a new checkpoint, or run with --keep-open from the beginning.")
+                message = f"The run on this checkpoint has ended, and has read nothing of the stream {self.config.name}."
+            raise CheckpointError(
+                message, hint="Use a new checkpoint, or run with --keep-open from the beginning."
+            )
 
     # -- discovery --
 
     def _look_at(self, name: str, path: str, *, later: bool) -> None:
-        """The file as it is now, which is new or may have grown; a finished one is not looked at again."""
+        """The file as it is now, which is new or may have grown; a finished one is not looked at
+        again.
+        """
         try:
             size = os.stat(path).st_size
         except FileNotFoundError:  # it has just vanished
@@ -177,7 +202,9 @@ class FileSource:
     # -- taking --
 
     def _allowed(self, position: Position, rows: int) -> int:
-        """``rows``, or what the limit leaves of them; what only tasks can count is for them to cut."""
+        """``rows``, or what the limit leaves of them; what only tasks can count is for them
+        to cut.
+        """
         if self.config.limit is None:
             return rows
         late = self.config.counted_late
@@ -185,7 +212,9 @@ class FileSource:
         return min(rows, left) if left <= 0 or not late else rows
 
     def _drain(self, file: SourceFile, at: int, rows: int, one: bool = False) -> Iterator[Piece]:
-        """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is, or no more data)."""
+        """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is,
+        or no more data).
+        """
         while rows > 0 and (piece := self._next(file, at, rows)) is not None:
             if piece.elements:
                 yield piece
@@ -209,7 +238,9 @@ class FileSource:
             return 0
 
     def _pass_over(self, file: SourceFile, fault: FileFault) -> None:
-        """A broken file holds nothing, and is told of once; the first one raises (see the module's head)."""
+        """A broken file holds nothing, and is told of once; the first one raises (see the module's
+        head).
+        """
         single = not (os.path.isdir(self.config.path) or is_glob(self.config.path))
         if single or (file.name == self._names[0] and not self._begun):
             raise fault
@@ -224,7 +255,9 @@ class FileSource:
         for name in self._told & self.broken.keys():
             del self.broken[name]
 
-    def _take_sequence(self, position: Position, rows: int, one: bool) -> tuple[list[_Taken], Position]:
+    def _take_sequence(
+        self, position: Position, rows: int, one: bool
+    ) -> tuple[list[_Taken], Position]:
         taken: list[_Taken] = []
         current = position.get("file", "")
         for name in self._names[bisect_left(self._names, current) :]:
@@ -241,7 +274,9 @@ class FileSource:
         return taken, {**position, "file": file.name, "at": piece.stop}
 
     def _take_parallel(self, position: Position, rows: int) -> tuple[list[_Taken], Position]:
-        """Shares ``rows`` among the files with data, in rounds, from the file after the last one served."""
+        """Shares ``rows`` among the files with data, in rounds, from the file after the last one
+        served.
+        """
         ats: dict[str, int] = dict(position.get("files", {}))
         first = bisect_left(self._names, position.get("after", "") + "\0")
         active = [self._files[name] for name in self._names[first:] + self._names[:first]]
@@ -267,7 +302,9 @@ class FileSource:
         return taken, {**position, "files": ats, "after": after}
 
     def _has_unread(self, file: SourceFile, at: int) -> bool:
-        """Whether a whole element lies behind ``at``; what was found at the beginning of a file is kept in mind."""
+        """Whether a whole element lies behind ``at``; what was found at the beginning of a file is
+        kept in mind.
+        """
         if self._size(file) == at:
             return False
         seen = self._peeked.get(file.name)
@@ -279,7 +316,9 @@ class FileSource:
         return unread
 
     def _rows(self, taken: list[_Taken], position: Position) -> Position:
-        """How many records of each file are given out; of a sequence, of the file that is being read."""
+        """How many records of each file are given out; of a sequence, of the file that is being
+        read.
+        """
         rows: dict[str, int] = dict(position.get("rows", {}))
         for file, piece in taken:
             rows[file.name] = rows.get(file.name, 0) + piece.elements
@@ -289,7 +328,9 @@ class FileSource:
     def _references(self, taken: list[_Taken], position: Position) -> list[Reference]:
         config = self.config
         left = (
-            config.limit - int(position.get("passed", 0)) if config.counted_late and config.limit is not None else None
+            config.limit - int(position.get("passed", 0))
+            if config.counted_late and config.limit is not None
+            else None
         )
         counts: dict[str, int] = {}
         rows: dict[str, int] = dict(position.get("rows", {}))
@@ -302,7 +343,9 @@ class FileSource:
                     stream=config.name,
                     partition=partition,
                     name=file.name,
-                    path=os.path.abspath(self._cutter.content(file)[0]),  # a task may stand in another directory
+                    path=os.path.abspath(
+                        self._cutter.content(file)[0]
+                    ),  # a task may stand in another directory
                     format=self._cutter.format(file),
                     start=piece.start,
                     stop=piece.stop,
@@ -319,7 +362,9 @@ class FileSource:
 
 
 def _merged(taken: list[_Taken], *, by_bytes: bool) -> list[_Taken]:
-    """Neighbouring small pieces of a file as one, each file's in order and the files in order of first appearance."""
+    """Neighbouring small pieces of a file as one, each file's in order and the files in order of
+    first appearance.
+    """
     by_file: dict[str, list[_Taken]] = {}
     for file, piece in taken:
         pieces = by_file.setdefault(file.name, [])

@@ -1,9 +1,10 @@
 """Packed files: gzip (``.gz``) and Zstandard (``.zst``), read as they are or unpacked once.
 
-A stream's packed files become plain files in scratch, so that ranges of them can be referenced and read by many tasks. The
-plain file's name follows from the stream, the file's name, its size and its time of change, and it appears whole or not at
-all (written beside, then renamed): a restart finds it again, a file that has grown gets another. Offsets everywhere are
-those of the unpacked text. Several gzip members or Zstandard frames in one file are one text.
+A stream's packed files become plain files in scratch, so that ranges of them can be referenced and
+read by many tasks. The plain file's name follows from the stream, the file's name, its size and its
+time of change, and it appears whole or not at all (written beside, then renamed): a restart finds
+it again, a file that has grown gets another. Offsets everywhere are those of the unpacked text.
+Several gzip members or Zstandard frames in one file are one text.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow as pa
 import xxhash
 
 from levada.errors import FileFault, SourceError
-from levada.formats import PACKED
+from levada.streams.formats import PACKED
 
 _COPY = 1 << 20
 _NAMES = {".gz": "gzip", ".zst": "Zstandard"}
@@ -58,10 +59,14 @@ class _Unpacked(io.BufferedReader):
 
 
 def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool) -> Path | None:
-    """The plain file of the packed file at ``path``; None if it is not whole yet (an error once it is ``finished``)."""
+    """The plain file of the packed file at ``path``; None if it is not whole yet (an error once it
+    is ``finished``).
+    """
     try:
         status = os.stat(path)
-        version = xxhash.xxh3_64_hexdigest(f"{stream}\0{name}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+        version = xxhash.xxh3_64_hexdigest(
+            f"{stream}\0{name}\0{status.st_size}\0{status.st_mtime_ns}".encode()
+        )
         target = scratch / f"{version}.plain"
         if status.st_size and not target.exists():
             scratch.mkdir(parents=True, exist_ok=True)
@@ -73,8 +78,12 @@ def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool)
             return None
         if damaged:
             form = _NAMES[Path(path).suffix.lower()]
-            raise FileFault(f"The file {path} of the stream {stream} is not a whole {form} file: {error}.") from error
-        raise SourceError(f"The file {path} of the stream {stream} cannot be unpacked: {error}.") from error
+            raise FileFault(
+                f"The file {path} of the stream {stream} is not a whole {form} file: {error}."
+            ) from error
+        raise SourceError(
+            f"The file {path} of the stream {stream} cannot be unpacked: {error}."
+        ) from error
 
 
 def _inflate_to(path: str, target: Path) -> None:

@@ -1,11 +1,13 @@
 """Which files a stream's path names at this moment: a file, a directory or a glob.
 
-The order of files is the order of their names; that order is the order of a sequence. Hidden files (``.x``) and files that
-somebody is still writing by convention (``.tmp``, ``.part``) are not there yet. Sub-directories are not entered. Empty marker
-files such as ``_SUCCESS`` are no data. Cost: one ``scandir`` of the directory, no ``stat`` of a file.
+The order of files is the order of their names; that order is the order of a sequence. Hidden files
+(``.x``) and files that somebody is still writing by convention (``.tmp``, ``.part``) are not there
+yet. Sub-directories are not entered. Empty marker files such as ``_SUCCESS`` are no data. Cost: one
+``scandir`` of the directory, no ``stat`` of a file.
 
-A stream is looked at again and again: a ``Listing`` says what is new. While the directory's time of change stays, a look is one
-``stat``; else the names are listed, and only new ones are looked at closer.
+A stream is looked at again and again: a ``Listing`` says what is new. While the directory's time of
+change stays, a look is one ``stat``; else the names are listed, and only new ones are looked at
+closer.
 """
 
 from __future__ import annotations
@@ -45,11 +47,15 @@ class Listing:
         self._looked = 0
 
     def look(self) -> tuple[list[Found], Collection[str]]:
-        """Files that are new, by name, and the names of those that are gone. Raises as ``list_files``."""
+        """Files that are new, by name, and the names of those that are gone. Raises as
+        ``list_files``.
+        """
         now, changed = self._clock(), _time_of_change(self._path)
         if changed is not None and changed == self._changed and now - self._looked < _TRUSTED:
             return [], ()
-        certain = changed is not None and now - changed[1] > (_FINE if changed[1] % 1_000_000_000 else _COARSE)
+        certain = changed is not None and now - changed[1] > (
+            _FINE if changed[1] % 1_000_000_000 else _COARSE
+        )
         self._changed, self._looked = (changed if certain else None), now
         if os.path.isdir(self._path):
             new, here = self._in_folder()
@@ -82,7 +88,9 @@ class Listing:
 
 
 def _time_of_change(path: str) -> tuple[int, int] | None:
-    """What changes when a file comes or goes: the directory's number and time; None if no one directory says that."""
+    """What changes when a file comes or goes: the directory's number and time; None if no one
+    directory says that.
+    """
     folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
     if folder != path and (glob.has_magic(folder) or "**" in path or not is_glob(path)):
         return None
@@ -107,12 +115,16 @@ def is_glob(path: str) -> bool:
 
 
 def list_files(stream: str, path: str) -> list[Found]:
-    """The files at ``path``, by name; an unmatched glob or an empty directory gives none. A missing path: SourceError."""
+    """The files at ``path``, by name; an unmatched glob or an empty directory gives none. A missing
+    path: SourceError.
+    """
     try:
         if is_glob(path):
             matches = sorted(glob.glob(path, recursive=True))
             return [
-                Found(match, match) for match in matches if _is_data(os.path.basename(match)) and os.path.isfile(match)
+                Found(match, match)
+                for match in matches
+                if _is_data(os.path.basename(match)) and os.path.isfile(match)
             ]
         if os.path.isdir(path):
             with os.scandir(path) as entries:

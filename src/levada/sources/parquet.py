@@ -1,7 +1,8 @@
 """Parquet files: their rows as ranges, their types as a schema.
 
-A range ends at a row group's end where it can, since a row group is decoded whole; small row groups share a range. A file
-that is still being written has no footer yet: it is not there until it can be opened.
+A range ends at a row group's end where it can, since a row group is decoded whole; small row groups
+share a range. A file that is still being written has no footer yet: it is not there until it can be
+opened.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from levada.config import StreamConfig
 from levada.errors import FileFault, SourceError, near
 from levada.sources.listing import list_files
+from levada.streams.stream_config import StreamConfig
 
 _TARGET = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the footer says: the first row of each row group (and the number of rows, last), and bytes a row."""
+    """What the footer says: the first row of each row group (and the number of rows, last), and
+    bytes a row.
+    """
 
     edges: tuple[int, ...]
     row_bytes: int
@@ -55,7 +58,9 @@ def layout(config: StreamConfig, path: str, *, finished: bool) -> Layout | None:
     except (pa.ArrowInvalid, OSError) as error:
         if finished or isinstance(error, FileNotFoundError):
             reason = str(error).strip().splitlines()[0]
-            raise FileFault(f"The file {path} of the stream {config.name} is no Parquet: {reason}") from error
+            raise FileFault(
+                f"The file {path} of the stream {config.name} is no Parquet: {reason}"
+            ) from error
         return None
 
 
@@ -71,12 +76,17 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
             return table.slice(start - edges[groups[0]], stop - start)
     except (pa.ArrowInvalid, OSError) as error:
         reason = str(error).strip().splitlines()[0]
-        kind = SourceError if getattr(error, "errno", None) else FileFault  # the system's, or of what stands there
-        raise kind(f"The file {path} of the stream {config.name} cannot be read: {reason}") from error
+        kind = (
+            SourceError if getattr(error, "errno", None) else FileFault
+        )  # the system's, or of what stands there
+        raise kind(
+            f"The file {path} of the stream {config.name} cannot be read: {reason}"
+        ) from error
 
 
 def with_schema(config: StreamConfig) -> StreamConfig:
-    """The configuration with the schema of its first Parquet file, if it has none; other formats as they are.
+    """The configuration with the schema of its first Parquet file, if it has none; other formats as
+    they are.
 
     Columns of other types than the four of a schema are left out (a time may still come from one).
     """
@@ -89,7 +99,9 @@ def with_schema(config: StreamConfig) -> StreamConfig:
             continue
         pairs = ((field.name, _type_of(field.type)) for field in types)
         return replace(config, schema=tuple((name, kind) for name, kind in pairs if kind))
-    raise SourceError(f"The stream {config.name} has no schema and no Parquet file at {config.path} to take one from.")
+    raise SourceError(
+        f"The stream {config.name} has no schema and no Parquet file at {config.path} to take one from."
+    )
 
 
 def _needed(config: StreamConfig) -> dict[str, None]:
@@ -110,11 +122,18 @@ def _type_of(kind: pa.DataType) -> str:
         return "double"
     if pt.is_boolean(kind):
         return "boolean"
-    return "string" if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind) else ""
+    return (
+        "string"
+        if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
+        else ""
+    )
 
 
 def _is_time(kind: pa.DataType) -> bool:
-    return bool(pt.is_timestamp(kind) or pt.is_date(kind)) or _type_of(kind) in ("integer", "string")
+    return bool(pt.is_timestamp(kind) or pt.is_date(kind)) or _type_of(kind) in (
+        "integer",
+        "string",
+    )
 
 
 def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
@@ -126,7 +145,11 @@ def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
         found = schema.field(name).type
         held = _type_of(found)
         if held != kind and (held, kind) != ("integer", "double") and not pt.is_null(found):
-            raise FileFault(f"The column {name} of {path} is {found}, but the schema of {config.name} says {kind}.")
+            raise FileFault(
+                f"The column {name} of {path} is {found}, but the schema of {config.name} says {kind}."
+            )
     if config.time_field is not None and not _is_time(schema.field(config.time_field).type):
         found = schema.field(config.time_field).type
-        raise FileFault(f"The column {config.time_field} of {path} is {found}, which is no event time.")
+        raise FileFault(
+            f"The column {config.time_field} of {path} is {found}, which is no event time."
+        )

@@ -1,8 +1,10 @@
-"""The next piece of a file: how far whole elements reach, and how many they are. One function a format.
+"""The next piece of a file: how far whole elements reach, and how many they are. One function a
+format.
 
-A ``SourceFile`` is what the driver knows of a file: its size as last seen and whether it is finished. A piece never ends
-inside an element. The last element of a file that is not finished is held back until another begins, a last line until its
-newline is there. Text is looked at in windows of at most ``WINDOW`` bytes, so a piece is a range that one task parses.
+A ``SourceFile`` is what the driver knows of a file: its size as last seen and whether it is
+finished. A piece never ends inside an element. The last element of a file that is not finished is
+held back until another begins, a last line until its newline is there. Text is looked at in windows
+of at most ``WINDOW`` bytes, so a piece is a range that one task parses.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from levada.config import StreamConfig
 from levada.errors import FileFault, SourceError, near
-from levada.formats import RDF, format_of
-from levada.kernels.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
-from levada.kernels.records import cut_records
+from levada.kernels.text.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
+from levada.kernels.text.records import cut_records
 from levada.sources.inflate import inflate, is_packed
 from levada.sources.parquet import Layout, layout
 from levada.sources.read import Header, read_header, read_range
+from levada.streams.formats import RDF, format_of
+from levada.streams.stream_config import StreamConfig
 
 WINDOW = 4 << 20
 _LEAST_WINDOW = 64 << 10
@@ -36,7 +38,8 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class SourceFile:
-    """A file of a stream: its name and path, its size on disk as last seen, whether it will not grow any more.
+    """A file of a stream: its name and path, its size on disk as last seen, whether it will not
+    grow any more.
 
     ``fault``: why nothing of it can be read; then it holds nothing.
     """
@@ -64,7 +67,9 @@ class Cutter:
         self.scratch = scratch
 
     def content(self, file: SourceFile) -> tuple[str, int]:
-        """Where the file's text or rows lie, and how much there is: (path, bytes or rows). Raises ``FileFault``."""
+        """Where the file's text or rows lie, and how much there is: (path, bytes or rows). Raises
+        ``FileFault``.
+        """
         if file.fault:
             return file.path, 0
         if file.content is None or file.content[0] != file.state:
@@ -78,18 +83,24 @@ class Cutter:
             file.layout = layout(self.config, file.path, finished=file.finished)
             return file.path, file.layout.rows if file.layout else 0
         if is_packed(file.name):
-            plain = inflate(self.config.name, file.name, file.path, self.scratch, finished=file.finished)
+            plain = inflate(
+                self.config.name, file.name, file.path, self.scratch, finished=file.finished
+            )
             return (str(plain), plain.stat().st_size) if plain else (file.path, 0)
         return file.path, file.size
 
     def format(self, file: SourceFile) -> str:
-        """The format of a file: quads among triples and any RDF among documents show by the ending, else the stream's."""
+        """The format of a file: quads among triples and any RDF among documents show by the ending,
+        else the stream's.
+        """
         own = format_of(file.name)
         mixed = own in RDF if self.config.documents else (self.config.format, own) == ("nt", "nq")
         return own if mixed and own is not None else self.config.format
 
     def next(self, file: SourceFile, at: int, rows: int) -> Piece | None:
-        """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there. Raises ``FileFault``."""
+        """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there.
+        Raises ``FileFault``.
+        """
         path, size = self.content(file)
         if at > size and not file.fault:
             raise SourceError(
@@ -142,4 +153,6 @@ def _check_columns(config: StreamConfig, file: SourceFile) -> None:
         if columns.count(name) > 1:
             raise FileFault(f"The header of {file.path} has the column {name} twice.")
         if name not in columns:
-            raise FileFault(f"The header of {file.path} has no column {name}.", hint=near(name, columns))
+            raise FileFault(
+                f"The header of {file.path} has no column {name}.", hint=near(name, columns)
+            )

@@ -1,8 +1,9 @@
 """The task's side: the bytes or rows of a reference.
 
-Files are read into memory by ``pread``, never mapped: a file that somebody cuts short while it is read is then one sentence
-of a ``SourceError`` and not a fault of the process. A range is at most a few megabytes, so the copy costs about a
-millisecond, and the kernels want a buffer of their own anyway.
+Files are read into memory by ``pread``, never mapped: a file that somebody cuts short while it is
+read is then one sentence of a ``SourceError`` and not a fault of the process. A range is at most a
+few megabytes, so the copy costs about a millisecond, and the kernels want a buffer of their own
+anyway.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from levada.config import StreamConfig
 from levada.errors import SourceError
-from levada.kernels.bytes_ import parsing_room
-from levada.kernels.records import cut_records
+from levada.kernels.text.bytes_ import parsing_room
+from levada.kernels.text.records import cut_records
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 Bytes = npt.NDArray[np.uint8]
 _HEADER = 1 << 16
@@ -52,9 +53,11 @@ class JsonChunk:
 
 
 def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
-    """Bytes ``start:stop`` of a file, all of them; fewer than that, or no file, is a ``SourceError``.
+    """Bytes ``start:stop`` of a file, all of them; fewer than that, or no file, is a
+    ``SourceError``.
 
-    The array is the beginning of one (its ``base``) with ``room`` more bytes: what reads it can pad it without a copy.
+    The array is the beginning of one (its ``base``) with ``room`` more bytes: what reads it can pad
+    it without a copy.
     """
     out = np.empty(stop - start + room, np.uint8)[: stop - start]
     try:
@@ -64,7 +67,9 @@ def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
             while done < len(out):
                 got = os.preadv(handle, [out.data[done:]], start + done)
                 if got == 0:
-                    raise SourceError(f"The file {path} is shorter than what was found of it: {start + done} bytes.")
+                    raise SourceError(
+                        f"The file {path} is shorter than what was found of it: {start + done} bytes."
+                    )
                 done += got
         finally:
             os.close(handle)
@@ -74,12 +79,21 @@ def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
 
 
 def read_bytes(reference: Reference) -> Bytes:
-    """The text of a reference to a text format, whole elements only; with room for what the parser adds."""
-    return read_range(reference.path, reference.start, reference.stop, parsing_room(reference.stop - reference.start))
+    """The text of a reference to a text format, whole elements only; with room for what the parser
+    adds.
+    """
+    return read_range(
+        reference.path,
+        reference.start,
+        reference.stop,
+        parsing_room(reference.stop - reference.start),
+    )
 
 
 def read_header(path: str, size: int, *, whole: bool) -> Header | None:
-    """The header of the CSV file of ``size`` bytes; None as long as it may still grow (``whole`` false)."""
+    """The header of the CSV file of ``size`` bytes; None as long as it may still grow (``whole``
+    false).
+    """
     window = _HEADER
     while True:
         data = read_range(path, 0, min(window, size))

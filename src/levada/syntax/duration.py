@@ -1,7 +1,9 @@
-"""Durations of windows, exactly, in milliseconds: ISO 8601 (``PT10S``), units behind numbers (``1h30m``, ``10 minutes``), seconds.
+"""Durations of windows, exactly, in milliseconds: ISO 8601 (``PT10S``), units behind numbers
+(``1h30m``, ``10 minutes``), seconds.
 
-Weeks, days, hours, minutes and seconds have one length. Years and months have none, so they are refused, as is what is not
-positive or finer than a millisecond: event times are whole milliseconds. A number alone counts seconds, as in CQL.
+Weeks, days, hours, minutes and seconds have one length. Years and months have none, so they are
+refused, as is what is not positive or finer than a millisecond: event times are whole milliseconds.
+A number alone counts seconds, as in CQL.
 """
 
 from __future__ import annotations
@@ -19,28 +21,40 @@ _DURATION = re.compile(
 )
 _SPANS = re.compile(r"(?:\d+(?:\.\d+)?\s*(?:[a-z]+|$))+", re.IGNORECASE)
 _SPAN = re.compile(_NUMBER + r"\s*([a-z]*)", re.IGNORECASE)
-_UNITS: dict[str, int | Fraction] = {**UNITS, "": 1_000, "us": Fraction(1, 1_000), "ns": Fraction(1, 1_000_000)}
+_UNITS: dict[str, int | Fraction] = {
+    **UNITS,
+    "": 1_000,
+    "us": Fraction(1, 1_000),
+    "ns": Fraction(1, 1_000_000),
+}
 _LENGTHS = {4: 604_800_000, 5: 86_400_000, 6: 3_600_000, 7: 60_000, 8: 1_000}
 
 
 def milliseconds(text: str, least: int = 1) -> int:
-    """The length of a duration in ms; ValueError with a sentence for people if a window cannot have it, or it is below ``least``.
+    """The length of a duration in ms; ValueError with a sentence for people if a window cannot have
+    it, or it is below ``least``.
 
     >>> milliseconds("P1DT2H"), milliseconds("PT0.5S"), milliseconds("1h30m"), milliseconds("10 minutes"), milliseconds("3")
     (93600000, 500, 5400000, 600000, 3000)
     """
     if _SPANS.fullmatch(text) and text[0] not in "Pp":
-        parts = [(Fraction(number), _UNITS.get(unit.lower())) for number, unit in _SPAN.findall(text)]
+        parts = [
+            (Fraction(number), _UNITS.get(unit.lower())) for number, unit in _SPAN.findall(text)
+        ]
         if all(unit is not None for _, unit in parts):
             return _checked(
-                text, sum((number * unit for number, unit in parts if unit is not None), Fraction(0)), least
+                text,
+                sum((number * unit for number, unit in parts if unit is not None), Fraction(0)),
+                least,
             )
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.group(i) for i in range(2, 9)):
         raise ValueError(f"{text} is not an ISO 8601 duration such as PT10S or P1DT2H.")
     if match.group(2) or match.group(3):
         raise ValueError(f"{text} has years or months, whose length is not fixed; use days.")
-    length = sum((Fraction(match.group(i)) * ms for i, ms in _LENGTHS.items() if match.group(i)), Fraction(0))
+    length = sum(
+        (Fraction(match.group(i)) * ms for i, ms in _LENGTHS.items() if match.group(i)), Fraction(0)
+    )
     return _checked(text, -length if match.group(1) == "-" else length, least)
 
 

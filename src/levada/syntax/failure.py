@@ -1,7 +1,8 @@
-"""From the parser's failure to a sentence for people: where, what stands there, what could have stood there, a near miss.
+"""From the parser's failure to a sentence for people: where, what stands there, what could have
+stood there, a near miss.
 
-The parser stops at a character that no token can start with or at a token that no rule wants; either way the words that are
-possible there are asked from the parser by trying each of them.
+The parser stops at a character that no token can start with or at a token that no rule wants;
+either way the words that are possible there are asked from the parser by trying each of them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from lark.exceptions import UnexpectedInput
 from lark.lexer import TerminalDef
 
 from levada.errors import QuerySyntaxError, near
-from levada.syntax.slips import slip, unclosed
-from levada.syntax.source import Source
+from levada.syntax.sparql.slips import slip, unclosed
+from levada.syntax.sparql.source import Source
 
 _MOST = 8
 _NAMES = {
@@ -58,8 +59,30 @@ _NAMES = {
     "$END": "the end of the query",
 }
 _FIRST = [
-    *("a variable", "an IRI", "a prefixed name", "a number", "a duration such as PT10S", "the end of the query"),
-    *('"}"', '")"', '"]"', '"{"', '"("', '"."', '";"', '","', "AS", "WHERE", "FROM", "SELECT", "REGISTER", "FILTER"),
+    *(
+        "a variable",
+        "an IRI",
+        "a prefixed name",
+        "a number",
+        "a duration such as PT10S",
+        "the end of the query",
+    ),
+    *(
+        '"}"',
+        '")"',
+        '"]"',
+        '"{"',
+        '"("',
+        '"."',
+        '";"',
+        '","',
+        "AS",
+        "WHERE",
+        "FROM",
+        "SELECT",
+        "REGISTER",
+        "FILTER",
+    ),
     *("a string", "a function"),
 ]
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
@@ -84,9 +107,13 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
                 offset, hint = _near_miss(text, offset, accepted, parser.terminals)
             message = f"{_word(text, offset)} cannot stand here."
     terminals = [terminal for terminal in parser.terminals if terminal.name in accepted]
-    names = {_readable(terminal) for terminal in terminals} | {_NAMES[name] for name in accepted & {"$END"}}
+    names = {_readable(terminal) for terminal in terminals} | {
+        _NAMES[name] for name in accepted & {"$END"}
+    }
     expected = sorted(names, key=_usefulness)[:_MOST]
-    return QuerySyntaxError(message, span=source.span(offset), text=source.text, expected=expected, hint=hint)
+    return QuerySyntaxError(
+        message, span=source.span(offset), text=source.text, expected=expected, hint=hint
+    )
 
 
 def _left_open(source: Source) -> str:
@@ -98,9 +125,13 @@ def _left_open(source: Source) -> str:
 
 
 def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
-    """The terminals that the parser would have accepted where it stops, and the offset of that place."""
+    """The terminals that the parser would have accepted where it stops, and the offset of that
+    place.
+    """
     state: Any = parser.parse_interactive(text)  # Lark leaves some of its methods untyped
-    good: Any = state.copy(deepcopy_values=False)  # a token that fails may already have reduced the stack of ``state``
+    good: Any = state.copy(
+        deepcopy_values=False
+    )  # a token that fails may already have reduced the stack of ``state``
     try:
         for token in state.lexer_thread.lex(state.parser_state):
             state.feed_token(token)
@@ -133,10 +164,13 @@ def _words(terminals: Iterable[TerminalDef]) -> set[str]:
     }
 
 
-def _near_miss(text: str, offset: int, accepted: set[str], terminals: Iterable[TerminalDef]) -> tuple[int, str]:
+def _near_miss(
+    text: str, offset: int, accepted: set[str], terminals: Iterable[TerminalDef]
+) -> tuple[int, str]:
     """A hint for a misspelt word at ``offset``, and where that word starts.
 
-    Of SELECTT the lexer has taken SELECT: a word that goes on where it stopped is compared whole, with all words.
+    Of SELECTT the lexer has taken SELECT: a word that goes on where it stopped is compared whole,
+    with all words.
     """
     glued = _LETTERS_BEFORE.search(text, 0, offset)
     before = offset - len(glued.group()) if glued else offset
@@ -144,7 +178,11 @@ def _near_miss(text: str, offset: int, accepted: set[str], terminals: Iterable[T
     every = _words(terminals)
     for start, words in ((offset, here), (before, every if before < offset else set())):
         word = _WORD.match(text, start)
-        if word is None or text[word.end() : word.end() + 1] == ":" or text[start - 1 : start] in _SIGILS:
+        if (
+            word is None
+            or text[word.end() : word.end() + 1] == ":"
+            or text[start - 1 : start] in _SIGILS
+        ):
             continue
         hint = near(word.group().upper(), words)
         if hint.startswith("Did") and word.group().upper() not in every:
@@ -153,12 +191,16 @@ def _near_miss(text: str, offset: int, accepted: set[str], terminals: Iterable[T
 
 
 def _open(text: str, offset: int, accepted: set[str]) -> str:
-    """The complaint about a string or an IRI that starts and does not end, and about a window of which nothing is said."""
+    """The complaint about a string or an IRI that starts and does not end, and about a window of
+    which nothing is said.
+    """
     found = text[offset]
     if found == "[" and "LBRACKET" in accepted:
         return "Nothing stands in the brackets; a window is said there, such as [RANGE PT10S STEP PT5S] or [NOW]."
     if found in "\"'" and "STRING" in accepted:
-        return "The string that starts here is not closed, or has an escape that SPARQL does not know."
+        return (
+            "The string that starts here is not closed, or has an escape that SPARQL does not know."
+        )
     if found == "<" and "IRIREF" in accepted:
         return "The IRI that starts here is not closed, or has a character that no IRI has."
     return ""

@@ -1,1 +1,3 @@
-"""For tests: the naive reference, comparison of results, stream builders, a manual clock, random cases."""
+"""For tests: the naive reference, comparison of results, stream builders, a manual clock, random
+cases.
+"""

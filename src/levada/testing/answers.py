@@ -1,12 +1,15 @@
-"""What a query says over given window contents: SPARQL by pyoxigraph, SQL by SQLite. The reference's two judges.
+"""What a query says over given window contents: SPARQL by pyoxigraph, SQL by SQLite. The
+reference's two judges.
 
-pyoxigraph gets each window as a named graph (created also when it is empty, so that ``GRAPH <w> {..}`` of an empty
-window means what the algebra says) beside the static graphs; SQLite gets each window as a table. NOW() is the report
-time. SAMPLE may return any member: its value here is a literal of all members (``members``), and ``compare`` takes any. An
-unbound variable is no member; pyoxigraph's own SAMPLE passes over it, but its custom aggregates would fail, so it is replaced.
-GROUP_CONCAT may return its parts in any order: the cases separate them by ``|``, and here they are put in order. Its value is a
-simple literal (18.5.1.7, and the W3C tests agg-groupconcat-4 to 6); pyoxigraph keeps a language tag that all parts share, so it is
-asked for the STR of it. C-SPARQL's f:timestamp(s, p, o) is a function over the comings that the windows hold.
+pyoxigraph gets each window as a named graph (created also when it is empty, so that ``GRAPH <w>
+{..}`` of an empty window means what the algebra says) beside the static graphs; SQLite gets each
+window as a table. NOW() is the report time. SAMPLE may return any member: its value here is a
+literal of all members (``members``), and ``compare`` takes any. An unbound variable is no member;
+pyoxigraph's own SAMPLE passes over it, but its custom aggregates would fail, so it is replaced.
+GROUP_CONCAT may return its parts in any order: the cases separate them by ``|``, and here they are
+put in order. Its value is a simple literal (18.5.1.7, and the W3C tests agg-groupconcat-4 to 6);
+pyoxigraph keeps a language tag that all parts share, so it is asked for the STR of it. C-SPARQL's
+f:timestamp(s, p, o) is a function over the comings that the windows hold.
 """
 
 from __future__ import annotations
@@ -22,7 +25,16 @@ from typing import Any
 import pyoxigraph as ox
 
 from levada.testing.entailment import entailed
-from levada.testing.question import Answer, Bag, Graphs, Item, Question, ReferenceQuery, ReferenceSql, literal
+from levada.testing.question import (
+    Answer,
+    Bag,
+    Graphs,
+    Item,
+    Question,
+    ReferenceQuery,
+    ReferenceSql,
+    literal,
+)
 
 Contents = Mapping[str, Sequence[tuple[Item, int]]]
 
@@ -35,10 +47,15 @@ _UNBOUND = "urn:levada:unbound"
 
 
 def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Answer:
-    """The result of a query over windows' contents at an instant: a bag of solutions, or an ASK's boolean."""
+    """The result of a query over windows' contents at an instant: a bag of solutions, or an ASK's
+    boolean.
+    """
     if isinstance(query, ReferenceSql):
         return _sql(query, contents)
-    texts = {name: {item for item, _ in items if isinstance(item, str)} for name, items in contents.items()}
+    texts = {
+        name: {item for item, _ in items if isinstance(item, str)}
+        for name, items in contents.items()
+    }
     default = (None,) if query.graphs is None else query.graphs
     if query.entailment == "none":
         store = _store(texts, static)
@@ -58,11 +75,15 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
     assert isinstance(result, ox.QuerySolutions), "the reference selects a CONSTRUCT's variables"
     names = [v.value for v in result.variables]
     show = ordered if "GROUP_CONCAT" in query.sparql else str
-    return Counter(frozenset((n, show(row[n])) for n in names if row[n] is not None) for row in result)
+    return Counter(
+        frozenset((n, show(row[n])) for n in names if row[n] is not None) for row in result
+    )
 
 
 def _latest(contents: Contents) -> Callable[..., Any]:
-    """C-SPARQL's f:timestamp(s, p, o): the greatest time of a triple's comings that a window holds."""
+    """C-SPARQL's f:timestamp(s, p, o): the greatest time of a triple's comings that a
+    window holds.
+    """
     found: dict[str, int] = {}
     for items in contents.values():
         for item, ts in items:
@@ -77,7 +98,8 @@ def _latest(contents: Contents) -> Callable[..., Any]:
 
 
 def ordered(term: Any) -> str:
-    """The canonical text of a term; the parts of a simple literal between bars are put in the order of their characters.
+    """The canonical text of a term; the parts of a simple literal between bars are put in the order
+    of their characters.
 
     >>> ordered(ox.Literal("b|a|b"))
     '"a|b|b"'
@@ -95,25 +117,38 @@ def _store(windows: Mapping[str, set[str]], static: Graphs) -> ox.Store:
 
 
 def _entailed(
-    query: ReferenceQuery, windows: Mapping[str, set[str]], static: Graphs, default: Sequence[str | None]
+    query: ReferenceQuery,
+    windows: Mapping[str, set[str]],
+    static: Graphs,
+    default: Sequence[str | None],
 ) -> tuple[ox.Store, list[Any]]:
-    """The store of what each graph entails, and the default graph: that of a merge is what the merge entails."""
+    """The store of what each graph entails, and the default graph: that of a merge is what the
+    merge entails.
+    """
 
     def all_of(triples: Iterable[str], static: bool) -> set[str]:
         return entailed(triples, query.ontology, query.entailment, static=static)
 
-    graphs: dict[str | None, Sequence[str]] = {g: list(all_of(triples, True)) for g, triples in static.items()}
+    graphs: dict[str | None, Sequence[str]] = {
+        g: list(all_of(triples, True)) for g, triples in static.items()
+    }
     if len(default) + len(query.merged) > 1:
-        every = [t for g in default for t in static.get(g, ())] + [t for w in query.merged for t in windows[w]]
+        every = [t for g in default for t in static.get(g, ())] + [
+            t for w in query.merged for t in windows[w]
+        ]
         graphs[None] = list(all_of(every, any(g in static for g in default)))
         parts: list[Any] = [ox.DefaultGraph()]
     else:
-        parts = [ox.DefaultGraph() if g is None else ox.NamedNode(g) for g in (*default, *query.merged)]
+        parts = [
+            ox.DefaultGraph() if g is None else ox.NamedNode(g) for g in (*default, *query.merged)
+        ]
     return _store({w: all_of(triples, False) for w, triples in windows.items()}, graphs), parts
 
 
 def _merged(store: ox.Store, graphs: Sequence[str | None], windows: Sequence[str]) -> list[Any]:
-    """The default graph of a query: these graphs and windows as one set; pyoxigraph would match each of them by itself."""
+    """The default graph of a query: these graphs and windows as one set; pyoxigraph would match
+    each of them by itself.
+    """
     parts = [ox.DefaultGraph() if g is None else ox.NamedNode(g) for g in (*graphs, *windows)]
     if len(parts) < 2:
         return parts
@@ -177,7 +212,13 @@ def _sql(query: ReferenceSql, contents: Contents) -> Bag:
     try:
         for alias, items in contents.items():
             on = query.windows[alias][0]
-            _table(base, alias, query.schemas[on], items, timed=on not in query.relations and on not in query.views)
+            _table(
+                base,
+                alias,
+                query.schemas[on],
+                items,
+                timed=on not in query.relations and on not in query.views,
+            )
         rows = base.execute(query.sql).fetchall()
     finally:
         base.close()
@@ -185,9 +226,16 @@ def _sql(query: ReferenceSql, contents: Contents) -> Bag:
 
 
 def _table(
-    base: sqlite3.Connection, alias: str, schema: Mapping[str, str], items: Iterable[tuple[Item, int]], *, timed: bool
+    base: sqlite3.Connection,
+    alias: str,
+    schema: Mapping[str, str],
+    items: Iterable[tuple[Item, int]],
+    *,
+    timed: bool,
 ) -> None:
-    """A window's rows; a stream from outside has the event time beside the columns of its schema."""
+    """A window's rows; a stream from outside has the event time beside the columns of its
+    schema.
+    """
     columns = [f'"{c}" {_TYPES[t]}' for c, t in schema.items()]
     timed = timed and "ts" not in schema
     columns += ['"ts" INTEGER'] * timed
@@ -199,4 +247,6 @@ def _table(
 def _solution(types: Mapping[str, str], row: Sequence[Any]) -> frozenset[tuple[str, str]]:
     cast = {"integer": int, "double": float, "string": str, "boolean": bool}
     named = zip(types.items(), row, strict=True)
-    return frozenset((name, literal(cast[kind](value))) for (name, kind), value in named if value is not None)
+    return frozenset(
+        (name, literal(cast[kind](value))) for (name, kind), value in named if value is not None
+    )

@@ -1,15 +1,17 @@
-"""Whether two lists of reports say the same, and reading the engine's NDJSON into reports (design, section 8.5).
+"""Whether two lists of reports say the same, and reading the engine's NDJSON into reports (design,
+section 8.5).
 
 Reports agree if they have the same times and, at each time, the same bags of solutions, where
 
-- numbers are equal by value if their datatypes are: whatever the lexical form; integers exactly, decimals to one unit
-  in the eighteenth place (the precision of a division), doubles to 1e-9 and floats to 1e-6 of their magnitude (so also
-  when they were summed in another order);
+- numbers are equal by value if their datatypes are: whatever the lexical form; integers exactly,
+  decimals to one unit in the eighteenth place (the precision of a division), doubles to 1e-9 and
+  floats to 1e-6 of their magnitude (so also when they were summed in another order);
 - a reference's SAMPLE is equal to each of its members;
 - where a report has a ``size`` (LIMIT without a total order), any part of that size is right;
 - CONSTRUCT's graphs are equal up to the names of their blank nodes.
 
-Equal solutions are paired by their texts first; only what is left is matched pair by pair (Kuhn's algorithm).
+Equal solutions are paired by their texts first; only what is left is matched pair by pair (Kuhn's
+algorithm).
 """
 
 from __future__ import annotations
@@ -32,7 +34,12 @@ _SIZES = ("long", "int", "short", "byte")
 _SIGNS = ("nonNegative", "positive", "nonPositive", "negative")
 _INTEGERS = frozenset(
     XSD + name
-    for name in ("integer", *_SIZES, *(f"unsigned{s.capitalize()}" for s in _SIZES), *(f"{s}Integer" for s in _SIGNS))
+    for name in (
+        "integer",
+        *_SIZES,
+        *(f"unsigned{s.capitalize()}" for s in _SIZES),
+        *(f"{s}Integer" for s in _SIGNS),
+    )
 )
 _TOLERANCE = {XSD + "double": 1e-9, XSD + "float": 1e-6}
 _LAST_PLACE = Decimal(1).scaleb(-18)
@@ -61,7 +68,9 @@ def same(expected: Sequence[Report], got: Sequence[Report]) -> str | None:
     return None
 
 
-def same_queries(expected: Mapping[str, Sequence[Report]], got: Mapping[str, Sequence[Report]]) -> str | None:
+def same_queries(
+    expected: Mapping[str, Sequence[Report]], got: Mapping[str, Sequence[Report]]
+) -> str | None:
     """``same`` for each query by its name; a query without reports may be absent."""
     for name in sorted(expected.keys() | got.keys()):
         difference = same(expected.get(name, ()), got.get(name, ()))
@@ -87,7 +96,11 @@ def _unpaired(name: str, mine: Sequence[Report], other: Sequence[Report]) -> str
 
 def _difference(mine: Report, other: Report) -> str | None:
     if mine.boolean is not None or other.boolean is not None:
-        return None if mine.boolean is other.boolean else f"expected {mine.boolean}, got {other.boolean}"
+        return (
+            None
+            if mine.boolean is other.boolean
+            else f"expected {mine.boolean}, got {other.boolean}"
+        )
     if mine.graph is not None or other.graph is not None:
         if mine.graph is None or other.graph is None:
             return "one is a graph, the other is not"
@@ -132,7 +145,9 @@ def _match(left: list[Solution], right: list[Solution]) -> tuple[list[Solution],
 def equal_solutions(expected: Solution, got: Solution) -> bool:
     """Whether two solutions bind the same variables to equal terms."""
     mine, other = dict(expected), dict(got)
-    return mine.keys() == other.keys() and all(equal_terms(mine[name], other[name]) for name in mine)
+    return mine.keys() == other.keys() and all(
+        equal_terms(mine[name], other[name]) for name in mine
+    )
 
 
 def equal_terms(expected: str, got: str) -> bool:
@@ -149,7 +164,11 @@ def equal_terms(expected: str, got: str) -> bool:
     if choice is not None:
         return any(equal_terms(member, got) for member in choice)
     mine, other = parse_term(expected), parse_term(got)
-    if not isinstance(mine, Literal) or not isinstance(other, Literal) or mine.datatype != other.datatype:
+    if (
+        not isinstance(mine, Literal)
+        or not isinstance(other, Literal)
+        or mine.datatype != other.datatype
+    ):
         return False
     return _equal_values(mine.datatype, mine.lexical, other.lexical)
 
@@ -162,7 +181,9 @@ def _equal_values(datatype: str, mine: str, other: str) -> bool:
             return abs(Decimal(mine) - Decimal(other)) <= _LAST_PLACE
         if datatype in _TOLERANCE:
             a, b = float(mine), float(other)
-            return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=_TOLERANCE[datatype], abs_tol=1e-12)
+            return (math.isnan(a) and math.isnan(b)) or math.isclose(
+                a, b, rel_tol=_TOLERANCE[datatype], abs_tol=1e-12
+            )
     except (ValueError, InvalidOperation):
         return False
     return False
@@ -173,7 +194,10 @@ def _triples(graph: Iterable[str]) -> Bag:
     text = "".join(f"{t} .\n" for t in graph)
     dataset = ox.Dataset(ox.parse(text.encode(), ox.RdfFormat.N_TRIPLES))
     dataset.canonicalize(ox.CanonicalizationAlgorithm.RDFC_1_0)
-    return Counter(frozenset({("s", str(q.subject)), ("p", str(q.predicate)), ("o", str(q.object))}) for q in dataset)
+    return Counter(
+        frozenset({("s", str(q.subject)), ("p", str(q.predicate)), ("o", str(q.object))})
+        for q in dataset
+    )
 
 
 def _show(solution: Solution) -> str:
@@ -185,7 +209,10 @@ def _show_report(report: Report) -> str:
         return f"  {report.boolean}"
     if report.graph is not None:
         return "\n".join(f"  {triple} ." for triple in sorted(report.graph))
-    return "\n".join(f"  {n} x {_show(s)}" for s, n in sorted(report.solutions.items(), key=lambda x: sorted(x[0])))
+    return "\n".join(
+        f"  {n} x {_show(s)}"
+        for s, n in sorted(report.solutions.items(), key=lambda x: sorted(x[0]))
+    )
 
 
 def read_ndjson(lines: Iterable[str | bytes]) -> dict[str, list[Report]]:
@@ -210,7 +237,9 @@ def _read(data: Mapping[str, Any]) -> Report:
         quads = ox.parse(data["graph"].encode(), ox.RdfFormat.N_TRIPLES)
         return Report(time, graph=frozenset(str(q.triple) for q in quads), change=change)
     bindings = data["results"]["bindings"]
-    solutions = Counter(frozenset((name, _term(term)) for name, term in row.items()) for row in bindings)
+    solutions = Counter(
+        frozenset((name, _term(term)) for name, term in row.items()) for row in bindings
+    )
     return Report(time, solutions, change=change)
 
 

@@ -1,7 +1,9 @@
-"""What a graph entails, rule by rule to a fixpoint: the reference's own reading of RDFS and of OWL 2 RL's property rules.
+"""What a graph entails, rule by rule to a fixpoint: the reference's own reading of RDFS and of OWL
+2 RL's property rules.
 
-Triples are texts apart by blanks. A rule looks at all pairs of triples, so this is for graphs of dozens. It shares nothing with the
-engine, which rewrites patterns. Names of rules are those of RDF 1.1 Semantics, 9.2.1, and of OWL 2 Profiles, 4.3:
+Triples are texts apart by blanks. A rule looks at all pairs of triples, so this is for graphs of
+dozens. It shares nothing with the engine, which rewrites patterns. Names of rules are those of RDF
+1.1 Semantics, 9.2.1, and of OWL 2 Profiles, 4.3:
 
     schema   rdfs5, rdfs11; OWL: scm-eqc1, scm-eqp1, eq-sym, eq-trans, eq-rep-s/p/o, prp-inv as a symmetric statement
     graph    rdfs2, rdfs3, rdfs7, rdfs9 with the schema; OWL: prp-inv1/2, prp-symp, prp-trp, eq-rep-s/p/o
@@ -29,7 +31,9 @@ EQUAL_CLASS, EQUAL_PROPERTY = f"<{_OWL}equivalentClass>", f"<{_OWL}equivalentPro
 SYMMETRIC, TRANSITIVE = f"<{_OWL}SymmetricProperty>", f"<{_OWL}TransitiveProperty>"
 
 
-def entailed(triples: Iterable[str], ontology: Iterable[str], regime: str, *, static: bool) -> set[str]:
+def entailed(
+    triples: Iterable[str], ontology: Iterable[str], regime: str, *, static: bool
+) -> set[str]:
     """The triples that a graph entails under a regime (none, rdfs, owl), its own among them.
 
     >>> found = entailed([f"<e:a> {TYPE} <e:A>"], [f"<e:A> {CLASS} <e:B>"], "rdfs", static=False)
@@ -58,9 +62,16 @@ def _schema(ontology: frozenset[str], regime: str) -> frozenset[Triple]:
 
 
 def _closed(graph: Triples, schema: Triples, rules: Iterable[Rule]) -> Triples:
-    """The least superset that the rules add nothing to; a triple has no literal for a subject and an IRI for a predicate."""
+    """The least superset that the rules add nothing to; a triple has no literal for a subject and
+    an IRI for a predicate.
+    """
     while True:
-        found = {(s, p, o) for rule in rules for s, p, o in rule(graph, schema) if s[0] != '"' and p[0] == "<"}
+        found = {
+            (s, p, o)
+            for rule in rules
+            for s, p, o in rule(graph, schema)
+            if s[0] != '"' and p[0] == "<"
+        }
         if found <= graph:
             return graph
         graph |= found

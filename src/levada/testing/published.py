@@ -1,4 +1,6 @@
-"""Published files of any format but csv and tsv (which say less than terms) back into reports, by libraries that others wrote."""
+"""Published files of any format but csv and tsv (which say less than terms) back into reports, by
+libraries that others wrote.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from typing import Any
 import polars as pl
 import pyoxigraph as ox
 
-from levada.config import parse_time
 from levada.emission.formats import REPORTS, TABLES, Format
-from levada.intake.documents import document_chunks
+from levada.intake.parse.documents import document_chunks
 from levada.model.time import MIN
+from levada.streams.stream_config import parse_time
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Report, Solution
 
@@ -85,8 +87,13 @@ def _named(word: str) -> int:
 
 def _table(frame: pl.DataFrame) -> Iterator[Report]:
     changes = "change" in frame.columns
-    for key, rows in frame.group_by(["report", "change"] if changes else ["report"], maintain_order=True):
-        time, change = MIN if key[0] is None else int(key[0]), {1: "insert", -1: "delete"}[key[1]] if changes else None
+    for key, rows in frame.group_by(
+        ["report", "change"] if changes else ["report"], maintain_order=True
+    ):
+        time, change = (
+            MIN if key[0] is None else int(key[0]),
+            {1: "insert", -1: "delete"}[key[1]] if changes else None,
+        )
         rest = rows.drop("report", *(["change"] if changes else []))
         if rest.columns == ["boolean"] and rest["boolean"].dtype == pl.Boolean:
             yield Report(time, boolean=rest["boolean"][0])

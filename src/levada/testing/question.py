@@ -1,4 +1,6 @@
-"""What the naive reference is asked and what it says: elements, queries over windows, reports. Plain values."""
+"""What the naive reference is asked and what it says: elements, queries over windows, reports.
+Plain values.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ TripleTemplate = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of an RDF stream: event time (ms) and its triples, N-Triples texts without the dot."""
+    """An element of an RDF stream: event time (ms) and its triples, N-Triples texts without the
+    dot.
+    """
 
     ts: int
     triples: tuple[str, ...]
@@ -38,7 +42,8 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An element of a tuple stream: event time (ms) and the values of its schema's columns, in order.
+    """An element of a tuple stream: event time (ms) and the values of its schema's columns, in
+    order.
 
     Of a relation the row is inserted (``sign`` 1) or deleted (-1). None is NULL.
     """
@@ -56,14 +61,15 @@ Graphs = Mapping[str | None, Sequence[str]]
 class ReferenceQuery:
     """A SPARQL query over windows.
 
-    ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause; ``windows`` maps the windows'
-    IRIs to stream and window (none: asked once), ``graphs`` names the static graphs of FROM (None: the default one). Of a
-    CONSTRUCT, ``sparql`` selects the template's variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with
-    ts <= ``after`` do not count (the time of registration). ``merged`` are windows that are part of the default graph, beside the
-    static one. With a ``clock`` only its closes are reports, ``nonempty`` reports are only those at which some window holds
-    something. Each graph stands for what it entails under ``entailment`` (none, rdfs, owl) with the triples of ``ontology`` as its
-    schema. ``limit`` and ``offset`` are those of a LIMIT without a
-    total order, left out of ``sparql``.
+    ``sparql`` has ``GRAPH <name>`` in place of ``WINDOW <name>`` and no dataset clause; ``windows``
+    maps the windows' IRIs to stream and window (none: asked once), ``graphs`` names the static
+    graphs of FROM (None: the default one). Of a CONSTRUCT, ``sparql`` selects the template's
+    variables and ``template`` has ``?x``, ``_:b`` or canonical terms. Elements with ts <= ``after``
+    do not count (the time of registration). ``merged`` are windows that are part of the default
+    graph, beside the static one. With a ``clock`` only its closes are reports, ``nonempty`` reports
+    are only those at which some window holds something. Each graph stands for what it entails under
+    ``entailment`` (none, rdfs, owl) with the triples of ``ontology`` as its schema. ``limit`` and
+    ``offset`` are those of a LIMIT without a total order, left out of ``sparql``.
     """
 
     sparql: str
@@ -83,17 +89,21 @@ class ReferenceQuery:
 
     def __post_init__(self) -> None:
         assert self.output in OUTPUTS, "an output is RSTREAM, ISTREAM, DSTREAM or RELATION"
-        assert self.limit is None or self.output == "RSTREAM", "an undetermined LIMIT has no differences"
+        assert self.limit is None or self.output == "RSTREAM", (
+            "an undetermined LIMIT has no differences"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSql:
     """A CQL query: ``sql`` is evaluated by SQLite over one table per alias of ``windows``.
 
-    ``schemas`` has each stream's columns with their types (integer, double, string, boolean); the tables have a further
-    column ``ts`` unless the schema has one. ``types`` are the result's columns with their types. ``partitions`` has the columns
-    by whose values a count window is kept, by alias. ``relations`` are the streams whose rows come and go. ``views`` are queries by
-    name, in order: what one reports is a relation if its output is RELATION, else a stream, for those after it and this query.
+    ``schemas`` has each stream's columns with their types (integer, double, string, boolean); the
+    tables have a further column ``ts`` unless the schema has one. ``types`` are the result's
+    columns with their types. ``partitions`` has the columns by whose values a count window is kept,
+    by alias. ``relations`` are the streams whose rows come and go. ``views`` are queries by name,
+    in order: what one reports is a relation if its output is RELATION, else a stream, for those
+    after it and this query.
     """
 
     sql: str
@@ -118,10 +128,11 @@ Question = ReferenceQuery | ReferenceSql
 
 @dataclass(frozen=True)
 class Report:
-    """What a query reports at one time: ``solutions``, or ``boolean`` (ASK), or ``graph`` (CONSTRUCT: its triples).
+    """What a query reports at one time: ``solutions``, or ``boolean`` (ASK), or ``graph``
+    (CONSTRUCT: its triples).
 
-    The time of a query without windows is ``model.time.TIMELESS``.
-    ``change`` is "insert" or "delete" for a relation's changes. With ``size``, any so many of the solutions are right.
+    The time of a query without windows is ``model.time.TIMELESS``. ``change`` is "insert" or
+    "delete" for a relation's changes. With ``size``, any so many of the solutions are right.
     """
 
     time: int
@@ -149,10 +160,18 @@ def value_of(text: str) -> Value:
     """
     term = next(iter(ox.parse(f"<a:s> <a:p> {text} .".encode(), ox.RdfFormat.N_TRIPLES))).object
     assert isinstance(term, ox.Literal), "a column holds a literal"
-    readers: Mapping[str, Callable[[str], Value]] = {"integer": int, "double": float, "boolean": "true".__eq__}
+    readers: Mapping[str, Callable[[str], Value]] = {
+        "integer": int,
+        "double": float,
+        "boolean": "true".__eq__,
+    }
     return readers.get(term.datatype.value.rpartition("#")[2], str)(term.value)
 
 
 def canonical(item: Item) -> str:
-    """The text that orders the occurrences of one ts: a triple's own; of a row, its values as terms, spaces between."""
-    return item if isinstance(item, str) else " ".join("" if v is None else literal(v) for v in item)
+    """The text that orders the occurrences of one ts: a triple's own; of a row, its values as
+    terms, spaces between.
+    """
+    return (
+        item if isinstance(item, str) else " ".join("" if v is None else literal(v) for v in item)
+    )

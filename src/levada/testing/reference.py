@@ -1,16 +1,21 @@
-"""The naive reference: the meaning of a continuous query, recomputed at every report (design, sections 1 and 8.5).
+"""The naive reference: the meaning of a continuous query, recomputed at every report (design,
+sections 1 and 8.5).
 
-It is the judge of the engine, so it is short and slow, and shares nothing with it but ``model.time``:
+It is the judge of the engine, so it is short and slow, and shares nothing with it but
+``model.time``:
 
-1. every occurrence of a triple (or row) is in a window from its ``enter`` to its ``leave``: a ``Stay``;
+1. every occurrence of a triple (or row) is in a window from its ``enter`` to its ``leave``: a
+   ``Stay``;
 2. the report times of a query follow from its windows' stays (``report_times``);
-3. at each of them the windows' contents are collected, and the query is evaluated over them by another engine: SPARQL
-   by pyoxigraph, with the windows as named graphs, SQL by SQLite (``answers``);
+3. at each of them the windows' contents are collected, and the query is evaluated over them by
+   another engine: SPARQL by pyoxigraph, with the windows as named graphs, SQL by SQLite
+   (``answers``);
 4. consecutive results are subtracted as bags (IStream, DStream, a relation's changes).
 
-Streams are sequences of ``Element`` or ``Row`` in any order and end after their last element. Late elements are not the
-reference's business: its caller leaves them out. Times are milliseconds. Cost: reports x (occurrences + an evaluation);
-a window that never empties beside one that reports on close costs a report per close, also in a gap of a year.
+Streams are sequences of ``Element`` or ``Row`` in any order and end after their last element. Late
+elements are not the reference's business: its caller leaves them out. Times are milliseconds. Cost:
+reports x (occurrences + an evaluation); a window that never empties beside one that reports on
+close costs a report per close, also in a gap of a year.
 """
 
 from __future__ import annotations
@@ -57,7 +62,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """An occurrence in a window: there at the instants ``enter <= tau < leave``; ``ts`` is its event time."""
+    """An occurrence in a window: there at the instants ``enter <= tau < leave``; ``ts`` is its
+    event time.
+    """
 
     enter: int
     leave: int
@@ -70,12 +77,16 @@ Held = Mapping[str, Sequence[Stay]]
 
 
 def evaluate(
-    query: Question, streams: Streams, static: Graphs | None = None, replaced: Sequence[tuple[int, Graphs]] = ()
-) -> list[Report]:  # fmt: skip
-    """The reports of a query, in time order: those with something to say, all of them with ``empty_reports``.
+    query: Question,
+    streams: Streams,
+    static: Graphs | None = None,
+    replaced: Sequence[tuple[int, Graphs]] = (),
+) -> list[Report]:
+    """The reports of a query, in time order: those with something to say, all of them with
+    ``empty_reports``.
 
-    ``static`` are the static graphs at first; ``replaced`` says, in order of time, of which time (ms) they are others after it: a
-    query without windows is asked over all of them in turn.
+    ``static`` are the static graphs at first; ``replaced`` says, in order of time, of which time
+    (ms) they are others after it: a query without windows is asked over all of them in turn.
 
     >>> window = Window(WindowKind.RANGE, range=4000)
     >>> query = ReferenceQuery("SELECT ?s { GRAPH <a:w> { ?s ?p ?o } }", {"a:w": ("s", window)})
@@ -83,16 +94,23 @@ def evaluate(
     [(1000, 1)]
     """
     if not query.windows:
-        return [_once(query, graphs) for graphs in (static or {}, *(graphs for _, graphs in replaced))]
+        return [
+            _once(query, graphs) for graphs in (static or {}, *(graphs for _, graphs in replaced))
+        ]
     views = query.views if isinstance(query, ReferenceSql) else {}
     beneath = _beneath(query, views)
     relations = set(query.relations) if isinstance(query, ReferenceSql) else set()
     for name, view in views.items():
         unknown = {n: v for n, v in view.views.items() if n not in streams}
-        asked = replace(view, after=max(view.after, query.after), relations=frozenset(relations), views=unknown)
+        asked = replace(
+            view, after=max(view.after, query.after), relations=frozenset(relations), views=unknown
+        )
         streams = {**streams, name: rows_of(evaluate(asked, streams), list(view.types))}
         relations |= {name} if view.output == "RELATION" else set()
-    seen = {on: occurrences(streams[on], query.after) for on in {on for on, _ in query.windows.values()} | beneath}
+    seen = {
+        on: occurrences(streams[on], query.after)
+        for on in {on for on, _ in query.windows.values()} | beneath
+    }
     held = {name: _held(query, name, streams, seen, relations) for name in query.windows}
     windows = {name: window for name, (_, window) in query.windows.items()}
     begin = min(window.start for window in windows.values())
@@ -100,7 +118,9 @@ def evaluate(
     out: list[Report] = []
     before: Answer = None
     latest = max((ts for on in beneath for ts, _ in seen[on]), default=MIN)
-    for time in report_times(windows, held, counted if query.empty_reports else (), query.clock, latest):
+    for time in report_times(
+        windows, held, counted if query.empty_reports else (), query.clock, latest
+    ):
         contents = {name: content(held[name], time) for name in held}
         if query.nonempty and not any(contents.values()):
             continue
@@ -134,12 +154,20 @@ def _once(query: Question, static: Graphs) -> Report:
 
 
 def _held(
-    query: Question, name: str, streams: Streams, seen: Mapping[str, list[tuple[int, Item]]], relations: Collection[str]
-) -> list[Stay]:  # fmt: skip
+    query: Question,
+    name: str,
+    streams: Streams,
+    seen: Mapping[str, list[tuple[int, Item]]],
+    relations: Collection[str],
+) -> list[Stay]:
     """The stays of a window."""
     on, window = query.windows[name]
     if on in relations:
-        rows = [e for e in streams[on] if isinstance(e, Row) and e.ts > query.after and e.ts >= window.start]
+        rows = [
+            e
+            for e in streams[on]
+            if isinstance(e, Row) and e.ts > query.after and e.ts >= window.start
+        ]
         return relation_stays(rows)
     by = query.partitions.get(name, ()) if isinstance(query, ReferenceSql) else ()
     if not by:
@@ -153,7 +181,8 @@ def _held(
 
 
 def relation_stays(rows: Iterable[Row]) -> list[Stay]:
-    """When each row of a relation is held: from an insertion to the next deletion of an equal row, oldest first.
+    """When each row of a relation is held: from an insertion to the next deletion of an equal row,
+    oldest first.
 
     Those of one instant are added up first; a deletion of what is not held is passed over.
     """
@@ -190,7 +219,8 @@ def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tup
     }
     rows: list[tuple[int, Item]] = [(e.ts, e.values) for e in elements if isinstance(e, Row)]
     return sorted(
-        ((ts, x) for ts, x in [*triples, *rows] if ts > after), key=lambda found: (found[0], canonical(found[1]))
+        ((ts, x) for ts, x in [*triples, *rows] if ts > after),
+        key=lambda found: (found[0], canonical(found[1])),
     )
 
 
@@ -208,10 +238,16 @@ def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
 
 
 def _last_ones(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """After each step-th occurrence the content is the last ``count`` of those so far, until the next such one."""
+    """After each step-th occurrence the content is the last ``count`` of those so far, until the
+    next such one.
+    """
     found = []
     for i, (ts, item) in enumerate(counted):
-        after = [b for b in range(window.step, len(counted) + 1, window.step) if b - window.count <= i < b]
+        after = [
+            b
+            for b in range(window.step, len(counted) + 1, window.step)
+            if b - window.count <= i < b
+        ]
         if after:
             gone = after[-1] + window.step
             leave = counted[gone - 1][0] if gone <= len(counted) else MAX
@@ -227,26 +263,38 @@ def _sessions(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]
         while last + 1 < len(counted) and counted[last + 1][0] - counted[last][0] < window.range:
             last += 1
         end = counted[last][0] + window.range
-        found.append(Stay(ts, end, item, ts) if window.kind is WindowKind.SESSION else Stay(end, end + 1, item, ts))
+        found.append(
+            Stay(ts, end, item, ts)
+            if window.kind is WindowKind.SESSION
+            else Stay(end, end + 1, item, ts)
+        )
     return found
 
 
 def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
-    """The items in a window at an instant, each with its ts: a bag of rows; a graph is the set of its triples."""
+    """The items in a window at an instant, each with its ts: a bag of rows; a graph is the set of
+    its triples.
+    """
     return [(s.item, s.ts) for s in held if s.enter <= tau < s.leave]
 
 
 def report_times(
-    windows: Mapping[str, Window], held: Held, counted: Sequence[int] = (), clock: Window | None = None, latest: int = MIN
-) -> list[int]:  # fmt: skip
+    windows: Mapping[str, Window],
+    held: Held,
+    counted: Sequence[int] = (),
+    clock: Window | None = None,
+    latest: int = MIN,
+) -> list[int]:
     """The times at which a query is evaluated: the union over its windows.
 
-    These are the closes of the windows that report on close, and the enters and leaves of the others; of the times at
-    which all windows are empty, only the first after content. With a window that never empties they end with the last
-    change of any window's content, or at ``latest`` (the last event time of any element) where that is later: they may
-    have been made before the streams ended. With ``counted`` (the event times of all elements, for ``empty_reports``) every
-    close after the first element counts, up to the last report or element. With a ``clock`` its closes stand in place of all
-    these, up to the first at or after the last change, or the last up to ``latest``.
+    These are the closes of the windows that report on close, and the enters and leaves of the
+    others; of the times at which all windows are empty, only the first after content. With a window
+    that never empties they end with the last change of any window's content, or at ``latest`` (the
+    last event time of any element) where that is later: they may have been made before the streams
+    ended. With ``counted`` (the event times of all elements, for ``empty_reports``) every close
+    after the first element counts, up to the last report or element. With a ``clock`` its closes
+    stand in place of all these, up to the first at or after the last change, or the last up to
+    ``latest``.
     """
     occupied = _spans(s for name in held for s in held[name])
     last = max((t for name in held for t in _changes(held[name])), default=MIN)
@@ -274,7 +322,9 @@ def _changes(held: Iterable[Stay]) -> set[int]:
 
 
 def _spans(every: Iterable[Stay]) -> list[tuple[int, int]]:
-    """The times at which some window holds something, as disjoint intervals [start, end) in order."""
+    """The times at which some window holds something, as disjoint intervals [start, end) in
+    order.
+    """
     merged: list[tuple[int, int]] = []
     for enter, leave in sorted((s.enter, s.leave) for s in every):
         if merged and enter <= merged[-1][1]:
@@ -307,7 +357,9 @@ def _after_content(times: Iterable[int], occupied: Sequence[tuple[int, int]]) ->
 
 
 def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterator[Report]:
-    """What the query says at this time. An ASK that was not asked the time before counts as changed."""
+    """What the query says at this time. An ASK that was not asked the time before counts as
+    changed.
+    """
     if isinstance(now, bool) or isinstance(before, bool):
         if now is not None and (query.output == "RSTREAM" or now is not before):
             yield Report(time, boolean=bool(now))
@@ -350,11 +402,14 @@ def _report(query: Question, time: int, change: str | None, bag: Bag) -> Report:
 
 
 def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> tuple[Element, ...]:
-    """What a CONSTRUCT has reported, as the stream that it makes; a graph without a triple is no element.
+    """What a CONSTRUCT has reported, as the stream that it makes; a graph without a triple is no
+    element.
 
     A node of the template is another in each report; other blank nodes are what they were.
     """
-    labels = "|".join({re.escape(t[2:]) for triple in query.template for t in triple if t.startswith("_:")})
+    labels = "|".join(
+        {re.escape(t[2:]) for triple in query.template for t in triple if t.startswith("_:")}
+    )
     found = []
     for report in reports:
         tail = f"in{name}at{report.time}".replace("-", "m")
@@ -367,7 +422,8 @@ def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> 
 
 
 def construct(template: Sequence[TripleTemplate], bag: Bag) -> frozenset[str]:
-    """The graph of a CONSTRUCT: the template under each solution, without what is no triple (SPARQL 1.1, 16.2).
+    """The graph of a CONSTRUCT: the template under each solution, without what is no triple (SPARQL
+    1.1, 16.2).
 
     >>> sorted(construct([("?s", "<a:p>", '"x"')], Counter({frozenset({("s", "<a:s>")}): 2})))
     ['<a:s> <a:p> "x"']

@@ -1,9 +1,10 @@
 """Builders for tests: elements as files that Levada reads, and a clock that a test moves.
 
-RDF elements become N-Triples lines with the event time as a further term before the dot (``time=column``): one line a
-triple, so with ``element=line`` each triple is an element of its own. Rows become CSV with a column for the time. A
-directory's files are named in order; names that end in ``.gz`` or ``.zst`` are packed, with no time in the head: equal
-input makes equal bytes. Other RDF formats are written by pyoxigraph and pyjelly.
+RDF elements become N-Triples lines with the event time as a further term before the dot
+(``time=column``): one line a triple, so with ``element=line`` each triple is an element of its own.
+Rows become CSV with a column for the time. A directory's files are named in order; names that end
+in ``.gz`` or ``.zst`` are packed, with no time in the head: equal input makes equal bytes. Other
+RDF formats are written by pyoxigraph and pyjelly.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from levada.emission.jelly import jelly_bytes
-from levada.formats import QUADS, RDF, format_of
-from levada.intake.documents import PARSERS
+from levada.intake.parse.documents import PARSERS
 from levada.model.term import XSD
+from levada.streams.formats import QUADS, RDF, format_of
 from levada.testing.answers import date_time
 from levada.testing.question import Element, Row
 
@@ -62,9 +63,14 @@ def write_lines(path: Path, elements: Iterable[Element], form: TimeForm = "bare"
 
 
 def write_directory(
-    folder: Path, elements: Sequence[Element], files: int = 2, form: TimeForm = "bare", ending: str = ".nt"
+    folder: Path,
+    elements: Sequence[Element],
+    files: int = 2,
+    form: TimeForm = "bare",
+    ending: str = ".nt",
 ) -> Path:
-    """Cuts a stream into so many files, ``0000.nt`` and so on, of consecutive elements; returns the folder.
+    """Cuts a stream into so many files, ``0000.nt`` and so on, of consecutive elements; returns the
+    folder.
 
     ``ending`` may be ``.nt.gz``. Files may be empty if there are fewer elements.
     """
@@ -82,7 +88,9 @@ def write_graph(path: Path, triples: Iterable[str]) -> Path:
 
 
 def write_rdf(path: Path, quads: Iterable[str]) -> Path:
-    """Writes statements, N-Quads without the dot, in the RDF format and packing of the path's ending; returns the path."""
+    """Writes statements, N-Quads without the dot, in the RDF format and packing of the path's
+    ending; returns the path.
+    """
     statements = list(ox.parse("".join(f"{q} .\n" for q in quads), ox.RdfFormat.N_QUADS))
     form = format_of(path.name)
     assert form in RDF, "the ending is that of an RDF format"
@@ -90,13 +98,17 @@ def write_rdf(path: Path, quads: Iterable[str]) -> Path:
         data: bytes | None = jelly_bytes(statements)
     else:
         whole = form in QUADS
-        data = ox.serialize(statements if whole else [q.triple for q in statements], format=PARSERS[form])
+        data = ox.serialize(
+            statements if whole else [q.triple for q in statements], format=PARSERS[form]
+        )
     assert data is not None, "without an output file the print is returned"
     return write_packed(path, data)
 
 
 def write_documents(folder: Path, elements: Sequence[Element], ending: str = ".ttl") -> Path:
-    """Each element as a document ``0000_TS.ttl`` of its own, for ``time=filename:_(-?[0-9]+)``; returns the folder."""
+    """Each element as a document ``0000_TS.ttl`` of its own, for ``time=filename:_(-?[0-9]+)``;
+    returns the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for i, element in enumerate(elements):
         write_rdf(folder / f"{i:04}_{element.ts}{ending}", element.triples)
@@ -104,12 +116,20 @@ def write_documents(folder: Path, elements: Sequence[Element], ending: str = ".t
 
 
 def write_graphs(path: Path, elements: Sequence[Element]) -> Path:
-    """All elements in one document of a quad format, each in the graph ``<http://e/t/TS>``; returns the path.
+    """All elements in one document of a quad format, each in the graph ``<http://e/t/TS>``; returns
+    the path.
 
     A time before 1970 is a dateTime: in an IRI a minus may be any hyphen.
     """
     times = [str(e.ts) if e.ts >= 0 else date_time(e.ts).split('"')[1] for e in elements]
-    return write_rdf(path, [f"{t} <http://e/t/{at}>" for e, at in zip(elements, times, strict=True) for t in e.triples])
+    return write_rdf(
+        path,
+        [
+            f"{t} <http://e/t/{at}>"
+            for e, at in zip(elements, times, strict=True)
+            for t in e.triples
+        ],
+    )
 
 
 def write_packed(path: Path, data: bytes) -> Path:
@@ -120,8 +140,11 @@ def write_packed(path: Path, data: bytes) -> Path:
     return path
 
 
-def write_csv(path: Path, rows: Iterable[Row], columns: Sequence[str], time: str = "ts", sign: str = "") -> Path:
-    """Writes a tuple stream as CSV with a header and the event time in column ``time``; returns the path.
+def write_csv(
+    path: Path, rows: Iterable[Row], columns: Sequence[str], time: str = "ts", sign: str = ""
+) -> Path:
+    """Writes a tuple stream as CSV with a header and the event time in column ``time``; returns the
+    path.
 
     Of a relation ``sign`` is the column that holds + or -.
     """

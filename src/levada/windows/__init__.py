@@ -1,1 +1,3 @@
-"""Event times -> instants at which rows count, and the state that remembers them: pieces, runs, report times."""
+"""Event times -> instants at which rows count, and the state that remembers them: pieces, runs,
+report times.
+"""

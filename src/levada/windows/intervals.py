@@ -1,8 +1,10 @@
-"""From event times to the instants at which rows count, with each row's own parameters (design, sections 1 and 2).
+"""From event times to the instants at which rows count, with each row's own parameters (design,
+sections 1 and 2).
 
-``exact``: [s, e) with s = max over windows of max(enter(hi), leave(prev)), e = min over windows of leave(lo).
-``outer``: [max hi, min leave(lo)), a superset in the order of event times, by which joins narrow before they look exactly.
-Rows without windows (static data) count always.
+``exact``: [s, e) with s = max over windows of max(enter(hi), leave(prev)), e = min over windows of
+leave(lo).
+``outer``: [max hi, min leave(lo)), a superset in the order of event times, by which joins narrow
+before they look exactly. Rows without windows (static data) count always.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from levada.kernels.interval import interval, leave
+from levada.kernels.time.interval import interval, leave
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.plan.layout import Layout
-from levada.plan.topology import WindowTable
+from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.window_table import WindowTable
 
 _NONE = np.empty(0, np.int64)
 _LASTING = [int(k) for k in WindowKind if Window(k).leave(0) >= MAX]  # what never ends by time
@@ -26,7 +28,10 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
     """A superset of each row's instants, whose start is its greatest event time."""
     s = e = _NONE
     for j, span in enumerate(layout.windows):
-        latest, end = frame[f"hi{j}" if span.hi else f"lo{j}"], leave(*table.params(j), frame["op"], frame[f"lo{j}"])
+        latest, end = (
+            frame[f"hi{j}" if span.hi else f"lo{j}"],
+            leave(*table.params(j), frame["op"], frame[f"lo{j}"]),
+        )
         s, e = (np.maximum(s, latest), np.minimum(e, end)) if j else (latest, end)
     if not layout.windows:
         s, e = np.full(frame.n, MIN, np.int64), np.full(frame.n, MAX, np.int64)
@@ -34,9 +39,11 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
 
 
 def by_weight(table: WindowTable) -> tuple[str, ...]:
-    """The ``hi`` of windows whose rows end by rows of weight -1: it says when a row began, or took another back.
+    """The ``hi`` of windows whose rows end by rows of weight -1: it says when a row began, or took
+    another back.
 
-    The changes of a relation (a window ALL) and of static graphs have their instant in ``lo``, too: none of them leaves by time.
+    The changes of a relation (a window ALL) and of static graphs have their instant in ``lo``, too:
+    none of them leaves by time.
     """
     kinds = [int(WindowKind.COUNT), int(WindowKind.SESSION), *_CHANGES]
     by_hi = [f"hi{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], kinds).all()]
@@ -45,7 +52,9 @@ def by_weight(table: WindowTable) -> tuple[str, ...]:
 
 
 def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
-    """An instant from which on no row counts: the greatest over the members of what their latest times allow."""
+    """An instant from which on no row counts: the greatest over the members of what their latest
+    times allow.
+    """
     tops = frame
     if (frame["op"] == frame["op"][0]).all():
         latest = {f"lo{j}": frame[f"lo{j}"].max(keepdims=True) for j in range(len(layout.windows))}
@@ -56,8 +65,12 @@ def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
     return int(e.max())
 
 
-def exact(frame: Frame, layout: Layout, table: WindowTable, rows: Sequence[int] | None = None) -> tuple[Times, Times]:
-    """The instants [s, e) at which each row counts; ``rows`` maps the layout's windows to the table's."""
+def exact(
+    frame: Frame, layout: Layout, table: WindowTable, rows: Sequence[int] | None = None
+) -> tuple[Times, Times]:
+    """The instants [s, e) at which each row counts; ``rows`` maps the layout's windows to the
+    table's.
+    """
     s = np.full(frame.n, MIN, np.int64)
     e = np.full(frame.n, MAX, np.int64)
     for j, span in enumerate(layout.windows):
@@ -75,7 +88,11 @@ def watermark(table: WindowTable, streams: Times) -> Times:
     """W of each member: the least over the streams of its windows (MAX without windows)."""
     w = np.full(table.kind.shape[1], MAX, np.int64)
     for j in range(table.kind.shape[0]):
-        own = np.where(table.stream[j] >= 0, streams[np.maximum(table.stream[j], 0)], MAX) if len(streams) else w
+        own = (
+            np.where(table.stream[j] >= 0, streams[np.maximum(table.stream[j], 0)], MAX)
+            if len(streams)
+            else w
+        )
         np.minimum(w, own, out=w)
     return w
 

@@ -1,16 +1,17 @@
-"""When anything was there: the event times of all elements of a stream, whatever they match (design, section 1, "Report").
+"""When anything was there: the event times of all elements of a stream, whatever they match
+(design, section 1, "Report").
 
-Some report times do not follow from the rows that match: every instant at which an element enters or leaves, the end of a
-session, each m-th triple. So the intake sends every partition the distinct times of such streams. Where a window counts (a count
-window with a step) it sends what tells equal triples of one time apart as well, so that each counts once whichever tasks
-read them.
+Some report times do not follow from the rows that match: every instant at which an element enters
+or leaves, the end of a session, each m-th triple. So the intake sends every partition the distinct
+times of such streams. Where a window counts (a count window with a step) it sends what tells equal
+triples of one time apart as well, so that each counts once whichever tasks read them.
 
-A frame of times has ``ts``; a counted one also ``n`` (occurrences) and the identity ``k, h`` of a triple, which is 0 for tuples
-and for what has come up already: those are sums. What is dropped gives its ``n`` to the row behind it, so sums from the front
-stay numbers in the stream's order.
+A frame of times has ``ts``; a counted one also ``n`` (occurrences) and the identity ``k, h`` of a
+triple, which is 0 for tuples and for what has come up already: those are sums. What is dropped
+gives its ``n`` to the row behind it, so sums from the front stay numbers in the stream's order.
 
-Cost: by an epoch's distinct times (counted: triples) and by what is retained: of windows that report on close a few times a step,
-of those that report on change all times that they hold.
+Cost: by an epoch's distinct times (counted: triples) and by what is retained: of windows that
+report on close a few times a step, of those that report on change all times that they hold.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.interval import Params, enter, leave
-from levada.kernels.keyed import combine
+from levada.kernels.keyed.keyed import combine
+from levada.kernels.time.interval import Params, enter, leave
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.plan.topology import Schedule
+from levada.plan.sealed.schedules import Schedule
 
 Words = npt.NDArray[np.uint64]
 _EMPTY = np.empty(0, np.int64)
 
 
 class Seen(NamedTuple):
-    """The distinct event times of a stream, ascending, and up to each the number of occurrences (0 where none are counted)."""
+    """The distinct event times of a stream, ascending, and up to each the number of occurrences (0
+    where none are counted).
+    """
 
     ts: Times
     total: Times
@@ -59,7 +62,9 @@ def counts(window: Window) -> bool:
 
 def counted_streams(schedules: Iterable[Schedule]) -> frozenset[int]:
     """The streams whose occurrences are counted for these schedules."""
-    return frozenset(i for d in schedules for w, i in zip(d.windows, d.streams, strict=True) if counts(w))
+    return frozenset(
+        i for d in schedules for w, i in zip(d.windows, d.streams, strict=True) if counts(w)
+    )
 
 
 def times(ts: Times) -> Frame:
@@ -68,7 +73,9 @@ def times(ts: Times) -> Frame:
 
 
 def occurrences(ts: Times, terms: Sequence[tuple[Words, Words]] = ()) -> Frame:
-    """The counted times of a task's triples, each by the identities of its ``terms``, or of its tuples (no terms)."""
+    """The counted times of a task's triples, each by the identities of its ``terms``, or of its
+    tuples (no terms).
+    """
     if not terms:
         distinct, n = np.unique(ts, return_counts=True)
         none = np.zeros(len(distinct), np.uint64)
@@ -99,15 +106,21 @@ def _each_once(rows: Frame) -> Frame:
     return rows.take(first).with_(n=n)
 
 
-def came_up(kept: Sequence[Frame], fresh: Sequence[Frame], w: int, counted: bool) -> tuple[Seen, Frame]:
+def came_up(
+    kept: Sequence[Frame], fresh: Sequence[Frame], w: int, counted: bool
+) -> tuple[Seen, Frame]:
     """What is below the watermark ``w``, and the rows that wait for it.
 
     Rows of before that nobody counted are of elements that count for no window that counts now.
     """
     if not counted:
         ts = together([*kept, *fresh])["ts"] if kept or fresh else _EMPTY
-        return Seen(ts[ts < w], np.zeros(int(np.count_nonzero(ts < w)), np.int64)), Frame({"ts": ts[ts >= w]})
-    rows = _each_once(concat([_uncounted(), *(f if "n" in f else _uncounted(f["ts"]) for f in [*kept, *fresh])]))
+        return Seen(ts[ts < w], np.zeros(int(np.count_nonzero(ts < w)), np.int64)), Frame(
+            {"ts": ts[ts >= w]}
+        )
+    rows = _each_once(
+        concat([_uncounted(), *(f if "n" in f else _uncounted(f["ts"]) for f in [*kept, *fresh])])
+    )
     up = rows.where(rows["ts"] < w)
     ts, at = np.unique(up["ts"], return_inverse=True)
     n = np.zeros(len(ts), np.int64)
@@ -121,7 +134,9 @@ def _uncounted(ts: Times = _EMPTY) -> Frame:
 
 
 def to_keep(seen: Seen, waiting: Frame, keep: npt.NDArray[np.bool_]) -> Frame:
-    """The frame of what stays: what waits, and of what has come up the rows ``keep``, the last one always."""
+    """The frame of what stays: what waits, and of what has come up the rows ``keep``, the last one
+    always.
+    """
     if "n" not in waiting:
         return Frame({"ts": np.concatenate([seen.ts[keep], waiting["ts"]])})
     keep = keep.copy()
@@ -131,7 +146,8 @@ def to_keep(seen: Seen, waiting: Frame, keep: npt.NDArray[np.bool_]) -> Frame:
 
 
 def span(w: Window, seen: Seen, start: int) -> tuple[Times, Times]:
-    """The instants [s, e) at which elements with these times are in a window; those that never are, are left out.
+    """The instants [s, e) at which elements with these times are in a window; those that never are,
+    are left out.
 
     Of a count window with a step, from each change of its content on.
     """
@@ -149,7 +165,9 @@ def span(w: Window, seen: Seen, start: int) -> tuple[Times, Times]:
 
 
 def steps(w: Window, seen: Seen, begin: int) -> Times:
-    """The times at which a count window with a step changes: those of its m-th, 2m-th, .. occurrence from ``begin`` on."""
+    """The times at which a count window with a step changes: those of its m-th, 2m-th, ..
+    occurrence from ``begin`` on.
+    """
     before = int(np.searchsorted(seen.ts, begin))
     base = int(seen.total[before - 1]) if before else 0
     done = (seen.total[before:] - base) // w.step
@@ -158,20 +176,25 @@ def steps(w: Window, seen: Seen, begin: int) -> Times:
 
 
 def session_ends(ts: Times, gap: int) -> Times:
-    """For each of these times (ascending) the end of its session: its last time, as far as times are known, and the gap."""
+    """For each of these times (ascending) the end of its session: its last time, as far as times
+    are known, and the gap.
+    """
     last = np.concatenate([np.diff(ts) >= gap, np.ones(min(len(ts), 1), bool)])
     ends = np.minimum(ts[last], MAX - gap) + gap
     of_each: Times = ends[np.cumsum(last) - last]
     return of_each
 
 
-def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, every: bool) -> npt.NDArray[np.bool_]:
-    """Which times still matter after ``horizon``: those of elements that leave later (where these report on close one for all that
-    come and go at the same closes), of endless windows the first.
+def retained(
+    seen: Seen, windows: Sequence[Window], start: int, horizon: int, every: bool
+) -> npt.NDArray[np.bool_]:
+    """Which times still matter after ``horizon``: those of elements that leave later (where these
+    report on close one for all that come and go at the same closes), of endless windows the first.
 
-    Of sessions and windows that count what comes after the horizon, and the last before it; of sessions the last two, since
-    other windows keep some of the times before and not all: what follows from their distance then ends before the horizon. Of all
-    the last, up to which reports may go, and with empty reports the first, from which they run.
+    Of sessions and windows that count what comes after the horizon, and the last before it; of
+    sessions the last two, since other windows keep some of the times before and not all: what
+    follows from their distance then ends before the horizon. Of all the last, up to which reports
+    may go, and with empty reports the first, from which they run.
     """
     ts = seen.ts
     keep = np.zeros(len(ts), bool)
@@ -184,7 +207,9 @@ def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, ev
         if counts(w) or w.kind.by_session:
             keep |= counting & (ts >= horizon)
             if w.kind.by_session:  # a session that has ended leaves an instant later, also where the next one has begun
-                keep |= counting & (np.diff(ts, append=MAX) >= w.range) & (ts > horizon - w.range - 2)
+                keep |= (
+                    counting & (np.diff(ts, append=MAX) >= w.range) & (ts > horizon - w.range - 2)
+                )
             keep[np.flatnonzero(ts < horizon)[-2 if w.kind.by_session else -1 :]] = True
             keep[np.flatnonzero(~counting)[-1:]] = True
             continue
@@ -193,9 +218,7 @@ def retained(seen: Seen, windows: Sequence[Window], start: int, horizon: int, ev
         last = np.maximum(entry, exit_)
         endless = last >= MAX
         matters = counting & ~endless & (last >= horizon)
-        if (
-            w.kind.on_close
-        ):  # the last of those that come and go together stands for them: a few a step, however many elements
+        if w.kind.on_close:  # the last of those that come and go together stands for them: a few a step, however many elements
             matters &= (np.diff(entry, append=MIN) != 0) | (np.diff(exit_, append=MIN) != 0)
         keep |= matters
         first = np.flatnonzero(counting & endless)

@@ -1,12 +1,14 @@
 """Report times: when a query is evaluated (design, section 1, "Report").
 
-Each window contributes its closes, or the instants at which an element enters or leaves it; a query reports at all of them. A
-report r is made in the epoch in which W_q >= r (all windows on close with bounds [)) or W_q > r becomes true: ``due`` gives the
-range (low, high] of an epoch. Under a periodic policy there is a clock among the windows, and only its closes are reports.
-Where the reports follow from rows alone no list is made; where they follow from all elements (``listed``),
+Each window contributes its closes, or the instants at which an element enters or leaves it; a query
+reports at all of them. A report r is made in the epoch in which W_q >= r (all windows on close with
+bounds [)) or W_q > r becomes true: ``due`` gives the range (low, high] of an epoch. Under a
+periodic policy there is a clock among the windows, and only its closes are reports. Where the
+reports follow from rows alone no list is made; where they follow from all elements (``listed``),
 ``instants`` makes the list from their event times.
 
-Between closes nothing costs: closes are counted only inside the instants at which some window holds something.
+Between closes nothing costs: closes are counted only inside the instants at which some window holds
+something.
 """
 
 from __future__ import annotations
@@ -17,17 +19,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.expand import expand_closes
-from levada.kernels.interval import Params, enter
+from levada.kernels.time.expand import expand_closes
+from levada.kernels.time.interval import Params, enter
 from levada.model.time import MAX, MIN, Times, Window, WindowKind, reporting
-from levada.plan.topology import Schedule, WindowTable
+from levada.plan.sealed.schedules import Schedule
+from levada.plan.sealed.window_table import WindowTable
 from levada.windows.intervals import watermark
 from levada.windows.presence import NOTHING, Presence, span
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Watermarks per stream (in the plan's order) before and after this epoch, and whether all streams have ended."""
+    """Watermarks per stream (in the plan's order) before and after this epoch, and whether all
+    streams have ended.
+    """
 
     old: Times
     new: Times
@@ -52,20 +57,25 @@ def _before(w: Times) -> Times:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The due reports of a schedule: ``times`` sorted; ``full``: some window holds something at it."""
+    """The due reports of a schedule: ``times`` sorted; ``full``: some window holds
+    something at it.
+    """
 
     times: Times
     full: npt.NDArray[np.bool_]
     changes: Times  # the instants of windows that report on change, for ``next_report``
-    last: int = MAX  # at the end, with a window that never empties: no report comes after this instant
+    last: int = (
+        MAX  # at the end, with a window that never empties: no report comes after this instant
+    )
 
 
 def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Reports:
     """All reports in (low, high] from the event times of all elements (``presence``: by stream).
 
-    With high = MAX (the end) and a window that never empties, reports go up to the last change of any window, or to the last
-    element where that is later: so far, however the streams are cut, they may have been made before the end. A schedule with empty
-    reports has every close after the first element, up to the last report or element.
+    With high = MAX (the end) and a window that never empties, reports go up to the last change of
+    any window, or to the last element where that is later: so far, however the streams are cut,
+    they may have been made before the end. A schedule with empty reports has every close after the
+    first element, up to the last report or element.
     """
     windows = schedule.windows
     seen = [presence.get(n, NOTHING) for n in schedule.streams]
@@ -86,7 +96,9 @@ def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Rep
     if schedule.every:
         times = _with_empty(times, schedule, presence, covered, low, high, ended)
         if ended:
-            last = int(times[-1]) if len(times) else low  # an empty report has a row, too, which nothing ends
+            last = (
+                int(times[-1]) if len(times) else low
+            )  # an empty report has a row, too, which nothing ends
         return Reports(times, np.ones(len(times), bool), changes, last)
     return Reports(times, _inside(times, covered), changes, last)
 
@@ -95,9 +107,17 @@ _EMPTY = np.empty(0, np.int64)
 
 
 def _with_empty(
-    times: Times, schedule: Schedule, presence: Presence, covered: tuple[Times, Times], low: int, high: int, ended: bool
-) -> Times:  # fmt: skip
-    """The reports with the empty ones: closes from the first element on, and the first close after all content."""
+    times: Times,
+    schedule: Schedule,
+    presence: Presence,
+    covered: tuple[Times, Times],
+    low: int,
+    high: int,
+    ended: bool,
+) -> Times:
+    """The reports with the empty ones: closes from the first element on, and the first close after
+    all content.
+    """
     windows = schedule.windows
     seen = [presence.get(n, NOTHING).ts for n in schedule.streams]
     counted = [t[t >= max(schedule.start, w.start)] for w, t in zip(windows, seen, strict=True)]
@@ -105,8 +125,12 @@ def _with_empty(
     if first >= MAX:
         return times
     closing = [w for w in _reporting(windows) if w.kind.on_close]
-    after = covered[1][covered[1] < MAX]  # content ends where a window reports, so that is the first report after it
-    after = next_report(closing, after - 1, _EMPTY) if windows[-1].kind is WindowKind.CLOCK else after
+    after = covered[1][
+        covered[1] < MAX
+    ]  # content ends where a window reports, so that is the first report after it
+    after = (
+        next_report(closing, after - 1, _EMPTY) if windows[-1].kind is WindowKind.CLOCK else after
+    )
     kept = _unique([times, after], low, MAX - 1 if ended else high)
     if ended:
         high = max([int(t[-1]) for t in counted if len(t)] + kept[-1:].tolist())
@@ -148,11 +172,15 @@ def _inside(times: Times, covered: tuple[Times, Times]) -> npt.NDArray[np.bool_]
 
 
 def next_report(windows: Sequence[Window], r: Times, changes: Times) -> Times:
-    """The report after each report r: the next close, or the next of the ``changes``; MAX where none is known yet."""
+    """The report after each report r: the next close, or the next of the ``changes``; MAX where
+    none is known yet.
+    """
     out = np.full(len(r), MAX, np.int64)
     for w in _reporting(windows):
         if w.kind.on_close:
-            np.minimum(out, enter(*Params.of([_opening(w)]), np.zeros(len(r), np.int32), r), out=out)
+            np.minimum(
+                out, enter(*Params.of([_opening(w)]), np.zeros(len(r), np.int32), r), out=out
+            )
     return np.minimum(out, next_of(changes, r), out=out)
 
 
@@ -171,7 +199,11 @@ def _reporting(windows: Sequence[Window]) -> list[Window]:
 def _at_clock(windows: Sequence[Window], x: int) -> int:
     """The first report at or after x where there is a clock; else x."""
     clock = windows[-1] if windows else None
-    return x if clock is None or clock.kind is not WindowKind.CLOCK else clock.next_close(max(x - 1, MIN))
+    return (
+        x
+        if clock is None or clock.kind is not WindowKind.CLOCK
+        else clock.next_close(max(x - 1, MIN))
+    )
 
 
 def _opening(w: Window) -> Window:

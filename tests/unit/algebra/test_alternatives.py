@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from levada.algebra.alternatives import alternatives
-from levada.algebra.expression import Var
-from levada.algebra.nodes import TriplePattern
 from levada.algebra.schema import (
     DOMAIN,
     INVERSE,
@@ -16,6 +14,8 @@ from levada.algebra.schema import (
     Regime,
     Schema,
 )
+from levada.model.expression import Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri, Literal, Term
 
 X, Y, P = Var("x"), Var("y"), Var("p")
@@ -33,13 +33,20 @@ def shown(goal: TriplePattern, schema: Schema, *, static: bool = False) -> set[s
     found = set()
     for way in alternatives(goal, schema, static=static):
         binds = "".join(f" | {name}={_word(value)}" for name, value in way.binds)
-        found.add(" ".join(map(_word, way.pattern.positions)) + binds + " | no literal" * way.resource)
+        found.add(
+            " ".join(map(_word, way.pattern.positions)) + binds + " | no literal" * way.resource
+        )
     return found
 
 
 def test_a_class_is_had_by_sub_classes_domains_and_ranges() -> None:
     schema = Schema.of([(A, SUB_CLASS, B), (p, DOMAIN, A), (q, RANGE, B)], Regime.RDFS)
-    assert shown(TriplePattern(X, TYPE, B), schema) == {"?x a B", "?x a A", "?x p ?..o", "?..s q ?x | no literal"}
+    assert shown(TriplePattern(X, TYPE, B), schema) == {
+        "?x a B",
+        "?x a A",
+        "?x p ?..o",
+        "?..s q ?x | no literal",
+    }
     assert shown(TriplePattern(X, TYPE, A), schema) == {"?x a A", "?x p ?..o"}
     assert shown(TriplePattern(X, TYPE, Iri("C")), schema) == {"?x a C"}
 
@@ -56,7 +63,12 @@ def test_a_variable_predicate_gets_all_that_follows_from_any_property() -> None:
     assert shown(TriplePattern(X, P, Y), schema) == {
         "?x ?p ?y", "?x p ?y | p=q", "?x p ?..o | p=a | y=A", "?x q ?..o | p=a | y=A",
     }  # fmt: skip
-    assert shown(TriplePattern(X, P, A), schema) == {"?x ?p A", "?x p A | p=q", "?x p ?..o | p=a", "?x q ?..o | p=a"}
+    assert shown(TriplePattern(X, P, A), schema) == {
+        "?x ?p A",
+        "?x p A | p=q",
+        "?x p ?..o | p=a",
+        "?x q ?..o | p=a",
+    }
 
 
 def test_constants_go_to_their_place_in_the_explicit_triple() -> None:
@@ -64,7 +76,9 @@ def test_constants_go_to_their_place_in_the_explicit_triple() -> None:
     a, b = Iri("a1"), Iri("b1")
     assert shown(TriplePattern(a, q, X), schema) == {"a1 q ?x", "?x p a1"}
     assert shown(TriplePattern(a, q, b), schema) == {"a1 q b1", "b1 p a1"}
-    assert shown(TriplePattern(X, q, Literal("l")), schema) == {'?x q "l"'}  # no literal is a subject
+    assert shown(TriplePattern(X, q, Literal("l")), schema) == {
+        '?x q "l"'
+    }  # no literal is a subject
     assert shown(TriplePattern(X, q, Y), schema) == {"?x q ?y", "?y p ?x | no literal"}
 
 
@@ -79,7 +93,12 @@ def test_a_variable_that_stands_twice_is_one_value() -> None:
 
 def test_terms_that_are_the_same_stand_for_a_constant() -> None:
     schema = Schema.of([(Iri("a1"), SAME, Iri("a2")), (A, SAME, B), (p, SAME, q)], Regime.OWL)
-    assert shown(TriplePattern(Iri("a1"), q, X), schema) == {"a1 q ?x", "a2 q ?x", "a1 p ?x", "a2 p ?x"}
+    assert shown(TriplePattern(Iri("a1"), q, X), schema) == {
+        "a1 q ?x",
+        "a2 q ?x",
+        "a1 p ?x",
+        "a2 p ?x",
+    }
     assert shown(TriplePattern(X, TYPE, B), schema) == {"?x a B", "?x a A"}
 
 

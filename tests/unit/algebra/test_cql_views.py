@@ -1,17 +1,24 @@
-"""Views, relations, Union and Except in CQL: how they become levels, and what is refused, by name and position."""
+"""Views, relations, Union and Except in CQL: how they become levels, and what is refused, by name
+and position.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from levada.algebra import nodes
-from levada.algebra.cql import translate_cql
 from levada.algebra.incremental import level
 from levada.algebra.options import QueryOptions
 from levada.errors import QueryError, UnsupportedError
+from levada.model.query import Output
 from levada.model.time import WindowKind
+from levada.translation.cql.translate import translate_cql
 
-STREAMS = {"A": {"k": "integer", "v": "double"}, "B": {"k": "integer", "n": "string"}, "R": {"k": "integer"}}
+STREAMS = {
+    "A": {"k": "integer", "v": "double"},
+    "B": {"k": "integer", "n": "string"},
+    "R": {"k": "integer"},
+}
 G = "Register Relation G (k Integer, n Integer) As Select k, Count(*) From A Group By k; "
 V = "Register Stream V (k Integer) As Select k From A [Range 5 s]; "
 
@@ -27,20 +34,28 @@ def derived(query: nodes.Query) -> list[nodes.Derived]:
 def test_a_view_is_a_level_of_its_own_under_a_window_of_the_reader() -> None:
     query = translated(f"{V} Select V.k From V [Rows 2], B Where V.k = B.k")
     (view,) = derived(query)
-    assert (view.output, view.level, view.source) == (nodes.Output.ISTREAM, (0,), nodes.InWindow(1))
-    assert [w.window.kind for w in query.windows] == [WindowKind.RANGE, WindowKind.COUNT, WindowKind.ALL]
+    assert (view.output, view.level, view.source) == (Output.ISTREAM, (0,), nodes.InWindow(1))
+    assert [w.window.kind for w in query.windows] == [
+        WindowKind.RANGE,
+        WindowKind.COUNT,
+        WindowKind.ALL,
+    ]
     assert query.windows[1].beneath == (0,)
 
 
 def test_a_relation_of_selections_becomes_part_of_its_reader() -> None:
-    query = translated("Select S.k From (Select k From A [Range 5 s] Where v > 1) As S, B Where S.k = B.k")
+    query = translated(
+        "Select S.k From (Select k From A [Range 5 s] Where v > 1) As S, B Where S.k = B.k"
+    )
     assert derived(query) == [] and len(query.windows) == 2
 
 
 def test_a_relation_from_outside_is_what_is_held() -> None:
     (relation,) = derived(translated("Select k From R"))
-    assert relation.output is nodes.Output.RELATION
-    assert [part.relation for part in level(relation.child) if isinstance(part, nodes.Scan)] == [True]
+    assert relation.output is Output.RELATION
+    assert [part.relation for part in level(relation.child) if isinstance(part, nodes.Scan)] == [
+        True
+    ]
 
 
 def test_integers_become_floats_where_a_view_says_so() -> None:
@@ -67,11 +82,16 @@ def test_integers_become_floats_where_a_view_says_so() -> None:
         ("Select k From X; ", (1, 15), "There is no tuple stream X."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_at_its_place(text: str, place: tuple[int, int], message: str) -> None:
+def test_what_cannot_be_is_refused_at_its_place(
+    text: str, place: tuple[int, int], message: str
+) -> None:
     with pytest.raises(QueryError) as caught:
         translated(text)
     assert caught.value.message.startswith(message)
-    assert caught.value.span is not None and (caught.value.span.line, caught.value.span.column) == place
+    assert (
+        caught.value.span is not None
+        and (caught.value.span.line, caught.value.span.column) == place
+    )
 
 
 def test_a_name_of_the_result_is_no_column() -> None:

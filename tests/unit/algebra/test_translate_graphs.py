@@ -1,4 +1,6 @@
-"""GRAPH, FROM and FROM NAMED over the static graphs that there are (SPARQL 1.1, sections 13 and 18.6)."""
+"""GRAPH, FROM and FROM NAMED over the static graphs that there are (SPARQL 1.1, sections 13 and
+18.6).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import pytest
 
 from levada.algebra import nodes as a
 from levada.algebra.show import show_node
-from levada.algebra.translate import translate
 from levada.errors import QueryError, Span, UnknownNameError
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 GRAPHS = ("http://e/g", "http://e/h")
 
@@ -38,7 +40,9 @@ def test_a_graph_variable_goes_over_windows_that_are_graphs_too() -> None:
     text = "SELECT * FROM NAMED STREAM <http://e/h> [NOW] FROM STREAM <s> [NOW] { GRAPH ?g { ?s ?p 1 } }"
     lines = show_node(translated(text).pattern).splitlines()
     sources = [line.strip() for line in lines if "(bgp" in line]
-    assert sources == ["(bgp (graph <http://e/g>)", "(bgp (window 0)"], "a window hides a static graph of its name"
+    assert sources == ["(bgp (graph <http://e/g>)", "(bgp (window 0)"], (
+        "a window hides a static graph of its name"
+    )
 
 
 def test_from_named_chooses_the_graphs_of_the_variable() -> None:
@@ -70,7 +74,9 @@ def test_a_clause_names_a_graph_that_is_there(clause: str) -> None:
 
 
 def test_a_graph_variable_needs_to_know_the_graphs() -> None:
-    with pytest.raises(QueryError, match=r"GRAPH \?g goes over the static graphs, and no static data are given"):
+    with pytest.raises(
+        QueryError, match=r"GRAPH \?g goes over the static graphs, and no static data are given"
+    ):
         translate(parse("SELECT * { GRAPH ?g { ?s ?p ?o } }"))
     named = translate(parse("SELECT * { GRAPH <http://e/any> { ?s ?p ?o } }"))
     assert "(graph <http://e/any>)" in show_node(named.pattern)

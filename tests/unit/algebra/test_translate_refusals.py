@@ -1,4 +1,6 @@
-"""What is valid and not evaluated yet, or names what does not exist: refused by its name, at its place."""
+"""What is valid and not evaluated yet, or names what does not exist: refused by its name, at its
+place.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
 from levada.errors import LevadaError, QueryError, Span, UnknownNameError, UnsupportedError
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
+from levada.translation.cql.translate import translate_cql
+from levada.translation.sparql.translate import translate
 
 PROLOGUE = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 WINDOW = "FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S]"
@@ -46,7 +49,10 @@ def test_what_is_not_evaluated_yet(pattern: str, message: str, column: int) -> N
             "{ SELECT ?s ?o { ?s <q> ?o } LIMIT 1 } ?o <r> ?x",
             "LIMIT or OFFSET within EXISTS that uses ?o of the outer group",
         ),
-        ("{ SELECT ?x { ?x <q> ?y FILTER(?y > ?o) } }", "A sub-SELECT within EXISTS that uses ?o of the outer group"),
+        (
+            "{ SELECT ?x { ?x <q> ?y FILTER(?y > ?o) } }",
+            "A sub-SELECT within EXISTS that uses ?o of the outer group",
+        ),
         (
             "{ SELECT ?x { ?x <q> ?y { SELECT ?y { ?y <q> ?z BIND(?o AS ?k) } } } }",
             "A sub-SELECT within EXISTS that uses ?o of the outer group",
@@ -70,8 +76,14 @@ def test_exists_is_refused_where_a_join_would_not_be_substitution(inner: str, fe
         ("?s", "No triple pattern over a window binds ?s where f:timestamp() asks for its time."),
         ("?o, <t>", "The query reads no stream <t>."),
         ("?o, ?p, ?z", "?z of f:timestamp() is not bound here."),
-        ("?o, ?p", "f:timestamp() takes a variable, or the subject, predicate and object of a triple."),
-        ("?o + 1", "f:timestamp() takes a variable, or the subject, predicate and object of a triple."),
+        (
+            "?o, ?p",
+            "f:timestamp() takes a variable, or the subject, predicate and object of a triple.",
+        ),
+        (
+            "?o + 1",
+            "f:timestamp() takes a variable, or the subject, predicate and object of a triple.",
+        ),
         ("?k", "No triple pattern over a window binds ?k where f:timestamp() asks for its time."),
     ],
 )
@@ -90,7 +102,10 @@ def test_without_a_window_there_are_no_times() -> None:
 
 @pytest.mark.parametrize(
     ("before", "name"),
-    [("OPTIONAL { ?s <q> ?o } OPTIONAL { ?s <q> ?u } OPTIONAL { ?s <q> ?v }", "v"), ("BIND(RAND() AS ?o)", "o")],
+    [
+        ("OPTIONAL { ?s <q> ?o } OPTIONAL { ?s <q> ?u } OPTIONAL { ?s <q> ?v }", "v"),
+        ("BIND(RAND() AS ?o)", "o"),
+    ],
 )
 def test_exists_in_optional_is_refused_where_what_it_sees_of_the_left_side_cannot_be_asked_twice(
     before: str, name: str
@@ -131,7 +146,9 @@ def test_exists_in_optional_is_refused_where_what_it_sees_of_the_left_side_canno
         ),
     ],
 )
-def test_names_that_do_not_exist(clauses: str, pattern: str, message: str, hint: str | None, column: int) -> None:
+def test_names_that_do_not_exist(
+    clauses: str, pattern: str, message: str, hint: str | None, column: int
+) -> None:
     error = refusal(f"{PROLOGUE}SELECT * {WINDOW} {clauses} {{\n  {pattern} }}")
     assert isinstance(error, UnknownNameError)
     assert (error.message, error.span) == (message, Span(3, column))
@@ -152,7 +169,9 @@ def test_a_near_cast_is_named() -> None:
 @pytest.mark.parametrize("call", ["xsd:integer()", "xsd:integer(1, 2)", "xsd:integer(DISTINCT 1)"])
 def test_a_cast_takes_one_argument(call: str) -> None:
     error = refusal(f"{PROLOGUE}SELECT * {WINDOW}\n{{ FILTER({call}) }}")
-    assert error.message == "The cast <http://www.w3.org/2001/XMLSchema#integer> takes one argument."
+    assert (
+        error.message == "The cast <http://www.w3.org/2001/XMLSchema#integer> takes one argument."
+    )
     assert error.span == Span(3, 10)
 
 
@@ -162,11 +181,12 @@ def test_a_window_is_declared_once() -> None:
 
 
 def test_report_on_close_needs_a_step() -> None:
-    text = (
-        "ASK\nFROM NAMED WINDOW <w> ON <s> [RANGE PT4S] FROM NAMED WINDOW <v> ON <s> [NOW] { WINDOW <w> { ?s ?p ?o } }"
-    )
+    text = "ASK\nFROM NAMED WINDOW <w> ON <s> [RANGE PT4S] FROM NAMED WINDOW <v> ON <s> [NOW] { WINDOW <w> { ?s ?p ?o } }"
     error = refusal(text, QueryOptions(report="close"))
-    assert error.message == "The option report=close needs a window with a STEP: only such windows close."
+    assert (
+        error.message
+        == "The option report=close needs a window with a STEP: only such windows close."
+    )
     assert error.span == Span(2, 1)
 
 
@@ -198,7 +218,11 @@ def test_long_conditions_are_not_deep() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Select k From A Where " + " Or ".join(["k = 1"] * 2000), f"Select {'+'.join(['k'] * 200)} As x From A"]
+    "text",
+    [
+        "Select k From A Where " + " Or ".join(["k = 1"] * 2000),
+        f"Select {'+'.join(['k'] * 200)} As x From A",
+    ],
 )
 def test_deep_cql_is_an_error_and_no_crash(text: str) -> None:
     with pytest.raises(QueryError, match="nested too deeply"):

@@ -1,12 +1,14 @@
-"""The translation as snapshots that a person can read: each shows one rule of SPARQL 1.1, section 18.2, or of the design."""
+"""The translation as snapshots that a person can read: each shows one rule of SPARQL 1.1, section
+18.2, or of the design.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from levada.algebra.show import show
-from levada.algebra.translate import translate
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 WINDOWS = {
     "@W": "FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] ",

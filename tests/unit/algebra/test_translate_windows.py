@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.nodes import Output
 from levada.algebra.options import QueryOptions, options_of, report_policy
 from levada.algebra.show import show
-from levada.algebra.translate import translate
-from levada.algebra.translate_windows import reporting, window
 from levada.errors import UsageError
+from levada.model.query import Output
 from levada.model.time import Window, WindowKind
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
+from levada.translation.sparql.translate import translate
+from levada.translation.sparql.windows import reporting, window
 
 SLIDING = ast.Range(4_000, 2_000)
 ROLLING = ast.Range(4_000, None)
@@ -24,30 +25,58 @@ ROLLING = ast.Range(4_000, None)
         (SLIDING, QueryOptions(bounds="(]"), Window(WindowKind.CLOSE_CLOSED, 4_000, 2_000)),
         (SLIDING, QueryOptions(report="close"), Window(WindowKind.CLOSE_OPEN, 4_000, 2_000)),
         (SLIDING, QueryOptions(report="change"), Window(WindowKind.CHANGE, 4_000, 2_000)),
-        (SLIDING, QueryOptions(report="change", bounds="(]"), Window(WindowKind.CHANGE, 4_000, 2_000)),
-        (SLIDING, QueryOptions(t0=7), Window(WindowKind.CLOSE_OPEN, 4_000, 2_000, t0=7, t0_given=True)),
-        (SLIDING, QueryOptions(t0=0), Window(WindowKind.CLOSE_OPEN, 4_000, 2_000, t0=0, t0_given=True)),
+        (
+            SLIDING,
+            QueryOptions(report="change", bounds="(]"),
+            Window(WindowKind.CHANGE, 4_000, 2_000),
+        ),
+        (
+            SLIDING,
+            QueryOptions(t0=7),
+            Window(WindowKind.CLOSE_OPEN, 4_000, 2_000, t0=7, t0_given=True),
+        ),
+        (
+            SLIDING,
+            QueryOptions(t0=0),
+            Window(WindowKind.CLOSE_OPEN, 4_000, 2_000, t0=0, t0_given=True),
+        ),
         (ROLLING, QueryOptions(t0=7), Window(WindowKind.RANGE, 4_000, t0=7, t0_given=True)),
         (ROLLING, QueryOptions(report="close"), Window(WindowKind.RANGE, 4_000)),
         (ast.LastTriples(3), QueryOptions(), Window(WindowKind.COUNT, count=3)),
-        (ast.LastTriples(3, 2), QueryOptions(report="close"), Window(WindowKind.COUNT, count=3, step=2)),
-        (ast.Range(4_000, 2_000, 500), QueryOptions(), Window(WindowKind.CLOSE_OPEN, 4_000, 2_000, to=500)),
+        (
+            ast.LastTriples(3, 2),
+            QueryOptions(report="close"),
+            Window(WindowKind.COUNT, count=3, step=2),
+        ),
+        (
+            ast.Range(4_000, 2_000, 500),
+            QueryOptions(),
+            Window(WindowKind.CLOSE_OPEN, 4_000, 2_000, to=500),
+        ),
         (ast.Range(4_000, None, 500), QueryOptions(), Window(WindowKind.RANGE, 4_000, to=500)),
         (ast.Session(4_000), QueryOptions(), Window(WindowKind.ENDED, 4_000)),
         (ast.Session(4_000), QueryOptions(report="change"), Window(WindowKind.SESSION, 4_000)),
-        (ast.Session(4_000), QueryOptions(period=10, t0=5), Window(WindowKind.SESSION, 4_000, t0=5, t0_given=True)),
+        (
+            ast.Session(4_000),
+            QueryOptions(period=10, t0=5),
+            Window(WindowKind.SESSION, 4_000, t0=5, t0_given=True),
+        ),
         (SLIDING, QueryOptions(period=10), Window(WindowKind.CLOSE_OPEN, 4_000, 2_000)),
         (ast.Instant.NOW, QueryOptions(bounds="(]"), Window(WindowKind.NOW)),
         (ast.Instant.ALL, QueryOptions(t0=-5), Window(WindowKind.ALL, t0=-5, t0_given=True)),
     ],
 )
-def test_a_clause_under_options(spec: ast.WindowSpec, options: QueryOptions, meaning: Window) -> None:
+def test_a_clause_under_options(
+    spec: ast.WindowSpec, options: QueryOptions, meaning: Window
+) -> None:
     assert window(spec, options) == meaning
 
 
 @pytest.mark.parametrize("operator", ["RSTREAM", "ISTREAM", "DSTREAM"])
 def test_register_sets_the_output(operator: str) -> None:
-    unit = parse(f"REGISTER {operator} <o> AS ASK FROM NAMED WINDOW <w> ON <s> [NOW] {{ WINDOW <w> {{ ?s ?p ?o }} }}")
+    unit = parse(
+        f"REGISTER {operator} <o> AS ASK FROM NAMED WINDOW <w> ON <s> [NOW] {{ WINDOW <w> {{ ?s ?p ?o }} }}"
+    )
     assert translate(unit).output is Output(operator)
 
 

@@ -1,4 +1,6 @@
-"""The known results of the workloads, against their definitions; the files as both sides read them."""
+"""The known results of the workloads, against their definitions; the files as both sides
+read them.
+"""
 
 from pathlib import Path
 
@@ -23,7 +25,9 @@ def stream(rows: list[tuple[int, int]]) -> Events:
 
 
 @given(ROWS, ROWS, st.integers(0, 50))
-def test_pairs_within_are_counted(a: list[tuple[int, int]], b: list[tuple[int, int]], width: int) -> None:
+def test_pairs_within_are_counted(
+    a: list[tuple[int, int]], b: list[tuple[int, int]], width: int
+) -> None:
     pairs = sum(k == m and abs(t - u) <= width for k, t in a for m, u in b)
     assert pairs_within(stream(a), stream(b), width) == pairs
 
@@ -31,7 +35,9 @@ def test_pairs_within_are_counted(a: list[tuple[int, int]], b: list[tuple[int, i
 @given(ROWS, st.integers(1, 4), st.integers(1, 9))
 def test_groups_at_closes_are_counted(rows: list[tuple[int, int]], steps: int, step: int) -> None:
     width = steps * step
-    held = {(k, close) for k, t in rows for close in range(0, 200, step) if close - width <= t < close}
+    held = {
+        (k, close) for k, t in rows for close in range(0, 200, step) if close - width <= t < close
+    }
     assert groups_at_closes(stream(rows), width, step) == len(held)
 
 
@@ -55,7 +61,10 @@ def test_files_hold_the_rows_in_order_of_names_and_of_file_times(tmp_path: Path)
     write(tmp_path / "s", Events(np.zeros(1, np.int64), np.zeros(1), np.array([99])), 10, "w")
     files = sorted((tmp_path / "s").iterdir())
     assert [len(pl.read_parquet(f)) for f in files] == [10, 10, 5, 1]
-    assert files == sorted(files, key=lambda f: f.stat().st_mtime) and len({f.stat().st_mtime for f in files}) == 4
+    assert (
+        files == sorted(files, key=lambda f: f.stat().st_mtime)
+        and len({f.stat().st_mtime for f in files}) == 4
+    )
     assert pl.read_parquet(files[1])["ts"].to_list() == whole.ts[10:20].tolist()
 
 

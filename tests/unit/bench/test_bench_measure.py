@@ -14,7 +14,7 @@ from bench.meter import Meter, side
 from bench.result import CountError, Result, best, check_count, ratio
 from rich.console import Console
 
-from levada.application import cpu_seconds
+from levada.app.run import cpu_seconds
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\nprint('x', flush=True)\ntime.sleep(30)"
 
@@ -46,9 +46,15 @@ def test_cpu_of_a_child_that_has_ended_is_kept_once(waits: bool) -> None:
     )
     pipe, tree = subprocess.PIPE, Tree()
     before = tree.cpu()
-    with subprocess.Popen([sys.executable, "-c", parent], stdin=pipe, stdout=pipe, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=pipe, stdout=pipe, text=True
+    ) as process:
         try:
-            assert process.stdin is not None and process.stdout is not None and process.stdout.readline() == "x\n"
+            assert (
+                process.stdin is not None
+                and process.stdout is not None
+                and process.stdout.readline() == "x\n"
+            )
             running = tree.cpu() - before
             process.stdin.write("\n")
             process.stdin.flush()
@@ -88,7 +94,9 @@ def test_ratios_are_of_rows_per_cpu_second() -> None:
 
 
 def test_a_result_is_one_json_object_and_a_table() -> None:
-    result = Result("join", side(1, 10, 1.0, Cpu(1.0)), side(1, 5, 1.0, Cpu(1.0)), 2.0, {"ratio_cpu_best": 3.0})
+    result = Result(
+        "join", side(1, 10, 1.0, Cpu(1.0)), side(1, 5, 1.0, Cpu(1.0)), 2.0, {"ratio_cpu_best": 3.0}
+    )
     told = json.loads(result.to_json())
     assert list(told) == ["bench", "levada", "baseline", "ratio_cpu", "ratio_cpu_best"]
     assert told["levada"]["rows_per_cpu_s"] == 10

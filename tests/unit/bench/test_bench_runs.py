@@ -1,4 +1,6 @@
-"""Each benchmark at a tiny size, stepped: the whole way with counts checked. No time is asserted."""
+"""Each benchmark at a tiny size, stepped: the whole way with counts checked. No time is
+asserted.
+"""
 
 import json
 import subprocess
@@ -17,7 +19,9 @@ TINY_W2 = aggregate.Shape(n=1500, keys=20, epoch=500, warm=2)
 
 def bench(*arguments: str) -> dict:  # type: ignore[type-arg]
     command = [sys.executable, "-m", "bench", *arguments, "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)  # exactly one object
 
@@ -50,7 +54,9 @@ def test_the_command_prints_one_json_object(name: str) -> None:
         assert set(told["levada"]) >= SIDE and told["levada"]["rows_per_cpu_s"] > 0
 
 
-@pytest.mark.skipif(not planning.DATA.is_dir(), reason=f"The texts of CityBench are not there: {planning.DATA}")
+@pytest.mark.skipif(
+    not planning.DATA.is_dir(), reason=f"The texts of CityBench are not there: {planning.DATA}"
+)
 def test_published_queries_of_three_languages_are_planned() -> None:
     told = planning.run(0.1, stepped=True)
     assert {name.split()[0] for name in told.more["each"]} == set(planning.TEXTS)
@@ -68,9 +74,13 @@ def test_a_baseline_on_spark_has_the_same_results() -> None:
     assert side["cpu"]["jvm"] > 0
 
 
-def test_static_data_are_joined_whether_they_may_be_replaced_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_static_data_are_joined_whether_they_may_be_replaced_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In this process: two of its sides are the same code."""
-    monkeypatch.setattr(static, "apart", lambda side, **given: getattr(static, side.split(":")[1])(**given))
+    monkeypatch.setattr(
+        static, "apart", lambda side, **given: getattr(static, side.split(":")[1])(**given)
+    )
     shape = static.Shape(sensors=2000, places=50, n=4000, epoch=1000, stored=500, asked=20_000)
     ours, open_, theirs = static.compare(shape, stepped=True)
     assert ours["rows"] == open_["rows"] and ours["load_s"] > 0 and theirs["probes_per_cpu_s"] > 0

@@ -1,4 +1,5 @@
-"""How many rows the operators touch in an epoch, given, read from state, looked up and written: they follow the epoch, not the window.
+"""How many rows the operators touch in an epoch, given, read from state, looked up and written:
+they follow the epoch, not the window.
 
 Each operator by its query of ``bench operators``, with windows of 4 and of 20 epochs,
 from when they are full; the results are counted, too.

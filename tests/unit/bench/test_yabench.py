@@ -1,4 +1,6 @@
-"""YABench's three queries over 50 stations: every result that the generator's formula gives, and no other; and the formula itself."""
+"""YABench's three queries over 50 stations: every result that the generator's formula gives, and no
+other; and the formula itself.
+"""
 
 import numpy as np
 import pytest
@@ -35,5 +37,7 @@ def test_the_right_results_row_by_row(name: str) -> None:
             each = {k: [v for j, v in inside if j == k] for k, _ in inside}
             found += [(close, k, sum(some) / len(some)) for k, some in each.items()]
         else:
-            found += [(close, k, v, w) for k, v in inside for j, w in inside if j == k and w - v >= APART]
+            found += [
+                (close, k, v, w) for k, v in inside for j, w in inside if j == k and w - v >= APART
+            ]
     assert np.allclose(sorted(right(stations, name).rows()), sorted(found))

@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from levada.algebra.options import QueryOptions
-from levada.app import App, Options, QuerySource, StaticSource, load_app
+from levada.app.app_file import App, Options, QuerySource, StaticSource, load_app
 from levada.errors import UsageError
 
 WHOLE = """
@@ -49,9 +49,17 @@ def write(tmp_path):
 def test_a_whole_application(write, tmp_path):
     app = load_app(write(WHOLE))
     temp, a = app.streams
-    assert (temp.name, temp.path, temp.lateness) == ("http://example.org/temp", str(tmp_path / "temp.nt.gz"), 10_000)
+    assert (temp.name, temp.path, temp.lateness) == (
+        "http://example.org/temp",
+        str(tmp_path / "temp.nt.gz"),
+        10_000,
+    )
     assert (temp.from_, temp.to) == (1356998400000, 1359676800000)
-    assert (a.path, a.schema, a.time) == ("/data/a.csv", (("k", "integer"), ("v", "double")), "field:at")
+    assert (a.path, a.schema, a.time) == (
+        "/data/a.csv",
+        (("k", "integer"), ("v", "double")),
+        "field:at",
+    )
     assert app.static == (
         StaticSource(str(tmp_path / "rooms.ttl"), "http://example.org/rooms"),
         StaticSource(str(tmp_path / "more.nt")),
@@ -139,7 +147,10 @@ def test_mistakes_say_where_they_are(write, text, message, hint):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("queries:\n  q: {text: x}\n  q: {text: y}\n", r"app\.yaml, line 3, column 3: the key q is there twice\."),
+        (
+            "queries:\n  q: {text: x}\n  q: {text: y}\n",
+            r"app\.yaml, line 3, column 3: the key q is there twice\.",
+        ),
         ("streams: {a: [}", r"app\.yaml, line 1, column 15: "),
         (
             "queries: {q: {file: missing.rq}}",
@@ -153,7 +164,9 @@ def test_files_that_cannot_be_read(write, text, message):
 
 
 def test_a_missing_app_file(tmp_path):
-    with pytest.raises(UsageError, match=r"The app file .*no\.yaml cannot be read: No such file or directory\."):
+    with pytest.raises(
+        UsageError, match=r"The app file .*no\.yaml cannot be read: No such file or directory\."
+    ):
         load_app(tmp_path / "no.yaml")
 
 

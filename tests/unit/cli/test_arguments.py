@@ -45,7 +45,13 @@ def test_a_stream_with_all_kinds_of_options(tmp_path):
     )
     assert (stream.name, stream.path, stream.format) == ("A", f"{tmp_path}/a.csv", "csv")
     assert stream.schema == (("k", "integer"), ("v", "double"))
-    assert (stream.time, stream.unit, stream.lateness, stream.from_, stream.limit) == ("field:at", "s", 10_000, 5, 7)
+    assert (stream.time, stream.unit, stream.lateness, stream.from_, stream.limit) == (
+        "field:at",
+        "s",
+        10_000,
+        5,
+        7,
+    )
 
 
 def test_an_existing_path_decides(tmp_path, monkeypatch):

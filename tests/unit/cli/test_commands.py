@@ -1,4 +1,6 @@
-"""The commands from the outside: exit codes, what goes to which output, and what an ``App`` reaches the engine."""
+"""The commands from the outside: exit codes, what goes to which output, and what an ``App`` reaches
+the engine.
+"""
 
 import io
 import json
@@ -13,14 +15,14 @@ import polars as pl
 import pytest
 
 from levada.__main__ import main as start
-from levada.app import App, Options, QuerySource
+from levada.app.app_file import App, Options, QuerySource
 from levada.cli.assemble import Given, assemble
 from levada.cli.main import main
 from levada.cli.run import Mode, check_run, run_with, write_summary
-from levada.config import StreamConfig
 from levada.emission.serialize import Batch
+from levada.engine.summary import Progress, StreamCounts, Summary
 from levada.errors import EngineError, UsageError
-from levada.summary import Progress, StreamCounts, Summary
+from levada.streams.stream_config import StreamConfig
 
 HOT = """PREFIX : <http://e/>
 SELECT ?s FROM NAMED WINDOW :w ON <http://e/temp> [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }
@@ -36,7 +38,9 @@ def folder(tmp_path, monkeypatch):
     Path("w1.cql").write_text(W1)
     Path("bad.rq").write_text("SELECT ?s WERE { }")
     Path("bad.cql").write_text("Select k Form A")
-    Path("app.yaml").write_text("queries: {hot: {file: hot.rq, t0: 7}}\noptions: {epoch: 2s, empty_reports: true}\n")
+    Path("app.yaml").write_text(
+        "queries: {hot: {file: hot.rq, t0: 7}}\noptions: {epoch: 2s, empty_reports: true}\n"
+    )
     return tmp_path
 
 
@@ -48,14 +52,23 @@ def test_a_byte_order_mark_before_a_query_is_no_part_of_it(folder):
 def test_check_accepts_and_says_what_it_saw(folder, capsys):
     assert main(["check", "hot.rq"]) == 0
     out, err = capsys.readouterr()
-    assert (out, err) == ("hot: ok, SELECT RSTREAM over http://e/temp [RANGE 10000 STEP 5000 close [)]\n", "")
+    assert (out, err) == (
+        "hot: ok, SELECT RSTREAM over http://e/temp [RANGE 10000 STEP 5000 close [)]\n",
+        "",
+    )
     assert main(["check", "w1.cql", *STREAMS]) == 0
-    assert capsys.readouterr().out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
+    assert (
+        capsys.readouterr().out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
+    )
 
 
 def test_check_and_explain_know_streams_that_queries_make(folder, capsys):
-    window = "FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }"
-    Path("make.rq").write_text(f"PREFIX : <http://e/>\nREGISTER RSTREAM :made AS CONSTRUCT {{ ?s :v ?v }} {window}")
+    window = (
+        "FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }"
+    )
+    Path("make.rq").write_text(
+        f"PREFIX : <http://e/>\nREGISTER RSTREAM :made AS CONSTRUCT {{ ?s :v ?v }} {window}"
+    )
     Path("read.rq").write_text(HOT.replace("temp", "made"))
     assert main(["check", "read.rq", "make.rq", "--stream", "temp=t.nt"]) == 0
     assert capsys.readouterr().out.startswith("read: ok, SELECT RSTREAM over http://e/made")
@@ -88,14 +101,21 @@ def test_check_of_rsp_ql_shows_the_place(folder, capsys):
 def test_check_knows_the_streams_that_are_given(folder, capsys):
     assert main(["check", "hot.rq", "--stream", "temp=t.nt"]) == 0
     assert main(["check", "hot.rq", "--stream", "tmp=t.nt"]) == 2
-    assert capsys.readouterr().err == "levada: hot: There is no stream http://e/temp.\nDid you mean tmp?\n"
+    assert (
+        capsys.readouterr().err
+        == "levada: hot: There is no stream http://e/temp.\nDid you mean tmp?\n"
+    )
 
 
 def test_check_and_explain_say_what_a_run_over_these_streams_would(folder, capsys):
     Path("t.nt").write_text("")
     Path("graphs.rq").write_text("PREFIX : <http://e/>\nSELECT ?s FROM :nowhere { ?s ?p ?o }")
-    Path("merge.csparql").write_text("SELECT ?s FROM STREAM <http://e/temp> [RANGE 4s STEP 4s] { ?s <http://e/p> ?o }")
-    assert main(["check", "hot.rq", "merge.csparql", "--stream", "temp=t.csv,schema=k:integer"]) == 2
+    Path("merge.csparql").write_text(
+        "SELECT ?s FROM STREAM <http://e/temp> [RANGE 4s STEP 4s] { ?s <http://e/p> ?o }"
+    )
+    assert (
+        main(["check", "hot.rq", "merge.csparql", "--stream", "temp=t.csv,schema=k:integer"]) == 2
+    )
     err = capsys.readouterr().err
     for name in ("hot", "merge"):
         assert f"{name}: The stream http://e/temp holds tuples, which a query in" in err
@@ -122,9 +142,13 @@ def test_explain(folder, capsys):
     assert main(["explain", "hot.rq", "--stage", "ast"]) == 0
     assert capsys.readouterr().out.startswith("(query-unit\n")
     assert main(["explain", "w1.cql", "--stage", "algebra", *STREAMS]) == 0
-    assert capsys.readouterr().out.startswith("SELECT (?k ?v) ISTREAM\n  window 0 <A> on <A> [RANGE 60000]\n")
+    assert capsys.readouterr().out.startswith(
+        "SELECT (?k ?v) ISTREAM\n  window 0 <A> on <A> [RANGE 60000]\n"
+    )
     assert main(["explain", "hot.rq", "--stage", "optimized"]) == 0
-    assert capsys.readouterr().out.startswith("SELECT (?s) RSTREAM\n  window 0 <http://e/w> on <http://e/temp>")
+    assert capsys.readouterr().out.startswith(
+        "SELECT (?s) RSTREAM\n  window 0 <http://e/w> on <http://e/temp>"
+    )
 
 
 def test_explain_as_json(folder, capsys):
@@ -177,8 +201,14 @@ def test_version_and_help(capsys):
             "levada: hot: There is no stream http://e/temp.\n"
             "No stream is named: say --stream NAME=PATH, or engine.stream(name, path).\n",
         ),
-        (["run", "no.rq"], "levada: The query file no.rq cannot be read: No such file or directory.\n"),
-        (["run", "hot.rq", "hot.rq"], "levada: The query hot is there twice. Give one query another name.\n"),
+        (
+            ["run", "no.rq"],
+            "levada: The query file no.rq cannot be read: No such file or directory.\n",
+        ),
+        (
+            ["run", "hot.rq", "hot.rq"],
+            "levada: The query hot is there twice. Give one query another name.\n",
+        ),
         (
             ["run", "hot.rq", "--app", "app.yaml"],
             "levada: The query hot is there twice. Give one query another name.\n",
@@ -203,7 +233,9 @@ def test_wrong_uses_are_one_message_and_exit_2(folder, capsys, arguments, messag
     assert (out, err) == ("", message)
 
 
-@pytest.mark.parametrize("arguments", [["run", "--bounds", "()"], ["rnu"], ["run", "--once=5"], ["explain"]])
+@pytest.mark.parametrize(
+    "arguments", [["run", "--bounds", "()"], ["rnu"], ["run", "--once=5"], ["explain"]]
+)
 def test_wrong_options_exit_2(folder, capsys, arguments):
     assert main(arguments) == 2
     out, err = capsys.readouterr()
@@ -218,7 +250,9 @@ def test_debug_shows_the_stack_trace(folder, capsys):
 
 def test_the_installed_command(folder):
     command = Path(sys.executable).with_name("levada")
-    done = subprocess.run([command, "check", "bad.cql"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [command, "check", "bad.cql"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("levada: bad: line 1, column 10:")
     assert "Traceback" not in done.stderr
@@ -230,7 +264,13 @@ def test_arguments_override_the_app_file(folder):
         app=Path("app.yaml"),
         streams=("A=./a.csv,schema=k:integer",),
         static=("r.ttl",),
-        options={"epoch": "250ms", "t0": "1970-01-02", "out": None, "empty_reports": False, "epoch_rows": 5},
+        options={
+            "epoch": "250ms",
+            "t0": "1970-01-02",
+            "out": None,
+            "empty_reports": False,
+            "epoch_rows": 5,
+        },
     )
     app = assemble(given)
     assert [(query.name, query.dialect, query.t0) for query in app.queries] == [
@@ -242,7 +282,9 @@ def test_arguments_override_the_app_file(folder):
 
 
 def test_a_stream_of_the_arguments_takes_the_place_of_that_of_the_app_file(folder):
-    (folder / "two.yaml").write_text("streams: {A: {path: gone.csv, schema: {k: integer}}, B: {path: b.nt}}")
+    (folder / "two.yaml").write_text(
+        "streams: {A: {path: gone.csv, schema: {k: integer}}, B: {path: b.nt}}"
+    )
     app = assemble(Given(app=Path("two.yaml"), streams=("A=./a.csv,schema=k:integer",)))
     assert [(s.name, Path(s.path).name) for s in app.streams] == [("B", "b.nt"), ("A", "a.csv")]
     with pytest.raises(UsageError, match="A"):
@@ -259,11 +301,17 @@ def test_an_interrupt_before_there_is_anything_to_end(monkeypatch, capsys):
 
 def one_query(**options):
     stream = StreamConfig.of("A", "a.csv", schema="k:integer")
-    return App(streams=(stream,), queries=(QuerySource("q", "x", "cql"),), options=Options(**options))
+    return App(
+        streams=(stream,), queries=(QuerySource("q", "x", "cql"),), options=Options(**options)
+    )
 
 
 SUMMARY = Summary(
-    elements=10, results=3, queries={"q": 3}, streams={"A": StreamCounts(10, 0, 1, 2, 5)}, wall_seconds=2.0
+    elements=10,
+    results=3,
+    queries={"q": 3},
+    streams={"A": StreamCounts(10, 0, 1, 2, 5)},
+    wall_seconds=2.0,
 )
 
 
@@ -293,9 +341,13 @@ def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(tmp_path, c
     assert "10 elements" in err
 
 
-def test_lines_of_a_summary_are_not_broken_where_there_is_no_terminal(tmp_path, capsys, monkeypatch):
+def test_lines_of_a_summary_are_not_broken_where_there_is_no_terminal(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setenv("COLUMNS", "60")
-    big = replace(SUMMARY, elements=10**9, triples=10**9, streams={"A" * 40: StreamCounts(1, 1, 0, 0, 5)})
+    big = replace(
+        SUMMARY, elements=10**9, triples=10**9, streams={"A" * 40: StreamCounts(1, 1, 0, 0, 5)}
+    )
     run_with(lambda app, **arguments: big, one_query(out=str(tmp_path)), Mode(once=True))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].endswith("CPU-s)")
@@ -353,7 +405,12 @@ def test_check_and_explain_know_static_data(tmp_path, capsys, monkeypatch):
     (tmp_path / "house.nt").write_text("")
     assert main(["check", "in.rq", "--static", "house.nt,graph=http://e/house"]) == 0
     assert capsys.readouterr().out == "in: ok, SELECT RSTREAM over static data, once\n"
-    assert main(["explain", "in.rq", "--stage", "algebra", "--static", "house.nt,graph=http://e/house"]) == 0
+    assert (
+        main(
+            ["explain", "in.rq", "--stage", "algebra", "--static", "house.nt,graph=http://e/house"]
+        )
+        == 0
+    )
     assert "(graph <http://e/house>)" in capsys.readouterr().out
     assert main(["check", "in.rq"]) == 2
 
@@ -380,4 +437,6 @@ def test_errors_of_one_of_several_queries_have_the_places_of_the_file(folder, ca
     Path("two.cql").write_text(SCRIPT)
     assert main(["check", "two.cql", *STREAMS]) == 2
     out, err = capsys.readouterr()
-    assert out.startswith("sums: ok") and "two-2: line 4, column 60: There is no column tottal." in err
+    assert (
+        out.startswith("sums: ok") and "two-2: line 4, column 60: There is no column tottal." in err
+    )

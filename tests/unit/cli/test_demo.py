@@ -1,4 +1,6 @@
-"""The demo from the outside: what it writes, what it says, and that it leaves nothing behind when it fails."""
+"""The demo from the outside: what it writes, what it says, and that it leaves nothing behind when
+it fails.
+"""
 
 import io
 import re
@@ -11,7 +13,7 @@ import pyoxigraph
 import pytest
 from rich.console import Console
 
-from levada.app import load_app
+from levada.app.app_file import load_app
 from levada.cli import demo as command
 from levada.cli.demo import Wish, demo_with
 from levada.cli.main import main
@@ -22,9 +24,9 @@ from levada.demo.rdf import RDF_TYPE, Shape, date_time, iri, string, typed, writ
 from levada.demo.source import data_folder, read_tables
 from levada.demo.vocabulary import AIR, SCHEMA, SOSA, STATIC, STREAMS
 from levada.emission.serialize import Batch
+from levada.engine.summary import Progress, Summary
 from levada.errors import EngineError, SinkError, UsageError
 from levada.model.time import MAX
-from levada.summary import Progress, Summary
 
 DATA = Path("data")
 FILES = {
@@ -105,9 +107,16 @@ def test_flights_become_elements_in_order_of_their_scheduled_departure(tables, t
 def test_what_is_missing_makes_no_triple(tables, tmp_path):
     write(tables.flights.tail(1), STREAMS["flights"], tmp_path / "f.nt")
     predicates = [
-        line.split()[1].strip("<>").rsplit("/", 1)[-1] for line in (tmp_path / "f.nt").read_text().splitlines()
+        line.split()[1].strip("<>").rsplit("/", 1)[-1]
+        for line in (tmp_path / "f.nt").read_text().splitlines()
     ]
-    assert predicates == ["22-rdf-syntax-ns#type", "flightNumber", "provider", "departureAirport", "arrivalAirport"]
+    assert predicates == [
+        "22-rdf-syntax-ns#type",
+        "flightNumber",
+        "provider",
+        "departureAirport",
+        "arrivalAirport",
+    ]
     assert STREAMS["flights"].triples(tables.flights.tail(1)) == 5
 
 
@@ -125,22 +134,32 @@ def test_every_line_is_rdf_and_counted(tables, tmp_path):
         count += sum(1 for _ in pyoxigraph.parse(plain, format=pyoxigraph.RdfFormat.N_TRIPLES))
     assert count == written.streamed + written.static == 21 + 11 + 13 + 3 + 7
     assert (written.elements, written.until) == (4, 1357038000000)
-    assert written.size == sum((tmp_path / f"{name}.nt").stat().st_size for name in STREAMS | STATIC)
+    assert written.size == sum(
+        (tmp_path / f"{name}.nt").stat().st_size for name in STREAMS | STATIC
+    )
 
 
 def test_terms_are_canonical():
     frame = pl.DataFrame({"k": ['a\\b"c"\nd'], "n": [-5], "t": [1357035300000]})
     made = frame.select(
-        string(pl.col("k")), n=typed(pl.col("n"), "integer"), t=date_time(pl.col("t")), i=iri("http://e/", pl.lit("x"))
+        string(pl.col("k")),
+        n=typed(pl.col("n"), "integer"),
+        t=date_time(pl.col("t")),
+        i=iri("http://e/", pl.lit("x")),
     ).row(0)
     terms = [
-        pyoxigraph.parse(f"<http://e/s> <http://e/p> {text} .", format=pyoxigraph.RdfFormat.N_TRIPLES) for text in made
+        pyoxigraph.parse(
+            f"<http://e/s> <http://e/p> {text} .", format=pyoxigraph.RdfFormat.N_TRIPLES
+        )
+        for text in made
     ]
     assert [str(next(iter(t)).object) for t in terms] == list(made)
 
 
 def test_a_shape_without_time_is_static(tmp_path):
-    shape = Shape(iri("http://e/", pl.col("k")), "http://e/K", (("http://e/p", string(pl.col("k"))),))
+    shape = Shape(
+        iri("http://e/", pl.col("k")), "http://e/K", (("http://e/p", string(pl.col("k"))),)
+    )
     write(pl.DataFrame({"k": ["a"]}), shape, tmp_path / "s.nt")
     assert (
         tmp_path / "s.nt"
@@ -149,7 +168,9 @@ def test_a_shape_without_time_is_static(tmp_path):
 
 
 def test_the_page_of_the_vocabulary_names_what_is_there():
-    """Each section of docs/vocabulary.md has a table of the properties of one shape, in the order of the lines."""
+    """Each section of docs/vocabulary.md has a table of the properties of one shape, in the order
+    of the lines.
+    """
     names = {"schema:": SCHEMA, "sosa:": SOSA, "air:": AIR, "rdf:": RDF_TYPE[: -len("type")]}
     sections = re.split(r"^### ", VOCABULARY.read_text(), flags=re.MULTILINE)[1:]
     assert len(sections) == len(STREAMS | STATIC)
@@ -219,7 +240,9 @@ STORM = (
 
 
 def test_keep_leaves_data_queries_and_an_app_file_that_checks(small, tmp_path, capsys):
-    run_app, seen = engine_that_says(STORM, Progress(1, 4, 1, 2.0, {"flights": MAX, "weather": MAX}))
+    run_app, seen = engine_that_says(
+        STORM, Progress(1, 4, 1, 2.0, {"flights": MAX, "weather": MAX})
+    )
     kept = tmp_path / "my demo"
     console = text_console()
     demo_with(run_app, Wish(kept, "local[1]"), DATA, console)
@@ -233,7 +256,11 @@ def test_keep_leaves_data_queries_and_an_app_file_that_checks(small, tmp_path, c
     app = load_app(kept / "app.yaml")
     assert (app.options.out, app.options.epoch) == (str(kept / "results"), 0)
     assert main(["check", "--app", str(kept / "app.yaml")]) == 0
-    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["storms", "departures", "airlines"]
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "storms",
+        "departures",
+        "airlines",
+    ]
 
 
 def test_without_keep_nothing_stays(small):
@@ -282,7 +309,9 @@ def test_the_terminal_is_left_clean_when_the_engine_fails(small, terminal):
     console = text_console(force_terminal=terminal)
     with pytest.raises(EngineError, match="It broke"):
         demo_with(run_app, Wish(), DATA, console)
-    assert said(console).count("\x1b[?25l") == said(console).count("\x1b[?25h")  # the cursor is hidden and shown again
+    assert said(console).count("\x1b[?25l") == said(console).count(
+        "\x1b[?25h"
+    )  # the cursor is hidden and shown again
 
 
 # -- the board --
@@ -323,14 +352,18 @@ def test_the_newest_solutions_stand_on_top():
     board = Board(10, progress=Progress(1, 5, 0, 1.0, {"flights": 0}))
     for minute in range(30):
         columns = {name: pl.Series([f"<http://e/{name}{minute}>"]) for name, _ in VIEWS[1].columns}
-        board.publish("departures", list(columns), 1, Batch(np.array([minute * 60_000]), columns=columns))
+        board.publish(
+            "departures", list(columns), 1, Batch(np.array([minute * 60_000]), columns=columns)
+        )
     assert re.findall(r"number(\d+)", drawn(board)) == ["29", "28", "27", "26", "25"]
     assert "30 results" in drawn(board)
 
 
 def test_progress_is_told_in_event_time():
     board = Board(200, progress=Progress(3, 50, 0, 2.0, {"flights": 1359061200000, "weather": MAX}))
-    assert re.search(r"2013-01-24 21:00 +━+ +25%\n50 of 200 elements · 25/s · epoch 3 · 2 s", drawn(board))
+    assert re.search(
+        r"2013-01-24 21:00 +━+ +25%\n50 of 200 elements · 25/s · epoch 3 · 2 s", drawn(board)
+    )
     board.progress = Progress(4, 200, 0, 2.0, {"flights": MAX})
     assert "end of the year" in drawn(board)
     assert "Spark is starting" in drawn(Board(200))
@@ -346,7 +379,9 @@ def test_the_board_fits_its_terminal(width, height):
         board.publish("storms", list(columns), 1, Batch(np.array([i]), columns=columns))
         columns = {name: pl.Series([f'"{i}"']) for name, _ in VIEWS[1].columns}
         board.publish("departures", list(columns), 1, Batch(np.array([i]), columns=columns))
-    lines = drawn(board, width=width, height=height, force_terminal=True, color_system=None).splitlines()
+    lines = drawn(
+        board, width=width, height=height, force_terminal=True, color_system=None
+    ).splitlines()
     assert len(lines) <= height - 2
     assert all(len(line) <= width for line in lines)
 

@@ -1,12 +1,14 @@
-"""The demo's queries over some days of the real data, stepped without Spark, against figures computed with Polars."""
+"""The demo's queries over some days of the real data, stepped without Spark, against figures
+computed with Polars.
+"""
 
 import polars as pl
 import pytest
 
-from levada.app import load_app
+from levada.app.app_file import load_app
 from levada.demo.folder import fill
 from levada.demo.source import Tables, data_folder, read_tables
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import UsageError
 
 HOUR = 3_600_000
@@ -37,7 +39,9 @@ def results(tables, folder, epoch_rows):
             engine.stream(config.name, config)
         for static in app.static:
             engine.static(static.path)
-        handles = [engine.register(q.text, name=q.name, options=app.query_options(q)) for q in app.queries]
+        handles = [
+            engine.register(q.text, name=q.name, options=app.query_options(q)) for q in app.queries
+        ]
         engine.start(once=True)
         engine.await_end()
         return {handle.name: values(handle.to_polars()) for handle in handles}
@@ -53,17 +57,23 @@ def values(found):
 
 
 def hours_of(ts, n):
-    """The closes of windows of ``n`` hours with a step of one that hold an element: c with c - n hours <= ts < c."""
+    """The closes of windows of ``n`` hours with a step of one that hold an element: c with c - n
+    hours <= ts < c.
+    """
     return pl.int_ranges(ts // HOUR + 1, ts // HOUR + 1 + n)
 
 
 def storms_by_hand(tables):
     names = tables.airports.select(origin="faa", airport="name")
     late = (
-        tables.flights.drop_nulls("dep_delay").select("origin", "dep_delay", r=hours_of(pl.col("ts"), 3)).explode("r")
+        tables.flights.drop_nulls("dep_delay")
+        .select("origin", "dep_delay", r=hours_of(pl.col("ts"), 3))
+        .explode("r")
     )
     gusts = (
-        tables.weather.drop_nulls("wind_gust").select("origin", "wind_gust", r=hours_of(pl.col("ts"), 3)).explode("r")
+        tables.weather.drop_nulls("wind_gust")
+        .select("origin", "wind_gust", r=hours_of(pl.col("ts"), 3))
+        .explode("r")
     )
     both = (
         late.group_by("origin", "r").agg(delay=pl.col("dep_delay").mean())
@@ -76,7 +86,9 @@ def storms_by_hand(tables):
 
 
 def departures_by_hand(tables):
-    weather = tables.weather.drop_nulls(["wind_speed", "visib"]).select("origin", "wind_speed", "visib", hour="ts")
+    weather = tables.weather.drop_nulls(["wind_speed", "visib"]).select(
+        "origin", "wind_speed", "visib", hour="ts"
+    )
     left = tables.flights.drop_nulls("dep_delay").with_columns(hour=pl.col("ts") // HOUR * HOUR)
     return left.join(weather, on=["origin", "hour"]).select(
         pl.col("ts").alias("report"), pl.concat_str("carrier", "flight").alias("number"),
@@ -86,9 +98,16 @@ def departures_by_hand(tables):
 
 
 def airlines_by_hand(tables):
-    counted = tables.flights.select("carrier", r=hours_of(pl.col("ts"), 24)).explode("r").group_by("carrier", "r").len()
+    counted = (
+        tables.flights.select("carrier", r=hours_of(pl.col("ts"), 24))
+        .explode("r")
+        .group_by("carrier", "r")
+        .len()
+    )
     named = counted.join(tables.airlines, on="carrier")
-    return named.select(report=pl.col("r") * HOUR, airline="name", flights=pl.col("len").cast(pl.String))
+    return named.select(
+        report=pl.col("r") * HOUR, airline="name", flights=pl.col("len").cast(pl.String)
+    )
 
 
 def bag(frame, *numbers):
@@ -96,11 +115,15 @@ def bag(frame, *numbers):
     return sorted(frame.with_columns(pl.col(number).cast(pl.Float64) for number in numbers).rows())
 
 
-@pytest.mark.parametrize(("days", "epoch_rows"), [("new year", 100_000), ("new year", 700), ("a storm", 300)])
+@pytest.mark.parametrize(
+    ("days", "epoch_rows"), [("new year", 100_000), ("new year", 700), ("a storm", 300)]
+)
 def test_results_are_those_computed_by_hand(year, tmp_path, days, epoch_rows):
     tables = cut(year, *DAYS[days])
     found = results(tables, tmp_path, epoch_rows)
-    assert bag(found["departures"], "wind", "visibility") == bag(departures_by_hand(tables), "wind", "visibility")
+    assert bag(found["departures"], "wind", "visibility") == bag(
+        departures_by_hand(tables), "wind", "visibility"
+    )
     assert bag(found["airlines"]) == bag(airlines_by_hand(tables))
     assert bag(found["storms"], "strongestGust") == bag(storms_by_hand(tables), "gust")
     assert found["departures"].height > 1500
@@ -108,7 +131,9 @@ def test_results_are_those_computed_by_hand(year, tmp_path, days, epoch_rows):
 
 
 def test_the_first_flight_of_the_year(year, tmp_path):
-    """UA1545 was due to leave Newark at 5:15 in the morning, left two minutes late, and the 5 o'clock wind was 12.66 mph."""
+    """UA1545 was due to leave Newark at 5:15 in the morning, left two minutes late, and the 5
+    o'clock wind was 12.66 mph.
+    """
     found = results(cut(year, 1357020000000, 1357038000000), tmp_path, 1000)
     first = ("UA1545", "EWR", "IAH", "2", "12.66", "10.0")
     assert found["departures"].row(0) == (1357035300000, *first)
@@ -124,6 +149,9 @@ def test_the_whole_year_has_three_million_triples(year, tmp_path):
     assert year.flights.select(pl.struct("carrier", "flight", "ts").is_unique().all()).item()
     written = fill(
         tmp_path,
-        Tables(year.flights.head(1000), *(getattr(year, n) for n in ("weather", "airports", "airlines", "planes"))),
+        Tables(
+            year.flights.head(1000),
+            *(getattr(year, n) for n in ("weather", "airports", "airlines", "planes")),
+        ),
     )
     assert (written.elements, written.static) == (27_115, 33_435)

@@ -1,4 +1,6 @@
-"""Entailment from the outside: options, app files, explain, refusals; a changed ontology makes a new query."""
+"""Entailment from the outside: options, app files, explain, refusals; a changed ontology makes a
+new query.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from levada.app import App, Options, QuerySource, load_app
+from levada.app.app_file import App, Options, QuerySource, load_app
 from levada.cli.main import main
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import UsageError
 
 SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
@@ -24,7 +26,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("rooms.rq").write_text(QUERY)
     Path("o.nt").write_text(f"<http://e/Hall> {SUB} <http://e/Room> .\n")
     Path("more.nt").write_text(f"<http://e/Lab> {SUB} <http://e/Room> .\n")
-    Path("s.nt").write_text(f"<http://e/h> {TYPE} <http://e/Hall> 1000 .\n<http://e/l> {TYPE} <http://e/Lab> 2000 .\n")
+    Path("s.nt").write_text(
+        f"<http://e/h> {TYPE} <http://e/Hall> 1000 .\n<http://e/l> {TYPE} <http://e/Lab> 2000 .\n"
+    )
     return tmp_path
 
 
@@ -77,7 +81,10 @@ def test_blank_nodes_of_an_ontology_are_those_of_static_data(folder: Path) -> No
         assert answer(engine, text) == ["<http://e/h>"]
     with Engine(False, entailment="rdfs") as engine:
         engine.static(
-            [f"<http://e/Hall> {SUB} _:c", '_:c <http://e/floor> "1"^^<http://www.w3.org/2001/XMLSchema#integer>']
+            [
+                f"<http://e/Hall> {SUB} _:c",
+                '_:c <http://e/floor> "1"^^<http://www.w3.org/2001/XMLSchema#integer>',
+            ]
         )
         assert answer(engine, text) == ["<http://e/h>"]
 
@@ -104,13 +111,18 @@ def test_a_changed_ontology_makes_a_new_query(folder: Path) -> None:
     [
         (["--entailment", "rdfs"], "Entailment rdfs needs an ontology, and there is none."),
         (["--entailment", "rdfs", "--ontology", "no.nt"], "There is no ontology file no.nt."),
-        (["--entailment", "owl", "--ontology", "bad.nt"], "gives it a domain or range, which is not supported."),
+        (
+            ["--entailment", "owl", "--ontology", "bad.nt"],
+            "gives it a domain or range, which is not supported.",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
 ) -> None:
-    Path("bad.nt").write_text(f"<http://e/p> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> {TYPE} .\n")
+    Path("bad.nt").write_text(
+        f"<http://e/p> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> {TYPE} .\n"
+    )
     assert main(["check", "rooms.rq", *options]) == 2
     assert words in capsys.readouterr().err.replace("\n", " ").replace("  ", " ")
 
@@ -124,19 +136,49 @@ def test_an_unknown_regime_names_the_known(folder: Path) -> None:
 
 
 def test_explain_shows_the_alternatives(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["explain", "rooms.rq", "--entailment", "rdfs", "--ontology", "o.nt", "--ontology", "more.nt"]
+    given = [
+        "explain",
+        "rooms.rq",
+        "--entailment",
+        "rdfs",
+        "--ontology",
+        "o.nt",
+        "--ontology",
+        "more.nt",
+    ]
     assert main([*given, "--stage", "optimized"]) == 0
     shown = capsys.readouterr().out
-    assert f"(entailed (window 0) (?x {TYPE} <http://e/Room>)" in shown and f"(?x {TYPE} <http://e/Lab>)" in shown
+    assert (
+        f"(entailed (window 0) (?x {TYPE} <http://e/Room>)" in shown
+        and f"(?x {TYPE} <http://e/Lab>)" in shown
+    )
     assert main([*given]) == 0
     assert "3 alternatives" in capsys.readouterr().out
     assert main([*given, "--stage", "algebra"]) == 0
     assert "entailed" not in capsys.readouterr().out
 
 
-def test_many_alternatives_are_counted_and_not_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("o.nt").write_text("".join(f"<http://e/C{i}> {SUB} <http://e/Room> .\n" for i in range(99)))
-    assert main(["explain", "rooms.rq", "--stage", "optimized", "--entailment", "rdfs", "--ontology", "o.nt"]) == 0
+def test_many_alternatives_are_counted_and_not_listed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("o.nt").write_text(
+        "".join(f"<http://e/C{i}> {SUB} <http://e/Room> .\n" for i in range(99))
+    )
+    assert (
+        main(
+            [
+                "explain",
+                "rooms.rq",
+                "--stage",
+                "optimized",
+                "--entailment",
+                "rdfs",
+                "--ontology",
+                "o.nt",
+            ]
+        )
+        == 0
+    )
     assert "and 76 more" in capsys.readouterr().out
 
 
@@ -169,7 +211,9 @@ def test_describe_and_construct_see_what_is_entailed(folder: Path) -> None:
     with Engine(False, entailment="rdfs", ontology="o.nt") as engine:
         engine.stream("http://e/s", "s.nt")
         described = engine.register(f"PREFIX : <http://e/> DESCRIBE :h {window}")
-        made = engine.register(f"PREFIX : <http://e/> CONSTRUCT {{ ?c :of ?x }} {window} {{ WINDOW :w {{ ?x a ?c }} }}")
+        made = engine.register(
+            f"PREFIX : <http://e/> CONSTRUCT {{ ?c :of ?x }} {window} {{ WINDOW :w {{ ?x a ?c }} }}"
+        )
         engine.start(once=True)
         engine.await_end()
         (whole,), (graph,) = described.results(), made.results()
@@ -195,9 +239,15 @@ def test_status_says_that_no_triple_entails_a_match(folder: Path) -> None:
     with Engine(False, entailment="rdfs", ontology="o.nt") as engine:
         assert answer(engine, QUERY.replace("?x a :Room", "?x a :Room ; a :Garden")) == []
         (query,) = engine.status().queries
-        assert query.why == f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Garden>."
+        assert (
+            query.why
+            == f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Garden>."
+        )
     with Engine(False, entailment="rdfs", ontology="more.nt") as engine:
         Path("s.nt").write_text(f"<http://e/h> {TYPE} <http://e/Hall> 1000 .\n")
         assert answer(engine) == []
         (query,) = engine.status().queries
-        assert query.why == f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Room>, entailed."
+        assert (
+            query.why
+            == f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Room>, entailed."
+        )

@@ -3,7 +3,7 @@
 import pytest
 
 from levada.errors import UnknownNameError, UsageError
-from levada.naming import check_query_name, check_stream_name, match_streams
+from levada.model.names import check_query_name, check_stream_name, match_streams
 
 
 @pytest.mark.parametrize("name", ["q1", "a.b-c_d", "7", "-x", "übung"])
@@ -32,15 +32,22 @@ def test_a_word_names_every_iri_that_ends_in_it():
         "http://e/v#temp": "temp",
         "http://e/hum": "hum",
     }
-    assert match_streams(["http://e/temp", "temp"], ["temp"]) == {"http://e/temp": "temp", "temp": "temp"}
+    assert match_streams(["http://e/temp", "temp"], ["temp"]) == {
+        "http://e/temp": "temp",
+        "temp": "temp",
+    }
 
 
 def test_an_equal_name_wins():
-    assert match_streams(["http://e/temp"], ["temp", "http://e/temp"]) == {"http://e/temp": "http://e/temp"}
+    assert match_streams(["http://e/temp"], ["temp", "http://e/temp"]) == {
+        "http://e/temp": "http://e/temp"
+    }
 
 
 def test_two_iris_of_one_word():
-    with pytest.raises(UsageError, match=r"The word temp could be <http://a/temp> or <http://b/temp>\."):
+    with pytest.raises(
+        UsageError, match=r"The word temp could be <http://a/temp> or <http://b/temp>\."
+    ):
         match_streams(["http://a/temp", "http://b/temp"], ["temp"])
     names = ["temp", "http://b/temp"]
     assert match_streams(["http://a/temp", "http://b/temp"], names) == {
@@ -55,7 +62,10 @@ def test_a_stream_that_a_query_makes():
         "http://e/hot": "q1#",
         "http://x/q1": "q1#",
     }
-    assert match_streams(["http://e/temp", "temp"], ["temp"], makers) == {"http://e/temp": "temp", "temp": "temp"}
+    assert match_streams(["http://e/temp", "temp"], ["temp"], makers) == {
+        "http://e/temp": "temp",
+        "temp": "temp",
+    }
     with pytest.raises(UsageError, match="The stream two is made by the queries q1 and q2"):
         match_streams(["two"], [], makers)
     with pytest.raises(UsageError, match=r"The word q1 could be <http://a/q1> or <http://b/q1>\."):
@@ -67,6 +77,9 @@ def test_a_stream_that_a_query_makes():
 def test_an_unknown_stream_says_what_is_known():
     with pytest.raises(UnknownNameError) as caught:
         match_streams(["http://e/tmp"], ["temp", "hum"])
-    assert (caught.value.message, caught.value.hint) == ("There is no stream http://e/tmp.", "Did you mean temp?")
+    assert (caught.value.message, caught.value.hint) == (
+        "There is no stream http://e/tmp.",
+        "Did you mean temp?",
+    )
     with pytest.raises(UnknownNameError, match="Known: a, b"):
         match_streams(["http://e/zzzzzz"], ["a", "b"])

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from levada.cli.errors import message_of, report
 from levada.cli.progress import LiveLine, PlainLines, choose
+from levada.engine.summary import Progress, StreamCounts, Summary, instant
 from levada.errors import EngineError, UsageError
 from levada.model.time import MAX, MIN
-from levada.summary import Progress, StreamCounts, Summary, instant
 
 
 def console(terminal=False):
@@ -27,7 +27,10 @@ def moment(epochs):
 
 def test_the_line_of_a_moment():
     line = moment(3).line()
-    assert line == "epoch 3 · 3,000 elements · 1,500/s · 3 results · at 1970-01-01T00:00:00Z · a holds back"
+    assert (
+        line
+        == "epoch 3 · 3,000 elements · 1,500/s · 3 results · at 1970-01-01T00:00:00Z · a holds back"
+    )
     assert Progress(0, 0, 0, 0.0).line() == "epoch 0 · 0 elements · 0/s · 0 results"
 
 
@@ -79,7 +82,11 @@ SUMMARY = Summary(
     late=1,
     dead=3,
     queries={"q[1]": 7},
-    streams={"s": StreamCounts(2000, 6000, 1, 3, MAX), "t": StreamCounts(watermark=1500), "u": StreamCounts()},
+    streams={
+        "s": StreamCounts(2000, 6000, 1, 3, MAX),
+        "t": StreamCounts(watermark=1500),
+        "u": StreamCounts(),
+    },
     wall_seconds=2.0,
     cpu_seconds=4.0,
     holds_back="t",
@@ -94,7 +101,12 @@ def test_the_summary_as_json():
         "u": None,
     }
     assert (found["elements_per_second"], found["elements_per_cpu_second"]) == (1000.0, 500.0)
-    assert (found["triples"], found["late"], found["dead"], found["queries"]) == (6000, 1, 3, {"q[1]": 7})
+    assert (found["triples"], found["late"], found["dead"], found["queries"]) == (
+        6000,
+        1,
+        3,
+        {"q[1]": 7},
+    )
     assert json.loads(Summary().to_json())["elements_per_second"] == 0.0
 
 
@@ -102,7 +114,10 @@ def test_the_summary_for_people():
     shown = console()
     shown.print(SUMMARY)
     lines = text_of(shown).splitlines()
-    assert lines[0] == "2,000 elements (6,000 triples) -> 7 results in 5 reports, 2 epochs, 2.0 s (4.0 CPU-s)"
+    assert (
+        lines[0]
+        == "2,000 elements (6,000 triples) -> 7 results in 5 reports, 2 epochs, 2.0 s (4.0 CPU-s)"
+    )
     assert lines[1] == "1,000 elements/s, 500 per CPU-second; late 1, dead-lettered 3"
     assert lines[2] == "t holds the queries back."
     assert [line.split() for line in lines[4:7]] == [
@@ -114,7 +129,12 @@ def test_the_summary_for_people():
 
 
 def test_instants():
-    assert [instant(ms) for ms in (0, -1, MIN, MAX)] == ["1970-01-01T00:00:00Z", "1969-12-31T23:59:59.999Z", "-", "end"]
+    assert [instant(ms) for ms in (0, -1, MIN, MAX)] == [
+        "1970-01-01T00:00:00Z",
+        "1969-12-31T23:59:59.999Z",
+        "-",
+        "end",
+    ]
     assert instant(10**17) == "100000000000000000 ms"
 
 

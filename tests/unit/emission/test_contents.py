@@ -1,4 +1,6 @@
-"""The files of a batch in each format, read by libraries that others wrote; what cannot be held is refused."""
+"""The files of a batch in each format, read by libraries that others wrote; what cannot be held is
+refused.
+"""
 
 import json
 import xml.etree.ElementTree as ET
@@ -10,11 +12,11 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
 
-from levada.algebra.nodes import Form, Output
 from levada.emission.contents import contents
 from levada.emission.formats import LINES, Format, check_fits, check_stdout, fitting
 from levada.emission.serialize import Batch
 from levada.errors import UsageError
+from levada.model.query import Form, Output
 from levada.model.time import MIN
 from levada.sinks.files import FileSink, Roll
 
@@ -48,7 +50,10 @@ def test_json_results_are_a_document_a_report():
             "n": {"type": "literal", "value": "1", "datatype": XSD + "integer"},
         }
     ]
-    assert json.loads(two)["head"] == {"vars": ["a", "n"]} and len(json.loads(two)["results"]["bindings"]) == 2
+    assert (
+        json.loads(two)["head"] == {"vars": ["a", "n"]}
+        and len(json.loads(two)["results"]["bindings"]) == 2
+    )
     assert files(Format.SRJ, ASK) == [(4000, b'{"head": {}, "boolean": true}\n')]
 
 
@@ -59,7 +64,9 @@ def test_xml_results_are_a_document_a_report():
         ("_:b1", '"a < \\"b\\" & c\\n"@en'),
         (None, '"x"'),
     ]
-    assert b"http://e/\xc3\xa9" in one and files(Format.SRX, ASK)[0][1].endswith(b"<boolean>true</boolean></sparql>")
+    assert b"http://e/\xc3\xa9" in one and files(Format.SRX, ASK)[0][1].endswith(
+        b"<boolean>true</boolean></sparql>"
+    )
 
 
 def test_xml_results_are_xml_whatever_a_literal_holds():
@@ -67,7 +74,9 @@ def test_xml_results_are_xml_whatever_a_literal_holds():
     terms = [str(ox.Literal(text)) for text in texts]
     batch = Batch(np.full(len(terms), 4000), columns={"n": pl.Series(terms)})
     ((_, data),) = files(Format.SRX, batch, ("n",))
-    shown = [e.text for e in ET.fromstring(data).iter("{http://www.w3.org/2005/sparql-results#}literal")]
+    shown = [
+        e.text for e in ET.fromstring(data).iter("{http://www.w3.org/2005/sparql-results#}literal")
+    ]
     assert shown == ["a\rb", "\r\n", "\ufffd" * 4, "\ufffd" * 2, " <&>\t", "\x7f\x85\u2028"]
 
 
@@ -82,30 +91,54 @@ def test_graphs_in_quads_are_named_by_query_and_time():
     assert "<urn:levada:q:0> {\n}\n" in trig.decode()
     assert set(ox.parse(trig, ox.RdfFormat.TRIG)) == set(ox.parse(text, ox.RdfFormat.N_QUADS))
     ((_, document),) = files(Format.JSONLD, GRAPHS)
-    assert set(ox.parse(document, ox.RdfFormat.JSON_LD)) == set(ox.parse(text, ox.RdfFormat.N_QUADS))
+    assert set(ox.parse(document, ox.RdfFormat.JSON_LD)) == set(
+        ox.parse(text, ox.RdfFormat.N_QUADS)
+    )
 
 
 def test_triples_are_a_file_a_report_also_an_empty_one():
-    assert [(report, text.count(b"\n")) for report, text in files(Format.NT, GRAPHS)] == [(-2500, 2), (4000, 1), (0, 0)]
+    assert [(report, text.count(b"\n")) for report, text in files(Format.NT, GRAPHS)] == [
+        (-2500, 2),
+        (4000, 1),
+        (0, 0),
+    ]
 
 
 @pytest.mark.parametrize("form", [Format.ARROW, Format.PARQUET])
 def test_tables_are_columns_cut_by_rows(form):
     def read(data):
-        return pq.read_table(pa.BufferReader(data)) if form is Format.PARQUET else pa.ipc.open_file(data).read_all()
+        return (
+            pq.read_table(pa.BufferReader(data))
+            if form is Format.PARQUET
+            else pa.ipc.open_file(data).read_all()
+        )
 
     parts = [read(data) for _, data in files(form, SELECT, size=40)]
     assert len(parts) > 1
     table = pa.concat_tables(parts)
-    assert table.column_names == ["report", "a", "n"] and table.schema.metadata[b"levada.query"] == b"q"
-    assert table.to_pydict() == {"report": [-2500, 4000, 4000], **{k: v.to_list() for k, v in SELECT.columns.items()}}
-    assert read(files(form, GRAPHS)[0][1]).column_names == ["report", "subject", "predicate", "object"]
+    assert (
+        table.column_names == ["report", "a", "n"]
+        and table.schema.metadata[b"levada.query"] == b"q"
+    )
+    assert table.to_pydict() == {
+        "report": [-2500, 4000, 4000],
+        **{k: v.to_list() for k, v in SELECT.columns.items()},
+    }
+    assert read(files(form, GRAPHS)[0][1]).column_names == [
+        "report",
+        "subject",
+        "predicate",
+        "object",
+    ]
     assert read(files(form, ASK)[0][1]).to_pydict() == {"report": [4000], "boolean": [True]}
 
 
 def test_files_of_reports_are_named_by_their_times(tmp_path):
     sink = FileSink(tmp_path, Format.SRJ)
-    assert sink.publish("q", ["a", "n"], 3, SELECT) == ["q/-00000000002500.srj", "q/000000000004000.srj"]
+    assert sink.publish("q", ["a", "n"], 3, SELECT) == [
+        "q/-00000000002500.srj",
+        "q/000000000004000.srj",
+    ]
 
 
 def test_a_query_without_windows_has_a_report_without_a_time(tmp_path):
@@ -119,7 +152,8 @@ def test_a_query_without_windows_has_a_report_without_a_time(tmp_path):
 def test_what_a_format_cannot_hold_is_refused_with_those_that_can():
     for form in (Form.SELECT, Form.ASK):
         with pytest.raises(
-            UsageError, match=f"nq cannot hold the results of the query q, which is of the form {form.name}"
+            UsageError,
+            match=f"nq cannot hold the results of the query q, which is of the form {form.name}",
         ):
             check_fits(Format.NQ, "q", form, Output.RSTREAM)
     with pytest.raises(UsageError, match=r"CONSTRUCT.*Say --format ndjson, .*jelly") as error:

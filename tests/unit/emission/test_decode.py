@@ -1,4 +1,6 @@
-"""Term forms of the result formats: the vectorised path equals a term-by-term reading of the specifications."""
+"""Term forms of the result formats: the vectorised path equals a term-by-term reading of the
+specifications.
+"""
 
 import json
 
@@ -9,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.emission.decode import csv_fields, csv_values, json_strings, json_terms, tsv_values
-from levada.emission.few import csv_value, json_term, tsv_value
+from levada.emission.serialize_small import csv_value, json_term, tsv_value
 from levada.model.term import XSD, Blank, Iri, Literal, parse_term
 
 INTEGER = f"^^<{XSD}integer>"
 
 lexicals = st.text(
     st.one_of(
-        st.sampled_from('"\\@^<>,;\n\r\t\b\f\x01\x7fé€𝄞 ab_'), st.characters(codec="utf-8", exclude_categories=["Cs"])
+        st.sampled_from('"\\@^<>,;\n\r\t\b\f\x01\x7fé€𝄞 ab_'),
+        st.characters(codec="utf-8", exclude_categories=["Cs"]),
     ),
     max_size=8,
 )
@@ -24,8 +27,12 @@ terms = st.one_of(
     st.sampled_from(["http://e/a", "urn:x", "http://e/ä?b=1,2#c"]).map(Iri),
     st.sampled_from(["b0", "x.y"]).map(Blank),
     lexicals.map(Literal),
-    st.tuples(lexicals, st.sampled_from(["en", "de-at"])).map(lambda p: Literal(p[0], language=p[1])),
-    st.tuples(lexicals, st.sampled_from([XSD + "integer", XSD + "double", "http://e/t"])).map(lambda p: Literal(*p)),
+    st.tuples(lexicals, st.sampled_from(["en", "de-at"])).map(
+        lambda p: Literal(p[0], language=p[1])
+    ),
+    st.tuples(lexicals, st.sampled_from([XSD + "integer", XSD + "double", "http://e/t"])).map(
+        lambda p: Literal(*p)
+    ),
 )
 columns = st.lists(st.one_of(st.none(), terms), max_size=80).map(
     lambda rows: pl.Series("c", [None if t is None else str(t) for t in rows], pl.String)
@@ -70,7 +77,9 @@ def test_csv_values_equal_their_reading(texts):
     def quoted(value):
         return '"' + value.replace('"', '""') + '"' if any(c in value for c in '",\r\n') else value
 
-    assert csv_values(texts).to_list() == [None if t is None else quoted(plain(t)) for t in texts.to_list()]
+    assert csv_values(texts).to_list() == [
+        None if t is None else quoted(plain(t)) for t in texts.to_list()
+    ]
 
 
 @given(columns)
@@ -121,14 +130,20 @@ def test_columns_without_a_term():
 
 
 def test_an_iri_that_needs_escapes():
-    assert json.loads(json_terms(pl.Series(['<http://e/a"b\\c>'])).item())["value"] == 'http://e/a"b\\c'
+    assert (
+        json.loads(json_terms(pl.Series(['<http://e/a"b\\c>'])).item())["value"]
+        == 'http://e/a"b\\c'
+    )
 
 
 @given(st.lists(st.text(st.sampled_from('ab"\\\n\r\té,'), max_size=6)))
 def test_plain_texts(values):
     series = pl.Series("v", values, pl.String)
     assert [json.loads(text) for text in json_strings(series).to_list()] == values
-    assert [field[1:-1].replace('""', '"') if field[:1] == '"' else field for field in csv_fields(series)] == values
+    assert [
+        field[1:-1].replace('""', '"') if field[:1] == '"' else field
+        for field in csv_fields(series)
+    ] == values
 
 
 @given(st.lists(terms.map(str), min_size=1))

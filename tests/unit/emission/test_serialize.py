@@ -1,4 +1,6 @@
-"""Whole batches as NDJSON, CSV and TSV: the lines of the issue, and the two ways to write them, which agree."""
+"""Whole batches as NDJSON, CSV and TSV: the lines of the issue, and the two ways to write them,
+which agree.
+"""
 
 import csv as csv_module
 import io
@@ -10,10 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.algebra.nodes import Form
-from levada.emission.few import FEW, json_term
-from levada.emission.serialize import Batch, Format, csv, few_lines, heading, joined, lines, many_lines, ndjson, tsv
+from levada.emission.serialize import (
+    Batch,
+    Format,
+    csv,
+    few_lines,
+    heading,
+    lines,
+    many_lines,
+    ndjson,
+    tsv,
+)
+from levada.emission.serialize_small import FEW, json_term
+from levada.model.query import Form
 from levada.model.term import XSD
+from levada.terms.texts import join_lines
 
 FIVE = f'"5"^^<{XSD}integer>'
 A, X = "<http://e/a>", '"x, \\"y\\""'
@@ -46,7 +59,10 @@ def test_one_line_for_each_report_of_a_select():
 
 def test_a_relation_has_a_line_for_each_sign():
     b = batch([5, 5, 5, 9], {"s": series(A, X, A, A)}, change=[-1, 1, -1, -1])
-    found = [(o["report"], o["change"], len(o["results"]["bindings"])) for o in objects(ndjson("q", ["s"], b))]
+    found = [
+        (o["report"], o["change"], len(o["results"]["bindings"]))
+        for o in objects(ndjson("q", ["s"], b))
+    ]
     assert found == [(5, "insert", 1), (5, "delete", 2), (9, "delete", 1)]
 
 
@@ -85,7 +101,10 @@ def test_empty_reports_stand_in_their_places():
 def test_names_are_escaped():
     b = batch([1], {'a "b"': series(A)})
     assert objects(ndjson('q"1', ['a "b"'], b))[0]["head"]["vars"] == ['a "b"']
-    assert csv("q", ['a "b", c'], batch([1], {'a "b", c': series(A)})).splitlines()[0] == b'report,"a ""b"", c"'
+    assert (
+        csv("q", ['a "b", c'], batch([1], {'a "b", c': series(A)})).splitlines()[0]
+        == b'report,"a ""b"", c"'
+    )
 
 
 def test_csv():
@@ -93,7 +112,9 @@ def test_csv():
     assert csv("q", ["s", "v"], b) == b'report,s,v\n5,http://e/a,5\n5,"x, ""y""",\n'
     assert csv("q", ["s", "v"], b, header=False) == b'5,http://e/a,5\n5,"x, ""y""",\n'
     relation = batch([5, 5], {"s": series(A, X)}, change=[-1, 1])
-    assert csv("q", ["s"], relation) == b'report,change,s\n5,insert,"x, ""y"""\n5,delete,http://e/a\n'
+    assert (
+        csv("q", ["s"], relation) == b'report,change,s\n5,insert,"x, ""y"""\n5,delete,http://e/a\n'
+    )
 
 
 def test_tsv():
@@ -132,7 +153,7 @@ def test_solutions_without_a_variable_are_counted():
 
 def test_a_slice_of_records_is_joined_alone():
     records = pl.Series(["a\n", "bé\n", "c\n", "d\n"])
-    assert joined(records[1:3]) == "bé\nc\n".encode()
+    assert join_lines(records[1:3]) == "bé\nc\n".encode()
 
 
 def test_a_batch_out_of_order_is_a_programmers_error():
@@ -141,14 +162,24 @@ def test_a_batch_out_of_order_is_a_programmers_error():
 
 
 cells = st.sampled_from([None, A, X, FIVE, '"é"@en', "_:b"])
-solutions = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([1, -1]), st.tuples(cells, cells)), max_size=12)
+solutions = st.lists(
+    st.tuples(st.integers(-3, 3), st.sampled_from([1, -1]), st.tuples(cells, cells)), max_size=12
+)
 
 
-@given(rows=solutions, relation=st.booleans(), form=st.sampled_from((Format.NDJSON, Format.CSV, Format.TSV)))
+@given(
+    rows=solutions,
+    relation=st.booleans(),
+    form=st.sampled_from((Format.NDJSON, Format.CSV, Format.TSV)),
+)
 def test_few_and_many_rows_are_written_alike(rows, relation, form):
     rows = sorted(((r, s if relation else 1, t) for r, s, t in rows), key=lambda row: row[0])
-    columns = {name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")}
-    b = batch([row[0] for row in rows], columns, change=[row[1] for row in rows] if relation else None)
+    columns = {
+        name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")
+    }
+    b = batch(
+        [row[0] for row in rows], columns, change=[row[1] for row in rows] if relation else None
+    )
     names = ["x", "y"]
     assert few_lines(form, "q", names, b).to_list() == many_lines(form, "q", names, b).to_list()
 
@@ -157,15 +188,27 @@ def test_few_and_many_rows_are_written_alike(rows, relation, form):
 def test_ndjson_says_what_the_batch_holds(rows, relation):
     """Read back by a JSON parser: every solution once, under its report and sign, in order."""
     rows = sorted(((r, s if relation else 1, t) for r, s, t in rows), key=lambda row: row[0])
-    columns = {name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")}
-    b = batch([row[0] for row in rows], columns, change=[row[1] for row in rows] if relation else None)
+    columns = {
+        name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")
+    }
+    b = batch(
+        [row[0] for row in rows], columns, change=[row[1] for row in rows] if relation else None
+    )
     found = [
         (o["report"], 1 if o.get("change", "insert") == "insert" else -1, binding)
         for o in objects(ndjson("q", ["x", "y"], b))
         for binding in o["results"]["bindings"]
     ]
     expected = [
-        (r, s, {n: json.loads(json_term(t)) for n, t in zip("xy", terms, strict=True) if t is not None})
+        (
+            r,
+            s,
+            {
+                n: json.loads(json_term(t))
+                for n, t in zip("xy", terms, strict=True)
+                if t is not None
+            },
+        )
         for r, s, terms in sorted(rows, key=lambda row: (row[0], -row[1]))
     ]
     assert found == expected
@@ -181,8 +224,13 @@ def test_both_paths_are_taken():
 @given(rows=solutions)
 def test_csv_is_read_back_by_another_reader(rows):
     rows = sorted(rows, key=lambda row: row[0])
-    columns = {name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")}
+    columns = {
+        name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")
+    }
     b = batch([row[0] for row in rows], columns)
     values = {None: "", A: "http://e/a", X: 'x, "y"', FIVE: "5", '"é"@en': "é", "_:b": "_:b"}
     read = list(csv_module.reader(io.StringIO(csv("q", ["x", "y"], b).decode())))
-    assert read == [["report", "x", "y"], *([str(row[0]), *(values[t] for t in row[2])] for row in rows)]
+    assert read == [
+        ["report", "x", "y"],
+        *([str(row[0]), *(values[t] for t in row[2])] for row in rows),
+    ]

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.config import StreamConfig
 from levada.intake.admission import Gate, admit, file_time
 from levada.model.time import MIN
+from levada.streams.stream_config import StreamConfig
 
 TIMES = st.lists(st.one_of(st.integers(-20, 20), st.just(MIN)), max_size=20)
 BOUND = st.integers(-15, 15)
@@ -23,11 +23,15 @@ def test_every_element_has_one_fate(times, start, stop, limit, late_below, futur
         passed += 1
         fates.append("future" if ts > future_above else "late" if ts < late_below else "keep")
     masks = {"keep": verdict.keep, "late": verdict.late, "future": verdict.future}
-    assert {name: mask.tolist() for name, mask in masks.items()} == {name: [f == name for f in fates] for name in masks}
+    assert {name: mask.tolist() for name, mask in masks.items()} == {
+        name: [f == name for f in fates] for name in masks
+    }
     assert verdict.passed == passed
     read = [ts for ts, fate in zip(times, fates, strict=True) if fate in ("keep", "late")]
     assert verdict.max_ts == max(read, default=MIN)
-    assert verdict.times.tolist() == sorted({ts for ts, fate in zip(times, fates, strict=True) if fate == "keep"})
+    assert verdict.times.tolist() == sorted(
+        {ts for ts, fate in zip(times, fates, strict=True) if fate == "keep"}
+    )
 
 
 def test_a_file_name_without_a_match_says_no_time():

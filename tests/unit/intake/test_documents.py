@@ -6,8 +6,8 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from levada.intake import documents
-from levada.intake.documents import Malformed, document_chunks, parse_document
+from levada.intake.parse import documents
+from levada.intake.parse.documents import Malformed, document_chunks, parse_document
 from levada.sources.reference import Reference
 from levada.testing.streams import write_rdf
 
@@ -60,7 +60,11 @@ def test_blank_nodes_are_named_alike_every_time(form, monkeypatch):
     assert b"_:n0" in whole and b"_:n1" in whole
     monkeypatch.setattr(documents, "CHUNK", 1)
     assert text() == whole == text()
-    judge = dataset(ox.serialize(ox.parse(ANONYMOUS[form], documents.PARSERS[form]), format=ox.RdfFormat.N_QUADS))
+    judge = dataset(
+        ox.serialize(
+            ox.parse(ANONYMOUS[form], documents.PARSERS[form]), format=ox.RdfFormat.N_QUADS
+        )
+    )
     assert dataset(whole) == judge
 
 
@@ -86,7 +90,9 @@ def test_a_fault_has_a_place_and_a_reason(form, data, where, says):
 
 @pytest.mark.parametrize("data", [b"<a> <b> <c> .\n<a> <b <c> .", b"<a> <b> <<( <a> <b> <c> )>> ."])
 def test_a_document_that_is_no_rdf_1_1_is_bad_as_a_whole(data):
-    reference = Reference("s", "s", "a.ttl", "/a.ttl", "ttl", 0, len(data), 0, 1, 1, base="http://e/")
+    reference = Reference(
+        "s", "s", "a.ttl", "/a.ttl", "ttl", 0, len(data), 0, 1, 1, base="http://e/"
+    )
     triples, lines = parse_document(np.frombuffer(data, np.uint8), reference, 1)
     ((_, reason, text),) = triples.bad
     assert (triples.n, lines.stop) == (0, 0)
@@ -95,7 +101,9 @@ def test_a_document_that_is_no_rdf_1_1_is_bad_as_a_whole(data):
 
 def test_a_document_knows_its_own_iri():
     data = np.frombuffer(b"<> <#p> <b> .", np.uint8)
-    reference = Reference("s", "s", "a.ttl", "/a.ttl", "ttl", 0, 13, 0, 1, 1, base="file:///x/a.ttl")
+    reference = Reference(
+        "s", "s", "a.ttl", "/a.ttl", "ttl", 0, 13, 0, 1, 1, base="file:///x/a.ttl"
+    )
     triples, _ = parse_document(data, reference, 1)
     found = [triples.text(column, 0) for column in (triples.s, triples.p, triples.o)]
     assert found == ["<file:///x/a.ttl>", "<file:///x/a.ttl#p>", "<file:///x/b>"]

@@ -5,26 +5,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.config import StreamConfig
 from levada.intake.elements import Elements, elements_of
-from levada.intake.parse import parse
-from levada.kernels.lines import GRAPH, SUBJECT, number_elements
+from levada.intake.parse.ntriples import parse
+from levada.kernels.text.lines import GRAPH, SUBJECT, number_elements
 from levada.model.time import MAX, MIN
 from levada.sources.files import FileSource
 from levada.sources.read import read_bytes
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 SEED = 7
 START = 1000
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-def assign(config: StreamConfig, reference: Reference, data: np.ndarray, late_below=MIN, future_above=MAX) -> Elements:
-    triples = parse(data, quads=config.quads, timed=config.timed, seed=SEED, document=1, unit_ms=config.unit_ms)
-    return elements_of(triples, config, reference, late_below=late_below, future_above=future_above, seed=SEED)
+def assign(
+    config: StreamConfig, reference: Reference, data: np.ndarray, late_below=MIN, future_above=MAX
+) -> Elements:
+    triples = parse(
+        data, quads=config.quads, timed=config.timed, seed=SEED, document=1, unit_ms=config.unit_ms
+    )
+    return elements_of(
+        triples, config, reference, late_below=late_below, future_above=future_above, seed=SEED
+    )
 
 
-def run(text: str, late_below=MIN, future_above=MAX, limit=None, name="obs_12.nt", **options) -> Elements:
+def run(
+    text: str, late_below=MIN, future_above=MAX, limit=None, name="obs_12.nt", **options
+) -> Elements:
     config = StreamConfig.of("s", "a.nq" if "graph" in options.values() else "a.nt", **options)
     data = np.frombuffer(text.encode(), np.uint8)
     where = Reference("s", "s", name, "/x", config.format, START, START + len(data), 0, 1, 0, limit)
@@ -42,12 +50,18 @@ def test_a_time_in_each_line():
     assert result.ts.tolist() == [20, 10, 20]
     assert result.element.tolist() == [0, 1, 2]
     assert result.keep.all() and (result.elements, result.triples) == (3, 3)
-    assert (result.max_ts, result.times.tolist(), result.dead, len(result.late)) == (20, [10, 20], [], 0)
+    assert (result.max_ts, result.times.tolist(), result.dead, len(result.late)) == (
+        20,
+        [10, 20],
+        [],
+        0,
+    )
 
 
 TERMS = ("<http://s>", "<http://t>", "<http://\\u0073>", "_:b", "_:c")
 QUADS = st.lists(
-    st.tuples(st.sampled_from(TERMS), st.sampled_from((*TERMS, "")), st.sampled_from(("", "junk"))), max_size=12
+    st.tuples(st.sampled_from(TERMS), st.sampled_from((*TERMS, "")), st.sampled_from(("", "junk"))),
+    max_size=12,
 )
 
 
@@ -56,11 +70,14 @@ QUADS = st.lists(
 def test_elements_are_told_apart_as_they_are_written(quads, by):
     """By identities where all lines are plain, by bytes where some are not: no difference shows."""
     text = "".join(
-        f"{s} <http://p> <http://o> {g}{' ' * bool(g)}7 .{junk and chr(10) + junk}\n" for s, g, junk in quads
+        f"{s} <http://p> <http://o> {g}{' ' * bool(g)}7 .{junk and chr(10) + junk}\n"
+        for s, g, junk in quads
     )
     data = np.frombuffer(text.encode(), np.uint8)
     triples = parse(data, quads=True, timed=True, seed=SEED, document=1, unit_ms=1)
-    raw = number_elements(data, np.ascontiguousarray(triples.line, np.int64), SUBJECT if by == "subject" else GRAPH)
+    raw = number_elements(
+        data, np.ascontiguousarray(triples.line, np.int64), SUBJECT if by == "subject" else GRAPH
+    )
     expected = np.unique(raw, return_inverse=True)[1]
     assert run(text, element=by, format="nq").element.tolist() == expected.tolist()
 
@@ -70,11 +87,16 @@ def test_a_bad_line_is_dead_alone():
     result = run(text)
     assert result.ts.tolist() == [1, 2]
     (letter,) = result.dead
-    assert letter.offset == START + text.index("not") and letter.text == "not a line" and letter.reason
+    assert (
+        letter.offset == START + text.index("not") and letter.text == "not a line" and letter.reason
+    )
 
 
 def test_late_future_and_cut_lines():
-    text = "".join(f'<http://s> <http://p> "{i}" {ts} .\r\n' for i, ts in enumerate([5, 50, 10, 200, 20, 30, 40]))
+    text = "".join(
+        f'<http://s> <http://p> "{i}" {ts} .\r\n'
+        for i, ts in enumerate([5, 50, 10, 200, 20, 30, 40])
+    )
     result = run(text, late_below=11, future_above=100, limit=5, **{"from": 10})
     assert result.keep.tolist() == [False, True, False, False, True, True, False]
     assert (result.late.ts.tolist(), result.late.text) == ([10], ['<http://s> <http://p> "2" 10 .'])
@@ -86,7 +108,9 @@ def test_late_future_and_cut_lines():
 
 
 def test_the_greatest_time_counts_late_elements_but_neither_dead_nor_cut_ones():
-    result = run('<http://s> <http://p> "a" 9 .\n<http://s> <http://p> "b" 99 .\n', late_below=50, to=90)
+    result = run(
+        '<http://s> <http://p> "a" 9 .\n<http://s> <http://p> "b" 99 .\n', late_below=50, to=90
+    )
     assert (result.max_ts, result.times.tolist(), result.elements) == (9, [], 0)
     assert run("").max_ts == MIN
 
@@ -99,7 +123,11 @@ SUBJECTS = """<http://s1> <http://p> "a" {0} .
 
 def test_lines_of_one_subject_have_one_time():
     result = run(SUBJECTS.format(5, 5, 6), element="subject")
-    assert (result.element.tolist(), result.ts.tolist(), result.elements) == ([0, 0, 1], [5, 5, 6], 2)
+    assert (result.element.tolist(), result.ts.tolist(), result.elements) == (
+        [0, 0, 1],
+        [5, 5, 6],
+        2,
+    )
     split = run(SUBJECTS.format(5, 7, 6), element="subject")
     assert split.keep.tolist() == [False, False, True]
     assert dead(split) == [(0, "two times")]
@@ -133,13 +161,18 @@ def test_the_same_subject_later_is_another_element():
     ],
 )
 def test_a_time_in_the_graph(graph, ts):
-    result = run(f'<http://s> <http://p> "a" {graph} .\n<http://s> <http://p> "b" <http://g/7> .\n', time="graph")
+    result = run(
+        f'<http://s> <http://p> "a" {graph} .\n<http://s> <http://p> "b" <http://g/7> .\n',
+        time="graph",
+    )
     assert result.ts.tolist() == [ts, 7]
     assert dead(result) == ([] if ts > MIN else [(0, "no time")])
 
 
 def test_consecutive_lines_of_a_graph_are_an_element():
-    text = "".join(f'<http://s{i}> <http://p> "a" <http://g/{g}> .\n' for i, g in enumerate([3, 3, 4, 3]))
+    text = "".join(
+        f'<http://s{i}> <http://p> "a" <http://g/{g}> .\n' for i, g in enumerate([3, 3, 4, 3])
+    )
     result = run(text, time="graph", element="graph", unit="s")
     assert (result.element.tolist(), result.ts.tolist()) == ([0, 0, 1, 2], [3000, 3000, 4000, 3000])
 
@@ -165,7 +198,9 @@ def test_a_time_by_a_predicate(value, ts):
     result = run(text, time="predicate:http://t", element="subject")
     assert result.ts.tolist() == [ts, ts, 1]
     assert result.keep.tolist() == [ts > MIN, ts > MIN, True]
-    assert dead(result) == ([] if ts > MIN else [(0, "its time is neither an integer nor a dateTime")])
+    assert dead(result) == (
+        [] if ts > MIN else [(0, "its time is neither an integer nor a dateTime")]
+    )
 
 
 def test_seconds_by_a_predicate():
@@ -174,7 +209,13 @@ def test_seconds_by_a_predicate():
 
 
 def test_a_predicate_that_is_missing_or_says_two_things():
-    rows = ['a> <http://p> "1"', 'b> <http://t> "1"', 'b> <http://t> "2"', 'c> <http://t> "3"', 'c> <http://t> "3"']
+    rows = [
+        'a> <http://p> "1"',
+        'b> <http://t> "1"',
+        'b> <http://t> "2"',
+        'c> <http://t> "3"',
+        'c> <http://t> "3"',
+    ]
     text = "".join(f"<http://{row} .\n" for row in rows)
     result = run(text, time="predicate:http://t", element="subject")
     assert [reason for _, reason in dead(result)] == ["no time", "two times"]
@@ -204,15 +245,23 @@ def test_late_elements_are_late_whole():
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from(["", "# c\n", "bad\n", "<http://s1> bad\n"])),
+        st.tuples(
+            st.integers(0, 2),
+            st.integers(0, 3),
+            st.sampled_from(["", "# c\n", "bad\n", "<http://s1> bad\n"]),
+        ),
         max_size=14,
     ),
     st.integers(1, 5),
     st.sampled_from(["line", "subject", "graph"]),
 )
 def test_the_cut_into_references_does_not_show(tmp_path_factory, parts, rows, element):
-    """Rows, times and dead letters of a file are the same however many elements a reference holds."""
-    text = "".join(f'<http://s{s}> <http://p> "v" <http://g{s}> {ts} .\n{more}' for s, ts, more in parts)
+    """Rows, times and dead letters of a file are the same however many elements a reference
+    holds.
+    """
+    text = "".join(
+        f'<http://s{s}> <http://p> "v" <http://g{s}> {ts} .\n{more}' for s, ts, more in parts
+    )
     folder = tmp_path_factory.mktemp("cut")
     (folder / "a.nq").write_text(text)
     config = StreamConfig.of("s", folder / "a.nq", element=element)

@@ -1,4 +1,6 @@
-"""Rows of entailed patterns against their twin: the alternatives matched triple by triple in Python."""
+"""Rows of entailed patterns against their twin: the alternatives matched triple by triple in
+Python.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.algebra.expression import Var
-from levada.algebra.nodes import Bgp, Entailed, Form, InWindow, Output, Query, TriplePattern, WindowOn
+from levada.algebra.nodes import Bgp, Entailed, InWindow, Query
 from levada.algebra.schema import Regime, Schema
-from levada.intake.parse import parse
-from levada.intake.rows import matched, patterns_of
+from levada.intake.matching.first_rows import matched, patterns_of
+from levada.intake.parse.ntriples import parse
+from levada.model.expression import Var
+from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term, parse_term
 from levada.model.time import MIN, Window, WindowKind
-from levada.operators.pool import Pool
 from levada.optimizer.entail import entail
-from levada.plan import shapes as s
-from levada.plan.lower import StreamFacts
-from levada.plan.topology import Plan, Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan
+from levada.plan.topology.topology import Topology
+from levada.terms.term_pool import Pool
 from levada.testing.cases.entailment import ontologies
 from levada.testing.cases.vocabulary import iri
 
@@ -58,14 +62,21 @@ def twin(node: Entailed, triples: list[Triple]) -> Iterator[tuple[str, ...]]:
     for way, triple in product(node.alternatives, triples):
         bound: dict[str, str] = {}
         given_ = zip(way.pattern.positions, triple, strict=True)
-        if any((bound.setdefault(t.name, v) if isinstance(t, Var) else str(t)) != v for t, v in given_):
+        if any(
+            (bound.setdefault(t.name, v) if isinstance(t, Var) else str(t)) != v for t, v in given_
+        ):
             continue
         if way.resource and triple[2].startswith('"'):
             continue
         fixed = {name: str(value) for name, value in way.binds if not isinstance(value, Var)}
-        bound.update({name: bound[value.name] for name, value in way.binds if isinstance(value, Var)}, **fixed)
+        bound.update(
+            {name: bound[value.name] for name, value in way.binds if isinstance(value, Var)},
+            **fixed,
+        )
         values = [
-            groups.get(bound[name], [bound[name]]) if name in ends and name not in fixed else [bound[name]]
+            groups.get(bound[name], [bound[name]])
+            if name in ends and name not in fixed
+            else [bound[name]]
             for name in names
         ]
         yield from product(*values)
@@ -75,9 +86,14 @@ def twin(node: Entailed, triples: list[Triple]) -> Iterator[tuple[str, ...]]:
 @given(
     ontologies("owl"),
     GOALS,
-    st.lists(st.tuples(st.sampled_from(TERMS[:7]), st.sampled_from(PREDICATES), st.sampled_from(TERMS)), max_size=12),
+    st.lists(
+        st.tuples(st.sampled_from(TERMS[:7]), st.sampled_from(PREDICATES), st.sampled_from(TERMS)),
+        max_size=12,
+    ),
 )
-def test_rows_are_those_of_the_alternatives(said: tuple[str, ...], goal: Triple, triples: list[Triple]) -> None:
+def test_rows_are_those_of_the_alternatives(
+    said: tuple[str, ...], goal: Triple, triples: list[Triple]
+) -> None:
     schema = Schema.of([tuple(map(parse_term, t.split(" "))) for t in said], Regime.OWL)  # type: ignore[misc]
     query = Query(Form.SELECT, Bgp(InWindow(0), (pattern_of(goal),)), (), (WINDOW,), Output.RSTREAM)
     for node in _entailed(entail(query, schema).pattern):
@@ -88,7 +104,10 @@ def test_rows_are_those_of_the_alternatives(said: tuple[str, ...], goal: Triple,
         assert patterns is not None
         text = "".join(f"{a} {b} {c} .\n" for a, b, c in triples)
         parsed = parse(text.encode(), quads=False, timed=False, seed=7, document=1)
-        own = [tuple(parsed.text(c, i) for c in (parsed.s, parsed.p, parsed.o)) for i in range(parsed.n)]
+        own = [
+            tuple(parsed.text(c, i) for c in (parsed.s, parsed.p, parsed.o))
+            for i in range(parsed.n)
+        ]
         found: Counter[tuple[str | None, ...]] = Counter()
         for at, frame in matched(patterns, parsed, np.arange(parsed.n), None, pool):
             slots = range(len(at.layout.slots))
@@ -111,29 +130,48 @@ def test_matches_are_counted_under_the_pattern() -> None:
     classes: list[Term] = [parse_term(iri(c)) for c in "KLM"]
     schema = Schema.of([(classes[0], sub, classes[1]), (classes[1], sub, classes[2])], Regime.RDFS)
     query = Query(
-        Form.SELECT, Bgp(InWindow(0), (pattern_of(("?x", PREDICATES[-1], iri("M"))),)), (), (WINDOW,), Output.RSTREAM
+        Form.SELECT,
+        Bgp(InWindow(0), (pattern_of(("?x", PREDICATES[-1], iri("M"))),)),
+        (),
+        (WINDOW,),
+        Output.RSTREAM,
     )
     (node,) = _entailed(entail(query, schema).pattern)
     plan = plan_of(node)
     nodes = [plan.nodes[n] for n in plan.order if isinstance(plan.nodes[n].step, s.Entailed)]
     patterns = patterns_of(nodes, [np.ones(1, bool)], 7)
     assert patterns is not None and patterns.table.n == 3
-    text = "".join(f"{iri(x)} {PREDICATES[-1]} {iri(c)} .\n" for x, c in (("a", "K"), ("b", "L"), ("c", "N")))
+    text = "".join(
+        f"{iri(x)} {PREDICATES[-1]} {iri(c)} .\n" for x, c in (("a", "K"), ("b", "L"), ("c", "N"))
+    )
     parsed = parse(text.encode(), quads=False, timed=False, seed=7, document=1)
     hits: Counter[str] = Counter()
-    assert [f.n for _, f in matched(patterns, parsed, np.arange(3), None, Pool(7), hits=hits)] == [2]
+    assert [f.n for _, f in matched(patterns, parsed, np.arange(3), None, Pool(7), hits=hits)] == [
+        2
+    ]
     assert hits == {f"?a {PREDICATES[-1]} {iri('M')}, entailed": 2}
 
 
 @pytest.mark.parametrize("size", [1, 2, 300])
 def test_a_class_with_many_sub_classes_is_one_member(size: int) -> None:
-    sub, top = parse_term("<http://www.w3.org/2000/01/rdf-schema#subClassOf>"), parse_term(iri("Top"))
+    sub, top = (
+        parse_term("<http://www.w3.org/2000/01/rdf-schema#subClassOf>"),
+        parse_term(iri("Top")),
+    )
     schema = Schema.of([(parse_term(iri(f"C{i}")), sub, top) for i in range(size)], Regime.RDFS)
     query = Query(
-        Form.SELECT, Bgp(InWindow(0), (pattern_of(("?x", PREDICATES[-1], iri("Top"))),)), (), (WINDOW,), Output.RSTREAM
+        Form.SELECT,
+        Bgp(InWindow(0), (pattern_of(("?x", PREDICATES[-1], iri("Top"))),)),
+        (),
+        (WINDOW,),
+        Output.RSTREAM,
     )
     (node,) = _entailed(entail(query, schema).pattern)
     plan = plan_of(node)
     (first,) = [plan.nodes[n] for n in plan.order if isinstance(plan.nodes[n].step, s.Entailed)]
     assert isinstance(first.step, s.Entailed)
-    assert len(first.members) == 1 and len(first.step.forms) == 1 and len(first.members[0].ways) == size + 1
+    assert (
+        len(first.members) == 1
+        and len(first.step.forms) == 1
+        and len(first.members[0].ways) == size + 1
+    )

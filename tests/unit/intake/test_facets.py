@@ -1,4 +1,6 @@
-"""Values of literals: the arbitrary-precision twin by hand-made cases, and the kernel against it."""
+"""Values of literals: the arbitrary-precision twin by hand-made cases, and the kernel
+against it.
+"""
 
 import datetime as dt
 import math
@@ -9,13 +11,33 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from levada.intake.facets import event_time, facets_of, instant_of, nearest_float
-from levada.intake.parse import parse
+from levada.intake.parse.literals import event_time, facets_of, instant_of, nearest_float
+from levada.intake.parse.ntriples import parse
 from levada.model.term import XSD, Kind
 
-INTEGERS = ("integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger")
+INTEGERS = (
+    "integer",
+    "long",
+    "int",
+    "short",
+    "byte",
+    "nonNegativeInteger",
+    "positiveInteger",
+    "nonPositiveInteger",
+)
 INTEGERS += ("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte")
-TYPES = (*INTEGERS, "decimal", "double", "float", "boolean", "dateTime", "string", "date", "integers", "in")
+TYPES = (
+    *INTEGERS,
+    "decimal",
+    "double",
+    "float",
+    "boolean",
+    "dateTime",
+    "string",
+    "date",
+    "integers",
+    "in",
+)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +122,30 @@ TIMES = st.builds(
     st.sampled_from(["", "Z", "z", "+01:00", "-14:00", "+14:01", "+1:00"]),
 )  # fmt: skip
 WORDS = st.sampled_from(
-    ["true", "false", "1", "0", "INF", "-INF", "+INF", "NaN", "nan", "", "+", ".", "e1", "tru", "falsey"]
+    [
+        "true",
+        "false",
+        "1",
+        "0",
+        "INF",
+        "-INF",
+        "+INF",
+        "NaN",
+        "nan",
+        "",
+        "+",
+        ".",
+        "e1",
+        "tru",
+        "falsey",
+    ]
 )
 
 
 @settings(deadline=None)
-@given(NUMBERS | TIMES | WORDS | st.floats().map(repr) | st.integers().map(str), st.sampled_from(TYPES))
+@given(
+    NUMBERS | TIMES | WORDS | st.floats().map(repr) | st.integers().map(str), st.sampled_from(TYPES)
+)
 @example("9007199254740993", "double")
 @example("16777217", "float")
 @example("16777217.00000000000001", "float")
@@ -124,7 +164,11 @@ def test_doubles_are_read_back(value: float) -> None:
 def nearest_by_search(exact: Fraction) -> float:
     """The nearest float to a fraction by comparing the neighbours of a first guess."""
     guess = np.float32(float(exact))
-    around = [np.nextafter(guess, np.float32(-np.inf)), guess, np.nextafter(guess, np.float32(np.inf))]
+    around = [
+        np.nextafter(guess, np.float32(-np.inf)),
+        guess,
+        np.nextafter(guess, np.float32(np.inf)),
+    ]
     best = min(around, key=lambda f: (abs(Fraction(float(f)) - exact), int(f.view(np.uint32)) & 1))
     return float(best)
 
@@ -155,15 +199,24 @@ def test_floats_at_the_ends(text: str, expected: float) -> None:
 
 
 @settings(deadline=None)
-@given(st.datetimes(min_value=dt.datetime(1, 1, 2), max_value=dt.datetime(9999, 12, 30)), st.integers(-840, 840))
+@given(
+    st.datetimes(min_value=dt.datetime(1, 1, 2), max_value=dt.datetime(9999, 12, 30)),
+    st.integers(-840, 840),
+)
 def test_instants_equal_the_standard_library(when: dt.datetime, east: int) -> None:
     zoned = when.replace(tzinfo=dt.timezone(dt.timedelta(minutes=east)))
     text = zoned.isoformat(timespec="microseconds")
     expected = (zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
     instant = instant_of(text)
-    assert instant is not None and instant.ms == expected and instant.exact == (when.microsecond % 1000 == 0)
+    assert (
+        instant is not None
+        and instant.ms == expected
+        and instant.exact == (when.microsecond % 1000 == 0)
+    )
     line = f'<a:s> <a:p> <a:o> "{text}"^^<{XSD}dateTime> .'
-    assert parse(line.encode(), quads=False, timed=True, seed=1, document=1).time.tolist() == [expected]
+    assert parse(line.encode(), quads=False, timed=True, seed=1, document=1).time.tolist() == [
+        expected
+    ]
 
 
 @pytest.mark.parametrize(

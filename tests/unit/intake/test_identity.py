@@ -8,7 +8,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.identity import identify, identify_ints, identify_one
+from levada.terms.identity import identify, identify_ints, identify_one
 
 TEXTS = st.lists(st.none() | st.text(max_size=300))
 
@@ -31,7 +31,9 @@ def make(texts: list[str | None], form: str):  # type: ignore[no-untyped-def]
         case "view":
             return pa.array(texts, pa.string_view())
         case "chunked":
-            return pa.chunked_array([pa.array(texts[:2], pa.string()), pa.array(texts[2:], pa.string())])
+            return pa.chunked_array(
+                [pa.array(texts[:2], pa.string()), pa.array(texts[2:], pa.string())]
+            )
         case _:
             return pa.array([None, "x", *texts], pa.string())[2:]
 

@@ -1,4 +1,6 @@
-"""Mapping files: formulas, triples, what they refuse, and rows that become elements; CityBench's files are the example."""
+"""Mapping files: formulas, triples, what they refuse, and rows that become elements; CityBench's
+files are the example.
+"""
 
 import json
 from pathlib import Path
@@ -7,10 +9,10 @@ import polars as pl
 import pyoxigraph as ox
 import pytest
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.formula import compiled, names_of
-from levada.mapping import load_mapping
+from levada.streams.formula import compiled, names_of
+from levada.streams.mapping import load_mapping
 
 X = "http://www.w3.org/2001/XMLSchema#"
 CITYBENCH = Path(__file__).parents[3].parent / "shared" / "data" / "citybench" / "streams"
@@ -136,10 +138,16 @@ def test_rows_become_triples(tmp_path, mapping, form, epoch_rows):
         rows = [{k: v for k, v in zip(names, row, strict=True) if v} for row in ROWS]
         path.write_text("\n# dead, and not counted\n\n".join(map(json.dumps, rows)))
     else:
-        frame = pl.DataFrame(ROWS, schema=names, orient="row").with_columns(pl.all().replace("", None))
-        frame.with_columns(pl.col("v").cast(pl.Int32), pl.col("w").cast(pl.Float64)).write_parquet(path)
+        frame = pl.DataFrame(ROWS, schema=names, orient="row").with_columns(
+            pl.all().replace("", None)
+        )
+        frame.with_columns(pl.col("v").cast(pl.Int32), pl.col("w").cast(pl.Float64)).write_parquet(
+            path
+        )
     found, record, letters = triples_of(tmp_path, path, epoch_rows, mapping=mapping)
-    expected = "@prefix e: <http://e/> . @prefix x: <http://www.w3.org/2001/XMLSchema#> . " + EXPECTED
+    expected = (
+        "@prefix e: <http://e/> . @prefix x: <http://www.w3.org/2001/XMLSchema#> . " + EXPECTED
+    )
     assert found == dataset(expected)
     assert (record.elements, record.triples) == (3, 15)
     malformed = [letter for letter in letters if "its triple is malformed" in letter["reason"]]
@@ -152,17 +160,29 @@ def test_rows_that_cannot_be_are_dead_with_their_records(tmp_path, mapping):
     (tmp_path / "s.csv").write_text(text)
     _, record, letters = triples_of(tmp_path, tmp_path / "s.csv", mapping=mapping)
     assert (record.elements, record.dead) == (1, 3)
-    assert [(x["offset"], x["text"]) for x in letters] == [(15, "a,x,1,,5"), (24, "b,1,1,,never"), (37, "c,1")]
+    assert [(x["offset"], x["text"]) for x in letters] == [
+        (15, "a,x,1,,5"),
+        (24, "b,1,1,,never"),
+        (37, "c,1"),
+    ]
     reasons = [x["reason"] for x in letters]
-    assert reasons[0].startswith("v is not an integer: x") and "never" in reasons[1] and "2 fields" in reasons[2]
+    assert (
+        reasons[0].startswith("v is not an integer: x")
+        and "never" in reasons[1]
+        and "2 fields" in reasons[2]
+    )
 
 
 def test_a_value_that_is_an_iri_writes_no_triple_of_its_own(tmp_path):
     (tmp_path / "m.yaml").write_text("triples:\n  - <{link}> <http://e/p> <http://e/o>\n")
     evil = "http://e/x> <http://e/p> <http://e/mine> .\n<http://e/y"
-    pl.DataFrame({"link": ["http://e/a", evil, "http://e/b"], "ts": [1, 2, 3]}).write_csv(tmp_path / "s.csv")
+    pl.DataFrame({"link": ["http://e/a", evil, "http://e/b"], "ts": [1, 2, 3]}).write_csv(
+        tmp_path / "s.csv"
+    )
     found, record, letters = triples_of(tmp_path, tmp_path / "s.csv", mapping=tmp_path / "m.yaml")
-    assert found == dataset("<http://e/a> <http://e/p> <http://e/o> . <http://e/b> <http://e/p> <http://e/o> .")
+    assert found == dataset(
+        "<http://e/a> <http://e/p> <http://e/o> . <http://e/b> <http://e/p> <http://e/o> ."
+    )
     assert (record.triples, len(letters)) == (2, 1)
 
 
@@ -193,7 +213,10 @@ def test_the_number_of_a_record_is_its_place_in_its_file(tmp_path, files, epoch_
         ("triples: ['<http://e/a> <http://e/b> [ ]']", "column 26: no term begins here"),
         ("triples: ['\"x\" <http://e/b> 1']", "is no triple"),
         ("triples: ['<http://e/a> <http://e/b> {x}']\ncolumns: {x: int}", "int is no type"),
-        ("triples: ['<http://e/a> <http://e/b> {x}']\nlet: {x: 1 +}", "let.x: the formula 1 \\+ is not well-formed"),
+        (
+            "triples: ['<http://e/a> <http://e/b> {x}']\nlet: {x: 1 +}",
+            "let.x: the formula 1 \\+ is not well-formed",
+        ),
         ("triples: ['<http://e/a> <http://e/b> {x}']\nlet: {x: y - 1}", "cannot be"),
         ("triples: ['<http://e/a> <http://e/b> {x}']\nlet: {row: 1}", "row is the number"),
         ("triples: {a: b}", "triples is a list"),
@@ -242,7 +265,9 @@ triples:
 """
 
 
-@pytest.mark.skipif(not CITYBENCH.is_dir(), reason="CityBench is not there: ../shared/data/citybench is absent")
+@pytest.mark.skipif(
+    not CITYBENCH.is_dir(), reason="CityBench is not there: ../shared/data/citybench is absent"
+)
 @pytest.mark.parametrize(
     ("file", "text", "options", "rows"),
     [
@@ -253,16 +278,24 @@ triples:
 def test_citybench(tmp_path, file, text, options, rows):
     (tmp_path / "m.yaml").write_text(text)
     path = CITYBENCH / f"{file}.stream"
-    found, record, letters = triples_of(tmp_path, path, mapping=tmp_path / "m.yaml", format="csv", **options)
+    found, record, letters = triples_of(
+        tmp_path, path, mapping=tmp_path / "m.yaml", format="csv", **options
+    )
     lines = [line.split(",") for line in path.read_text().splitlines()]
     assert letters == [] and record.elements == (rows or len(lines))
     values = [(q.subject, q.predicate.value, q.object.value) for q in found]
     if file.startswith("Aarhus"):
         speeds = [int(line[2]) for line in lines[1:301]]
         times = {s.value: float(o) for s, _, o in values if s.value.endswith("/time")}
-        assert times == {f"http://e/traffic/{i}/time": 1030 / v if v else -1.0 for i, v in enumerate(speeds)}
+        assert times == {
+            f"http://e/traffic/{i}/time": 1030 / v if v else -1.0 for i, v in enumerate(speeds)
+        }
         assert record.triples == 1200
     else:
-        assert {float(o) for _, p, o in values if p.endswith("lon")} == {float(line[1]) for line in lines}
-        assert {s.value for s, p, _ in values if p == "http://e/at"} == {line[0].split("|")[0] for line in lines}
+        assert {float(o) for _, p, o in values if p.endswith("lon")} == {
+            float(line[1]) for line in lines
+        }
+        assert {s.value for s, p, _ in values if p == "http://e/at"} == {
+            line[0].split("|")[0] for line in lines
+        }
         assert record.triples == 3 * len(lines)

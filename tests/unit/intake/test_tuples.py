@@ -11,22 +11,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.config import StreamConfig
 from levada.intake.admission import dead_records, late_records
-from levada.intake.tuples import Tuples, tuples_of
+from levada.intake.tables.tuples import Tuples, tuples_of
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
 from levada.sources.read import CsvChunk
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 SCHEMA = "k:integer;v:double;b:boolean;s:string"
 
 
-def reference(stop: int, start: int = 0, name: str = "a.csv", limit: int | None = None) -> Reference:
+def reference(
+    stop: int, start: int = 0, name: str = "a.csv", limit: int | None = None
+) -> Reference:
     return Reference("s", "s", name, "/x", "csv", start, stop, 0, 1, 0, limit)
 
 
-def run(text: str | bytes, columns="k,v,b,s,ts", late_below=MIN, future_above=MAX, limit=None, **options) -> Tuples:
+def run(
+    text: str | bytes, columns="k,v,b,s,ts", late_below=MIN, future_above=MAX, limit=None, **options
+) -> Tuples:
     data = text.encode() if isinstance(text, str) else text
     config = StreamConfig.of("s", "a.csv", **{"schema": SCHEMA, **options})
     chunk = CsvChunk(tuple(columns.split(",")), np.frombuffer(data, np.uint8))
@@ -47,7 +51,11 @@ def test_typed_columns_in_any_order():
         and k.facet("m").tolist() == [7, 8]
         and k.facet("d").tolist() == [7.0, 8.0]
     )
-    assert v.kind.tolist() == [Kind.DOUBLE] * 2 and v.facet("d")[0] == -1.5 and math.isnan(v.facet("d")[1])
+    assert (
+        v.kind.tolist() == [Kind.DOUBLE] * 2
+        and v.facet("d")[0] == -1.5
+        and math.isnan(v.facet("d")[1])
+    )
     assert b.kind.tolist() == [Kind.BOOLEAN] * 2 and b.facet("m").tolist() == [1, 0]
     assert s.text is not None and s.text.to_list() == ['a "q", b', "x"]
     assert (result.max_ts, result.times.tolist(), result.dead) == (6, [5, 6], [])
@@ -76,7 +84,10 @@ def test_an_empty_field_is_no_value_and_a_quoted_one_is_a_string():
         ("1,1,1,a\rb,1", "a carriage return inside a field"),
         ("1,1,1,a,", "no time"),
         ("1,1,1,a,soon", "its time is neither an integer nor a dateTime: soon"),
-        ("1,1,1,a,99999999999999999999", "its time is neither an integer nor a dateTime: 99999999999999999999"),
+        (
+            "1,1,1,a,99999999999999999999",
+            "its time is neither an integer nor a dateTime: 99999999999999999999",
+        ),
         (b"1,1,1,\xff,1", "not UTF-8"),
     ],
 )
@@ -137,17 +148,35 @@ def test_late_future_cut_and_limit():
     assert result.late.ts.tolist() == [10]
     assert [d.text for d in result.dead] == ["4,1,1,a,200"]
     assert "future" in result.dead[0].reason
-    assert (result.cut, result.passed, result.max_ts, result.times.tolist()) == (2, 6, 99, [20, 30, 50, 99])
+    assert (result.cut, result.passed, result.max_ts, result.times.tolist()) == (
+        2,
+        6,
+        99,
+        [20, 30, 50, 99],
+    )
 
 
 def test_records_for_the_side_outputs():
     result = run("1,1,1,a,1\nx\n", late_below=5)
     where = reference(0, name="a.csv")
     assert dead_records(where, result.dead) == [
-        {"stream": "s", "source": "a.csv", "offset": 110, "reason": "1 fields where the header has 5", "text": "x"}
+        {
+            "stream": "s",
+            "source": "a.csv",
+            "offset": 110,
+            "reason": "1 fields where the header has 5",
+            "text": "x",
+        }
     ]
     assert late_records(where, result.late, 5) == [
-        {"stream": "s", "source": "a.csv", "offset": 100, "ts": 1, "watermark": 5, "text": "1,1,1,a,1"}
+        {
+            "stream": "s",
+            "source": "a.csv",
+            "offset": 100,
+            "ts": 1,
+            "watermark": 5,
+            "text": "1,1,1,a,1",
+        }
     ]
 
 
@@ -167,7 +196,9 @@ def test_what_the_csv_module_writes_is_read(rows, end):
     result = run(out.getvalue(), columns="k,v,s,ts", schema="k:integer;v:double;s:string")
     assert result.dead == [] and result.ts.tolist() == list(range(len(rows)))
     assert result.columns["k"].facet("m").tolist() == [k for k, _, _ in rows]
-    assert np.array_equal(result.columns["v"].facet("d"), np.array([v for _, v, _ in rows], float), equal_nan=True)
+    assert np.array_equal(
+        result.columns["v"].facet("d"), np.array([v for _, v, _ in rows], float), equal_nan=True
+    )
     text = result.columns["s"].text
     assert text is not None and text.to_list() == [s for _, _, s in rows]
 
@@ -175,7 +206,9 @@ def test_what_the_csv_module_writes_is_read(rows, end):
 def parquet(table: pa.Table, schema: str, **options) -> Tuples:
     config = StreamConfig.of("s", "a.parquet", schema=schema, **options)
     bounds = {"late_below": options.pop("late_below", MIN), "future_above": MAX}
-    return tuples_of(table, config, reference(1000 + table.num_rows, start=1000, name="a.parquet"), **bounds)
+    return tuples_of(
+        table, config, reference(1000 + table.num_rows, start=1000, name="a.parquet"), **bounds
+    )
 
 
 def test_parquet_columns():
@@ -200,7 +233,9 @@ def test_parquet_columns():
 
 
 def test_parquet_values_that_do_not_fit():
-    result = parquet(pa.table({"ts": [1, 2], "k": pa.array([2**64 - 1, 5], pa.uint64())}), "k:integer")
+    result = parquet(
+        pa.table({"ts": [1, 2], "k": pa.array([2**64 - 1, 5], pa.uint64())}), "k:integer"
+    )
     assert result.ts.tolist() == [2]
     assert result.dead[0].reason == f"k is not an integer: {2**64 - 1}"
 
@@ -226,7 +261,15 @@ def test_parquet_dates():
 
 
 def test_the_rows_of_a_relation_come_or_go():
-    result = run("7,1000,+\n8,2000,-\n9,3000,*\n9,4000,\n", columns="k,ts,sign", schema="k:integer", sign="sign")
+    result = run(
+        "7,1000,+\n8,2000,-\n9,3000,*\n9,4000,\n",
+        columns="k,ts,sign",
+        schema="k:integer",
+        sign="sign",
+    )
     signs = result.columns["sign"].text
     assert signs is not None and signs.to_list() == ["+", "-"]
-    assert reasons(result) == [(118, "sign is neither + nor -: *"), (127, "sign is neither + nor -: empty")]
+    assert reasons(result) == [
+        (118, "sign is neither + nor -: *"),
+        (127, "sign is neither + nor -: empty"),
+    ]

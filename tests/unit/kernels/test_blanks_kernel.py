@@ -7,13 +7,19 @@ import pyoxigraph as ox
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.blanks import blank_places, relabel
+from levada.kernels.text.blanks import blank_places, relabel
 
 TERM = re.compile(r'<[^>]*>|_:(\S+)|"(?:[^"\\]|\\.)*"', re.DOTALL)
 IRIS = st.sampled_from(["http://e/a", "http://e/_:x", "http://e/é"]).map(ox.NamedNode)
 BLANKS = st.sampled_from(["a", "b12", "n0", "x_y.z"]).map(ox.BlankNode)
 LITERALS = st.text(alphabet='a _:"\\\n<>é', max_size=6).map(ox.Literal)
-QUADS = st.builds(ox.Quad, IRIS | BLANKS, IRIS, IRIS | BLANKS | LITERALS, IRIS | BLANKS | st.just(ox.DefaultGraph()))
+QUADS = st.builds(
+    ox.Quad,
+    IRIS | BLANKS,
+    IRIS,
+    IRIS | BLANKS | LITERALS,
+    IRIS | BLANKS | st.just(ox.DefaultGraph()),
+)
 
 
 def printed(quads):

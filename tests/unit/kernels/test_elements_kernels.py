@@ -4,10 +4,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.elements import number_alike, numbers_by_columns, one_time, times_by_columns
+from levada.kernels.text.elements import (
+    number_alike,
+    numbers_by_columns,
+    one_time,
+    times_by_columns,
+)
 from levada.model.time import MIN
 
-RUNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([5, 5, 5, 6, MIN])), max_size=30)
+RUNS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([5, 5, 5, 6, MIN])), max_size=30
+)
 
 
 @given(RUNS)
@@ -22,6 +29,12 @@ def test_elements_equal_their_twins(rows: list[tuple[int, int, int]]) -> None:
 
 
 def test_one_element_of_one_time_and_none() -> None:
-    assert [a.tolist() for a in number_alike(np.ones(3, np.uint64), np.zeros(3, np.uint64))] == [[0, 0, 0], [0, 3]]
+    assert [a.tolist() for a in number_alike(np.ones(3, np.uint64), np.zeros(3, np.uint64))] == [
+        [0, 0, 0],
+        [0, 3],
+    ]
     assert one_time(np.array([7, 7, 7]), np.array([0, 3])) == (np.array([7]), True)
-    assert [a.tolist() for a in number_alike(np.empty(0, np.uint64), np.empty(0, np.uint64))] == [[], [0]]
+    assert [a.tolist() for a in number_alike(np.empty(0, np.uint64), np.empty(0, np.uint64))] == [
+        [],
+        [0],
+    ]

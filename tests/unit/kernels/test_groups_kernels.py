@@ -5,15 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import groups
-from levada.kernels.keyed_twins import group_twin
+from levada.kernels.keyed import groups
+from levada.kernels.keyed.keyed_twins import group_twin
 
 HALF = st.integers(0, 3) | st.integers(0, 2**64 - 1)
 
 
 @settings(deadline=None)
 @given(rows=st.lists(st.tuples(HALF, HALF), max_size=60))
-def test_group_is_the_order_of_first_appearance_and_equals_its_twin(rows: list[tuple[int, int]]) -> None:
+def test_group_is_the_order_of_first_appearance_and_equals_its_twin(
+    rows: list[tuple[int, int]],
+) -> None:
     k, h = (np.array([r[c] for r in rows], np.uint64) for c in range(2))
     codes, first = groups.group(k, h)
     distinct = list(dict.fromkeys(rows))
@@ -30,7 +32,10 @@ def test_the_table_grows_for_any_shape_of_keys(shape: str) -> None:
     r = np.random.default_rng(5)
     counting = np.arange(n, dtype=np.uint64)
     k, h = {
-        "hashes": (r.integers(0, 2**64, n, dtype=np.uint64), r.integers(0, 2**64, n, dtype=np.uint64)),
+        "hashes": (
+            r.integers(0, 2**64, n, dtype=np.uint64),
+            r.integers(0, 2**64, n, dtype=np.uint64),
+        ),
         "small integers": (counting, np.zeros(n, np.uint64)),
         "one half constant": (np.zeros(n, np.uint64), counting * np.uint64(60_000)),
         "grid": (counting // np.uint64(100), counting % np.uint64(100)),

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import expand
-from levada.kernels import keyed_twins as twins
-from levada.kernels.interval import Params, enter, interval, leave, starts_of
+from levada.kernels.keyed import keyed_twins as twins
+from levada.kernels.time import expand
+from levada.kernels.time.interval import Params, enter, interval, leave, starts_of
 from levada.model.time import MAX, MIN, Window, WindowKind
 
 EDGES = [MIN, MIN + 1, MIN + 2, MAX - 2, MAX - 1, MAX]
@@ -34,9 +34,15 @@ SMALL = st.builds(
 @st.composite
 def timed(draw: st.DrawFn, window: st.SearchStrategy[Window] = WINDOW, columns: int = 1) -> tuple:
     windows = draw(st.lists(window, min_size=1, max_size=4))
-    rows = draw(st.lists(st.tuples(st.integers(0, len(windows) - 1), *[TIME] * columns), max_size=30))
+    rows = draw(
+        st.lists(st.tuples(st.integers(0, len(windows) - 1), *[TIME] * columns), max_size=30)
+    )
     row_param = np.array([row[0] for row in rows], np.int32)
-    return windows, row_param, *(np.array([row[c + 1] for row in rows], np.int64) for c in range(columns))
+    return (
+        windows,
+        row_param,
+        *(np.array([row[c + 1] for row in rows], np.int64) for c in range(columns)),
+    )
 
 
 @settings(deadline=None)
@@ -44,8 +50,12 @@ def timed(draw: st.DrawFn, window: st.SearchStrategy[Window] = WINDOW, columns: 
 def test_enter_and_leave_are_those_of_the_scalar_class(case: tuple) -> None:
     windows, row_param, ts = case
     params = Params.of(windows)
-    assert enter(*params, row_param, ts).tolist() == twins.enter_twin(params, row_param, ts).tolist()
-    assert leave(*params, row_param, ts).tolist() == twins.leave_twin(params, row_param, ts).tolist()
+    assert (
+        enter(*params, row_param, ts).tolist() == twins.enter_twin(params, row_param, ts).tolist()
+    )
+    assert (
+        leave(*params, row_param, ts).tolist() == twins.leave_twin(params, row_param, ts).tolist()
+    )
 
 
 @settings(deadline=None)
@@ -67,7 +77,9 @@ def test_interval_equals_its_twin(case: tuple, data: st.DataObject) -> None:
     later = data.draw(st.lists(TIME, min_size=len(windows), max_size=len(windows)))
     start = np.maximum(starts_of(windows), np.array(later, np.int64))
     got = interval(*params, start, row_param, lo, hi, prev)
-    for values, expected in zip(got, twins.interval_twin(params, start, row_param, lo, hi, prev), strict=True):
+    for values, expected in zip(
+        got, twins.interval_twin(params, start, row_param, lo, hi, prev), strict=True
+    ):
         assert values.tolist() == expected.tolist()
 
 
@@ -126,15 +138,24 @@ def test_expand_closes_is_the_definition_and_equals_its_twin(
     windows: list[Window], rows: list[tuple[int, int, int]], low: int, high: int
 ) -> None:
     rows = [(p % len(windows), s, e) for p, s, e in rows]
-    row_param, s, e = (np.array([r[c] for r in rows], d) for c, d in enumerate((np.int32, np.int64, np.int64)))
+    row_param, s, e = (
+        np.array([r[c] for r in rows], d) for c, d in enumerate((np.int32, np.int64, np.int64))
+    )
     params = Params.of(windows)
     row, report = expand.expand_closes(s, e, low, high, params.closes, row_param)
-    expected = [(i, r) for i, (p, a, z) in enumerate(rows) for r in closes_by_definition(windows[p], a, z, low, high)]
+    expected = [
+        (i, r)
+        for i, (p, a, z) in enumerate(rows)
+        for r in closes_by_definition(windows[p], a, z, low, high)
+    ]
     assert list(zip(row.tolist(), report.tolist(), strict=True)) == expected
     row_twin, report_twin = twins.expand_closes_twin(s, e, low, high, params.closes, row_param)
     assert row.tolist() == row_twin.tolist() and report.tolist() == report_twin.tolist()
     each = [np.full(len(s), v, np.int64) for v in (low, high)]
-    assert expand.expand_closes(s, e, each[0], each[1], params.closes, row_param)[1].tolist() == report.tolist()
+    assert (
+        expand.expand_closes(s, e, each[0], each[1], params.closes, row_param)[1].tolist()
+        == report.tolist()
+    )
 
 
 def test_expand_closes_without_limits_goes_by_the_rows() -> None:
@@ -148,7 +169,9 @@ def test_expand_closes_without_limits_goes_by_the_rows() -> None:
 def test_expand_closes_needs_bounds_on_both_sides(s: int, e: int) -> None:
     params = Params.of([Window(WindowKind.CLOSE_OPEN, range=10, step=5)])
     with pytest.raises(AssertionError, match="bound the reports"):
-        expand.expand_closes(np.array([s]), np.array([e]), MIN, MAX, params.closes, np.zeros(1, np.int32))
+        expand.expand_closes(
+            np.array([s]), np.array([e]), MIN, MAX, params.closes, np.zeros(1, np.int32)
+        )
 
 
 @settings(deadline=None)
@@ -156,7 +179,9 @@ def test_expand_closes_needs_bounds_on_both_sides(s: int, e: int) -> None:
     rows=st.lists(st.tuples(SMALL_TIME | st.just(MIN), SMALL_TIME | st.just(MAX)), max_size=15),
     instants=st.sets(SMALL_TIME, max_size=15),
 )
-def test_expand_instants_is_the_definition_and_equals_its_twin(rows: list[tuple[int, int]], instants: set[int]) -> None:
+def test_expand_instants_is_the_definition_and_equals_its_twin(
+    rows: list[tuple[int, int]], instants: set[int]
+) -> None:
     s, e = (np.array([r[c] for r in rows], np.int64) for c in range(2))
     at = np.array(sorted(instants), np.int64)
     row, report = expand.expand_instants(s, e, at)

@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import keyed, keyed_route
-from levada.kernels.keyed_twins import bucket_order_twin, scatter_order_twin
+from levada.kernels.keyed import keyed
+from levada.kernels.keyed import route as keyed_route
+from levada.kernels.keyed.keyed_twins import bucket_order_twin, scatter_order_twin
 
 WORD = st.integers(0, 2**64 - 1)
-KEYS = st.lists(WORD | st.integers(0, 5).map(lambda b: b << 61), max_size=60).map(lambda v: np.array(v, np.uint64))
+KEYS = st.lists(WORD | st.integers(0, 5).map(lambda b: b << 61), max_size=60).map(
+    lambda v: np.array(v, np.uint64)
+)
 
 
 def words(seed: int, n: int) -> np.ndarray:
@@ -40,7 +43,15 @@ def test_bucket_order_refuses_directories_out_of_bounds(bits: int) -> None:
 
 
 def test_bits_for_gives_one_to_two_buckets_a_row() -> None:
-    assert [keyed.bits_for(n) for n in (0, 1, 16, 17, 1 << 20, (1 << 20) + 1, 1 << 31)] == [4, 4, 4, 5, 20, 21, 28]
+    assert [keyed.bits_for(n) for n in (0, 1, 16, 17, 1 << 20, (1 << 20) + 1, 1 << 31)] == [
+        4,
+        4,
+        4,
+        5,
+        20,
+        21,
+        28,
+    ]
 
 
 def test_mix_is_one_to_one_per_operator_and_tells_operators_apart() -> None:
@@ -71,11 +82,17 @@ def test_combine_depends_on_the_order_of_slots_and_on_each_half() -> None:
 
 
 def test_beside_tells_instants_and_keys_apart() -> None:
-    k, h, a, b = (np.array(c).ravel() for c in np.meshgrid(np.arange(3), np.arange(3), np.arange(-4, 4), np.arange(4)))
+    k, h, a, b = (
+        np.array(c).ravel()
+        for c in np.meshgrid(np.arange(3), np.arange(3), np.arange(-4, 4), np.arange(4))
+    )
     x, y = keyed.mix(k.astype(np.uint64), h.astype(np.uint64), np.zeros(len(k), np.int32))
     found = keyed.beside(x, y, a, b)
     assert len(set(zip(*(half.tolist() for half in found), strict=True))) == len(k)
-    plain = [(int(p) + int(q) * int(o)) % 2**64 for p, q, o in zip(x, a, [int(keyed._ODD_A)] * len(k), strict=True)]
+    plain = [
+        (int(p) + int(q) * int(o)) % 2**64
+        for p, q, o in zip(x, a, [int(keyed._ODD_A)] * len(k), strict=True)
+    ]
     assert found[0].tolist() == plain
 
 

@@ -7,20 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.intake.match import (
+from levada.intake.matching.match import (
     PREDICATE_IS_OBJECT,
     SUBJECT_IS_OBJECT,
     SUBJECT_IS_PREDICATE,
     PatternTable,
     match_by_comparison,
 )
-from levada.intake.parse import Triples, parse
-from levada.kernels.match import match_rows
+from levada.intake.parse.ntriples import Triples, parse
+from levada.kernels.keyed.match import match_rows
 
 TERMS = [f"<a:{c}>" for c in "abcd"]
 TRIPLES = st.lists(st.tuples(*[st.sampled_from(TERMS)] * 3), max_size=40)
 PATTERNS = st.lists(
-    st.tuples(st.tuples(*[st.sampled_from([None, *TERMS])] * 3), st.integers(0, 7)), unique=True, max_size=60
+    st.tuples(st.tuples(*[st.sampled_from([None, *TERMS])] * 3), st.integers(0, 7)),
+    unique=True,
+    max_size=60,
 )
 
 
@@ -30,14 +32,18 @@ def columns(triples: list[tuple[str, str, str]], seed: int = 5) -> Triples:
 
 
 def table_of(patterns: list, seed: int = 5) -> PatternTable:  # type: ignore[type-arg]
-    return PatternTable.build([pattern for pattern, _ in patterns], [code for _, code in patterns], seed)
+    return PatternTable.build(
+        [pattern for pattern, _ in patterns], [code for _, code in patterns], seed
+    )
 
 
 @settings(deadline=None)
 @given(TRIPLES, PATTERNS, st.integers(0, 2**64 - 1), st.data())
 def test_the_table_equals_the_comparison(triples, patterns, seed, data) -> None:  # type: ignore[no-untyped-def]
     found, table = columns(triples, seed), table_of(patterns, seed)
-    keep = data.draw(st.none() | st.lists(st.booleans(), min_size=found.n, max_size=found.n).map(np.array))
+    keep = data.draw(
+        st.none() | st.lists(st.booleans(), min_size=found.n, max_size=found.n).map(np.array)
+    )
     keep = None if keep is None else keep.astype(np.bool_)
     rows, starts = table.match(found, keep)
     expected_rows, expected = match_by_comparison(table, found, keep)
@@ -66,7 +72,9 @@ def test_the_pairs_are_what_the_patterns_say(triples, patterns) -> None:  # type
 
 def test_many_patterns() -> None:
     triples = [(f"<a:{i % 700}>", f"<a:p{i % 7}>", f"<a:{i % 31}>") for i in range(5000)]
-    patterns = [((f"<a:{i}>", f"<a:p{i % 7}>", None), 0) for i in range(20_000)] + [((None, "<a:p3>", "<a:5>"), 0)]
+    patterns = [((f"<a:{i}>", f"<a:p{i % 7}>", None), 0) for i in range(20_000)] + [
+        ((None, "<a:p3>", "<a:5>"), 0)
+    ]
     table, found = table_of(patterns), columns(triples)
     rows, starts = table.match(found)
     matched = np.repeat(np.arange(len(patterns)), np.diff(starts))
@@ -101,8 +109,13 @@ def test_both_halves_of_an_identity_are_compared() -> None:
 
 
 def test_empty_tables_and_chunks() -> None:
-    assert [part.tolist() for part in table_of([]).match(columns([("<a:a>", "<a:b>", "<a:c>")]))] == [[], [0]]
-    assert [part.tolist() for part in table_of([((None, None, None), 0)]).match(columns([]))] == [[], [0, 0]]
+    assert [
+        part.tolist() for part in table_of([]).match(columns([("<a:a>", "<a:b>", "<a:c>")]))
+    ] == [[], [0]]
+    assert [part.tolist() for part in table_of([((None, None, None), 0)]).match(columns([]))] == [
+        [],
+        [0, 0],
+    ]
 
 
 def test_a_table_pickles() -> None:

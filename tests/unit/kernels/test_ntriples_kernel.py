@@ -1,4 +1,6 @@
-"""The line kernel by itself: what it takes, what it leaves, how the side area grows, and that accesses stay inside."""
+"""The line kernel by itself: what it takes, what it leaves, how the side area grows, and that
+accesses stay inside.
+"""
 
 import os
 import subprocess
@@ -7,11 +9,11 @@ import sys
 import numpy as np
 import pytest
 
-from levada.intake.parse import _new_columns, _padded, parse
-from levada.kernels import ntriples_terms as state
-from levada.kernels.bytes_ import PAD
-from levada.kernels.ntriples import count_line_ends, parse_lines
-from levada.kernels.xxh3 import schedule
+from levada.intake.parse.ntriples import _new_columns, _padded, parse
+from levada.kernels.text import ntriples_terms as state
+from levada.kernels.text.bytes_ import PAD
+from levada.kernels.text.ntriples import count_line_ends, parse_lines
+from levada.kernels.text.xxh3 import schedule
 from levada.model.term import XSD
 from levada.model.time import MIN
 
@@ -24,7 +26,9 @@ def run(text: str, side: int = 10_000, unit: int = 0, quads: int = 0):  # type: 
         column.fill(77)  # stale memory
     memo = state.new_memo(data.size + PAD)
     secret = schedule(3)
-    parse_lines(buffer, data.size, secret, schedule(0), np.uint64(1), quads, unit, memo, *columns.all())
+    parse_lines(
+        buffer, data.size, secret, schedule(0), np.uint64(1), quads, unit, memo, *columns.all()
+    )
     return memo, columns
 
 
@@ -99,7 +103,16 @@ def test_what_is_not_proved_is_left(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"\xff", b"\xc0\x80", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf4\x8f\xbf\x00", b"\xc3"]
+    "raw",
+    [
+        b"\xff",
+        b"\xc0\x80",
+        b"\xe0\x80\x80",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xf4\x8f\xbf\x00",
+        b"\xc3",
+    ],
 )
 def test_ill_formed_utf8_is_bad(raw: bytes) -> None:
     for line in (b'<a:s> <a:p> "' + raw + b'" .', b"<a:s> <a:p> <a:" + raw + b"> ."):
@@ -139,11 +152,20 @@ def test_times_are_taken_with_their_unit() -> None:
     ):
         memo, columns = run(line.format(text), unit=unit)
         assert memo[state.REFUSALS] == 0 and columns.time[0] == expected, text
-    for text in ("", '"x"', f'"300"^^<{XSD}byte>', f'"1"^^<{XSD}double>', '"1"@en', "999999999999999999"):
+    for text in (
+        "",
+        '"x"',
+        f'"300"^^<{XSD}byte>',
+        f'"1"^^<{XSD}double>',
+        '"1"@en',
+        "999999999999999999",
+    ):
         assert not taken(line.format(text), unit=1000), text
 
 
-@pytest.mark.parametrize("data", [b"", b"\n\r\n", b"a", b"<", b'"', b"_", b"#", b"<a:s>", b'<a:s> <a:p> "x', b" \t"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\n\r\n", b"a", b"<", b'"', b"_", b"#", b"<a:s>", b'<a:s> <a:p> "x', b" \t"]
+)
 def test_an_end_at_any_place_stays_inside_the_buffer(data: bytes) -> None:
     found = parse(data, quads=True, timed=True, seed=1, document=1)
     assert found.n == 0 and len(found.bad) == (1 if data.strip() not in (b"", b"#") else 0)
@@ -155,9 +177,9 @@ def test_line_ends_are_counted() -> None:
 
 
 CHECKED = """
-from levada.kernels.bytes_ import CHECKED, JIT
-from levada.intake.parse import parse
-from levada.intake.parse_twin import parse_slow
+from levada.kernels.text.bytes_ import CHECKED, JIT
+from levada.intake.parse.ntriples import parse
+from levada.intake.parse.ntriples_twin import parse_slow
 lines = b'''<http://a/b> <a:p> "1.5"^^<http://www.w3.org/2001/XMLSchema#decimal> <a:g> 17 .
 _:x <a:p> "x\\\\u00e9"@EN-us "2013-01-01T05:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
 <http://a/b> <a:p> "1e400"^^<http://www.w3.org/2001/XMLSchema#double> 5 . # comment
@@ -171,5 +193,7 @@ print(JIT, all(same), fast.time.tolist() == slow.time.tolist(), fast.bad == slow
 
 def test_plain_python_means_the_same() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"}
-    run = subprocess.run([sys.executable, "-c", CHECKED], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", CHECKED], env=environment, capture_output=True, text=True, check=True
+    )
     assert run.stdout.split() == ["False", "True", "True", "True"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import keyed_twins as twins
-from levada.kernels import probe, probe_latest
+from levada.kernels.keyed import keyed_twins as twins
+from levada.kernels.keyed import probe, probe_latest
 from levada.model.time import MAX, MIN
 
 Row = tuple[int, int, int, int]
@@ -16,13 +16,20 @@ TIME = st.integers(-20, 20) | st.sampled_from([MIN, MAX])
 KEY = st.sampled_from([0, 1, 1 << 63, (1 << 63) + 1])  # equal and different top bits
 ROWS = st.lists(st.tuples(KEY, st.integers(0, 1), TIME, TIME), max_size=80)
 CROWDED = st.lists(
-    st.tuples(st.just(7), st.integers(0, 1), st.integers(0, 300), st.integers(0, 300)), min_size=20, max_size=120
+    st.tuples(st.just(7), st.integers(0, 1), st.integers(0, 300), st.integers(0, 300)),
+    min_size=20,
+    max_size=120,
 )
 
 
 def columns(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     k, h, s, e = ([row[c] for row in rows] for c in range(4))
-    return np.array(k, np.uint64), np.array(h, np.uint64), np.array(s, np.int64), np.array(e, np.int64)
+    return (
+        np.array(k, np.uint64),
+        np.array(h, np.uint64),
+        np.array(s, np.int64),
+        np.array(e, np.int64),
+    )
 
 
 def pairs(found: tuple[np.ndarray, np.ndarray]) -> list[tuple[int, int]]:
@@ -40,7 +47,9 @@ def by_definition(batch: Sequence[Row], run: Sequence[Row]) -> list[tuple[int, i
 
 @settings(deadline=None)
 @given(batch=ROWS | CROWDED, stored=ROWS | CROWDED)
-def test_join_pairs_is_the_definition_and_equals_its_twin(batch: list[Row], stored: list[Row]) -> None:
+def test_join_pairs_is_the_definition_and_equals_its_twin(
+    batch: list[Row], stored: list[Row]
+) -> None:
     order, run = probe.arrange(*columns(stored))
     i, j = probe.join_pairs(*columns(batch), run)
     assert i.dtype == j.dtype == np.int32
@@ -51,7 +60,9 @@ def test_join_pairs_is_the_definition_and_equals_its_twin(batch: list[Row], stor
 
 @settings(deadline=None)
 @given(batch=ROWS | CROWDED, stored=CROWDED, length=st.integers(1, 9))
-def test_intervals_of_one_length_need_no_ends(batch: list[Row], stored: list[Row], length: int) -> None:
+def test_intervals_of_one_length_need_no_ends(
+    batch: list[Row], stored: list[Row], length: int
+) -> None:
     alike = [(k, h, max(s, -(10**9)), max(s, -(10**9)) + length) for k, h, s, _ in stored]
     order, run = probe.arrange(*columns(alike))
     assert len(run.e) == 0 and run.ends.tolist() == [alike[i][3] for i in order]
@@ -76,7 +87,14 @@ def test_arrange_gives_buckets_in_order_of_start_and_a_bound_on_lengths(stored: 
 
 def test_equal_times_and_ties_at_the_bounds() -> None:
     _, run = probe.arrange(*columns([(1, 1, 10, 20)]))
-    batch = [(1, 1, 20, 30), (1, 1, 19, 30), (1, 1, 0, 10), (1, 1, 0, 11), (1, 1, 15, 15), (1, 2, 12, 13)]
+    batch = [
+        (1, 1, 20, 30),
+        (1, 1, 19, 30),
+        (1, 1, 0, 10),
+        (1, 1, 0, 11),
+        (1, 1, 15, 15),
+        (1, 2, 12, 13),
+    ]
     assert pairs(probe.join_pairs(*columns(batch), run)) == [(1, 0), (3, 0)]
 
 
@@ -99,7 +117,9 @@ def test_the_kernel_stops_before_a_probe_row_that_might_not_fit() -> None:
     assert probe.probe(*batch, *run, 0, i[:2], j[:2]) == (0, 0)
 
 
-@pytest.mark.parametrize(("batch", "stored"), [([], [(1, 1, 0, 9)]), ([(1, 1, 0, 9)], []), ([], [])])
+@pytest.mark.parametrize(
+    ("batch", "stored"), [([], [(1, 1, 0, 9)]), ([(1, 1, 0, 9)], []), ([], [])]
+)
 def test_empty_sides_join_to_nothing(batch: list[Row], stored: list[Row]) -> None:
     _, run = probe.arrange(*columns(stored))
     assert pairs(probe.join_pairs(*columns(batch), run)) == []
@@ -126,7 +146,8 @@ def test_latest_is_the_definition_and_equals_its_twin(batch: list[Row], stored: 
     _, run = probe.arrange(*columns(stored))
     found = probe_latest.latest(k, h, ts, run)
     expected = [
-        max([t for a, b, t, _ in stored if (a, b) == (pk, ph) and t < at], default=MIN) for pk, ph, at, _ in batch
+        max([t for a, b, t, _ in stored if (a, b) == (pk, ph) and t < at], default=MIN)
+        for pk, ph, at, _ in batch
     ]
     assert found.tolist() == expected
     assert twins.latest_twin(k, h, ts, run).tolist() == expected
@@ -134,7 +155,9 @@ def test_latest_is_the_definition_and_equals_its_twin(batch: list[Row], stored: 
 
 @settings(deadline=None)
 @given(batch=ROWS | CROWDED, in_time=st.booleans())
-def test_previous_within_is_the_definition_and_equals_its_twin(batch: list[Row], in_time: bool) -> None:
+def test_previous_within_is_the_definition_and_equals_its_twin(
+    batch: list[Row], in_time: bool
+) -> None:
     batch = sorted(batch, key=lambda row: row[2]) if in_time else batch
     k, h, ts, _ = columns(batch)
     previous, duplicate = probe_latest.previous_within(k, h, ts)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import reach as r
+from levada.kernels.keyed import reach as r
 
 NODES = st.integers(1, 12)
 
@@ -29,7 +29,9 @@ def _arrays(edges: list[tuple[int, int]], nodes: int) -> tuple[r.Ints, r.Ints]:
 
 @settings(deadline=None)
 @given(graphs(), st.booleans())
-def test_reach_equals_its_twin(graph: tuple[list[tuple[int, int]], list[int], list[bool]], many: bool) -> None:
+def test_reach_equals_its_twin(
+    graph: tuple[list[tuple[int, int]], list[int], list[bool]], many: bool
+) -> None:
     edges, starts, flags = graph
     zero, begins = np.array(flags, bool), np.array(starts, np.int32)
     csr = _arrays(edges, len(flags))

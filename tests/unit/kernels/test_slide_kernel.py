@@ -6,13 +6,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.expand import expand_closes
-from levada.kernels.slide import slide
+from levada.kernels.time.expand import expand_closes
+from levada.kernels.time.slide import slide
 from levada.model.time import MAX, MIN
 
 STEP, WIDTH = 10, 40
-PANES = st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 30), st.integers(1, 4)), min_size=1, max_size=40)
-CLOSES = tuple(np.array([v, v], t) for v, t in ((WIDTH, np.int64), (STEP, np.int64), (3, np.int64), (False, np.bool_)))
+PANES = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(-3, 30), st.integers(1, 4)), min_size=1, max_size=40
+)
+CLOSES = tuple(
+    np.array([v, v], t)
+    for v, t in ((WIDTH, np.int64), (STEP, np.int64), (3, np.int64), (False, np.bool_))
+)
 
 
 def columns(panes: list[tuple[int, int, int]]) -> tuple[np.ndarray, ...]:
@@ -24,7 +29,14 @@ def columns(panes: list[tuple[int, int, int]]) -> tuple[np.ndarray, ...]:
     return codes, (group % 2).astype(np.int32), s, s + np.array([10 * n for _, _, n in panes])
 
 
-def by_expansion(codes: np.ndarray, op: np.ndarray, s: np.ndarray, e: np.ndarray, low: np.ndarray, high: np.ndarray):
+def by_expansion(
+    codes: np.ndarray,
+    op: np.ndarray,
+    s: np.ndarray,
+    e: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+):
     row, r = expand_closes(s, e, low[op], high[op], CLOSES, op)
     return sorted((int(codes[i]), int(at), int(i)) for i, at in zip(row, r, strict=True))
 
@@ -39,13 +51,18 @@ def test_sliding_equals_expanding(panes: list[tuple[int, int, int]], low: int, h
     if found is None:
         return
     assert by_expansion(codes, op, s, e, lows, highs) == sorted(
-        (int(codes[found.first[c]]), int(found.report[c]), int(i)) for i, c in zip(found.row, found.code, strict=True)
+        (int(codes[found.first[c]]), int(found.report[c]), int(i))
+        for i, c in zip(found.row, found.code, strict=True)
     )
     assert (np.diff(found.code) >= 0).all() and len(np.unique(found.code)) == len(found.first)
 
 
 def test_what_does_not_slide_is_left_to_expansion() -> None:
     one, op = np.zeros(2, np.int32), np.zeros(2, np.int32)
-    disordered = slide(one, 1, op, np.array([20, 0]), np.array([30, 10]), np.array([MIN]), np.array([MAX]), CLOSES)
-    endless = slide(one, 1, op, np.array([0, 1]), np.array([MAX, MAX]), np.array([0]), np.array([MAX]), CLOSES)
+    disordered = slide(
+        one, 1, op, np.array([20, 0]), np.array([30, 10]), np.array([MIN]), np.array([MAX]), CLOSES
+    )
+    endless = slide(
+        one, 1, op, np.array([0, 1]), np.array([MAX, MAX]), np.array([0]), np.array([MAX]), CLOSES
+    )
     assert disordered is None and endless is None

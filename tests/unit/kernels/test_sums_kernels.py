@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import keyed_twins as twins
-from levada.kernels import sums, sums_dd
+from levada.kernels.keyed import keyed_twins as twins
+from levada.kernels.keyed import sums, sums_dd
 
 G = 3
 CODE = st.integers(-1, G - 1)
@@ -23,7 +23,9 @@ SPECIAL = DOUBLE | st.sampled_from([math.nan, math.inf, -math.inf])
 DTYPES = st.sampled_from([np.int8, np.int64])
 
 
-def fold(rows: list[tuple], value: type, weight: type = np.int8) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def fold(
+    rows: list[tuple], value: type, weight: type = np.int8
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes, values, weights = ([r[c] for r in rows] for c in range(3))
     return np.array(codes, np.int32), np.array(values, value), np.array(weights, weight)
 
@@ -45,13 +47,17 @@ def test_net_equals_its_twin(rows: list[tuple], dtype: type) -> None:
 
 
 @settings(deadline=None)
-@given(rows=st.lists(st.tuples(CODE, LONG, WEIGHT), max_size=40), dtype=DTYPES, cut=st.integers(0, 40))
+@given(
+    rows=st.lists(st.tuples(CODE, LONG, WEIGHT), max_size=40), dtype=DTYPES, cut=st.integers(0, 40)
+)
 def test_sums_of_integers_are_exact_in_parts_too(rows: list[tuple], dtype: type, cut: int) -> None:
     codes, values, weights = fold(rows, np.int64, dtype)
     expected = twins.sum_int_twin(codes, values, weights, G)
     high, low = sums.sum_int(codes, values, weights, G)
     assert [int(h) * 2**32 + int(s) for h, s in zip(high, low, strict=True)] == expected
-    parts = [sums.sum_int(codes[p], values[p], weights[p], G) for p in (slice(cut), slice(cut, None))]
+    parts = [
+        sums.sum_int(codes[p], values[p], weights[p], G) for p in (slice(cut), slice(cut, None))
+    ]
     places = np.tile(np.arange(G, dtype=np.int32), 2)
     merged = sums.merge_int(places, *(np.concatenate([p[c] for p in parts]) for c in range(2)), G)
     assert merged[0].tolist() == high.tolist() and merged[1].tolist() == low.tolist()
@@ -94,7 +100,9 @@ def test_a_sum_of_doubles_is_rounded_once() -> None:
 def test_a_weighted_value_counts_as_often() -> None:
     one = np.zeros(1, np.int32)
     many = sums_dd.sum_dd(one, np.array([0.1]), np.array([123_456_789]), 1)
-    repeated = sums_dd.sum_dd(np.zeros(3, np.int32), np.full(3, 0.1), np.array([120_000_000, 3_456_000, 789]), 1)
+    repeated = sums_dd.sum_dd(
+        np.zeros(3, np.int32), np.full(3, 0.1), np.array([120_000_000, 3_456_000, 789]), 1
+    )
     assert many.hi.tolist() == repeated.hi.tolist()
     assert many.lo == pytest.approx(repeated.lo, abs=1e-23)
 
@@ -106,7 +114,10 @@ def test_order_does_not_show_on_many_rows() -> None:
     expected = [math.fsum(values[codes == g]) for g in range(20)]
     for _ in range(3):
         order = r.permutation(50_000)
-        assert sums_dd.round_dd(sums_dd.sum_dd(codes[order], values[order], ones, 20)).tolist() == expected
+        assert (
+            sums_dd.round_dd(sums_dd.sum_dd(codes[order], values[order], ones, 20)).tolist()
+            == expected
+        )
 
 
 def test_nan_and_infinities_can_be_taken_back() -> None:
@@ -140,14 +151,23 @@ def test_winners_are_the_definition_and_equal_their_twin(
     rows: list[tuple[int, int, int, int]], greatest: bool, kind: type, nan: bool
 ) -> None:
     codes, tie_x, tie_y = (
-        np.array([r[c] for r in rows], d) for c, d in ((0, np.int32), (2, np.uint64), (3, np.uint64))
+        np.array([r[c] for r in rows], d)
+        for c, d in ((0, np.int32), (2, np.uint64), (3, np.uint64))
     )
     rank = np.array([r[1] for r in rows], kind)
     if nan and kind is np.float64:
         rank[rank == 3] = np.nan
     got = sums.winners(codes, rank, tie_x, tie_y, G, greatest)
     for g in range(G):
-        ranks = {i: math.inf if math.isnan(rank[i]) else int(rank[i]) for i in range(len(rows)) if codes[i] == g}
-        best = min(ranks, key=lambda i: (-ranks[i] if greatest else ranks[i], rows[i][3], rows[i][2], i), default=-1)
+        ranks = {
+            i: math.inf if math.isnan(rank[i]) else int(rank[i])
+            for i in range(len(rows))
+            if codes[i] == g
+        }
+        best = min(
+            ranks,
+            key=lambda i: (-ranks[i] if greatest else ranks[i], rows[i][3], rows[i][2], i),
+            default=-1,
+        )
         assert got[g] == best
     assert got.tolist() == twins.winners_twin(codes, rank, tie_x, tie_y, G, greatest).tolist()

@@ -11,7 +11,9 @@ import pytest
 from levada import kernels
 
 
-def test_warm_imports_every_module_and_calls_its_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warm_imports_every_module_and_calls_its_warm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "sample_plain.py").write_text("LOADED = True\n")
     (tmp_path / "sample_warm.py").write_text("calls = []\n\n\ndef warm():\n    calls.append(1)\n")
     monkeypatch.setattr(kernels, "__path__", [str(tmp_path)])
@@ -21,7 +23,7 @@ def test_warm_imports_every_module_and_calls_its_warm(tmp_path: Path, monkeypatc
 
 
 def test_a_strided_column_is_refused() -> None:
-    from levada.kernels.keyed import bucket_order
+    from levada.kernels.keyed.keyed import bucket_order
 
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         pytest.skip("plain Python takes any array")
@@ -32,7 +34,9 @@ def test_a_strided_column_is_refused() -> None:
 def test_nothing_is_cached_with_bounds_checks() -> None:
     script = "import levada.kernels as k; print(k.CACHE)"
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1"}
-    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
     assert run.stdout.strip() == "False"
 
 
@@ -62,6 +66,8 @@ def test_the_cache_sees_changes_in_imported_parts_and_constants(tmp_path: Path) 
         (tmp_path / "whole.py").write_text(WHOLE)
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tmp_path)}
         script = [sys.executable, "-c", "import whole"]
-        return subprocess.run(script, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            script, env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     assert [run(1, 0), run(1, 0), run(2, 0), run(2, 5)] == ["1 0", "1 1", "2 0", "7 0"]

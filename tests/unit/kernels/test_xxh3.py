@@ -5,7 +5,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.xxh3 import identify_slices, identify_tagged, schedule
+from levada.kernels.text.xxh3 import identify_slices, identify_tagged, schedule
 
 SEEDS = st.integers(0, 2**64 - 1)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels import terms as kernels
+from levada.kernels.text import terms as kernels
 from levada.model.frame import pack, unpack
-from levada.model.terms import Terms
+from levada.terms.table import Terms
 
 Identity = tuple[int, int]
 IDENTITY = st.tuples(st.integers(0, 3), st.integers(0, 2))
@@ -23,15 +23,24 @@ def text_of(identity: Identity) -> str:
 
 
 def halves(identities: list[Identity]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([i[0] for i in identities], np.uint64), np.array([i[1] for i in identities], np.uint64)
+    return np.array([i[0] for i in identities], np.uint64), np.array(
+        [i[1] for i in identities], np.uint64
+    )
 
 
 def table(identities: list[Identity]) -> Terms:
-    """The table of these rows, their texts scattered over a buffer with other bytes between them."""
+    """The table of these rows, their texts scattered over a buffer with other bytes between
+    them.
+    """
     pieces = [b"#" + text_of(i).encode() for i in identities]
     starts = np.cumsum([0, *(len(p) for p in pieces)])[:-1] + 1
     lengths = np.array([len(p) - 1 for p in pieces], np.int32)
-    return Terms.of(*halves(identities), starts.astype(np.int64), lengths, np.frombuffer(b"".join(pieces), np.uint8))
+    return Terms.of(
+        *halves(identities),
+        starts.astype(np.int64),
+        lengths,
+        np.frombuffer(b"".join(pieces), np.uint8),
+    )
 
 
 def contents(terms: Terms) -> dict[Identity, str]:
@@ -70,7 +79,9 @@ def test_find_texts_and_pick(identities: list[Identity], wanted: list[Identity])
 @settings(deadline=None)
 @given(parts=st.lists(IDENTITIES, max_size=4))
 def test_merge_is_the_union(parts: list[list[Identity]]) -> None:
-    assert contents(Terms.merge([table(p) for p in parts])) == expected([i for p in parts for i in p])
+    assert contents(Terms.merge([table(p) for p in parts])) == expected(
+        [i for p in parts for i in p]
+    )
 
 
 @settings(deadline=None)
@@ -80,7 +91,9 @@ def test_frames_survive_packing(identities: list[Identity]) -> None:
     frames, _ = unpack(pack(terms.frames("t")))
     back = Terms.from_frames(frames, "t")
     assert contents(back) == contents(terms)
-    assert back.texts(*halves(identities)).to_pylist() == terms.texts(*halves(identities)).to_pylist()
+    assert (
+        back.texts(*halves(identities)).to_pylist() == terms.texts(*halves(identities)).to_pylist()
+    )
 
 
 def test_a_missing_text_is_a_programmers_error() -> None:
@@ -111,12 +124,19 @@ def test_merge_of_one_filled_table_copies_nothing() -> None:
 
 
 @settings(deadline=None)
-@given(identities=st.lists(IDENTITY, min_size=1, max_size=20), rows=st.lists(st.integers(-1, 19), max_size=20))
+@given(
+    identities=st.lists(IDENTITY, min_size=1, max_size=20),
+    rows=st.lists(st.integers(-1, 19), max_size=20),
+)
 def test_gather_equals_arrow_take(identities: list[Identity], rows: list[int]) -> None:
     texts = pa.array([text_of(i) for i in identities], pa.large_string())
-    offsets, data = (np.frombuffer(b, d) for b, d in zip(texts.buffers()[1:], (np.int64, np.uint8), strict=True))
+    offsets, data = (
+        np.frombuffer(b, d) for b, d in zip(texts.buffers()[1:], (np.int64, np.uint8), strict=True)
+    )
     chosen = [r if r < len(identities) else -1 for r in rows]
     start = np.ascontiguousarray(offsets[: len(texts)])
-    got_offsets, got = kernels.gather(np.array(chosen, np.int64), start, np.diff(offsets[: len(texts) + 1]), data)
+    got_offsets, got = kernels.gather(
+        np.array(chosen, np.int64), start, np.diff(offsets[: len(texts) + 1]), data
+    )
     taken = texts.take(pa.array([None if r < 0 else r for r in chosen], pa.int64())).fill_null("")
     assert [got[a:z].tobytes().decode() for a, z in pairwise(got_offsets)] == taken.to_pylist()

@@ -14,30 +14,39 @@ import numpy as np
 import polars as pl
 
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
 from levada.model.frame import Frame
 from levada.model.term import XSD
 from levada.model.time import MIN
-from levada.operators.calendar import Calendar
+from levada.operators.border.calendar import Calendar
 from levada.operators.expressions.values import classify
-from levada.operators.pool import Pool
-from levada.plan.lower import StreamFacts
-from levada.plan.topology import PlanNode, Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.sealed.plan import PlanNode
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
-from levada.windows.pieces import State
+from levada.terms.term_pool import Pool
+from levada.translation.sparql.translate import translate
 from levada.windows.presence import Seen
 from levada.windows.reports import Progress
-from levada.windows.runs import Horizons
+from levada.windows.state.pieces import State
+from levada.windows.state.runs import Horizons
 
 STREAM = "http://e/s"
 STEPPED = "[RANGE PT4S STEP PT2S]"
-DTYPES = {"lo": np.int64, "hi": np.int64, "prev": np.int64, "r": np.int64, "w": np.int8, "op": np.int32}
+DTYPES = {
+    "lo": np.int64,
+    "hi": np.int64,
+    "prev": np.int64,
+    "r": np.int64,
+    "w": np.int8,
+    "op": np.int32,
+}
 EVER = Horizons(MIN, MIN)
 Step = TypeVar("Step")
 
 
 def term(short: str | None) -> str | None:
-    """``:a`` is an IRI, a number an xsd:integer or xsd:decimal, None unbound; all else is as written.
+    """``:a`` is an IRI, a number an xsd:integer or xsd:decimal, None unbound; all else is as
+    written.
 
     >>> term(":a"), term("-2")
     ('<http://e/a>', '"-2"^^<http://www.w3.org/2001/XMLSchema#integer>')
@@ -86,10 +95,16 @@ class Bench:
 
     def node(self, step: type[Step], number: int = 0) -> PlanNode:
         """The node of this step; ``number`` if there are several."""
-        return [self.plan.nodes[n] for n in self.plan.order if isinstance(self.plan.nodes[n].step, step)][number]
+        return [
+            self.plan.nodes[n] for n in self.plan.order if isinstance(self.plan.nodes[n].step, step)
+        ][number]
 
-    def frame(self, node: PlanNode, rows: Sequence[Sequence[str | None]], side: int = 0, **columns: Any) -> Frame:
-        """Rows of an input of a node, a term a slot; times, weights, reports and members by their columns (member 0)."""
+    def frame(
+        self, node: PlanNode, rows: Sequence[Sequence[str | None]], side: int = 0, **columns: Any
+    ) -> Frame:
+        """Rows of an input of a node, a term a slot; times, weights, reports and members by their
+        columns (member 0).
+        """
         layout = node.input_layouts[side]
         given: dict[str, Any] = {"op": [0] * len(rows), **columns}
         built: dict[str, Any] = {}
@@ -100,7 +115,11 @@ class Bench:
         for name in layout.columns():
             stem = name.rstrip("0123456789")
             if stem in DTYPES and name not in built:
-                rest = {"hi": given.get("lo" + name[2:]), "prev": [MIN] * len(rows), "w": [1] * len(rows)}
+                rest = {
+                    "hi": given.get("lo" + name[2:]),
+                    "prev": [MIN] * len(rows),
+                    "w": [1] * len(rows),
+                }
                 built[name] = np.array(given[name] if name in given else rest[stem], DTYPES[stem])
         return Frame({name: built[name] for name in layout.columns()}, len(rows))
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodes import Bench
 
-from levada.intake.identity import identify_one
 from levada.model.frame import Frame
-from levada.operators.closure import closure
-from levada.operators.pairing import rsemi
-from levada.plan import shapes as s
-from levada.plan.topology import PlanNode
+from levada.operators.per_report.closure import closure
+from levada.operators.per_report.join import rsemi
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.identity import identify_one
 
 names = st.sampled_from((":a", ":b", ":c", ":d"))
 edges = st.lists(st.tuples(st.integers(0, 1), names, names), max_size=8)
@@ -30,11 +30,15 @@ def _constants(bench: Bench, node: PlanNode) -> np.ndarray:
 def _pairs(bench: Bench, frame: Frame | None, slots: int) -> list[tuple[object, ...]]:
     if frame is None:
         return []
-    return sorted((r, *row) for r, row in zip(frame["r"].tolist(), bench.terms(frame, slots), strict=True))
+    return sorted(
+        (r, *row) for r, row in zip(frame["r"].tolist(), bench.terms(frame, slots), strict=True)
+    )
 
 
 def _steps(bench: Bench, node: PlanNode, rows: list[tuple[int, str, str]]) -> Frame | None:
-    return bench.frame(node, [row[1:] for row in rows], r=[row[0] for row in rows]) if rows else None
+    return (
+        bench.frame(node, [row[1:] for row in rows], r=[row[0] for row in rows]) if rows else None
+    )
 
 
 def _reached(rows: list[tuple[int, str, str]]) -> set[tuple[int, str, str]]:
@@ -56,7 +60,9 @@ def test_each_report_has_its_own_paths(rows: list[tuple[int, str, str]]) -> None
 
 
 @given(edges, st.sampled_from((":a :p+ ?y", "?x :p+ :a")))
-def test_a_given_end_is_where_the_search_begins(rows: list[tuple[int, str, str]], path: str) -> None:
+def test_a_given_end_is_where_the_search_begins(
+    rows: list[tuple[int, str, str]], path: str
+) -> None:
     bench = Bench("SELECT *", path)
     node = bench.node(s.Closure)
     found = _pairs(bench, closure(node, [_steps(bench, node, rows)], _constants(bench, node)), 1)
@@ -86,7 +92,9 @@ def test_a_mark_says_which_rows_have_a_partner(left: list, right: list) -> None:
     bench = Bench("SELECT ?s ?o ?b", "?s :p ?o BIND(EXISTS { ?s :q ?z } AS ?b)")
     node = bench.node(s.RSemi)
     frames = [
-        bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows]) if rows else None
+        bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows])
+        if rows
+        else None
         for i, rows in enumerate((left, right))
     ]
     out = rsemi(node, frames[0], frames[1], bench.pool)
@@ -96,19 +104,32 @@ def test_a_mark_says_which_rows_have_a_partner(left: list, right: list) -> None:
     assert out is not None
     there = {row[:2] for row in right}
     terms = bench.terms(out, 2)
-    found = [(r, *row, mark) for r, row, mark in zip(out["r"].tolist(), terms, out["m2"].tolist(), strict=True)]
+    found = [
+        (r, *row, mark)
+        for r, row, mark in zip(out["r"].tolist(), terms, out["m2"].tolist(), strict=True)
+    ]
     assert sorted(found) == sorted((r, a, b, int((r, a) in there)) for r, a, b in left)
 
 
-@given(edges, st.lists(st.tuples(st.integers(0, 1), names), max_size=4), st.sampled_from(("?x", "?y")))
+@given(
+    edges, st.lists(st.tuples(st.integers(0, 1), names), max_size=4), st.sampled_from(("?x", "?y"))
+)
 def test_seeds_are_where_the_search_begins(
     rows: list[tuple[int, str, str]], seeds: list[tuple[int, str]], bound: str
 ) -> None:
-    """The rows with which paths are joined bind one end: only paths from there, or to there, are found."""
+    """The rows with which paths are joined bind one end: only paths from there, or to there, are
+    found.
+    """
     bench = Bench("SELECT *", f"{bound} :q ?v . ?x :p+ ?y")
     node = bench.node(s.Closure)
     end = ["?x", "?y"].index(bound)
     assert isinstance(node.step, s.Closure) and node.step.seed == end
-    few = bench.frame(node, [(name,) for _, name in seeds], 1, r=[r for r, _ in seeds]) if seeds else None
-    found = _pairs(bench, closure(node, [_steps(bench, node, rows), few], _constants(bench, node)), 2)
+    few = (
+        bench.frame(node, [(name,) for _, name in seeds], 1, r=[r for r, _ in seeds])
+        if seeds
+        else None
+    )
+    found = _pairs(
+        bench, closure(node, [_steps(bench, node, rows), few], _constants(bench, node)), 2
+    )
     assert found == sorted(path for path in _reached(rows) if (path[0], path[1 + end]) in seeds)

@@ -11,16 +11,25 @@ from hypothesis import strategies as st
 
 from levada.model.frame import Frame
 from levada.model.term import XSD, Kind
-from levada.operators import decimals
+from levada.operators.group import decimals
 
 mantissas = st.integers(-(10**18) + 1, 10**18 - 1)
-rows = st.lists(st.tuples(mantissas, st.integers(0, 18), st.integers(0, 2)), min_size=1, max_size=20)
+rows = st.lists(
+    st.tuples(mantissas, st.integers(0, 18), st.integers(0, 2)), min_size=1, max_size=20
+)
 NO_INTEGERS = (np.zeros(3, np.int64), np.zeros(3, np.int64))
 
 
 def frame(m: list[int], c: list[int], kind: Kind = Kind.DECIMAL) -> Frame:
     n = len(m)
-    return Frame({"k0": np.full(n, kind, np.uint8), "m0": np.array(m, np.int64), "c0": np.array(c, np.uint8)}, n)
+    return Frame(
+        {
+            "k0": np.full(n, kind, np.uint8),
+            "m0": np.array(m, np.int64),
+            "c0": np.array(c, np.uint8),
+        },
+        n,
+    )
 
 
 def no_texts(*args: object) -> list[str]:
@@ -30,7 +39,9 @@ def no_texts(*args: object) -> list[str]:
 @given(rows)
 def test_sums_are_exact(values: list[tuple[int, int, int]]) -> None:
     m, c, group = (list(column) for column in zip(*values, strict=True))
-    limbs, integers, too_great = decimals.fold(frame(m, c), 0, np.array(group, np.int32), 3, no_texts)
+    limbs, integers, too_great = decimals.fold(
+        frame(m, c), 0, np.array(group, np.int32), 3, no_texts
+    )
     for g in range(3):
         exact = sum(Fraction(m, 10**c) for m, c, of in values if of == g)
         assert decimals.total(limbs, NO_INTEGERS, g) == exact * decimals.UNIT
@@ -67,7 +78,9 @@ def hard(*texts: str) -> tuple[list[int], list[int], list[bool]]:
     def shown(rows: Frame, i: int, at: object) -> list[str]:
         return list(texts)
 
-    folded = decimals.fold(frame([0] * n, [0] * n, Kind.HARD_NUMBER), 0, np.zeros(n, np.int32), 1, shown)
+    folded = decimals.fold(
+        frame([0] * n, [0] * n, Kind.HARD_NUMBER), 0, np.zeros(n, np.int32), 1, shown
+    )
     total = decimals.total(folded[0], (np.zeros(1, np.int64),) * 2, 0)
     return [total], folded[1].tolist(), folded[2].tolist()
 
@@ -81,7 +94,11 @@ def test_hard_numbers_are_read_from_their_texts() -> None:
 
 
 def test_numbers_beyond_127_bits_are_no_operands() -> None:
-    assert hard(f'"{10**40}"^^<{XSD}integer>', f'"{10**19}"^^<{XSD}integer>') == ([10**37], [0, 1], [True, False])
+    assert hard(f'"{10**40}"^^<{XSD}integer>', f'"{10**19}"^^<{XSD}integer>') == (
+        [10**37],
+        [0, 1],
+        [True, False],
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""GROUP BY by panes and per report, against Python: the same values whatever the cut into epochs."""
+"""GROUP BY by panes and per report, against Python: the same values whatever the cut into
+epochs.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,16 @@ from nodes import Bench, calendar, short, state
 from levada.model.frame import Frame
 from levada.model.term import XSD
 from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.groups import panes, rgroup
-from levada.operators.values import column
-from levada.plan import shapes as s
+from levada.operators.group.panes import panes, rgroup
+from levada.operators.rows.values import column
+from levada.plan.sealed import steps as s
 
 KEYS = (":a", ":b")
 numbers = st.one_of(st.integers(-5, 5).map(str), st.sampled_from(("0.5", "-1.25", "2.5")))
 rows = st.lists(
-    st.tuples(st.integers(0, 16).map(lambda n: 500 * n), st.sampled_from(KEYS), numbers), min_size=1, max_size=10
+    st.tuples(st.integers(0, 16).map(lambda n: 500 * n), st.sampled_from(KEYS), numbers),
+    min_size=1,
+    max_size=10,
 )
 cuts = st.sets(st.integers(1, 16).map(lambda n: 500 * n), max_size=3)
 CLOSE = Window(WindowKind.CLOSE_OPEN, 4000, 2000)
@@ -50,7 +54,9 @@ def close(a: Fraction, b: Fraction) -> bool:
 
 
 @given(rows, cuts)
-def test_panes_add_up_to_the_values_of_each_report(seen: list[tuple[int, str, str]], at: set[int]) -> None:
+def test_panes_add_up_to_the_values_of_each_report(
+    seen: list[tuple[int, str, str]], at: set[int]
+) -> None:
     bench = Bench(HEAD, "?s :p ?o", "GROUP BY ?s")
     node, kept, found = bench.node(s.Panes), state(), {}
     bounds = [MIN, *sorted(at), MAX]
@@ -76,24 +82,34 @@ def text(bench: Bench, frame: Frame, slot: int, row: int) -> str:
 
 
 def test_distinct_sees_each_value_of_a_group_once() -> None:
-    bench = Bench("SELECT ?s (COUNT(DISTINCT ?o) AS ?n) (SUM(DISTINCT ?o) AS ?t)", "?s :p ?o", "GROUP BY ?s")
+    bench = Bench(
+        "SELECT ?s (COUNT(DISTINCT ?o) AS ?n) (SUM(DISTINCT ?o) AS ?t)", "?s :p ?o", "GROUP BY ?s"
+    )
     node = bench.node(s.RGroup)
     frame = bench.frame(node, [(":a", "1"), (":a", "1"), (":a", "2"), (":b", "1")], r=[7, 7, 7, 7])
     out = rgroup(node, frame, calendar(node, MIN, MAX), bench.pool, np.zeros(1, bool))
     assert out is not None
-    values = {key: (text(bench, out, 1, i), text(bench, out, 2, i)) for i, (key,) in enumerate(bench.terms(out))}
+    values = {
+        key: (text(bench, out, 1, i), text(bench, out, 2, i))
+        for i, (key,) in enumerate(bench.terms(out))
+    }
     assert values == {":a": ("2", "3"), ":b": ("1", "1")}
 
 
 def test_an_error_makes_a_sum_unbound_and_a_count_smaller() -> None:
     bench = Bench("SELECT ?s (SUM(?o) AS ?t) (COUNT(?o) AS ?n)", "?s :p ?o", "GROUP BY ?s")
     node = bench.node(s.Panes)
-    frame = bench.frame(node, [(":a", "1"), (":a", '"x"'), (":b", "4")], lo0=[0, 0, 0], prev0=[MIN] * 3)
+    frame = bench.frame(
+        node, [(":a", "1"), (":a", '"x"'), (":b", "4")], lo0=[0, 0, 0], prev0=[MIN] * 3
+    )
     out = panes(node, state(), frame, [], calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool))
     assert out is not None
     sums = {key: column(out, 1, bench.pool).texts()[i] for i, (key,) in enumerate(bench.terms(out))}
     assert (sums[":a"], short(sums[":b"])) == (None, "4")
-    assert {key: text(bench, out, 2, i) for i, (key,) in enumerate(bench.terms(out))} == {":a": "2", ":b": "1"}
+    assert {key: text(bench, out, 2, i) for i, (key,) in enumerate(bench.terms(out))} == {
+        ":a": "2",
+        ":b": "1",
+    }
 
 
 def test_sums_of_floats_are_rounded_and_those_of_doubles_are_not() -> None:
@@ -110,9 +126,17 @@ def test_sums_of_floats_are_rounded_and_those_of_doubles_are_not() -> None:
     frame = bench.frame(node, values, lo0=[0] * 5, prev0=[MIN] * 5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        out = panes(node, state(), frame, [], calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool))
+        out = panes(
+            node, state(), frame, [], calendar(node, MIN, 2000), bench.pool, np.zeros(1, bool)
+        )
     assert out is not None
-    sums = dict(zip((key for (key,) in bench.terms(out)), column(out, 1, bench.pool).values()[1].tolist(), strict=True))
+    sums = dict(
+        zip(
+            (key for (key,) in bench.terms(out)),
+            column(out, 1, bench.pool).values()[1].tolist(),
+            strict=True,
+        )
+    )
     assert sums == {":a": 1e300, ":b": float(np.float32(0.3)), ":c": np.inf}
 
 
@@ -122,9 +146,14 @@ def test_without_keys_there_is_a_row_wherever_the_window_holds_something() -> No
     node = bench.node(s.Panes)
     due = calendar(node, MIN, MAX, [1000])
     assert panes(node, state(), None, [], due, bench.pool, np.zeros(1, bool)) is None
-    out = panes(node, state(), None, [], calendar(node, MIN, MAX, [1000]), bench.pool, np.ones(1, bool))
+    out = panes(
+        node, state(), None, [], calendar(node, MIN, MAX, [1000]), bench.pool, np.ones(1, bool)
+    )
     assert out is not None
-    assert (out["r"].tolist(), [text(bench, out, 0, i) for i in range(out.n)]) == ([2000, 4000], ["0", "0"])
+    assert (out["r"].tolist(), [text(bench, out, 0, i) for i in range(out.n)]) == (
+        [2000, 4000],
+        ["0", "0"],
+    )
 
 
 def test_group_concat_is_in_the_order_of_the_strings() -> None:
@@ -134,8 +163,21 @@ def test_group_concat_is_in_the_order_of_the_strings() -> None:
         "GROUP BY ?s",
     )
     node = bench.node(s.RGroup)
-    rows = [(":a", '"b"'), (":a", '"a\\"@"@en'), (":a", '"b"'), (":b", '"x"'), (":b", "1"), (":b", '"y"')]
-    out = rgroup(node, bench.frame(node, rows, r=[7] * 6), calendar(node, MIN, MAX), bench.pool, np.zeros(1, bool))
+    rows = [
+        (":a", '"b"'),
+        (":a", '"a\\"@"@en'),
+        (":a", '"b"'),
+        (":b", '"x"'),
+        (":b", "1"),
+        (":b", '"y"'),
+    ]
+    out = rgroup(
+        node,
+        bench.frame(node, rows, r=[7] * 6),
+        calendar(node, MIN, MAX),
+        bench.pool,
+        np.zeros(1, bool),
+    )
     assert out is not None
     found = [bench.pool.texts(out[f"x{i}"], out[f"y{i}"]).to_list() for i in range(3)]
     assert found[1] == ['"a\\"@ b b"', None]

@@ -1,4 +1,6 @@
-"""The windowed join and what makes its inputs sets, against brute force: any cut into epochs, any order of the sides."""
+"""The windowed join and what makes its inputs sets, against brute force: any cut into epochs, any
+order of the sides.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +11,35 @@ from hypothesis import strategies as st
 from nodes import EVER, Bench, state
 
 from levada.model.time import MIN, Window, WindowKind
-from levada.operators.join import join
-from levada.operators.occur import occur
-from levada.plan import shapes as s
-from levada.windows.runs import Horizons
+from levada.operators.interval.join import join
+from levada.operators.interval.occur import occur
+from levada.plan.sealed import steps as s
+from levada.windows.state.runs import Horizons
 
 VALUES = (":a", ":b", ":c")
 times = st.integers(0, 12).map(lambda n: 1000 * n)
-left_rows = st.lists(st.tuples(times, st.sampled_from(VALUES), st.sampled_from(VALUES)), max_size=10)
+left_rows = st.lists(
+    st.tuples(times, st.sampled_from(VALUES), st.sampled_from(VALUES)), max_size=10
+)
 WINDOW = Window(WindowKind.RANGE, 4000)
 
 
 def triples_with_prev(rows: list[tuple[int, str, str]]) -> list[tuple[int, int, str, str]]:
-    """(ts, prev, s, o): equal rows of one time once, each with the greatest earlier time of an equal one."""
+    """(ts, prev, s, o): equal rows of one time once, each with the greatest earlier time of an
+    equal one.
+    """
     out = []
     for ts, a, b in sorted(set(rows)):
-        out.append((ts, max((t for t, x, y in rows if (x, y) == (a, b) and t < ts), default=MIN), a, b))
+        out.append(
+            (ts, max((t for t, x, y in rows if (x, y) == (a, b) and t < ts), default=MIN), a, b)
+        )
     return out
 
 
 def begins(hi: int, prev: int) -> int:
-    """From when a row counts; an earlier occurrence that has left before does not matter, and may be forgotten."""
+    """From when a row counts; an earlier occurrence that has left before does not matter, and may
+    be forgotten.
+    """
     return max(WINDOW.enter(hi), WINDOW.leave(prev))
 
 
@@ -43,10 +53,15 @@ def test_pairs_are_those_of_brute_force(left: list, right: list, cuts: set[int])
         for side, rows in enumerate((left, right)):
             batch = [row for row in rows if low < row[0] <= high]
             pairs = [row[1:] for row in batch]
-            frames.append(bench.frame(node, pairs, side, lo0=[row[0] for row in batch]) if batch else None)
+            frames.append(
+                bench.frame(node, pairs, side, lo0=[row[0] for row in batch]) if batch else None
+            )
         out = join(node, kept, frames, Horizons(max(low, 0), high))
         if out is not None:
-            starts = [begins(hi, prev) for hi, prev in zip(out["hi0"].tolist(), out["prev0"].tolist(), strict=True)]
+            starts = [
+                begins(hi, prev)
+                for hi, prev in zip(out["hi0"].tolist(), out["prev0"].tolist(), strict=True)
+            ]
             found.update(zip(bench.terms(out, 3), out["lo0"].tolist(), starts, strict=True))
     expected: Counter = Counter()
     for t, before, a, b in triples_with_prev(left):
@@ -65,8 +80,15 @@ def test_occurrences_are_numbered_by_time(rows: list, cuts: set[int]) -> None:
     for low, high in zip([-1, *sorted(cuts)], [*sorted(cuts), 10**6], strict=True):
         batch = [row for row in rows if low < row[0] <= high]
         if batch:
-            out = occur(node, kept, bench.frame(node, [row[1:] for row in batch], lo0=[row[0] for row in batch]), EVER)
-            found += list(zip(out["lo0"].tolist(), out["prev0"].tolist(), bench.terms(out, 2), strict=True))
+            out = occur(
+                node,
+                kept,
+                bench.frame(node, [row[1:] for row in batch], lo0=[row[0] for row in batch]),
+                EVER,
+            )
+            found += list(
+                zip(out["lo0"].tolist(), out["prev0"].tolist(), bench.terms(out, 2), strict=True)
+            )
     expected = [(ts, prev, (a, b)) for ts, prev, a, b in triples_with_prev(rows)]
     assert sorted(found) == sorted(expected)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from nodes import Bench, state, term
 
 from levada.model.time import MAX, Window, WindowKind
-from levada.operators.last import last, select
-from levada.plan import shapes as s
+from levada.operators.interval.count_window import last, select
+from levada.plan.sealed import steps as s
 from levada.testing.reference import content, stays
 
 NAMES = (":a", ":b", ":c", ":d")
@@ -27,10 +27,15 @@ def test_changes_add_up_to_the_last_occurrences(
         batch = [(ts, name) for ts, name in rows if low < ts <= high]
         if batch:
             triples = [(name, ":p", ":o") for _, name in batch]
-            out = last(node, kept, bench.frame(node, triples, lo0=[ts for ts, _ in batch]), bench.pool)
+            out = last(
+                node, kept, bench.frame(node, triples, lo0=[ts for ts, _ in batch]), bench.pool
+            )
             if out is not None:
                 instants, weights = out["hi0"].tolist(), out["w"].tolist()
-                changes += [(t, name, w) for t, (name,), w in zip(instants, bench.terms(out), weights, strict=True)]
+                changes += [
+                    (t, name, w)
+                    for t, (name,), w in zip(instants, bench.terms(out), weights, strict=True)
+                ]
     ordered = sorted({(ts, f"{term(name)} <http://e/p> <http://e/o>") for ts, name in rows})
     held = stays(Window(WindowKind.COUNT, count=count, step=step), ordered)
     for tau in range(7):
@@ -43,9 +48,16 @@ def test_changes_add_up_to_the_last_occurrences(
 def test_a_row_that_ends_another_carries_its_time() -> None:
     bench = Bench("SELECT ?s", "?s ?p ?o", clause="[TRIPLES 1]")
     node = bench.node(s.Last)
-    out = last(node, state(), bench.frame(node, [(":a", ":p", ":o"), (":b", ":p", ":o")], lo0=[5, 9]), bench.pool)
+    out = last(
+        node,
+        state(),
+        bench.frame(node, [(":a", ":p", ":o"), (":b", ":p", ":o")], lo0=[5, 9]),
+        bench.pool,
+    )
     assert out is not None
-    rows = zip(bench.terms(out), out["lo0"].tolist(), out["hi0"].tolist(), out["w"].tolist(), strict=True)
+    rows = zip(
+        bench.terms(out), out["lo0"].tolist(), out["hi0"].tolist(), out["w"].tolist(), strict=True
+    )
     assert sorted(rows) == [((":a",), 5, 5, 1), ((":a",), 5, 9, -1), ((":b",), 9, 9, 1)]
 
 
@@ -58,13 +70,17 @@ def test_rows_come_out_of_state_when_they_leave() -> None:
 
 
 def test_rows_between_two_steps_wait_in_state() -> None:
-    """A window of the last 2 that changes after each 3rd: the 3rd comes with the 2nd, the 4th waits."""
+    """A window of the last 2 that changes after each 3rd: the 3rd comes with the 2nd, the 4th
+    waits.
+    """
     bench = Bench("SELECT ?s", "?s ?p ?o", clause="[ELEMENTS 2 STEP 3]")
     node, kept = bench.node(s.Last), state()
     found = []
     for ts in range(4):
         out = last(node, kept, bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts]), bench.pool)
-        found.append([] if out is None else sorted(zip(bench.terms(out), out["hi0"].tolist(), strict=True)))
+        found.append(
+            [] if out is None else sorted(zip(bench.terms(out), out["hi0"].tolist(), strict=True))
+        )
     assert found == [[], [], [((":n1",), 2), ((":n2",), 2)], []]
     assert sum(p.rows for p in kept.pieces(f"{node.id}.last.rows")) <= 3
 
@@ -75,5 +91,8 @@ def test_selection_by_constants_and_repeated_variables() -> None:
     rows = [(":a", ":p", ":a"), (":a", ":p", ":b"), (":b", ":q", ":b"), (":c", ":p", ":c")]
     frame = bench.frame(node, rows, lo0=[1, 2, 3, 4], hi0=[1, 2, 3, MAX])
     constants = np.zeros((1, 3, 2), np.uint64)
-    constants[0, 1] = [int(half[0]) for half in bench.pool.identify(bench.pool.texts(frame["x1"][:1], frame["y1"][:1]))]
+    constants[0, 1] = [
+        int(half[0])
+        for half in bench.pool.identify(bench.pool.texts(frame["x1"][:1], frame["y1"][:1]))
+    ]
     assert bench.terms(select(node, frame, constants)) == [(":a",), (":c",)]

@@ -9,10 +9,10 @@ import polars as pl
 from nodes import state
 
 from levada.model.frame import Frame
-from levada.model.terms import Terms
 from levada.model.time import MAX
-from levada.operators import live
-from levada.operators.pool import Pool
+from levada.operators.border import report_buffer as live
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
 
 
 def table(*texts: str) -> Terms:
@@ -95,13 +95,17 @@ def test_rows_that_count_at_no_later_report_are_not_kept() -> None:
     rows = waiting((0, 5), (0, 6), (0, 7))
     assert live.later(rows, np.array([5]))["#e"].tolist() == [7]
     timed = live.timed(
-        Frame({"op": np.zeros(2, np.int32), "lo0": np.zeros(2, np.int64)}), np.array([1, 3]), np.array([2, 3])
+        Frame({"op": np.zeros(2, np.int32), "lo0": np.zeros(2, np.int64)}),
+        np.array([1, 3]),
+        np.array([2, 3]),
     )
     assert (timed.n, list(timed.columns)) == (1, ["op", "#s", "#e"])
 
 
 def test_rows_that_were_taken_back_do_not_pile_up() -> None:
-    """Each row of a window of the last one is taken back by the next; what is there is the last one alone."""
+    """Each row of a window of the last one is taken back by the next; what is there is the last one
+    alone.
+    """
     kept, low = state(), np.array([0], np.int64)
     for ts in range(1, 200):
         ids, weights = np.array([ts, ts - 1], np.uint64), np.array([1, -1], np.int8)

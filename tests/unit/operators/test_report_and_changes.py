@@ -1,4 +1,6 @@
-"""From rows with event times to reports: each row at the reports at which it counts, and what begins and ends at them."""
+"""From rows with event times to reports: each row at the reports at which it counts, and what
+begins and ends at them.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,26 @@ from hypothesis import strategies as st
 from nodes import Bench, calendar, state
 
 from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.changes import changes
-from levada.operators.report import report
-from levada.plan import shapes as s
-from levada.plan.topology import Schedule
+from levada.operators.border.changes import changes
+from levada.operators.border.report import report
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.schedules import Schedule
 from levada.windows.presence import Seen
 from levada.windows.reports import instants
 
 VALUES = (":a", ":b")
-rows = st.lists(st.tuples(st.integers(0, 20).map(lambda n: 500 * n), st.sampled_from(VALUES)), min_size=1, max_size=8)
+rows = st.lists(
+    st.tuples(st.integers(0, 20).map(lambda n: 500 * n), st.sampled_from(VALUES)),
+    min_size=1,
+    max_size=8,
+)
 cuts = st.sets(st.integers(1, 20).map(lambda n: 500 * n), max_size=4)
 CLOSE = Window(WindowKind.CLOSE_OPEN, 4000, 2000)
 
 
-def epochs(seen: list[tuple[int, str]], at: set[int]) -> list[tuple[int, int, list[tuple[int, str]]]]:
+def epochs(
+    seen: list[tuple[int, str]], at: set[int]
+) -> list[tuple[int, int, list[tuple[int, str]]]]:
     """(watermark before, after, the rows between)."""
     bounds = [MIN, *sorted(at), MAX]
     return [(a, b, [row for row in seen if a <= row[0] < b]) for a, b in pairwise(bounds)]
@@ -42,7 +50,9 @@ def at_reports(seen: list[tuple[int, str]]) -> dict[int, Counter]:
 
 
 @given(rows, cuts)
-def test_rows_are_at_the_closes_at_which_they_count(seen: list[tuple[int, str]], at: set[int]) -> None:
+def test_rows_are_at_the_closes_at_which_they_count(
+    seen: list[tuple[int, str]], at: set[int]
+) -> None:
     bench = Bench("SELECT ?s", "?s :p ?o")
     node, kept = bench.node(s.Report), state()
     found: dict[int, Counter] = {}
@@ -74,7 +84,9 @@ def differences(seen: list[tuple[int, str]], output: str) -> dict[int, Counter]:
 
 @pytest.mark.parametrize("output", ["ISTREAM", "DSTREAM"])
 @given(seen=rows, at=cuts)
-def test_changes_are_differences_of_bags(output: str, seen: list[tuple[int, str]], at: set[int]) -> None:
+def test_changes_are_differences_of_bags(
+    output: str, seen: list[tuple[int, str]], at: set[int]
+) -> None:
     bench = Bench("SELECT ?s", "?s :p ?o", output=output)
     node, kept = bench.node(s.Changes), state()
     found: dict[int, Counter] = {}
@@ -90,7 +102,9 @@ def test_changes_are_differences_of_bags(output: str, seen: list[tuple[int, str]
 
 
 def test_an_earlier_occurrence_delays_a_row() -> None:
-    """x of 1.0 leaves at 6; x of 3.0 counts only from then on, so the triple is in the set once at each close."""
+    """x of 1.0 leaves at 6; x of 3.0 counts only from then on, so the triple is in the set once at
+    each close.
+    """
     bench = Bench("SELECT ?s", "?s :p ?o")
     node = bench.node(s.Report)
     frame = bench.frame(node, [(":x", None), (":x", None)], lo0=[1000, 3000], prev0=[MIN, 1000])
@@ -108,7 +122,10 @@ def test_weights_of_equal_rows_are_netted() -> None:
     due = calendar(node, MIN, MAX, sorted(set(times)))
     out = report(node, state(), frame, due)
     assert out is not None
-    assert sorted(zip(out["r"].tolist(), bench.terms(out), strict=True)) == [(1000, (":a",)), (2000, (":b",))]
+    assert sorted(zip(out["r"].tolist(), bench.terms(out), strict=True)) == [
+        (1000, (":a",)),
+        (2000, (":b",)),
+    ]
 
 
 def test_the_calendar_has_each_report_once_where_windows_close_together() -> None:
@@ -127,7 +144,11 @@ def test_between_closes_nothing_that_waits_is_opened_or_written_again(kind: type
         frame = bench.frame(node, [(":a", None)], lo0=[old], prev0=[MIN])
         due = calendar(node, old, old + 100)
         assert not due.any_due
-        out = report(node, kept, frame, due) if kind is s.Report else changes(node, kept, frame, due, bench.pool)
+        out = (
+            report(node, kept, frame, due)
+            if kind is s.Report
+            else changes(node, kept, frame, due, bench.pool)
+        )
         assert out is None
         new = [p for pieces in kept._pieces.values() for p in pieces if p.name not in before]
         assert sum(p.rows for p in new) <= 16

@@ -1,4 +1,6 @@
-"""Operators on report rows and expressions over slots: joins, OPTIONAL, DISTINCT, ORDER BY, filters, BIND, thresholds."""
+"""Operators on report rows and expressions over slots: joins, OPTIONAL, DISTINCT, ORDER BY,
+filters, BIND, thresholds.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from hypothesis import strategies as st
 from nodes import Bench, term
 
 from levada.model.frame import Frame
-from levada.operators.compute import extend, filter_, is_threshold, thresholds
-from levada.operators.pairing import rjoin, rleft, rsemi
-from levada.operators.rows import fan_out
-from levada.operators.shape_rows import distinct, order
-from levada.plan import shapes as s
-from levada.plan.topology import FanOut
+from levada.operators.per_report.join import rjoin, rleft, rsemi
+from levada.operators.per_report.order_and_distinct import distinct, order
+from levada.operators.rows.compute import extend, filter_, is_threshold, thresholds
+from levada.operators.rows.edges import fan_out
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import FanOut
 
 values = st.sampled_from((":a", ":b", ":c"))
 pairs = st.lists(st.tuples(st.integers(0, 1), values, values), max_size=8)
@@ -24,7 +26,9 @@ def by_report(bench: Bench, frame: Frame | None, slots: int) -> list[tuple[objec
     if frame is None:
         return []
     reports = frame["r"].tolist()
-    return sorted(((r, *row) for r, row in zip(reports, bench.terms(frame, slots), strict=True)), key=str)
+    return sorted(
+        ((r, *row) for r, row in zip(reports, bench.terms(frame, slots), strict=True)), key=str
+    )
 
 
 @given(pairs, pairs)
@@ -32,14 +36,18 @@ def test_optional_keeps_rows_without_a_partner(left: list, right: list) -> None:
     bench = Bench("SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z }")
     node = bench.node(s.RLeft)
     frames = [
-        bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows]) if rows else None
+        bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows])
+        if rows
+        else None
         for i, rows in enumerate((left, right))
     ]
     expected = []
     for r, a, b in left:
         partners = [d for q, c, d in right if (q, c) == (r, a)]
         expected += [(r, a, b, d) for d in partners or [None]]
-    assert by_report(bench, rleft(node, frames[0], frames[1], bench.pool), 3) == sorted(expected, key=str)
+    assert by_report(bench, rleft(node, frames[0], frames[1], bench.pool), 3) == sorted(
+        expected, key=str
+    )
 
 
 def test_condition_of_optional_sees_both_sides() -> None:
@@ -57,10 +65,13 @@ def test_condition_of_optional_sees_both_sides() -> None:
 def test_a_shared_variable_that_may_be_unbound_is_filled() -> None:
     body = "?s :p ?o OPTIONAL { ?s :q ?z }"
     bench = Bench(
-        "SELECT *", f"{{ {body} }} {{ SELECT ?s ?z WHERE {{ WINDOW :w {{ ?s :r ?x OPTIONAL {{ ?s :t ?z }} }} }} }}"
+        "SELECT *",
+        f"{{ {body} }} {{ SELECT ?s ?z WHERE {{ WINDOW :w {{ ?s :r ?x OPTIONAL {{ ?s :t ?z }} }} }} }}",
     )
     node = bench.node(s.RJoin)
-    left = bench.frame(node, [(":a", ":x", None), (":a", ":y", ":k"), (":b", ":x", ":k")], 0, r=[7, 7, 7])
+    left = bench.frame(
+        node, [(":a", ":x", None), (":a", ":y", ":k"), (":b", ":x", ":k")], 0, r=[7, 7, 7]
+    )
     right = bench.frame(node, [(":a", ":k"), (":a", ":l"), (":b", None)], 1, r=[7, 7, 7])
     assert by_report(bench, rjoin(node, left, right), 3) == [
         (7, ":a", ":x", ":k"),
@@ -75,20 +86,31 @@ def test_minus_and_exists_are_per_report(left: list, right: list, word: str) -> 
     bench = Bench("SELECT *", f"?s :p ?o {word} {{ ?s :q ?z }}")
     node = bench.node(s.RSemi)
     frames = [
-        bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows]) if rows else None
+        bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows])
+        if rows
+        else None
         for i, rows in enumerate((left, right))
     ]
     found = {row[:2] for row in right}
     expected = [row for row in left if (row[:2] in found) == (word == "FILTER EXISTS")]
-    assert by_report(bench, rsemi(node, frames[0], frames[1], bench.pool), 2) == sorted(expected, key=str)
+    assert by_report(bench, rsemi(node, frames[0], frames[1], bench.pool), 2) == sorted(
+        expected, key=str
+    )
 
 
 def test_minus_takes_only_where_something_bound_is_shared() -> None:
-    bench = Bench("SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z } MINUS { ?a :q ?b OPTIONAL { ?a :r ?z } }")
+    bench = Bench(
+        "SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z } MINUS { ?a :q ?b OPTIONAL { ?a :r ?z } }"
+    )
     node = bench.node(s.RSemi)
-    left = bench.frame(node, [(":a", ":x", ":k"), (":b", ":x", None), (":c", ":x", ":l")], 0, r=[7, 7, 8])
+    left = bench.frame(
+        node, [(":a", ":x", ":k"), (":b", ":x", None), (":c", ":x", ":l")], 0, r=[7, 7, 8]
+    )
     right = bench.frame(node, [(":k",), (None,), (":l",)], 1, r=[7, 7, 7])
-    assert by_report(bench, rsemi(node, left, right, bench.pool), 3) == [(7, ":b", ":x", None), (8, ":c", ":x", ":l")]
+    assert by_report(bench, rsemi(node, left, right, bench.pool), 3) == [
+        (7, ":b", ":x", None),
+        (8, ":c", ":x", ":l"),
+    ]
 
 
 def test_a_condition_of_exists_sees_both_sides() -> None:
@@ -136,7 +158,9 @@ def test_a_filter_and_bind_with_an_error() -> None:
     assert [row[1] for row in bench.terms(filter_(node, three, bench.pool), 3)] == ["1", ":b"]
 
 
-@given(st.lists(st.integers(-3, 12), min_size=1, max_size=6), st.sampled_from(("<", "<=", ">", ">=")))
+@given(
+    st.lists(st.integers(-3, 12), min_size=1, max_size=6), st.sampled_from(("<", "<=", ">", ">="))
+)
 def test_thresholds_are_those_of_the_expanded_filter(numbers: list[int], operator: str) -> None:
     bounds = [0, 3, 3, 7, 10]
     first, *more = [f"?s :p{i} ?o FILTER(?o {operator} {bound})" for i, bound in enumerate(bounds)]
@@ -151,7 +175,9 @@ def test_thresholds_are_those_of_the_expanded_filter(numbers: list[int], operato
     assert out is not None
     at = np.repeat(np.arange(frame.n), len(bounds))
     expanded = filter_(node, frame.take(at).with_(op=np.tile(members, frame.n)), bench.pool)
-    one, two = (sorted(zip(f["op"].tolist(), bench.terms(f, 2), strict=True)) for f in (out, expanded))
+    one, two = (
+        sorted(zip(f["op"].tolist(), bench.terms(f, 2), strict=True)) for f in (out, expanded)
+    )
     assert one == two
 
 

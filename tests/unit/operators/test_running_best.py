@@ -1,4 +1,6 @@
-"""MIN and MAX by changes against the best of all values that stand, however many come and leave between."""
+"""MIN and MAX by changes against the best of all values that stand, however many come and leave
+between.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.algebra.expression import AggregateFunction
+from levada.model.expression import AggregateFunction
 from levada.model.frame import Frame
 from levada.model.term import Kind
-from levada.operators.pool import Pool
-from levada.operators.running import Runs
-from levada.operators.running_best import best_values
-from levada.plan import shapes as s
-from levada.windows.pieces import State
+from levada.operators.group.best_by_changes import best_values
+from levada.operators.group.by_changes import Runs
+from levada.plan.sealed import steps as s
+from levada.terms.term_pool import Pool
+from levada.windows.state.pieces import State
 
 GROUPS = 3
 
@@ -30,7 +32,9 @@ def state() -> State:
 
 
 def epoch(kept: State, changes: list[tuple[int, int, int, int]], least: bool) -> list[float]:
-    """The best values before the first run of each group and after each run, of changes (group, report, value, weight)."""
+    """The best values before the first run of each group and after each run, of changes (group,
+    report, value, weight).
+    """
     changes = sorted(changes, key=lambda c: c[:2])
     n = len(changes)
     g, r, v, w = (np.array([c[i] for c in changes], np.int64) for i in range(4))
@@ -45,8 +49,13 @@ def epoch(kept: State, changes: list[tuple[int, int, int, int]], least: bool) ->
     kinds = np.full(n, Kind.INTEGER, np.uint8)
     rows = Frame({"op": np.zeros(n, np.int32), "k0": kinds, "m0": v}, n)
     function = AggregateFunction.MIN if least else AggregateFunction.MAX
-    found = best_values("1.best0", kept, rows, runs, s.Aggregate(function, 0, False), "a0.", Pool(1))
-    return [m if k else None for m, k in zip(found["a0.m"].tolist(), found["a0.k"].tolist(), strict=True)]
+    found = best_values(
+        "1.best0", kept, rows, runs, s.Aggregate(function, 0, False), "a0.", Pool(1)
+    )
+    return [
+        m if k else None
+        for m, k in zip(found["a0.m"].tolist(), found["a0.k"].tolist(), strict=True)
+    ]
 
 
 class Brute:
@@ -73,9 +82,14 @@ class Brute:
 
 
 @given(
-    st.booleans(), st.lists(st.lists(st.tuples(*[st.integers(0, n) for n in (2, 3, 12, 3)]), min_size=1), max_size=12)
+    st.booleans(),
+    st.lists(
+        st.lists(st.tuples(*[st.integers(0, n) for n in (2, 3, 12, 3)]), min_size=1), max_size=12
+    ),
 )
-def test_the_best_is_the_best_of_all_that_stand(least: bool, epochs: list[list[tuple[int, int, int, int]]]) -> None:
+def test_the_best_is_the_best_of_all_that_stand(
+    least: bool, epochs: list[list[tuple[int, int, int, int]]]
+) -> None:
     """What leaves is among what stands; the last of four numbers says whether it does."""
     kept, brute = state(), Brute(least)
     for drawn in epochs:
@@ -91,14 +105,20 @@ def test_the_best_is_the_best_of_all_that_stand(least: bool, epochs: list[list[t
 @pytest.mark.parametrize("least", [True, False])
 @pytest.mark.parametrize("down", [True, False])
 def test_what_is_read_follows_the_changes(least: bool, down: bool) -> None:
-    """A window of rising or falling values of which each epoch takes the oldest: as cheap at fifty epochs as at five."""
+    """A window of rising or falling values of which each epoch takes the oldest: as cheap at fifty
+    epochs as at five.
+    """
     sign, most = -1 if down else 1, {}
     for window in (5, 50):
         kept, brute, touched = state(), Brute(least), []
         for i in range(4 * window):
             changes = [(g, i, sign * (20 * i + j), 1) for g in range(GROUPS) for j in range(20)]
             if i >= window:
-                changes += [(g, i, sign * (20 * (i - window) + j), -1) for g in range(GROUPS) for j in range(20)]
+                changes += [
+                    (g, i, sign * (20 * (i - window) + j), -1)
+                    for g in range(GROUPS)
+                    for j in range(20)
+                ]
             before = kept.touched
             assert epoch(kept, changes, least) == brute.epoch(changes)
             touched.append(kept.touched - before)

@@ -11,13 +11,13 @@ from nodes import Bench, state, term
 
 from levada.algebra.options import QueryOptions
 from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.operators.session import session
-from levada.plan import shapes as s
-from levada.plan.topology import PlanNode
+from levada.operators.interval.session import session
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
 from levada.testing.reference import content, stays
-from levada.windows.pieces import State
 from levada.windows.presence import Seen
 from levada.windows.reports import Progress
+from levada.windows.state.pieces import State
 
 NAMES = (":a", ":b", ":c")
 elements = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(NAMES)), min_size=1, max_size=12)
@@ -27,7 +27,9 @@ Change = tuple[int, str, int]
 def epoch(
     bench: Bench, node: PlanNode, kept: State, rows: Sequence[tuple[int, str]], low: int, high: int
 ) -> list[Change]:
-    """What the window emits when the watermark goes from ``low`` to ``high``: (instant, name, +1 or -1)."""
+    """What the window emits when the watermark goes from ``low`` to ``high``: (instant, name, +1 or
+    -1).
+    """
     batch = sorted((ts, name) for ts, name in rows if low <= ts < high)
     triples = [(name, ":p", ":o") for _, name in batch]
     frame = bench.frame(node, triples, lo0=[ts for ts, _ in batch]) if batch else None
@@ -38,7 +40,11 @@ def epoch(
         return []
     names = [name for (name,) in bench.terms(out)]
     if "w" not in out:
-        return [(t + d, n, w) for t, n in zip(out["lo0"].tolist(), names, strict=True) for d, w in ((0, 1), (1, -1))]
+        return [
+            (t + d, n, w)
+            for t, n in zip(out["lo0"].tolist(), names, strict=True)
+            for d, w in ((0, 1), (1, -1))
+        ]
     return list(zip(out["hi0"].tolist(), names, out["w"].tolist(), strict=True))
 
 

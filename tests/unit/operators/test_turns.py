@@ -1,4 +1,6 @@
-"""Groups between the instants at which they change: what folding every row at every instant gives."""
+"""Groups between the instants at which they change: what folding every row at every instant
+gives.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.algebra.expression import AggregateFunction
+from levada.model.expression import AggregateFunction
 from levada.model.frame import Frame
 from levada.model.time import MAX
-from levada.operators.turns import Turns, values
-from levada.plan.shapes import Aggregate
+from levada.operators.group.change_points import Turns, values
+from levada.plan.sealed.steps import Aggregate
 
-ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(1, 25), st.integers(1, 9)), max_size=40)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(1, 25), st.integers(1, 9)),
+    max_size=40,
+)
 COUNT = (Aggregate(AggregateFunction.COUNT, -1, False, None),)
 
 

@@ -1,9 +1,9 @@
 """Each rule: pairs of algebra before and after."""
 
 from levada.algebra.show import show_node
-from levada.algebra.translate import translate
 from levada.optimizer.pipeline import RULES, optimize
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 HEAD = "PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S] WHERE "
 
@@ -19,7 +19,9 @@ def plain(pattern: str) -> str:
 
 
 def test_a_conjunction_becomes_a_chain_of_filters() -> None:
-    text = optimized("{ WINDOW :w { ?s :p ?v } FILTER(?v > 1 && ?v < 5 && ?v != 3) }", only="split_filters")
+    text = optimized(
+        "{ WINDOW :w { ?s :p ?v } FILTER(?v > 1 && ?v < 5 && ?v != 3) }", only="split_filters"
+    )
     assert text.count("filter") == 3
     assert "&&" not in text
 
@@ -36,7 +38,9 @@ def test_joins_with_the_empty_group_vanish() -> None:
 
 def test_distinct_of_distinct_is_distinct() -> None:
     pattern = "{ { SELECT DISTINCT ?s { { SELECT DISTINCT ?s { WINDOW :w { ?s :p ?v } } } } } }"
-    assert optimized(pattern, only="merge_slices").count("distinct") <= plain(pattern).count("distinct")
+    assert optimized(pattern, only="merge_slices").count("distinct") <= plain(pattern).count(
+        "distinct"
+    )
 
 
 def test_a_disabled_rule_does_nothing() -> None:
@@ -45,7 +49,10 @@ def test_a_disabled_rule_does_nothing() -> None:
 
 
 def test_one_row_of_new_variables_extends() -> None:
-    text = optimized("{ WINDOW ?w { ?s :p ?v } VALUES (?a ?b) { (1 2) } FILTER(?v > 1) }", only="extend_by_values")
+    text = optimized(
+        "{ WINDOW ?w { ?s :p ?v } VALUES (?a ?b) { (1 2) } FILTER(?v > 1) }",
+        only="extend_by_values",
+    )
     assert text.count("extend") == 3
     assert text.index("extend ?b") < text.index("filter"), "the filter goes on to its pattern"
     assert "values" not in text

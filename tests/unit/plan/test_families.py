@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.model.time import Window, WindowKind
-from levada.plan.families import Families
-from levada.plan.topology import Schedule
+from levada.plan.sealed.schedules import Families, Schedule
 from levada.windows.presence import Seen, retained
 from levada.windows.reports import instants
 
@@ -32,7 +31,12 @@ SCHEDULES = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(SCHEDULES, min_size=1, max_size=12), st.tuples(TIMES, TIMES), st.integers(0, 10), st.integers(0, 14))
+@given(
+    st.lists(SCHEDULES, min_size=1, max_size=12),
+    st.tuples(TIMES, TIMES),
+    st.integers(0, 10),
+    st.integers(0, 14),
+)
 def test_what_is_alike_says_the_same(schedules, times, low, more) -> None:
     presence = {i: Seen.of(ts) for i, ts in enumerate(times)}
     same = Families.of(schedules).alike({i: seen.ts for i, seen in presence.items()})
@@ -44,7 +48,10 @@ def test_what_is_alike_says_the_same(schedules, times, low, more) -> None:
         assert a.last == b.last
         for i, seen in presence.items():
             own = [w for w, n in zip(schedule.windows, schedule.streams, strict=True) if n == i]
-            kept = [retained(seen, own, one.start, low + more, one.every).tolist() for one in (schedule, other)]
+            kept = [
+                retained(seen, own, one.start, low + more, one.every).tolist()
+                for one in (schedule, other)
+            ]
             assert kept[0] == kept[1]
 
 

@@ -9,20 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.algebra.expression import Call, Expression, Function, Var
-from levada.algebra.nodes import TriplePattern
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import QueryError
+from levada.model.expression import Call, Expression, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import Iri
 from levada.model.time import MIN
-from levada.plan import build, join_order
-from levada.plan.lower import StreamFacts
-from levada.plan.partitioning import join_keys, place
-from levada.plan.physical import Op
-from levada.plan.topology import Topology
+from levada.plan.lowering import join_order
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.physical import build
+from levada.plan.physical.operators import Op
+from levada.plan.physical.partitioning import join_keys, place
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 
@@ -47,7 +48,12 @@ def cost(left: Op, right: Op) -> join_order.Cost:
     _, keys, placed = join_keys(left, right)
     stage, _ = place((left, right), placed)
     center = join_order._center(left)
-    return (not keys, not (center is not None and center == join_order._center(right)), stage, -len(keys))
+    return (
+        not keys,
+        not (center is not None and center == join_order._center(right)),
+        stage,
+        -len(keys),
+    )
 
 
 VARIABLES = st.sampled_from("abcdef").map(Var)
@@ -57,19 +63,21 @@ CONDITIONS = st.lists(VARIABLES, min_size=1, max_size=2)
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(PATTERNS, min_size=1, max_size=8), st.lists(CONDITIONS, max_size=3))
-def test_the_order_is_that_of_all_pairs(patterns: list[tuple[Var, Var, bool]], conditions: list[list[Var]]) -> None:
+def test_the_order_is_that_of_all_pairs(
+    patterns: list[tuple[Var, Var, bool]], conditions: list[list[Var]]
+) -> None:
     parts = []
     for subject, object_, raw in patterns:
-        part = build.match(TriplePattern(subject, Iri("http://e/p"), object_), STREAM, (), 0, raw=raw)
+        part = build.match(
+            TriplePattern(subject, Iri("http://e/p"), object_), STREAM, (), 0, raw=raw
+        )
         parts.append(build.hold(part) if raw else part)
     conjuncts = [Call(Function.AND, tuple(names)) for names in conditions]
     assert join_order.join_all(parts, conjuncts) == by_all_pairs(parts, conjuncts)
 
 
 def text(patterns: str) -> str:
-    return (
-        f"SELECT * FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT2S STEP PT1S] WHERE {{ WINDOW <w> {{ {patterns} }} }}"
-    )
+    return f"SELECT * FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT2S STEP PT1S] WHERE {{ WINDOW <w> {{ {patterns} }} }}"
 
 
 def test_a_path_of_hundreds_of_steps_is_planned_in_a_moment() -> None:

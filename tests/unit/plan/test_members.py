@@ -1,4 +1,6 @@
-"""Queries that come and go: what a plan holds, and what it costs, follows from those that are there."""
+"""Queries that come and go: what a plan holds, and what it costs, follows from those that are
+there.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,13 @@ from unittest.mock import patch
 
 from levada.algebra.nodes import Query
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
 from levada.model.time import MIN
-from levada.plan import members
-from levada.plan.lower import StreamFacts
-from levada.plan.topology import Plan, Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.sealed.plan import Plan
+from levada.plan.topology import members
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 STREAM = "http://e/s"
 
@@ -48,7 +51,11 @@ def test_places_do_not_grow_with_queries_that_are_gone() -> None:
         least, most = size(churn(found, range(20))), size(churn(found, range(20, 500)))
     assert most <= 2 * least
     assert len(found.nodes) <= 12
-    (emit,) = [n for n in found.nodes.values() if n.members.index and "q-1" in {m.query for m in n.members.index}]
+    (emit,) = [
+        n
+        for n in found.nodes.values()
+        if n.members.index and "q-1" in {m.query for m in n.members.index}
+    ]
     assert emit.members[0].query == "q-1", "what stays has the place that it had"
 
 
@@ -76,7 +83,9 @@ def test_what_is_there_is_shared_whichever_generation_it_is_of() -> None:
         found.add("same", query(0, "RANGE PT20S STEP PT5S"), MIN)
         plan = found.seal()
     matches = [n for n in plan.nodes.values() if type(n.step).__name__ == "Match"]
-    assert sorted(int(n.alive.sum()) for n in matches) == [1, 1], "q0 and same have one pattern, new has its own"
+    assert sorted(int(n.alive.sum()) for n in matches) == [1, 1], (
+        "q0 and same have one pattern, new has its own"
+    )
 
 
 def test_an_empty_place_shows_a_member_that_is_there() -> None:
@@ -87,7 +96,9 @@ def test_an_empty_place_shows_a_member_that_is_there() -> None:
 
 
 def test_members_are_fresh_until_an_epoch_has_had_them() -> None:
-    """Two plans can come between two epochs: what is new in the first has had no epoch in the second."""
+    """Two plans can come between two epochs: what is new in the first has had no epoch in the
+    second.
+    """
     found = topology(0)
     found.seal()
     found.add("q1", query(1), MIN)

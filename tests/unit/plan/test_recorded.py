@@ -1,4 +1,6 @@
-"""Patterns of one form over a merge are installed by what was installed before, and are what they would be by themselves."""
+"""Patterns of one form over a merge are installed by what was installed before, and are what they
+would be by themselves.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +8,21 @@ from unittest.mock import patch
 
 import pytest
 
-from levada.algebra.translate import translate
-from levada.plan import members
-from levada.plan.install import Installed, Installer
-from levada.plan.layout import Facet
-from levada.plan.over import StreamFacts
-from levada.plan.physical import Op
-from levada.plan.topology import Topology
+from levada.plan.install.install import Installed, Installer
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.physical.operators import Op
+from levada.plan.sealed.layout import Facet
+from levada.plan.topology import members
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 STREAMS = {f"http://e/{name}": StreamFacts() for name in ("s", "t")}
 TEXT = """PREFIX : <http://e/>
 REGISTER QUERY q AS SELECT *
 FROM STREAM :s [RANGE 4s STEP 2s] FROM STREAM :t [TRIPLES 9]
 WHERE {{ {} }}"""
-GROUP = (
-    "?x :p ?v . ?y :p ?w . ?x :q ?y . ?y :q ?z . ?z :r ?z . ?x ?k :a . ?y ?k :b . :a :p ?v . :c :p ?w FILTER(?v < ?w)"
-)
+GROUP = "?x :p ?v . ?y :p ?w . ?x :q ?y . ?y :q ?z . ?z :r ?z . ?x ?k :a . ?y ?k :b . :a :p ?v . :c :p ?w FILTER(?v < ?w)"
 
 
 def _topology(group: str = GROUP) -> list[tuple[object, object]]:
@@ -64,7 +64,9 @@ def test_a_further_pattern_of_a_form_costs_its_join(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_further_generation_of_a_node_is_read_by_those_that_are_installed_over_it() -> None:
-    """Members were counted in the new node, and looked up in the old one: rows of one stream were taken for those of another."""
+    """Members were counted in the new node, and looked up in the old one: rows of one stream were
+    taken for those of another.
+    """
     topology = Topology(STREAMS)
     with patch.object(members, "EMPTY", 1), patch.object(members, "SHARE", 0):
         for n in range(6):
@@ -72,7 +74,14 @@ def test_a_further_generation_of_a_node_is_read_by_those_that_are_installed_over
             topology.add(f"q{n}", translate(parse(text), text=text), n)
             if n % 3 < 2:
                 topology.remove(f"q{n}")
-            assert all(node.members.uses[at] for node in topology.nodes.values() for at in node.members.living())
+            assert all(
+                node.members.uses[at]
+                for node in topology.nodes.values()
+                for at in node.members.living()
+            )
     assert any(node.shape.generation for node in topology.nodes.values())
     for node in topology.nodes.values():
-        assert all(topology.nodes[i].shape is s for i, (s, _) in zip(node.inputs, node.shape.inputs, strict=True))
+        assert all(
+            topology.nodes[i].shape is s
+            for i, (s, _) in zip(node.inputs, node.shape.inputs, strict=True)
+        )

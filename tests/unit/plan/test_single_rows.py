@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from levada.algebra.translate import translate
 from levada.cli.explain import operator_lines
-from levada.plan.lower import StreamFacts, lower
+from levada.plan.lowering.lower import StreamFacts, lower
 from levada.syntax import parse
+from levada.translation.sparql.translate import translate
 
 HEAD = "PREFIX : <http://e/> SELECT * FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT4S]"
 
@@ -20,7 +20,8 @@ def operators(group: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "group", ("WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 2) }", "WINDOW :w { ?s :p ?o } GRAPH ?g { }")
+    "group",
+    ("WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 2) }", "WINDOW :w { ?s :p ?o } GRAPH ?g { }"),
 )
 def test_a_row_without_shared_variables_is_constants(group: str) -> None:
     found = operators(group)

@@ -1,4 +1,5 @@
-"""Topologies of a few queries as text: a line a node, ``stage step layout <- inputs``, an exchange with what rows go by.
+"""Topologies of a few queries as text: a line a node, ``stage step layout <- inputs``, an exchange
+with what rows go by.
 
 A change here is a change of what travels between machines: read it as one.
 """
@@ -9,21 +10,23 @@ from textwrap import dedent
 
 import pytest
 
-from levada.algebra.cql import translate_cql
 from levada.algebra.options import QueryOptions
-from levada.algebra.translate import translate
 from levada.model.time import MIN
-from levada.plan.lower import StreamFacts
-from levada.plan.shapes import Join
-from levada.plan.topology import Topology
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.sealed.steps import Join
+from levada.plan.topology.topology import Topology
 from levada.syntax import parse
+from levada.translation.cql.translate import translate_cql
+from levada.translation.sparql.translate import translate
 
 PREFIX = "PREFIX : <http://e/>\n"
 STREAM = "http://e/s"
 STEPPED = "[RANGE PT10S STEP PT5S]"
 
 
-def text(head: str, group: str, tail: str = "", output: str = "RSTREAM", clause: str = STEPPED) -> str:
+def text(
+    head: str, group: str, tail: str = "", output: str = "RSTREAM", clause: str = STEPPED
+) -> str:
     """A query over one window."""
     window = f"FROM NAMED WINDOW :w ON <{STREAM}> {clause}"
     return f"{PREFIX}REGISTER {output} :q AS {head} {window} WHERE {{ WINDOW :w {{ {group} }} }} {tail}"
@@ -49,7 +52,11 @@ def show(found: Topology) -> str:
         names[n] = stem + (str(same + 1) if same else "")
         inputs = []
         for i, (_, edge) in zip(node.inputs, found.nodes[n].shape.inputs, strict=True):
-            by = "" if edge.exchange is None else f" by {','.join(map(str, edge.exchange)) or 'home'}"
+            by = (
+                ""
+                if edge.exchange is None
+                else f" by {','.join(map(str, edge.exchange)) or 'home'}"
+            )
             inputs.append(names[i] + by)
         arrow = f" <- {'; '.join(inputs)}" if inputs else ""
         lines.append(f"{node.stage} {names[n]} {node.layout.show()}{arrow}")
@@ -177,7 +184,9 @@ def test_an_equal_query_adds_one_member_at_the_end_only() -> None:
 
 def test_queries_that_draw_values_do_not_share_them() -> None:
     one = text("SELECT ?s (RAND() AS ?x)", "?s :p ?o")
-    sizes = {type(n.step).__name__: len(n.members) for n in topology(one, one).seal().nodes.values()}
+    sizes = {
+        type(n.step).__name__: len(n.members) for n in topology(one, one).seal().nodes.values()
+    }
     assert (sizes["Report"], sizes["Extend"]) == (1, 2)
 
 
@@ -202,7 +211,9 @@ def test_numbers_of_members_are_never_used_again() -> None:
 def test_tuple_columns_travel_as_values() -> None:
     schema = {"k": "integer", "v": "double"}
     query = translate_cql(
-        "Rstream(Select k, Min(v) From S [Range 60 s Slide 10 s] Group By k)", {"S": schema}, QueryOptions()
+        "Rstream(Select k, Min(v) From S [Range 60 s Slide 10 s] Group By k)",
+        {"S": schema},
+        QueryOptions(),
     )
     found = Topology({"S": StreamFacts(schema)})
     found.add("q", query, MIN)
@@ -212,7 +223,9 @@ def test_tuple_columns_travel_as_values() -> None:
 
 
 def test_a_merge_of_many_windows_is_planned_at_once() -> None:
-    """The operators of a merge are a graph and no tree: walked as a tree, 40 windows would take for ever."""
+    """The operators of a merge are a graph and no tree: walked as a tree, 40 windows would take for
+    ever.
+    """
     clauses = " ".join(f"FROM STREAM <{STREAM}> [RANGE {i + 2}s STEP 2s]" for i in range(40))
     found = topology(f"{PREFIX}SELECT ?s ?o {clauses} {{ ?s :p ?o }}")
     assert sum(isinstance(node.step, Join) for node in found.seal().nodes.values()) == 40

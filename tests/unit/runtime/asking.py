@@ -1,4 +1,6 @@
-"""Queries that are asked twice, of the engine and of the reference, and engines that are stepped in this process."""
+"""Queries that are asked twice, of the engine and of the reference, and engines that are stepped in
+this process.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from levada.emission.serialize import Format, ndjson
-from levada.engine import Engine
-from levada.query import Report as Got
+from levada.engine.engine import Engine
+from levada.engine.query import Report as Got
 from levada.testing.cases import CaseQuery, Clause
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.question import Element, ReferenceQuery, Report, Streams
@@ -46,12 +48,16 @@ def asked(
     **options: object,
 ) -> CaseQuery:
     """A query over windows on streams; ``body`` says WINDOW."""
-    clauses = "\n".join(f"FROM NAMED WINDOW :{w} ON <{on}> {clause.rspql}" for w, (on, clause) in windows.items())
+    clauses = "\n".join(
+        f"FROM NAMED WINDOW :{w} ON <{on}> {clause.rspql}" for w, (on, clause) in windows.items()
+    )
     text = f"{PREFIX}REGISTER {output} :o AS {head}\n{clauses}\nWHERE {{ {body} }}{tail}"
     sparql = f"{PREFIX}{head} WHERE {{ {body.replace('WINDOW', 'GRAPH')} }}{tail}"
     over = {f"http://e/{w}": (on, clause.window(options)) for w, (on, clause) in windows.items()}
     empty = bool(options.get("empty_reports"))
-    return CaseQuery(name, text, "rspql", options, ReferenceQuery(sparql, over, output, empty_reports=empty))
+    return CaseQuery(
+        name, text, "rspql", options, ReferenceQuery(sparql, over, output, empty_reports=empty)
+    )
 
 
 class Collected:
@@ -92,9 +98,13 @@ def run(
     epoch_rows: int = 1000,
     partitions: int = 2,
 ) -> tuple[dict[str, list[Report]], Engine]:
-    """A run to the end of what is there; ``sources`` map streams to their options, ``path`` among them."""
+    """A run to the end of what is there; ``sources`` map streams to their options, ``path`` among
+    them.
+    """
     sink = Collected()
-    engine = Engine(False, checkpoint=root, epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7)
+    engine = Engine(
+        False, checkpoint=root, epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+    )
     with engine:
         for name, options in sources.items():
             engine.stream(name, **{("source" if k == "path" else k): v for k, v in options.items()})
@@ -104,7 +114,9 @@ def run(
     return sink.reports, engine
 
 
-def judge(queries: Sequence[CaseQuery], streams: Streams, got: Mapping[str, Sequence[Report]]) -> None:
+def judge(
+    queries: Sequence[CaseQuery], streams: Streams, got: Mapping[str, Sequence[Report]]
+) -> None:
     """Fails with the first difference from the reference; a judgement on nothing is none."""
     right = expected(queries, streams)
     assert all(right.values()), "every query of a test has something to say"
@@ -118,7 +130,8 @@ def as_expected(reports: Iterable[Got]) -> list[Report]:
     for report in reports:
         names = report.rows.columns
         solutions = [
-            frozenset((n, v) for n, v in zip(names, row, strict=True) if v is not None) for row in report.rows.rows()
+            frozenset((n, v) for n, v in zip(names, row, strict=True) if v is not None)
+            for row in report.rows.rows()
         ]
         found.append(Report(report.time, type(Report(0).solutions)(solutions)))
     return found

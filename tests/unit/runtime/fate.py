@@ -1,4 +1,6 @@
-"""A process that is killed before its k-th change of the disk: some of its writes are done, and none of the later ones."""
+"""A process that is killed before its k-th change of the disk: some of its writes are done, and
+none of the later ones.
+"""
 
 import os
 
@@ -32,7 +34,9 @@ class Fate:
 
 
 def survived(engine, kills, fate, *, keep_open=False):
-    """Runs an engine to its end, killed before its change number ``kills`` (None: never); whether it came there."""
+    """Runs an engine to its end, killed before its change number ``kills`` (None: never); whether
+    it came there.
+    """
     if fate is not None:
         fate.left, fate.calls = kills, 0
     try:
@@ -50,4 +54,6 @@ def survived(engine, kills, fate, *, keep_open=False):
 
 def published(root):
     """All files below ``out`` that have a name, with their content."""
-    return {str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))}
+    return {
+        str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))
+    }

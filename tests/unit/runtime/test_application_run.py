@@ -1,4 +1,6 @@
-"""A whole application, stepped: output folders and whose they are, letters, the summary, signals."""
+"""A whole application, stepped: output folders and whose they are, letters, the summary,
+signals.
+"""
 
 import io
 import json
@@ -10,13 +12,13 @@ from pathlib import Path
 import pytest
 from asking import S, asked, element, judge, step
 
-from levada.app import App, Options, QuerySource
-from levada.application import run_app
-from levada.config import StreamConfig
+from levada.app.app_file import App, Options, QuerySource
+from levada.app.run import run_app
 from levada.emission.serialize import Format
 from levada.errors import CheckpointError, QuerySyntaxError, SinkError, SourceError, UsageError
 from levada.sinks.files import LOCK
 from levada.sinks.stdout import StdoutSink
+from levada.streams.stream_config import StreamConfig
 from levada.testing.compare import read_ndjson
 from levada.testing.published import read_published
 from levada.testing.streams import write_lines
@@ -58,7 +60,9 @@ def test_a_run_into_a_folder(app, tmp_path):
     assert {p.name for p in (tmp_path / "out").iterdir()} - {LOCK} == {"steps", "sum", ".levada"}
     assert (summary.elements, summary.triples, summary.late, summary.dead) == (20, 20, 0, 0)
     assert summary.epochs == 4
-    assert summary.queries == {n: sum(r.solutions.total() for r in rs) for n, rs in results(tmp_path / "out").items()}
+    assert summary.queries == {
+        n: sum(r.solutions.total() for r in rs) for n, rs in results(tmp_path / "out").items()
+    }
     assert summary.results == sum(summary.queries.values())
     assert json.loads(summary.to_json())["streams"][S]["watermark"] == "end"
 
@@ -74,14 +78,18 @@ def test_tables_have_a_header_in_each_file(app, tmp_path, form):
     run(app(STEPS, format=form))
     separator = "," if form == "csv" else "\t"
     for path in (tmp_path / "out" / "steps").iterdir():
-        assert path.read_text().splitlines()[0].replace("?", "") == separator.join(("report", "a", "n"))
+        assert path.read_text().splitlines()[0].replace("?", "") == separator.join(
+            ("report", "a", "n")
+        )
 
 
 def test_a_folder_with_results_that_the_checkpoint_does_not_know_is_refused(app, tmp_path):
     run(app())
     before = results(tmp_path / "out")
     for checkpoint in ("other", None):
-        with pytest.raises(UsageError, match=r"out holds results of another run, such as .*--overwrite"):
+        with pytest.raises(
+            UsageError, match=r"out holds results of another run, such as .*--overwrite"
+        ):
             run(app(checkpoint=checkpoint))
     run(app(STEPS, out="out2", checkpoint="ck2"))
     with pytest.raises(UsageError, match=r"out2 holds results of another run"):
@@ -114,7 +122,7 @@ def test_a_folder_that_is_a_file_is_told(app, tmp_path):
 
 def test_a_full_disk_at_publication_loses_nothing(app, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("levada.sinks.whole._write", _full)
+        patch.setattr("levada.sinks.atomic._write", _full)
         with pytest.raises(SinkError, match=r"The disk that holds .* is full.*no result is lost"):
             run(app())
     run(app())
@@ -133,9 +141,15 @@ def test_late_and_dead_letters_lie_beside_the_results(app, tmp_path):
         file.write("<http://e/a0> <http://e/p> <http://e/o> 100 .\nnonsense\n")
     summary = run(chosen)
     assert (summary.late, summary.dead) == (1, 1)
-    late = [json.loads(line) for p in (tmp_path / "out" / "late").iterdir() for line in p.read_text().splitlines()]
+    late = [
+        json.loads(line)
+        for p in (tmp_path / "out" / "late").iterdir()
+        for line in p.read_text().splitlines()
+    ]
     dead = [
-        json.loads(line) for p in (tmp_path / "out" / "dead-letter").iterdir() for line in p.read_text().splitlines()
+        json.loads(line)
+        for p in (tmp_path / "out" / "dead-letter").iterdir()
+        for line in p.read_text().splitlines()
     ]
     assert set(late[0]) == {"stream", "source", "offset", "ts", "watermark", "text"}
     assert set(dead[0]) == {"stream", "source", "offset", "reason", "text"}
@@ -165,7 +179,7 @@ def test_errors_name_the_query_and_leave_no_checkpoint_open(app, tmp_path):
 
 
 def test_a_checkpoint_in_use_is_told(app, tmp_path):
-    from levada.runtime.checkpoint import Checkpoint
+    from levada.runtime.store.checkpoint import Checkpoint
 
     held = Checkpoint(tmp_path / "ck", partitions=1)
     with pytest.raises(CheckpointError, match="Another engine is running"):
@@ -225,7 +239,9 @@ def test_an_ask_that_no_row_answers_says_false_in_every_format(app, tmp_path, fo
 def test_results_are_held_back_for_fuller_files(app, tmp_path):
     run(app(roll=10**9))
     judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
-    assert sorted(p.name for p in (tmp_path / "out" / "steps").iterdir()) == ["000000001-0000.ndjson"]
+    assert sorted(p.name for p in (tmp_path / "out" / "steps").iterdir()) == [
+        "000000001-0000.ndjson"
+    ]
 
 
 def test_what_is_held_back_is_published_when_a_run_leaves_the_windows_open(app, tmp_path):

@@ -1,4 +1,6 @@
-"""A broken file among good ones is a dead letter, once, and the stream goes on; the first file, or a single one, is a wrong use."""
+"""A broken file among good ones is a dead letter, once, and the stream goes on; the first file, or
+a single one, is a wrong use.
+"""
 
 import gzip
 import json
@@ -8,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from asking import S, asked, element, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.status import read_status
 from levada.errors import SourceError
-from levada.runtime.epoch import Epochs
-from levada.status import read_status
+from levada.runtime.driver.epoch import Epochs
 from levada.testing.streams import write_lines
 
 QUERY = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
@@ -20,7 +22,12 @@ CQL = "Istream(Select k From S [Now])"
 
 def letters(root):
     found = (root / "dead-letter").glob("*.ndjson")
-    return [json.loads(line) for file in sorted(found) for line in file.read_bytes().split(b"\n") if line]
+    return [
+        json.loads(line)
+        for file in sorted(found)
+        for line in file.read_bytes().split(b"\n")
+        if line
+    ]
 
 
 def table(path, times):
@@ -47,12 +54,17 @@ def test_packed_files_that_are_damaged(tmp_path, files, rows):
         engine.await_end()
         assert sorted(query.to_polars()["report"].to_list()) == [2000, 4000, 6000]
         assert (engine.records()[S].elements, engine.records()[S].dead) == (3, 2)
-    assert sorted(letter["source"] for letter in letters(tmp_path / "out")) == ["2.nt.gz", "4.nt.zst"]
+    assert sorted(letter["source"] for letter in letters(tmp_path / "out")) == [
+        "2.nt.gz",
+        "4.nt.zst",
+    ]
     assert all("is not a whole" in letter["reason"] for letter in letters(tmp_path / "out"))
 
 
 def test_it_is_told_once_whatever_crashes(tmp_path, monkeypatch):
-    """The engine dies after the epoch that tells of the first broken file, and once more before a manifest."""
+    """The engine dies after the epoch that tells of the first broken file, and once more before a
+    manifest.
+    """
     packed_stream(tmp_path / "in")
     run, manifest = Epochs.run, Epochs._manifest
     for name, dying in (("run", run), ("_manifest", manifest), ("", None)):
@@ -66,7 +78,9 @@ def test_it_is_told_once_whatever_crashes(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             if dying is not None:
                 patch.setattr(Epochs, name, dies)
-            with Engine(False, checkpoint=tmp_path / "ck", letters=tmp_path / "out", epoch_rows=1) as engine:
+            with Engine(
+                False, checkpoint=tmp_path / "ck", letters=tmp_path / "out", epoch_rows=1
+            ) as engine:
                 engine.stream(S, tmp_path / "in", format="nt")
                 engine.register(QUERY.text, name="all")
                 engine.start(once=True)
@@ -77,7 +91,10 @@ def test_it_is_told_once_whatever_crashes(tmp_path, monkeypatch):
                         engine.await_end()
     record = read_status(tmp_path / "ck").streams[S]
     assert (record.elements, record.dead) == (3, 2)
-    assert sorted(letter["source"] for letter in letters(tmp_path / "out")) == ["2.nt.gz", "4.nt.zst"]
+    assert sorted(letter["source"] for letter in letters(tmp_path / "out")) == [
+        "2.nt.gz",
+        "4.nt.zst",
+    ]
 
 
 def broken_tables(folder):
@@ -95,7 +112,14 @@ def broken_tables(folder):
 def broken_csv(folder):
     folder.mkdir()
     for i, text in enumerate(
-        ("k,ts\n1,1000\n", "z,ts\n2,2000\n", "k,k,ts\n3,3,3000\n", "k\n4\n", "ts,k\n2005000,2005\n"), 1
+        (
+            "k,ts\n1,1000\n",
+            "z,ts\n2,2000\n",
+            "k,k,ts\n3,3,3000\n",
+            "k\n4\n",
+            "ts,k\n2005000,2005\n",
+        ),
+        1,
     ):
         (folder / f"{i}.csv").write_text(text)
 

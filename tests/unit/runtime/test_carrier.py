@@ -1,4 +1,6 @@
-"""Blobs by value and by reference: what goes in comes out, in order, aligned, and a loss is an error."""
+"""Blobs by value and by reference: what goes in comes out, in order, aligned, and a loss is an
+error.
+"""
 
 import os
 
@@ -15,14 +17,22 @@ def send(carrier, source, name, blobs):
         return [b"".join(map(bytes, sender.wrap(blob))) for blob in blobs]
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.binary(max_size=300))), st.integers(0, 310), st.randoms())
-def test_what_is_sent_arrives_in_the_order_of_sources_and_places(tmp_path_factory, sent, threshold, shuffle):
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.binary(max_size=300))),
+    st.integers(0, 310),
+    st.randoms(),
+)
+def test_what_is_sent_arrives_in_the_order_of_sources_and_places(
+    tmp_path_factory, sent, threshold, shuffle
+):
     folder = tmp_path_factory.mktemp("xfer")
     carrier = Carrier(str(folder / "job"), threshold)
     by_source = {s: [blob for source, blob in sent if source == s] for s in range(6)}
     refs = [ref for s, blobs in by_source.items() for ref in send(carrier, s, f"task-{s}", blobs)]
     shuffle.shuffle(refs)
-    assert [bytes(b) for b in receive(refs)] == [blob for blobs in by_source.values() for blob in blobs]
+    assert [bytes(b) for b in receive(refs)] == [
+        blob for blobs in by_source.values() for blob in blobs
+    ]
 
 
 def test_small_blobs_make_no_file(tmp_path):
@@ -33,13 +43,17 @@ def test_small_blobs_make_no_file(tmp_path):
 
 
 def test_without_a_folder_all_go_by_value():
-    assert [bytes(b) for b in receive(send(Carrier(None, 0), 0, "task", [b"x" * 100]))] == [b"x" * 100]
+    assert [bytes(b) for b in receive(send(Carrier(None, 0), 0, "task", [b"x" * 100]))] == [
+        b"x" * 100
+    ]
 
 
 @pytest.mark.parametrize("threshold", [0, 1000])
 def test_arrived_blobs_are_aligned_and_read_only(tmp_path, threshold):
     columns = [np.arange(n, dtype=np.uint64) for n in (3, 5)]
-    blobs = receive(send(Carrier(str(tmp_path), threshold), 0, "task", [c.tobytes() for c in columns]))
+    blobs = receive(
+        send(Carrier(str(tmp_path), threshold), 0, "task", [c.tobytes() for c in columns])
+    )
     for blob, column in zip(blobs, columns, strict=True):
         view = np.frombuffer(blob, np.uint64)
         assert view.flags.aligned

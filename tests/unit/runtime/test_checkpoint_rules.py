@@ -1,4 +1,6 @@
-"""Starting again: what a checkpoint remembers, what it takes up, and what it refuses, each in a sentence."""
+"""Starting again: what a checkpoint remembers, what it takes up, and what it refuses, each in a
+sentence.
+"""
 
 import json
 import os
@@ -7,16 +9,16 @@ from pathlib import Path
 import pytest
 from asking import S, T, asked, element, expected, judge, run, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
-from levada.runtime.checkpoint import FORMAT, Checkpoint
 from levada.runtime.context import load_plan
-from levada.runtime.files import mapped
-from levada.runtime.manifest import write_once
+from levada.runtime.store.checkpoint import FORMAT, Checkpoint
+from levada.runtime.store.manifest import write_once
+from levada.runtime.store.state_files import mapped
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
-from levada.windows.pieces import read_head
+from levada.windows.state.pieces import read_head
 
 W = {"w": (S, step(2000, 1000))}
 SUM = asked("sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a")
@@ -42,7 +44,7 @@ def append(path, elements):
 
 def test_an_ended_checkpoint_publishes_what_is_missing_and_says_so(stream, ck, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.publication.Publication.publish", _fail)
+        patch.setattr("levada.runtime.driver.publication.Publication.publish", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [SUM])
     got, engine = run(ck, {S: {"path": stream}}, [SUM])
@@ -64,14 +66,18 @@ def test_queries_and_streams_that_come_after_the_end_are_told_of(stream, ck):
     got, engine = run(ck, {S: {"path": stream}}, [SUM, ALL])
     assert got == {}
     assert engine.note.endswith("published. What it had not run before has no results: all.")
-    with pytest.raises(CheckpointError, match=r"has ended, and has read nothing of the stream http://e/t"):
+    with pytest.raises(
+        CheckpointError, match=r"has ended, and has read nothing of the stream http://e/t"
+    ):
         run(ck, {S: {"path": stream}, T: {"path": stream}}, [SUM])
 
 
 def test_sources_that_have_grown_since_the_end_are_refused(stream, ck):
     run(ck, {S: {"path": stream}}, [SUM])
     append(stream, [element(9000, "a p 1")])
-    with pytest.raises(CheckpointError, match=r"The stream http://e/s has grown behind s\.nt since"):
+    with pytest.raises(
+        CheckpointError, match=r"The stream http://e/s has grown behind s\.nt since"
+    ):
         run(ck, {S: {"path": stream}}, [SUM])
 
 
@@ -99,14 +105,18 @@ def test_another_text_under_a_known_name_is_a_new_query(stream, ck):
     write_lines(stream, ELEMENTS[:10])
     run(ck, {S: {"path": stream}}, [SUM, ALL], keep_open=True)
     append(stream, ELEMENTS[10:])
-    most = asked("sum", "SELECT ?a (MAX(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a")
+    most = asked(
+        "sum", "SELECT ?a (MAX(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a"
+    )
     got, _ = run(ck, {S: {"path": stream}}, [most, ALL])
     judge([most], {S: ELEMENTS[10:]}, {"sum": got["sum"]})
     rest = [r for r in expected([ALL], {S: ELEMENTS})["all"] if r.time >= ELEMENTS[9].ts]
     assert same(rest, got["all"]) is None, "the other query goes on"
 
 
-def test_a_query_that_is_gone_reports_no_more_and_one_that_is_new_starts_after_what_was_seen(stream, ck):
+def test_a_query_that_is_gone_reports_no_more_and_one_that_is_new_starts_after_what_was_seen(
+    stream, ck
+):
     write_lines(stream, ELEMENTS[:10])
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:])
@@ -120,7 +130,9 @@ def test_a_new_stream_joins_a_checkpoint(stream, ck, tmp_path):
     run(ck, {S: {"path": stream}}, [ALL], keep_open=True)
     append(stream, ELEMENTS[10:])
     other = write_lines(tmp_path / "t.nt", ELEMENTS)
-    on_t = asked("more", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (T, Clause("range", 1500))})
+    on_t = asked(
+        "more", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (T, Clause("range", 1500))}
+    )
     got, _ = run(ck, {T: {"path": other}, S: {"path": stream}}, [on_t, ALL])
     judge([on_t], {T: ELEMENTS}, {"more": got["more"]})
     rest = [r for r in expected([ALL], {S: ELEMENTS})["all"] if r.time >= ELEMENTS[9].ts]
@@ -134,12 +146,14 @@ def test_a_stream_that_is_not_named_any_more_is_refused(stream, ck):
 
 
 def test_a_killed_change_of_queries_is_made_at_the_next_start(stream, ck, monkeypatch):
-    """The new plan is written, its epoch is not intended: the next start must not take the query for known."""
+    """The new plan is written, its epoch is not intended: the next start must not take the query
+    for known.
+    """
     write_lines(stream, ELEMENTS[:10])
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:])
     with monkeypatch.context() as patch:
-        patch.setattr("levada.runtime.loop.Loop._write", _fail)
+        patch.setattr("levada.runtime.driver.loop.Loop._write", _fail)
         with pytest.raises(EngineError):
             run(ck, {S: {"path": stream}}, [ALL])
     got, _ = run(ck, {S: {"path": stream}}, [ALL])
@@ -147,7 +161,9 @@ def test_a_killed_change_of_queries_is_made_at_the_next_start(stream, ck, monkey
 
 
 def test_an_open_intention_runs_with_its_own_plan(stream, ck, monkeypatch):
-    """Killed in an epoch of a new query set, started with another one: the epoch first, then the change."""
+    """Killed in an epoch of a new query set, started with another one: the epoch first, then the
+    change.
+    """
     write_lines(stream, ELEMENTS[:10])
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:12])
@@ -194,7 +210,9 @@ def test_two_engines_do_not_share_a_checkpoint(ck):
 
 
 def test_a_second_engine_that_evaded_the_lock_is_fenced_off(stream, ck, monkeypatch):
-    monkeypatch.setattr("levada.runtime.checkpoint.write_once", lambda path, data: _others(path, data))
+    monkeypatch.setattr(
+        "levada.runtime.store.checkpoint.write_once", lambda path, data: _others(path, data)
+    )
     with pytest.raises(CheckpointError, match="Another engine has committed epoch 1"):
         run(ck, {S: {"path": stream}}, [SUM])
 
@@ -207,7 +225,9 @@ def _others(path, data):
 def test_a_folder_with_strangers_is_no_checkpoint(ck):
     ck.mkdir()
     (ck / "holiday.jpg").touch()
-    with pytest.raises(CheckpointError, match=r"is not a checkpoint of Levada: it holds holiday\.jpg"):
+    with pytest.raises(
+        CheckpointError, match=r"is not a checkpoint of Levada: it holds holiday\.jpg"
+    ):
         open_and_close(ck)
 
 
@@ -222,7 +242,8 @@ def test_another_format_is_refused(ck):
     facts = json.loads((ck / "levada.json").read_text())
     (ck / "levada.json").write_text(json.dumps({"format": FORMAT + 1, "other": True}))
     with pytest.raises(
-        CheckpointError, match=f"has format {FORMAT + 1}, this version of Levada writes format {FORMAT}"
+        CheckpointError,
+        match=f"has format {FORMAT + 1}, this version of Levada writes format {FORMAT}",
     ):
         open_and_close(ck)
     (ck / "levada.json").write_text(json.dumps(facts)[:-9])
@@ -235,7 +256,9 @@ def test_a_damaged_manifest_is_told(stream, ck, content):
     run(ck, {S: {"path": stream}}, [SUM])
     last = max((ck / "manifests").iterdir(), key=lambda p: int(p.name))
     last.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"The checkpoint's manifest .*/manifests/\d+ cannot be read"):
+    with pytest.raises(
+        CheckpointError, match=r"The checkpoint's manifest .*/manifests/\d+ cannot be read"
+    ):
         open_and_close(ck)
 
 
@@ -253,7 +276,9 @@ def test_a_missing_state_file_is_told(stream, ck):
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     for path in (ck / "state").iterdir():
         path.unlink()
-    with pytest.raises(CheckpointError, match=r"The checkpoint's file .* cannot be read: No such file or directory"):
+    with pytest.raises(
+        CheckpointError, match=r"The checkpoint's file .* cannot be read: No such file or directory"
+    ):
         run(ck, {S: {"path": stream}}, [SUM])
 
 
@@ -261,7 +286,9 @@ def test_a_missing_state_file_is_told(stream, ck):
 def test_a_full_disk_is_a_sentence_and_nothing_is_lost(stream, ck, monkeypatch, call):
     with monkeypatch.context() as patch:
         patch.setattr(os, call, _full)
-        with pytest.raises(CheckpointError, match=r"The checkpoint .* cannot be written: No space left on device"):
+        with pytest.raises(
+            CheckpointError, match=r"The checkpoint .* cannot be written: No space left on device"
+        ):
             run(ck, {S: {"path": stream}}, [SUM])
     got, _ = run(ck, {S: {"path": stream}}, [SUM])
     judge([SUM], {S: ELEMENTS}, got)
@@ -294,7 +321,9 @@ def test_a_temporary_checkpoint_goes_with_its_engine(stream, monkeypatch, tmp_pa
 def test_nothing_stays_of_queries_that_are_gone(stream, ck):
     """Neither their nodes' rows nor the plans in which they were."""
     write_lines(stream, ELEMENTS[:6])
-    last = asked("last", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("count", count=4))})
+    last = asked(
+        "last", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("count", count=4))}
+    )
     opened, at = [], 6
     for queries in ([SUM, last], [SUM, ALL], [SUM]):
         with Engine(False, checkpoint=ck, partitions=1, seed=7, keep_results=False) as engine:
@@ -316,11 +345,15 @@ def test_nothing_stays_of_queries_that_are_gone(stream, ck):
 
 
 def test_a_query_whose_streams_are_declared_otherwise_starts_anew(tmp_path):
-    """Rows that were kept under another promise, or as another type, are not what a fresh run would have."""
+    """Rows that were kept under another promise, or as another type, are not what a fresh run would
+    have.
+    """
     triples, found = tmp_path / "s.nt", []
     count = f"SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <http://e/w> ON <{S}> [RANGE PT4S STEP PT4S] {{ WINDOW <http://e/w> {{ ?s ?p ?o }} }}"
     for unique, times in ((True, (1000,)), (False, (1000, 5000, 6000))):
-        triples.write_text("".join(f"<http://e/a> <http://e/p> <http://e/b> {t} .\n" for t in times))
+        triples.write_text(
+            "".join(f"<http://e/a> <http://e/p> <http://e/b> {t} .\n" for t in times)
+        )
         with Engine(False, partitions=1, checkpoint=tmp_path / "ck") as engine:
             engine.stream(S, triples, unique=unique)
             query = engine.register(count, name="q")
@@ -339,7 +372,9 @@ def test_a_column_of_another_type_is_read_as_such(tmp_path):
         rows.write_text(text)
         with Engine(False, partitions=1, checkpoint=tmp_path / "ck") as engine:
             engine.stream("A", rows, schema=schema)
-            query = engine.register("Rstream(Select k, Sum(v) As t From A [Range 4 s Slide 4 s] Group By k)", name="q")
+            query = engine.register(
+                "Rstream(Select k, Sum(v) As t From A [Range 4 s Slide 4 s] Group By k)", name="q"
+            )
             engine.start(once=True, keep_open="integer;v:i" in schema)
             engine.await_end(60)
             found += [(report.time, report.rows.get_column("t")[0]) for report in query.results()]

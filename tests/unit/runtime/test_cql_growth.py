@@ -1,4 +1,6 @@
-"""The work of an epoch of a CQL query over windows on change follows its new rows, not what the windows hold (issue 4)."""
+"""The work of an epoch of a CQL query over windows on change follows its new rows, not what the
+windows hold (issue 4).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.question import Row
 from levada.testing.streams import write_csv
 
@@ -25,7 +27,9 @@ QUERIES = {
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_full_window_does_not_make_an_epoch_dearer(name: str, tmp_path: Path) -> None:
     touched = []
-    path = write_csv(tmp_path / "s.csv", [Row(10 * i, (i % 40, float(i % 7))) for i in range(1200)], list(SCHEMA))
+    path = write_csv(
+        tmp_path / "s.csv", [Row(10 * i, (i % 40, float(i % 7))) for i in range(1200)], list(SCHEMA)
+    )
     with Engine(False, checkpoint=tmp_path / "checkpoint", epoch_rows=100, partitions=2) as engine:
         engine.stream("S", path, schema=SCHEMA)
         engine.register(QUERIES[name], name="q", dialect="cql")

@@ -5,22 +5,32 @@ import json
 import pytest
 from asking import S, asked, element, judge, run, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import UsageError
 from levada.testing.cases import Clause
 from levada.testing.streams import write_documents, write_graphs, write_packed, write_rdf
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}", f"a{i % 3} q {i % 2}") for i in range(12)]
 QUERIES = [
-    asked("steps", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n ; :q ?m }", {"w": (S, step(2000, 1000))}),
-    asked("range", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("range", 800))}, output="ISTREAM"),
+    asked(
+        "steps", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n ; :q ?m }", {"w": (S, step(2000, 1000))}
+    ),
+    asked(
+        "range",
+        "SELECT ?a ?n",
+        "WINDOW :w { ?a :p ?n }",
+        {"w": (S, Clause("range", 800))},
+        output="ISTREAM",
+    ),
 ]
 CUTS = pytest.mark.parametrize("epoch_rows", [1, 5, 1000])
 FILENAME = r"filename:_(-?[0-9]+)"
 
 
 def check(tmp_path, path, elements=ELEMENTS, epoch_rows=1000, **options):
-    got, engine = run(tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, QUERIES, epoch_rows=epoch_rows)
+    got, engine = run(
+        tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, QUERIES, epoch_rows=epoch_rows
+    )
     judge(QUERIES, {S: elements}, got)
     return engine.records()[S]
 
@@ -54,7 +64,10 @@ def test_each_graph_is_an_element(tmp_path, ending, epoch_rows):
 def test_each_subject_is_an_element_with_its_time(tmp_path):
     at = '<http://e/at> "{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     elements = [element(500 * i, f"o{i} p {i}", f"o{i} q {i + 1}") for i in range(8)]
-    timed = [type(e)(e.ts, (*e.triples, f"<http://e/o{i}> {at.format(e.ts)}")) for i, e in enumerate(elements)]
+    timed = [
+        type(e)(e.ts, (*e.triples, f"<http://e/o{i}> {at.format(e.ts)}"))
+        for i, e in enumerate(elements)
+    ]
     path = write_rdf(tmp_path / "s.ttl", [t for e in timed for t in e.triples])
     record = check(tmp_path, path, elements=timed, time="predicate:http://e/at", element="subject")
     assert (record.elements, record.triples) == (8, 24)
@@ -67,9 +80,13 @@ def test_from_to_and_limit_count_elements_within_documents(tmp_path):
         (tmp_path / "d").mkdir(exist_ok=True)
         (tmp_path / f"{name}.trig").rename(tmp_path / "d" / f"{name}.trig")
     bounds = {"from": 1000, "to": 5500, "limit": 6}
-    record = check(tmp_path, tmp_path / "d", ELEMENTS[2:8], 2, time="graph", element="graph", **bounds)
+    record = check(
+        tmp_path, tmp_path / "d", ELEMENTS[2:8], 2, time="graph", element="graph", **bounds
+    )
     assert record.elements == 6
-    record = check(tmp_path, tmp_path / "d", ELEMENTS[:7], 3, time="graph", element="graph", limit=7)
+    record = check(
+        tmp_path, tmp_path / "d", ELEMENTS[:7], 3, time="graph", element="graph", limit=7
+    )
     assert record.elements == 7
 
 
@@ -82,7 +99,10 @@ def test_a_malformed_document_is_dead_as_a_whole(tmp_path):
     (letters,) = (tmp_path / "ck1000" / "dead-letter").iterdir()
     letter = json.loads(letters.read_text())
     assert (letter["source"], letter["offset"]) == ("0005_2600.ttl.gz", 32)
-    assert letter["reason"].startswith("Malformed document: line 2, column 15: ") and "oops" in letter["text"]
+    assert (
+        letter["reason"].startswith("Malformed document: line 2, column 15: ")
+        and "oops" in letter["text"]
+    )
 
 
 @CUTS
@@ -97,7 +117,10 @@ def test_lines_between_blank_ones_are_an_element(tmp_path, epoch_rows):
 def test_a_block_with_two_times_is_dead_whole(tmp_path):
     good = "".join(f"{t} {e.ts} .\n" for e in ELEMENTS for t in e.triples).replace(".\n<", ".\n<")
     blocks = ["".join(f"{t} {e.ts} .\n" for t in e.triples) for e in ELEMENTS]
-    blocks.insert(3, "<http://e/a> <http://e/p> <http://e/b> 1600 .\n<http://e/a> <http://e/p> <http://e/c> 1700 .\n")
+    blocks.insert(
+        3,
+        "<http://e/a> <http://e/p> <http://e/b> 1600 .\n<http://e/a> <http://e/p> <http://e/c> 1700 .\n",
+    )
     assert good
     (tmp_path / "s.nt").write_text("\n".join(blocks))
     record = check(tmp_path, tmp_path / "s.nt", element="blankline")
@@ -110,13 +133,18 @@ def test_a_block_of_a_growing_file_waits_for_a_blank_line(tmp_path, epoch_rows):
     whole = "\n".join(blocks)
     (tmp_path / "s.nt").write_text(whole[: len(whole) // 2])
     config = {S: {"path": tmp_path / "s.nt", "element": "blankline"}}
-    # The first run ends in the middle of a block, which is read as one with --once; so it is cut at a block here.
+    # The first run ends in the middle of a block, which is read as one with --once; so it is cut at
+    # a block here.
     half = "\n".join(blocks[:5]) + "\n"
     (tmp_path / "s.nt").write_text(half)
     first, _ = run(tmp_path / "ck", config, QUERIES, keep_open=True, epoch_rows=epoch_rows)
     (tmp_path / "s.nt").write_text(whole)
     second, _ = run(tmp_path / "ck", config, QUERIES, epoch_rows=epoch_rows)
-    judge(QUERIES, {S: ELEMENTS}, {q: [*first.get(q, []), *second.get(q, [])] for q in {*first, *second}})
+    judge(
+        QUERIES,
+        {S: ELEMENTS},
+        {q: [*first.get(q, []), *second.get(q, [])] for q in {*first, *second}},
+    )
 
 
 def test_what_makes_no_sense_is_refused():
@@ -140,13 +168,24 @@ ROWS = [
 
 @pytest.mark.parametrize("epoch_rows", [1, 2, 1000])
 def test_json_lines_are_tuples(tmp_path, epoch_rows):
-    bad = ['{"k": 1', "[1]", "# no comment", '{"k": 1.5, "ts": 1000}', '{"k": 1}', '{"k": 1, "ok": "perhaps", "ts": 1}']
+    bad = [
+        '{"k": 1',
+        "[1]",
+        "# no comment",
+        '{"k": 1.5, "ts": 1000}',
+        '{"k": 1}',
+        '{"k": 1, "ok": "perhaps", "ts": 1}',
+    ]
     lines = [json.dumps(row) for row in ROWS]
     text = "\n".join([bad[0], lines[0], "", bad[1], bad[2], lines[1], *bad[3:], "  ", lines[2]])
     write_packed(tmp_path / "s.jsonl.gz", text.encode())
     with Engine(False, epoch_rows=epoch_rows) as engine:
-        engine.stream("S", tmp_path / "s.jsonl.gz", schema="k:integer;v:double;name:string;ok:boolean")
-        query = engine.register("Istream(Select S.k, S.v, S.name, S.ok From S [Range 1 s])", dialect="cql")
+        engine.stream(
+            "S", tmp_path / "s.jsonl.gz", schema="k:integer;v:double;name:string;ok:boolean"
+        )
+        query = engine.register(
+            "Istream(Select S.k, S.v, S.name, S.ok From S [Range 1 s])", dialect="cql"
+        )
         engine.start(once=True)
         engine.await_end()
         x = "http://www.w3.org/2001/XMLSchema#"
@@ -157,7 +196,11 @@ def test_json_lines_are_tuples(tmp_path, epoch_rows):
         ]
         record = engine.records()["S"]
         assert (record.elements, record.dead) == (3, 6)
-        letters = [json.loads(line) for p in sorted((engine.root / "dead-letter").iterdir()) for line in p.open()]
+        letters = [
+            json.loads(line)
+            for p in sorted((engine.root / "dead-letter").iterdir())
+            for line in p.open()
+        ]
     raw = text.encode()
     assert sorted(x["text"] for x in letters) == sorted(bad)
     assert all(raw[x["offset"] :].startswith(x["text"].encode()) for x in letters)

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from asking import S, as_expected, asked, element, expected, feed, judge, register, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.query import Report
 from levada.errors import QuerySyntaxError, SourceError, UnknownNameError, UsageError
-from levada.query import Report
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import lines, write_lines
@@ -17,7 +17,11 @@ from levada.testing.streams import lines, write_lines
 RANGE = {"w": (S, Clause("range", 1500))}
 ALL = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", RANGE)
 SUM = asked(
-    "sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))}, tail=" GROUP BY ?a"
+    "sum",
+    "SELECT ?a (SUM(?n) AS ?m)",
+    "WINDOW :w { ?a :p ?n }",
+    {"w": (S, step(2000, 1000))},
+    tail=" GROUP BY ?a",
 )
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
 
@@ -38,7 +42,9 @@ def test_results_come_while_the_engine_runs_and_end_with_it(engine):
     query = engine.register(ALL.text, name="all")
     engine.start(once=True)
     assert same(expected([ALL], {S: ELEMENTS})["all"], as_expected(query.results())) is None
-    assert same(expected([ALL], {S: ELEMENTS})["all"], as_expected(query.results())) is None, "for every reader anew"
+    assert same(expected([ALL], {S: ELEMENTS})["all"], as_expected(query.results())) is None, (
+        "for every reader anew"
+    )
 
 
 def test_results_of_a_growing_file_come_before_its_end(tmp_path):
@@ -59,7 +65,9 @@ def test_results_of_a_growing_file_come_before_its_end(tmp_path):
 def test_to_polars_has_all_results_or_typed_columns_without_a_row(engine):
     query = engine.register(SUM.text, name="sum")
     nothing = engine.register(SUM.text.replace(":p", ":nothing"), name="none")
-    ask = engine.register(SUM.text.replace("SELECT ?a (SUM(?n) AS ?m)", "ASK").replace(" GROUP BY ?a", ""), name="ask")
+    ask = engine.register(
+        SUM.text.replace("SELECT ?a (SUM(?n) AS ?m)", "ASK").replace(" GROUP BY ?a", ""), name="ask"
+    )
     engine.start(once=True)
     engine.await_end()
     frame = query.to_polars()
@@ -135,7 +143,10 @@ def test_queries_come_and_go_while_the_engine_runs(tmp_path):
         first, second = as_expected(old.results()), as_expected(again.results())
     rest = [*ELEMENTS[8:], *[element(6000 + 300 * i, f"a p {i}") for i in range(9)]]
     judge([SUM], {S: rest}, got)
-    assert same([r for r in expected([ALL], {S: ELEMENTS})["all"] if r.time < ELEMENTS[13].ts], first) is None
+    assert (
+        same([r for r in expected([ALL], {S: ELEMENTS})["all"] if r.time < ELEMENTS[13].ts], first)
+        is None
+    )
     assert same(expected([ALL], {S: rest[12:]})["all"], second) is None
 
 
@@ -154,7 +165,9 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
             if not late:
                 late.append(engine.register(ALL.text, name="all"))
                 with path.open("a") as file:
-                    file.writelines(f"{line}\n" for line in lines([*ELEMENTS[2:], element(90_000, "a p 1")]))
+                    file.writelines(
+                        f"{line}\n" for line in lines([*ELEMENTS[2:], element(90_000, "a p 1")])
+                    )
             look(positions)
 
         sourcing.discover = between_plan_and_look
@@ -164,7 +177,9 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
             engine.await_end(0.005)
         engine.stop()
         got = as_expected(late[0].results())
-    assert same([r for r in expected([ALL], {S: ELEMENTS[2:]})["all"] if r.time < 90_000], got) is None
+    assert (
+        same([r for r in expected([ALL], {S: ELEMENTS[2:]})["all"] if r.time < 90_000], got) is None
+    )
 
 
 def test_unregister_and_register_at_once_starts_anew(tmp_path):
@@ -179,7 +194,9 @@ def test_unregister_and_register_at_once_starts_anew(tmp_path):
         feed(engine, path, [*ELEMENTS[8:], element(90_000, "a p 1")])
         engine.stop()
         got = as_expected(query.results())
-    assert same([r for r in expected([ALL], {S: ELEMENTS[8:]})["all"] if r.time < 90_000], got) is None
+    assert (
+        same([r for r in expected([ALL], {S: ELEMENTS[8:]})["all"] if r.time < 90_000], got) is None
+    )
 
 
 def test_an_engine_without_queries_reads_on(engine):
@@ -195,7 +212,9 @@ def test_progress_tells_where_it_is(engine):
     engine.await_end()
     progress = engine.progress()
     assert (progress.elements, progress.epochs) == (len(ELEMENTS), 5)
-    assert progress.results == sum(r.solutions.total() for r in expected([ALL], {S: ELEMENTS})["all"])
+    assert progress.results == sum(
+        r.solutions.total() for r in expected([ALL], {S: ELEMENTS})["all"]
+    )
     assert "20 elements" in progress.line()
 
 
@@ -275,9 +294,16 @@ def test_stop_from_another_thread_ends_a_wait(engine):
 
 def test_static_lines_and_files_are_joined(tmp_path, engine):
     (tmp_path / "more.ttl").write_text("@prefix : <http://e/> . :a1 :kind :L .")
-    engine.static(["<http://e/a0> <http://e/kind> <http://e/K> .", "<http://e/a2> <http://e/kind> <http://e/K>"])
+    engine.static(
+        [
+            "<http://e/a0> <http://e/kind> <http://e/K> .",
+            "<http://e/a2> <http://e/kind> <http://e/K>",
+        ]
+    )
     engine.static(tmp_path / "more.ttl")
-    query = engine.register(ALL.text.replace("?a ?n\n", "?a ?n ?k\n").replace("WHERE { ", "WHERE { ?a :kind ?k . "))
+    query = engine.register(
+        ALL.text.replace("?a ?n\n", "?a ?n ?k\n").replace("WHERE { ", "WHERE { ?a :kind ?k . ")
+    )
     engine.start(once=True)
     engine.await_end()
     kinds = query.to_polars().select("a", "k").unique().sort("a").rows()
@@ -296,7 +322,9 @@ def test_the_event_time_is_there_under_both_of_its_names(tmp_path):
         engine.await_end()
         shown = [[v.split('"')[1] for row in r.rows.rows() for v in row] for r in both.results()]
         assert shown == [["1000", "1000", "1.5"], ["2000", "2000", "2.5"]]
-        assert [[v.split('"')[1] for row in r.rows.rows() for v in row] for r in last.results()] == [
+        assert [
+            [v.split('"')[1] for row in r.rows.rows() for v in row] for r in last.results()
+        ] == [
             ["1000"] * 2,
             ["2000"] * 2,
         ]

@@ -1,12 +1,15 @@
-"""What an epoch costs, by its counters and files (judge 6): texts only where they are shown, work that follows the new rows."""
+"""What an epoch costs, by its counters and files (judge 6): texts only where they are shown, work
+that follows the new rows.
+"""
 
 import pytest
 from asking import S, T, asked, element, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.model.frame import unpack
-from levada.model.terms import Terms
-from levada.runtime import files, tasks
+from levada.runtime.store import state_files as files
+from levada.runtime.task import tasks
+from levada.terms.table import Terms
 from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 
@@ -62,7 +65,9 @@ def seen(monkeypatch):
 def go(tmp_path, query, left, right=None, epoch_rows=1000):
     """Runs a query; returns the manifests of its epochs."""
     manifests = []
-    with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=epoch_rows, partitions=2, seed=7) as engine:
+    with Engine(
+        False, checkpoint=tmp_path / "ck", epoch_rows=epoch_rows, partitions=2, seed=7
+    ) as engine:
         engine.stream(S, write_lines(tmp_path / "s.nt", left))
         if right is not None:
             engine.stream(T, write_lines(tmp_path / "t.nt", right))
@@ -92,7 +97,9 @@ def test_only_what_is_shown_travels_as_text(tmp_path, seen, head, tail, shown, h
     assert sum(m.counts["q"][0] for m in manifests if m.counts) > 20
     marks = {"key": "<http://e/key", "n": '"1', "m": "<http://e/m"}
     for variable in hidden:
-        assert not [t for t in seen.texts if t.startswith(marks[variable])], f"the texts of ?{variable}"
+        assert not [t for t in seen.texts if t.startswith(marks[variable])], (
+            f"the texts of ?{variable}"
+        )
     for variable in shown:
         assert [t for t in seen.texts if t.startswith(marks[variable])], f"no text of ?{variable}"
 
@@ -126,7 +133,9 @@ def _windows(name):
 
 @pytest.mark.parametrize("name", ["join", "panes"])
 def test_the_work_of_an_epoch_follows_its_new_rows_not_the_window(tmp_path, seen, name):
-    """Windows of 20 and of 200 epochs, keys that never meet: rows given to operators and rows written to state are alike."""
+    """Windows of 20 and of 200 epochs, keys that never meet: rows given to operators and rows
+    written to state are alike.
+    """
     left = [element(10 * i, f"a{i % 50} p {i}") for i in range(8000)]
     right = [element(10 * i, f"b{i % 50} q {i}") for i in range(8000)]
     work = {}
@@ -134,7 +143,13 @@ def test_the_work_of_an_epoch_follows_its_new_rows_not_the_window(tmp_path, seen
         seen.written.clear()
         folder = tmp_path / str(milliseconds)
         folder.mkdir()
-        manifests = go(folder, with_range(name, milliseconds), left, right if name == "join" else None, epoch_rows=200)
+        manifests = go(
+            folder,
+            with_range(name, milliseconds),
+            left,
+            right if name == "join" else None,
+            epoch_rows=200,
+        )
         assert len(manifests) >= 40
         running = manifests[:-1]  # the end reports what the open windows hold: more for longer ones
         work[milliseconds] = (sum(m.rows_in for m in running), sum(seen.written))
@@ -142,4 +157,6 @@ def test_the_work_of_an_epoch_follows_its_new_rows_not_the_window(tmp_path, seen
     assert small[0] > 0
     assert small[1] > 0
     assert big[0] <= 1.1 * small[0], "rows that operators were given"
-    assert big[1] <= 2.0 * small[1], "rows written to state: merging adds a generation, not a window"
+    assert big[1] <= 2.0 * small[1], (
+        "rows written to state: merging adds a generation, not a window"
+    )

@@ -1,7 +1,9 @@
-"""Death before every single change of the disk, and a new start on the same checkpoint: nothing is lost, nothing twice.
+"""Death before every single change of the disk, and a new start on the same checkpoint: nothing is
+lost, nothing twice.
 
-A process that is killed has done some of its writes and none of the later ones. So the run is stopped before its k-th call
-that makes, names, syncs or deletes a file, for every k there is, and nothing after that call reaches the disk.
+A process that is killed has done some of its writes and none of the later ones. So the run is
+stopped before its k-th call that makes, names, syncs or deletes a file, for every k there is, and
+nothing after that call reaches the disk.
 """
 
 from pathlib import Path
@@ -11,7 +13,7 @@ from asking import S, T, asked, element, judge, register, step
 from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll
 from levada.testing.cases import Clause
 from levada.testing.compare import read_ndjson
@@ -23,9 +25,23 @@ STREAMS = {S: LEFT, T: RIGHT}
 JOIN = {"w": (S, step(2000, 1000)), "v": (T, Clause("range", 1500))}
 QUERIES = [
     asked("join", "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } WINDOW :v { ?b :r ?n }", JOIN),
-    asked("fresh", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("range", 1000))}, output="ISTREAM"),
-    asked("sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": JOIN["w"]}, tail=" GROUP BY ?a"),
-    asked("maybe", "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } OPTIONAL { WINDOW :v { ?b :r ?n } }", JOIN),
+    asked(
+        "fresh",
+        "SELECT ?a ?n",
+        "WINDOW :w { ?a :p ?n }",
+        {"w": (S, Clause("range", 1000))},
+        output="ISTREAM",
+    ),
+    asked(
+        "sum",
+        "SELECT ?a (SUM(?n) AS ?m)",
+        "WINDOW :w { ?a :p ?n }",
+        {"w": JOIN["w"]},
+        tail=" GROUP BY ?a",
+    ),
+    asked(
+        "maybe", "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } OPTIONAL { WINDOW :v { ?b :r ?n } }", JOIN
+    ),
 ]
 
 
@@ -106,7 +122,9 @@ def test_killed_while_results_are_held_back_for_fuller_files(tmp_path, fate):
     assert attempt(data, tmp_path / "whole", None, fate, FULLER, 8)
     whole, points = published(tmp_path / "whole"), fate.calls
     judge(QUERIES, STREAMS, reports(whole))
-    assert 6 < len(whole) < len(published(tmp_path / "plain")), "files cover several epochs, and are not one"
+    assert 6 < len(whole) < len(published(tmp_path / "plain")), (
+        "files cover several epochs, and are not one"
+    )
     for k in range(5, points, points // 11):
         root = tmp_path / str(k)
         assert not attempt(data, root, k, fate, FULLER, 8), f"the kill before call {k} came"
@@ -118,8 +136,10 @@ def test_killed_while_results_are_held_back_for_fuller_files(tmp_path, fate):
 
 def leftovers(root: Path) -> list[str]:
     """Files of attempts in the checkpoint that no manifest names."""
-    from levada.runtime.manifest import read_manifest
+    from levada.runtime.store.manifest import read_manifest
 
-    manifests = [read_manifest(p) for p in (root / "ck" / "manifests").iterdir() if p.name.isdigit()]
+    manifests = [
+        read_manifest(p) for p in (root / "ck" / "manifests").iterdir() if p.name.isdigit()
+    ]
     named = {name for m in manifests for name in m.files}
     return [p.name for p in (root / "ck" / "state").iterdir() if f"state/{p.name}" not in named]

@@ -1,4 +1,6 @@
-"""What peers get wrong (judge 5): boundaries, gaps, several windows, the end of a stream, late elements; the reference judges."""
+"""What peers get wrong (judge 5): boundaries, gaps, several windows, the end of a stream, late
+elements; the reference judges.
+"""
 
 import json
 
@@ -19,7 +21,9 @@ def values(name, clause, on=S, **options):
 
 
 def counts(name, clause, on=S, **options):
-    return asked(name, "SELECT (COUNT(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (on, clause)}, **options)
+    return asked(
+        name, "SELECT (COUNT(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (on, clause)}, **options
+    )
 
 
 def check(tmp_path, queries, streams, epoch_rows=1000, **options):
@@ -48,7 +52,9 @@ def test_an_event_exactly_at_a_close(tmp_path, epoch_rows):
 
 @CUTS
 def test_a_gap_of_a_year_costs_nothing(tmp_path, epoch_rows):
-    elements = [element(ts, f"a p {i}") for i, ts in enumerate((0, 900, YEAR, YEAR + 700, 3 * YEAR))]
+    elements = [
+        element(ts, f"a p {i}") for i, ts in enumerate((0, 900, YEAR, YEAR + 700, 3 * YEAR))
+    ]
     queries = [
         values("steps", step(3000, 1000)),
         values("fresh", step(3000, 1000), output="ISTREAM"),
@@ -67,8 +73,16 @@ def test_two_windows_on_one_stream(tmp_path, epoch_rows):
     both = {"w": (S, step(1000, 1000)), "v": (S, step(4000, 2000))}
     queries = [
         asked("join", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?b }", both),
-        asked("same", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m }", both, output="ISTREAM"),
-        asked("none", "SELECT ?a", "WINDOW :v { ?a :q ?b } OPTIONAL { WINDOW :w { ?a :p ?n } }", both),
+        asked(
+            "same",
+            "SELECT ?a ?n ?m",
+            "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m }",
+            both,
+            output="ISTREAM",
+        ),
+        asked(
+            "none", "SELECT ?a", "WINDOW :v { ?a :q ?b } OPTIONAL { WINDOW :w { ?a :p ?n } }", both
+        ),
     ]
     check(tmp_path, queries, {S: elements}, epoch_rows)
 
@@ -91,14 +105,20 @@ def test_different_ranges_on_two_streams(tmp_path, epoch_rows, ranges):
 @CUTS
 def test_rows_leave_a_window_with_their_element_never_one_by_one(tmp_path, epoch_rows):
     elements = [element(1000 * i, *(f"a{j} p {i}" for j in range(5))) for i in range(5)]
-    queries = [values("range", Clause("range", 2500)), values("steps", step(2000, 1000)), counts("n", step(2000, 1000))]
+    queries = [
+        values("range", Clause("range", 2500)),
+        values("steps", step(2000, 1000)),
+        counts("n", step(2000, 1000)),
+    ]
     got, _ = check(tmp_path, queries, {S: elements}, epoch_rows)
     assert {r.solutions.total() % 5 for r in (*got["range"], *got["steps"])} == {0}
 
 
 @CUTS
 def test_a_window_whose_end_no_later_event_follows(tmp_path, epoch_rows):
-    """The last window is reported at the end, and the first empty report after it: a last count of nothing is none."""
+    """The last window is reported at the end, and the first empty report after it: a last count of
+    nothing is none.
+    """
     queries = [
         values("steps", step(5000, 1000)),
         counts("n", step(5000, 5000)),
@@ -114,11 +134,21 @@ def test_late_elements_are_counted_written_and_in_no_window(tmp_path, epoch_rows
     on_time = [element(1000 * i, f"a p {i}") for i in range(8)]
     late = [element(900, "a p 900"), element(3999, "a p 3999")]
     write_lines(tmp_path / "s.nt", [*on_time[:6], *late, *on_time[6:]])
-    queries = [values("steps", step(2000, 1000)), values("all", Clause("all")), counts("n", step(3000, 1000))]
-    first, _ = run(tmp_path / "ck", {S: {"path": tmp_path / "s.nt"}}, queries, epoch_rows=epoch_rows)
-    assert epoch_rows == 1000 or same(expected(queries, {S: on_time})["steps"], first["steps"]) is None
+    queries = [
+        values("steps", step(2000, 1000)),
+        values("all", Clause("all")),
+        counts("n", step(3000, 1000)),
+    ]
+    first, _ = run(
+        tmp_path / "ck", {S: {"path": tmp_path / "s.nt"}}, queries, epoch_rows=epoch_rows
+    )
+    assert (
+        epoch_rows == 1000 or same(expected(queries, {S: on_time})["steps"], first["steps"]) is None
+    )
     letters = [
-        json.loads(line) for p in sorted((tmp_path / "ck" / "late").glob("*")) for line in p.read_text().splitlines()
+        json.loads(line)
+        for p in sorted((tmp_path / "ck" / "late").glob("*"))
+        for line in p.read_text().splitlines()
     ]
     if epoch_rows == 1000:  # one epoch: nothing is below the watermark before it
         judge(queries, {S: [*on_time, *late]}, first)
@@ -127,7 +157,10 @@ def test_late_elements_are_counted_written_and_in_no_window(tmp_path, epoch_rows
         judge(queries, {S: on_time}, first)
         assert [(letter["stream"], letter["ts"]) for letter in letters] == [(S, 900), (S, 3999)]
         assert all(letter["ts"] < letter["watermark"] <= 5000 for letter in letters)
-        assert letters[0]["text"] == '<http://e/a> <http://e/p> "900"^^<http://www.w3.org/2001/XMLSchema#integer> 900 .'
+        assert (
+            letters[0]["text"]
+            == '<http://e/a> <http://e/p> "900"^^<http://www.w3.org/2001/XMLSchema#integer> 900 .'
+        )
 
 
 @CUTS
@@ -152,15 +185,21 @@ def test_malformed_input_goes_to_the_dead_letters(tmp_path):
         "no triple at all",
         "<http://e/a> <http://e/p> <http://e/o> 99999999999999999 .",
     ]
-    (tmp_path / "s.nt").write_text("\n".join([text[0], bad[0], text[1], bad[1], bad[2], text[2]]) + "\n")
+    (tmp_path / "s.nt").write_text(
+        "\n".join([text[0], bad[0], text[1], bad[1], bad[2], text[2]]) + "\n"
+    )
     queries = [values("steps", step(2000, 1000))]
     got, engine = run(tmp_path / "ck", {S: {"path": tmp_path / "s.nt"}}, queries)
     judge(queries, {S: good}, got)
     letters = [
-        json.loads(line) for p in (tmp_path / "ck" / "dead-letter").glob("*") for line in p.read_text().splitlines()
+        json.loads(line)
+        for p in (tmp_path / "ck" / "dead-letter").glob("*")
+        for line in p.read_text().splitlines()
     ]
     assert [letter["text"] for letter in letters] == bad
-    assert [letter["offset"] for letter in letters] == [(tmp_path / "s.nt").read_text().index(b) for b in bad]
+    assert [letter["offset"] for letter in letters] == [
+        (tmp_path / "s.nt").read_text().index(b) for b in bad
+    ]
     assert all(letter["reason"] and letter["source"] == "s.nt" for letter in letters)
     assert engine.records()[S].dead == 3
 
@@ -198,6 +237,8 @@ def test_ten_thousand_small_files_at_once(tmp_path, files, count):
         {"w": (S, step(100_000, 100_000))},
         tail=" GROUP BY ?n",
     )
-    got, engine = run(tmp_path / "ck", {S: {"path": folder, "files": files}}, [query], epoch_rows=2500)
+    got, engine = run(
+        tmp_path / "ck", {S: {"path": folder, "files": files}}, [query], epoch_rows=2500
+    )
     judge([query], {S: elements}, got)
     assert engine.records()[S].elements == count

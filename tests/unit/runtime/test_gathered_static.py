@@ -1,4 +1,6 @@
-"""Large static files are read by many tasks: the same answers as by one, each triple once, and nothing is left of it."""
+"""Large static files are read by many tasks: the same answers as by one, each triple once, and
+nothing is left of it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from pathlib import Path
 import pytest
 from asking import S
 
-from levada.engine import Engine
-from levada.runtime import gathering
+from levada.engine.engine import Engine
+from levada.runtime.driver import load_static as gathering
 from levada.testing.question import Element
 from levada.testing.streams import write_lines
 
@@ -19,7 +21,8 @@ TEXTS = (
     f"{PREFIX}SELECT (COUNT(*) AS ?n) {{ ?s :t ?o }}",
 )
 FIRST = [
-    f'<http://e/s{i % 90}> <http://e/v> "{i % 7}.50"^^<http://www.w3.org/2001/XMLSchema#decimal>' for i in range(400)
+    f'<http://e/s{i % 90}> <http://e/v> "{i % 7}.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    for i in range(400)
 ]
 SECOND = [f'<http://e/s{i % 60}> <http://e/t> "text {i % 11}"' for i in range(500)]
 ELEMENTS = [Element(400 * i, (f"<http://e/s{i}> <http://e/p> <http://e/o>",)) for i in range(14)]
@@ -44,7 +47,9 @@ def answers(root: Path, later: list[str]) -> list[list[tuple]]:
 
 
 @pytest.mark.parametrize("piece", [1000, 1_000_000])
-def test_many_tasks_find_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+def test_many_tasks_find_what_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
     later = [*SECOND[100:], '<http://e/s3> <http://e/t> "new"']
     roots = [tmp_path / name for name in ("one", "many")]
     for root in roots:

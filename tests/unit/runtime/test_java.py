@@ -9,11 +9,19 @@ from pathlib import Path
 import pytest
 
 from levada.errors import JavaError
-from levada.runtime.java import cache_folder, find_java, java_version, parse_version, write_wrapper
+from levada.runtime.spark.java import (
+    cache_folder,
+    find_java,
+    java_version,
+    parse_version,
+    write_wrapper,
+)
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """A script that answers ``-version`` like a Java and otherwise prints its arguments, one a line."""
+    """A script that answers ``-version`` like a Java and otherwise prints its arguments, one a
+    line.
+    """
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(
@@ -74,8 +82,17 @@ def test_the_wheel_serves_behind_a_wrapper_that_drops_the_missing_module(tmp_pat
     found = find_java({"PATH": "", "LEVADA_CACHE": str(tmp_path / "cache")})
     assert found.version == 25
     assert found.path.is_relative_to(tmp_path / "cache")
-    arguments = ["-cp", "a b:*", "--add-modules=jdk.incubator.vector", "", "--add-modules=java.sql", "it's"]
-    done = subprocess.run([found.path / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    arguments = [
+        "-cp",
+        "a b:*",
+        "--add-modules=jdk.incubator.vector",
+        "",
+        "--add-modules=java.sql",
+        "it's",
+    ]
+    done = subprocess.run(
+        [found.path / "bin" / "java", *arguments], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split("\n")[:-1] == ["-cp", "a b:*", "", "--add-modules=java.sql", "it's"]
 
 

@@ -19,7 +19,11 @@ def functions(monkeypatch):
 
     def stage(context, number, partition, blobs):
         module.calls.append((context, number, partition, b"".join(blobs)))
-        return [(-1, b"".join(blobs))] if number == int(context) else [(1 - partition, b) for b in blobs]
+        return (
+            [(-1, b"".join(blobs))]
+            if number == int(context)
+            else [(1 - partition, b) for b in blobs]
+        )
 
     module.intake, module.stage = intake, stage
     monkeypatch.setitem(sys.modules, "a_job", module)
@@ -38,7 +42,12 @@ def test_blobs_reach_their_targets_in_the_order_in_which_they_were_sent(function
 
 def test_each_stage_runs_on_every_partition_also_without_blobs(functions):
     assert LocalExecutor().run(Job(b"2", [], 2, 2, NAMES)) == [b"", b""]
-    assert functions.calls == [(b"2", 1, 0, b""), (b"2", 1, 1, b""), (b"2", 2, 0, b""), (b"2", 2, 1, b"")]
+    assert functions.calls == [
+        (b"2", 1, 0, b""),
+        (b"2", 1, 1, b""),
+        (b"2", 2, 0, b""),
+        (b"2", 2, 1, b""),
+    ]
 
 
 def test_a_later_stage_reads_what_the_stage_before_sent(functions):

@@ -1,4 +1,6 @@
-"""The loop: each intention once and in order, again after a crash, and a clean end in every case."""
+"""The loop: each intention once and in order, again after a crash, and a clean end in every
+case.
+"""
 
 import json
 import subprocess
@@ -9,14 +11,14 @@ import time
 import pytest
 
 from levada.errors import CheckpointError
-from levada.runtime.loop import Loop
+from levada.runtime.driver.loop import Loop
 
 PATIENCE = 60  # seconds
 
 CRASH = """
 import json, os, sys
 from pathlib import Path
-from levada.runtime.loop import Loop
+from levada.runtime.driver.loop import Loop
 
 def next_intention(last):
     return json.dumps({"epoch": json.loads(last)["epoch"] + 1 if last else 1, "by": "crash", "odd": "\\u00e9\\n"})
@@ -180,7 +182,9 @@ def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path, loops):
 
 
 def test_a_killed_drivers_epoch_is_run_again_with_its_own_intention(tmp_path, loops):
-    driver = subprocess.run([sys.executable, "-c", CRASH, tmp_path], capture_output=True, text=True, timeout=PATIENCE)
+    driver = subprocess.run(
+        [sys.executable, "-c", CRASH, tmp_path], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert driver.returncode == 9
     begun = [json.loads(line) for line in driver.stdout.splitlines()]
     assert [b["epoch"] for b in begun] == [1, 2, 3]

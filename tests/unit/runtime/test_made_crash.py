@@ -1,4 +1,5 @@
-"""A chain of queries, killed before changes of the disk: what a maker's segments hold lives until it has been read.
+"""A chain of queries, killed before changes of the disk: what a maker's segments hold lives until
+it has been read.
 
 Before every change with ``LEVADA_CASES``, else before some: a run takes a third of a second.
 """
@@ -10,8 +11,8 @@ from asking import S, element, step
 from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
-from levada.engine import Engine
-from levada.registration import Asked
+from levada.engine.engine import Engine
+from levada.engine.registration import Asked
 from levada.sinks.files import FileSink, Roll
 from levada.testing.streams import write_lines
 
@@ -37,9 +38,19 @@ def fate(monkeypatch):
 def attempt(data, root, kills=None, fate=None, roll=None):
     """A run; whether it came to its end."""
     out = FileSink(root / "out", Format.NDJSON, roll or Roll())
-    engine = Engine(False, checkpoint=root / "ck", epoch_rows=4, partitions=2, sink=out, seed=7, keep_results=False)
+    engine = Engine(
+        False,
+        checkpoint=root / "ck",
+        epoch_rows=4,
+        partitions=2,
+        sink=out,
+        seed=7,
+        keep_results=False,
+    )
     engine.stream(S, data)
-    engine.register_all([Asked(f"PREFIX : <http://e/>\n{text}", name) for name, text in QUERIES.items()])
+    engine.register_all(
+        [Asked(f"PREFIX : <http://e/>\n{text}", name) for name, text in QUERIES.items()]
+    )
     return survived(engine, kills, fate)
 
 

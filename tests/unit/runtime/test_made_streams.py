@@ -1,4 +1,6 @@
-"""Streams that queries make: their names, who may read them, when makers and readers come and go, what is told of them."""
+"""Streams that queries make: their names, who may read them, when makers and readers come and go,
+what is told of them.
+"""
 
 import time
 from collections import Counter
@@ -8,12 +10,12 @@ import pytest
 from asking import Collected, S, T, element, step
 
 from levada.cli.status import shown as status_text
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.registration import Asked
+from levada.engine.status import read_status
 from levada.errors import LevadaError, UnknownNameError, UsageError
 from levada.model.time import MAX, MIN
-from levada.registration import Asked
-from levada.runtime.manifest import read_manifest
-from levada.status import read_status
+from levada.runtime.store.manifest import read_manifest
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.question import ReferenceQuery
 from levada.testing.reference import elements_of, evaluate
@@ -68,15 +70,21 @@ def reported(query):
 
 def told(reports):
     return {
-        r.time: Counter(tuple(v for _, v in sorted(s)) for s in r.solutions.elements()) for r in reports if r.solutions
+        r.time: Counter(tuple(v for _, v in sorted(s)) for s in r.solutions.elements())
+        for r in reports
+        if r.solutions
     }
 
 
 # -- names --
 
 
-@pytest.mark.parametrize(("name", "maker"), [("m", MOST), ("most", MOST.replace(":most AS", ":other AS")), ("q", MOST)])
-def test_a_stream_is_asked_for_by_what_register_says_or_by_the_name_of_its_query(engine, name, maker):
+@pytest.mark.parametrize(
+    ("name", "maker"), [("m", MOST), ("most", MOST.replace(":most AS", ":other AS")), ("q", MOST)]
+)
+def test_a_stream_is_asked_for_by_what_register_says_or_by_the_name_of_its_query(
+    engine, name, maker
+):
     engine.register(maker, name=name)
     reader = engine.register(READ)
     ended(engine)
@@ -92,7 +100,10 @@ def test_csparql_registers_a_stream_by_a_word(engine):
 
 def test_a_description_makes_a_stream_too(engine):
     window = f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT4S STEP PT2S]"
-    engine.register(f"{P}REGISTER RSTREAM :most AS DESCRIBE ?a {window} WHERE {{ WINDOW :w {{ ?a :p 1 }} }}", name="d")
+    engine.register(
+        f"{P}REGISTER RSTREAM :most AS DESCRIBE ?a {window} WHERE {{ WINDOW :w {{ ?a :p 1 }} }}",
+        name="d",
+    )
     reader = engine.register(READ.replace("?a :most ?m", "?a :p ?m"), name="r")
     ended(engine)
     assert reported(reader)
@@ -121,7 +132,10 @@ def test_what_makes_no_triples_makes_no_stream(engine):
     window = f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT4S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"
     for form, head in (("SELECT", "SELECT ?a"), ("ASK", "ASK")):
         message = refused(engine, f"{P}REGISTER RSTREAM :most AS {head} {window}", READ)
-        assert message == f"The {form} query q0 makes no triples, and so not the stream http://e/most. Use CONSTRUCT."
+        assert (
+            message
+            == f"The {form} query q0 makes no triples, and so not the stream http://e/most. Use CONSTRUCT."
+        )
     assert engine.queries() == [], "all or none"
 
 
@@ -144,11 +158,15 @@ def test_queries_that_read_each_other(engine):
     pairs = (("a", "b"), ("b", "c"), ("c", "a"))
     loop = [f"{P}REGISTER RSTREAM :{a} AS {copy.replace('SOURCE', b)}" for a, b in pairs]
     assert "queries cannot read each other's streams in a circle" in refused(engine, *loop)
-    assert refused(engine, loop[0].replace("ON :b", "ON :a")).startswith("The query q0 reads the stream of q0:")
+    assert refused(engine, loop[0].replace("ON :b", "ON :a")).startswith(
+        "The query q0 reads the stream of q0:"
+    )
 
 
 def test_a_stream_that_nobody_makes(engine):
-    assert refused(engine, READ, kind=UnknownNameError).startswith("There is no stream http://e/most.")
+    assert refused(engine, READ, kind=UnknownNameError).startswith(
+        "There is no stream http://e/most."
+    )
     engine.register(MOST, name="m")
     with pytest.raises(LevadaError, match="Did you mean"):
         engine.register(READ.replace(":most [", ":mots ["))
@@ -165,7 +183,9 @@ def test_cql_reads_no_triples(engine, tmp_path):
 def test_a_maker_that_is_read_stays(engine):
     engine.register(MOST, name="m")
     one, two = engine.register(READ, name="one"), engine.register(READ, name="two")
-    with pytest.raises(UsageError, match="The stream that the query m makes is read by one and two"):
+    with pytest.raises(
+        UsageError, match="The stream that the query m makes is read by one and two"
+    ):
         engine.unregister("m")
     one.unregister()
     two.unregister()
@@ -176,14 +196,18 @@ def test_a_maker_that_is_read_stays(engine):
 def test_a_stream_from_outside_with_the_name_of_one_that_is_read(engine, tmp_path):
     engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
     for name in ("m", "http://e/most"):
-        with pytest.raises(UsageError, match=f"The query r reads the stream {name}, which the query m makes"):
+        with pytest.raises(
+            UsageError, match=f"The query r reads the stream {name}, which the query m makes"
+        ):
             engine.stream(name, tmp_path / "s.nt")
 
 
 def test_a_query_that_would_take_a_stream_away_from_its_reader(engine):
     engine.register(MOST, name="m")
     engine.register(READ.replace(":most [", "<http://x/m> ["), name="r")
-    with pytest.raises(UsageError, match="http://x/m is read already, and would be another one with the query n"):
+    with pytest.raises(
+        UsageError, match="http://x/m is read already, and would be another one with the query n"
+    ):
         engine.register(MOST.replace(":most AS", "<http://x/m> AS"), name="n")
 
 
@@ -191,11 +215,15 @@ def test_a_query_that_would_take_a_stream_away_from_its_reader(engine):
 
 
 def runs(tmp_path, *parts):
-    """Runs on one checkpoint: (elements, queries by name) each, the streams open but for the last; the reports of all."""
+    """Runs on one checkpoint: (elements, queries by name) each, the streams open but for the last;
+    the reports of all.
+    """
     sink = Collected()
     for i, (n, queries) in enumerate(parts):
         write_lines(tmp_path / "s.nt", ELEMENTS[:n])
-        with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=5, partitions=2, sink=sink, seed=7) as engine:
+        with Engine(
+            False, checkpoint=tmp_path / "ck", epoch_rows=5, partitions=2, sink=sink, seed=7
+        ) as engine:
             engine.stream(S, tmp_path / "s.nt")
             engine.register_all([Asked(text, name) for name, text in queries.items()])
             engine.start(once=True, keep_open=i + 1 < len(parts))
@@ -227,7 +255,9 @@ def test_a_maker_with_another_text_is_another_stream(tmp_path):
     second = {**BOTH, "m": MOST.replace("MAX", "MIN")}
     got = runs(tmp_path, (12, BOTH), (24, second))
     (tmp_path / "fresh").mkdir()
-    fresh = runs(tmp_path / "fresh", (12, {"other": READ.replace(":most [", f"<{S}> [")}), (24, second))
+    fresh = runs(
+        tmp_path / "fresh", (12, {"other": READ.replace(":most [", f"<{S}> [")}), (24, second)
+    )
     assert fresh["r"]
     assert same_queries({"r": fresh["r"]}, {"r": [r for r in got["r"] if r.time > 12_000]}) is None
 
@@ -244,8 +274,14 @@ def test_makers_and_readers_come_while_the_engine_runs(engine, tmp_path):
         first.unregister()
     with (tmp_path / "s.nt").open("a") as file:
         for i in range(24, 36):
-            file.write("".join(f"{line}\n" for line in lines([element(1000 * i, f"a{i % 3} p {i % 4}")])))
-    wait_for(lambda: engine.progress().watermarks[S] == 35_000 and engine.records()["m"].watermark == 35_001)
+            file.write(
+                "".join(f"{line}\n" for line in lines([element(1000 * i, f"a{i % 3} p {i % 4}")]))
+            )
+    wait_for(
+        lambda: (
+            engine.progress().watermarks[S] == 35_000 and engine.records()["m"].watermark == 35_001
+        )
+    )
     reader.unregister()
     first.unregister()
     wait_for(lambda: "m" not in engine.records())
@@ -262,7 +298,12 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
         both = f"FROM NAMED WINDOW :v ON <{T}> [RANGE PT6S STEP PT3S] WHERE {{ WINDOW :v {{ ?a :q ?b }}"
         engine.register_all([Asked(READ.replace("WHERE {", both), "r"), Asked(MOST, "m")])
         engine.start()
-        wait_for(lambda: engine.progress().watermarks.get(S) == 23_000 and engine.records()["m"].watermark == 23_001)
+        wait_for(
+            lambda: (
+                engine.progress().watermarks.get(S) == 23_000
+                and engine.records()["m"].watermark == 23_001
+            )
+        )
         epochs = engine.progress().epochs
         time.sleep(0.2)
         assert engine.progress().epochs == epochs, "nothing creeps on by itself"
@@ -299,7 +340,11 @@ def test_watermark_of_a_made_stream_after_each_epoch(engine, tmp_path):
     """No later report of the maker is below it, and it is behind the maker's own by one epoch."""
     engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
     seen = []
-    engine.on_epoch(lambda m: seen.append((m.streams[S].watermark, m.streams["m#1"].watermark, m.counts.get("m"))))
+    engine.on_epoch(
+        lambda m: seen.append(
+            (m.streams[S].watermark, m.streams["m#1"].watermark, m.counts.get("m"))
+        )
+    )
     ended(engine)
     for (w, _, _), (_, made, counts) in pairwise(seen):
         assert made == (MAX if w >= MAX else w + 1)
@@ -321,15 +366,26 @@ def test_nodes_of_a_template_are_one_within_a_report_and_others_in_the_next(engi
         "WHERE { WINDOW :w { ?x :of ?a . ?x :n ?m } }"
     )
     counted, made = engine.register_all([Asked(count, "c"), Asked(text, "b")])
-    names = engine.register(f"{P}SELECT ?x FROM NAMED WINDOW :w ON :b [NOW] WHERE {{ WINDOW :w {{ ?x :of ?a }} }}")
+    names = engine.register(
+        f"{P}SELECT ?x FROM NAMED WINDOW :w ON :b [NOW] WHERE {{ WINDOW :w {{ ?x :of ?a }} }}"
+    )
     ended(engine)
-    assert [r.rows.row(0) for r in counted.results()][1:3] == [(SIX, SIX)] * 2, "every solution has its own"
-    read = {t.split(" ")[0] for graph in made.to_polars()["graph"] for t in graph.splitlines() if "/of>" in t}
+    assert [r.rows.row(0) for r in counted.results()][1:3] == [(SIX, SIX)] * 2, (
+        "every solution has its own"
+    )
+    read = {
+        t.split(" ")[0]
+        for graph in made.to_polars()["graph"]
+        for t in graph.splitlines()
+        if "/of>" in t
+    }
     assert set(names.to_polars()["x"]) == read, "as they are published"
 
 
 def test_a_node_of_the_input_that_comes_through_is_still_itself(engine, tmp_path):
-    text = (f"_:n{i % 2} <http://e/{p}> <http://e/o{i}> {1000 * i} .\n" for i in range(8) for p in "kl")
+    text = (
+        f"_:n{i % 2} <http://e/{p}> <http://e/o{i}> {1000 * i} .\n" for i in range(8) for p in "kl"
+    )
     (tmp_path / "u.nt").write_text("".join(text))
     engine.stream("u", tmp_path / "u.nt")
     window = "FROM NAMED WINDOW :w ON :u [RANGE PT2S STEP PT2S] WHERE { WINDOW :w { ?b :k ?o } }"
@@ -341,4 +397,6 @@ def test_a_node_of_the_input_that_comes_through_is_still_itself(engine, tmp_path
     ended(engine)
     first = next(r for r in both.results() if r.time == 8000)
     assert first.rows["b"].n_unique() == 2
-    assert first.rows.height == 2 * 3 * 4, "the reports at 2, 4 and 6 s have three of each node, the window on u four"
+    assert first.rows.height == 2 * 3 * 4, (
+        "the reports at 2, 4 and 6 s have three of each node, the window on u four"
+    )

@@ -1,12 +1,14 @@
-"""A file that comes when one with a later name is being read: nothing of it is read, and that is told."""
+"""A file that comes when one with a later name is being read: nothing of it is read, and that is
+told.
+"""
 
 import json
 
 from asking import S, asked, element, step
 
 from levada.cli.status import shown, told
-from levada.engine import Engine
-from levada.status import read_status
+from levada.engine.engine import Engine
+from levada.engine.status import read_status
 from levada.testing.streams import write_lines
 
 QUERY = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
@@ -37,7 +39,11 @@ def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path):
         record = engine.records()[S]
         assert (record.elements, record.dead, record.overtaken, record.late) == (2, 1, 1, 0)
         assert "late" not in str(query.to_polars())
-    letters = [json.loads(line) for file in (tmp_path / "out" / "dead-letter").iterdir() for line in file.open()]
+    letters = [
+        json.loads(line)
+        for file in (tmp_path / "out" / "dead-letter").iterdir()
+        for line in file.open()
+    ]
     assert [(letter["stream"], letter["source"]) for letter in letters] == [(S, "a.nt")]
     assert "later name" in letters[0]["reason"]
     status = read_status(tmp_path / "ck")

@@ -1,11 +1,15 @@
 """One task or many: small epochs as one, unless they were slow; large ones as they were faster."""
 
-from levada.runtime.pace import SLOW, SMALL, WARY, Pace
+from levada.runtime.driver.task_count import SLOW, SMALL, WARY, Pace
 from levada.sources.reference import Reference
 
 
 def of(elements):
-    return [Reference("s", "p", "f", "/f", "nt", 0, 10 * elements, index=0, document=0, elements=elements)]
+    return [
+        Reference(
+            "s", "p", "f", "/f", "nt", 0, 10 * elements, index=0, document=0, elements=elements
+        )
+    ]
 
 
 def test_small_epochs_run_as_one_task():

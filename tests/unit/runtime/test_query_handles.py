@@ -7,16 +7,18 @@ import polars as pl
 import pytest
 from asking import S, as_expected, asked, element, expected, feed, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.query import Report
 from levada.errors import EngineError, UsageError
-from levada.query import Report
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
 
 ALL = asked("q", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("range", 1500))})
 OTHER = asked("q", "SELECT ?b", "WINDOW :w { ?b :p ?n }", {"w": (S, step(2000, 1000))})
-EMPTY = asked("q", "SELECT ?b", "WINDOW :w { ?b :no ?n }", {"w": (S, step(1000, 1000))}, empty_reports=True)
+EMPTY = asked(
+    "q", "SELECT ?b", "WINDOW :w { ?b :no ?n }", {"w": (S, step(1000, 1000))}, empty_reports=True
+)
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(30)]
 
 
@@ -33,7 +35,9 @@ def engine(path):
 
 
 def one_after_the_other(engine, path, first, second):
-    """The handles of two queries of one name: of the first 10 elements, and of those behind the first 20."""
+    """The handles of two queries of one name: of the first 10 elements, and of those behind the
+    first 20.
+    """
     old = engine.register(first.text, name="q", **first.options)
     engine.start()
     feed(engine, path, ELEMENTS[:10])
@@ -101,7 +105,9 @@ def test_an_old_handle_does_not_take_out_the_query_that_has_its_name_now(engine)
     old.unregister()
     new = engine.register(OTHER.text, name="q")
     for ask in (old.unregister, old.explain):
-        with pytest.raises(UsageError, match="This query q has been taken out; another one has its name"):
+        with pytest.raises(
+            UsageError, match="This query q has been taken out; another one has its name"
+        ):
             ask()
     new.unregister()
     with pytest.raises(UsageError, match="There is no query q"):
@@ -119,7 +125,9 @@ def ran(root, path, query, *, keep_open=True):
 
 
 @pytest.mark.parametrize("keep_open", [True, False])
-def test_the_epoch_that_a_crash_left_unpublished_belongs_to_the_query_that_made_it(tmp_path, monkeypatch, keep_open):
+def test_the_epoch_that_a_crash_left_unpublished_belongs_to_the_query_that_made_it(
+    tmp_path, monkeypatch, keep_open
+):
     path = write_lines(tmp_path / "s.nt", ELEMENTS)
     unlink = os.unlink
 

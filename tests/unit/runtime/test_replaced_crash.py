@@ -1,4 +1,6 @@
-"""Death before every change of the disk while static graphs are replaced: the replay sees the same content at the same instant."""
+"""Death before every change of the disk while static graphs are replaced: the replay sees the same
+content at the same instant.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from asking import S, T, asked, element, step
 from fate import Fate, published, survived
 
 from levada.emission.serialize import Format
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.sinks.files import FileSink
 from levada.testing.compare import read_ndjson, same_queries
 from levada.testing.reference import evaluate
@@ -23,7 +25,12 @@ STRIDE = 1 if os.environ.get("LEVADA_CASES") else 11
 READ = {S: 6, T: 3}  # before the replacement
 WINDOWS = {"w": (S, step(2000, 1000)), "v": (T, step(2000, 500))}
 QUERIES = [
-    asked("join", "SELECT ?a ?n ?k", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?m } ?a :kind ?k", WINDOWS),
+    asked(
+        "join",
+        "SELECT ?a ?n ?k",
+        "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?m } ?a :kind ?k",
+        WINDOWS,
+    ),
     asked(
         "count",
         "SELECT ?k (COUNT(*) AS ?n)",
@@ -51,7 +58,9 @@ def attempt(root: Path, part: int, fate: Fate | None = None, kills: int | None =
         False, checkpoint=root / "ck", epoch_rows=5, partitions=2, sink=out, letters=root / "out", seed=7, keep_results=False
     )  # fmt: skip
     for i, (name, elements) in enumerate(STREAMS.items()):
-        engine.stream(name, write_lines(root / f"{i}.nt", elements if part else elements[: READ[name]]))
+        engine.stream(
+            name, write_lines(root / f"{i}.nt", elements if part else elements[: READ[name]])
+        )
     engine.static(NEW if part else OLD, replaceable=True)
     for q in QUERIES:
         engine.register(q.text, name=q.name)
@@ -68,7 +77,10 @@ def test_without_a_kill_it_is_what_the_reference_says(tmp_path: Path) -> None:
     assert attempt(tmp_path, 0) and attempt(tmp_path, 1)
     got = read_ndjson(line for text in published(tmp_path).values() for line in text.splitlines())
     latest = max(e.ts for name, n in READ.items() for e in STREAMS[name][:n])
-    expected = {q.name: evaluate(q.reference, STREAMS, {None: OLD}, [(latest, {None: NEW})]) for q in QUERIES}
+    expected = {
+        q.name: evaluate(q.reference, STREAMS, {None: OLD}, [(latest, {None: NEW})])
+        for q in QUERIES
+    }
     assert len(got.pop("once")) == 2
     for reports in got.values():
         reports.sort(key=lambda r: r.time)

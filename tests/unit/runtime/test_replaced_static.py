@@ -1,4 +1,6 @@
-"""Static graphs that are replaced while the engine runs: from which report on they are seen, and what is refused."""
+"""Static graphs that are replaced while the engine runs: from which report on they are seen, and
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from pathlib import Path
 import pytest
 from asking import S
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.query import Query
 from levada.errors import CheckpointError, SourceError, UsageError
-from levada.query import Query
 from levada.testing.question import Element
 from levada.testing.streams import lines, write_lines
 
@@ -51,7 +53,9 @@ def grow(path: Path, elements: list[Element]) -> None:
 
 
 def test_reports_after_the_last_event_time_see_the_new_data(stream: Path) -> None:
-    """The largest event time is 2500 when the graph is replaced: 2000 is made before, 3000 and later ones after."""
+    """The largest event time is 2500 when the graph is replaced: 2000 is made before, 3000 and
+    later ones after.
+    """
     with Engine(False, partitions=2) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)
@@ -64,14 +68,22 @@ def test_reports_after_the_last_event_time_see_the_new_data(stream: Path) -> Non
         grow(stream, ELEMENTS[6:])
         read(engine, 12)
         engine.stop()
-        assert kinds(query) == [(1000, ["old"]), (2000, ["old"]), (3000, ["new"]), (4000, ["new"]), (5000, ["new"])]
+        assert kinds(query) == [
+            (1000, ["old"]),
+            (2000, ["old"]),
+            (3000, ["new"]),
+            (4000, ["new"]),
+            (5000, ["new"]),
+        ]
         assert kinds(once) == [(None, ["old"]), (None, ["new"])]
 
 
 def test_a_replacement_alone_makes_no_report(tmp_path: Path) -> None:
     """The window reports on change: nothing changes in it when the graph does."""
     path = write_lines(tmp_path / "s.nt", ELEMENTS[:1])
-    text = JOIN.replace("[RANGE PT2S STEP PT1S]", "[RANGE PT10S]").replace("SELECT", "REGISTER ISTREAM :q AS SELECT", 1)
+    text = JOIN.replace("[RANGE PT2S STEP PT1S]", "[RANGE PT10S]").replace(
+        "SELECT", "REGISTER ISTREAM :q AS SELECT", 1
+    )
     with Engine(False, partitions=1) as engine:
         engine.stream(S, path)
         engine.static([OLD], replaceable=True)
@@ -121,10 +133,16 @@ def test_equal_content_is_no_replacement_and_empty_content_is_one(stream: Path) 
 
 
 def epochs_with(engine: Engine, query: Query) -> int:
-    return sum(1 for epoch in engine.publication.kept for _ in engine.publication.read_one(epoch, query.standing))
+    return sum(
+        1
+        for epoch in engine.publication.kept
+        for _ in engine.publication.read_one(epoch, query.standing)
+    )
 
 
-def test_a_query_that_comes_later_sees_the_newest_and_only_what_reads_the_graph_is_answered_again(stream: Path) -> None:
+def test_a_query_that_comes_later_sees_the_newest_and_only_what_reads_the_graph_is_answered_again(
+    stream: Path,
+) -> None:
     with Engine(False, partitions=2) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)
@@ -143,7 +161,9 @@ def test_a_query_that_comes_later_sees_the_newest_and_only_what_reads_the_graph_
         assert kinds(other) == [(None, ["old"])]
 
 
-def run(root: Path, stream: Path, static: list[str], *texts: str, keep_open: bool = False, **how: bool) -> list:
+def run(
+    root: Path, stream: Path, static: list[str], *texts: str, keep_open: bool = False, **how: bool
+) -> list:
     how = how or {"replaceable": True}
     with Engine(False, checkpoint=root / "ck", partitions=2, epoch_rows=2, seed=7) as engine:
         engine.stream(S, stream)
@@ -154,7 +174,9 @@ def run(root: Path, stream: Path, static: list[str], *texts: str, keep_open: boo
         return [kinds(q) for q in queries]
 
 
-def test_what_is_named_before_a_start_on_a_checkpoint_replaces_what_it_holds(tmp_path: Path, stream: Path) -> None:
+def test_what_is_named_before_a_start_on_a_checkpoint_replaces_what_it_holds(
+    tmp_path: Path, stream: Path
+) -> None:
     first = run(tmp_path, stream, [OLD], JOIN, ONCE, keep_open=True)
     assert first == [[(1000, ["old"]), (2000, ["old"])], [(None, ["old"])]]
     assert run(tmp_path, stream, [OLD], JOIN, ONCE, keep_open=True) == [[], []]
@@ -163,13 +185,17 @@ def test_what_is_named_before_a_start_on_a_checkpoint_replaces_what_it_holds(tmp
         [(3000, ["new"]), (4000, ["new"]), (5000, ["new"])],
         [(None, ["new"])],
     ]
-    assert len(list((tmp_path / "ck" / "static").iterdir())) == 1, "what nobody reads any more is gone"
+    assert len(list((tmp_path / "ck" / "static").iterdir())) == 1, (
+        "what nobody reads any more is gone"
+    )
     assert len(list((tmp_path / "ck" / "plans").glob("setup-*"))) == 1
 
 
 def test_whether_a_graph_may_be_replaced_stays_as_it_is(tmp_path: Path, stream: Path) -> None:
     run(tmp_path, stream, [OLD], JOIN, keep_open=True)
-    with pytest.raises(CheckpointError, match="the default graph was replaceable, now it is not so"):
+    with pytest.raises(
+        CheckpointError, match="the default graph was replaceable, now it is not so"
+    ):
         run(tmp_path, stream, [OLD], JOIN, replaceable=False)
 
 
@@ -180,7 +206,9 @@ def test_what_was_not_declared_is_not_replaced(stream: Path, tmp_path: Path) -> 
         engine.stream(S, stream)
         engine.static([OLD], "http://e/g", replaceable=True)
         engine.static([OLD])
-        with pytest.raises(UsageError, match=r"g\.nq names its graphs itself: it cannot be replaced as one"):
+        with pytest.raises(
+            UsageError, match=r"g\.nq names its graphs itself: it cannot be replaced as one"
+        ):
             engine.static(quads, replaceable=True)
         with pytest.raises(UsageError, match="Only a file is looked at for changes"):
             engine.static([OLD], reload=True)
@@ -218,7 +246,9 @@ def test_what_is_not_well_formed_is_told_to_whoever_gives_it(stream: Path, tmp_p
         query = engine.register(ONCE)
         engine.start()
         wait(engine, lambda: epochs_with(engine, query) == 1)
-        with pytest.raises(SourceError, match=r"bad\.ttl, line 1, column \d+ is not well-formed Turtle"):
+        with pytest.raises(
+            SourceError, match=r"bad\.ttl, line 1, column \d+ is not well-formed Turtle"
+        ):
             engine.static(bad)
         engine.static([NEW])
         wait(engine, lambda: epochs_with(engine, query) == 2)
@@ -246,10 +276,13 @@ def test_a_file_that_changes_is_read_anew(stream: Path, tmp_path: Path) -> None:
         put(path, "<http://e/a> <http://e/kind> <new> .\n")
         wait(engine, lambda: epochs_with(engine, query) == 2)
         path.unlink()
-        put(path, "<http://e/a> <http://e/kind> <new> .\n")  # equal content under another number on the disk
+        put(
+            path, "<http://e/a> <http://e/kind> <new> .\n"
+        )  # equal content under another number on the disk
         time.sleep(0.5)
         with pytest.warns(
-            UserWarning, match=r"kinds\.ttl, line \d+, column \d+ is not well-formed Turtle.* stays\."
+            UserWarning,
+            match=r"kinds\.ttl, line \d+, column \d+ is not well-formed Turtle.* stays\.",
         ) as told:
             put(path, "<http://e/a> <http://e/kind> \n")
             wait(engine, lambda: len(told) > 0)
@@ -260,10 +293,14 @@ def test_a_file_that_changes_is_read_anew(stream: Path, tmp_path: Path) -> None:
         engine.stop()
         found = [sorted(r.rows["k"].to_list()) for r in query.results()]
     base = tmp_path.as_uri()
-    assert found == [sorted((f"<{base}/{word}>", "<http://e/kept>")) for word in ("old", "new", "newer")]
+    assert found == [
+        sorted((f"<{base}/{word}>", "<http://e/kept>")) for word in ("old", "new", "newer")
+    ]
 
 
-def test_what_reads_a_stream_that_a_query_makes_sees_the_new_data_after_the_same_instant(stream: Path) -> None:
+def test_what_reads_a_stream_that_a_query_makes_sees_the_new_data_after_the_same_instant(
+    stream: Path,
+) -> None:
     maker = f"{PREFIX}CONSTRUCT {{ ?s :q ?o }} FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S] {{ WINDOW :w {{ ?s :p ?o }} }}"
     reader = f"{PREFIX}SELECT ?k FROM NAMED WINDOW :w ON :made [RANGE PT1S STEP PT1S] {{ WINDOW :w {{ ?s :q ?o }} ?s :kind ?k }}"
     with Engine(False, partitions=2) as engine:

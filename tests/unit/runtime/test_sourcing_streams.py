@@ -1,4 +1,6 @@
-"""Streams end to end: every way to say times and elements, cuts, growing sources, silence; the reference judges."""
+"""Streams end to end: every way to say times and elements, cuts, growing sources, silence; the
+reference judges.
+"""
 
 import gzip
 import threading
@@ -6,18 +8,26 @@ import threading
 import pytest
 from asking import Collected, S, T, asked, element, expected, judge, register, run, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import SourceError
-from levada.runtime.files import mapped
+from levada.runtime.store.state_files import mapped
 from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import ManualClock, lines, write_directory, write_lines
-from levada.windows.pieces import read_head
+from levada.windows.state.pieces import read_head
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}") for i in range(20)]
 STEPS = asked("steps", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))})
-RANGE = asked("range", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("range", 800))}, output="ISTREAM")
-STAR = asked("star", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n ; :q ?m }", {"w": (S, step(2000, 1000))})
+RANGE = asked(
+    "range",
+    "SELECT ?a ?n",
+    "WINDOW :w { ?a :p ?n }",
+    {"w": (S, Clause("range", 800))},
+    output="ISTREAM",
+)
+STAR = asked(
+    "star", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n ; :q ?m }", {"w": (S, step(2000, 1000))}
+)
 QUERIES = [STEPS, RANGE]
 CUTS = pytest.mark.parametrize("epoch_rows", [1, 7, 1000])
 
@@ -27,7 +37,9 @@ def quads(elements, graph):
 
 
 def check(tmp_path, path, queries=QUERIES, elements=ELEMENTS, epoch_rows=1000, **options):
-    got, engine = run(tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, queries, epoch_rows=epoch_rows)
+    got, engine = run(
+        tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, queries, epoch_rows=epoch_rows
+    )
     judge(queries, {S: elements}, got)
     return engine.records()[S]
 
@@ -38,7 +50,9 @@ def test_times_in_a_column(tmp_path, form):
 
 
 def test_times_in_seconds(tmp_path):
-    (tmp_path / "s.nt").write_text("".join(line.replace("000 .", " .") + "\n" for line in lines(ELEMENTS[2::2])))
+    (tmp_path / "s.nt").write_text(
+        "".join(line.replace("000 .", " .") + "\n" for line in lines(ELEMENTS[2::2]))
+    )
     check(tmp_path, tmp_path / "s.nt", elements=ELEMENTS[2::2], unit="s")
 
 
@@ -61,7 +75,9 @@ def test_quads_with_times_in_the_graph(tmp_path, epoch_rows):
 def test_an_element_is_a_graph(tmp_path, epoch_rows):
     elements = [element(500 * i, f"a p {i}", f"a q {i + 1}") for i in range(8)]
     (tmp_path / "s.nq").write_text(quads(elements, lambda e: f"http://e/graph/{e.ts}"))
-    record = check(tmp_path, tmp_path / "s.nq", [STAR], elements, epoch_rows, time="graph", element="graph")
+    record = check(
+        tmp_path, tmp_path / "s.nq", [STAR], elements, epoch_rows, time="graph", element="graph"
+    )
     assert (record.elements, record.triples) == (8, 16)
 
 
@@ -71,10 +87,18 @@ def test_an_element_is_a_subject_with_its_time(tmp_path, epoch_rows):
     elements = []
     for i in range(8):
         whole = element(500 * i, f"o{i} p {i}", f"o{i} q {i + 1}")
-        elements.append(type(whole)(whole.ts, (*whole.triples, f"<http://e/o{i}> {at.format(whole.ts)}")))
+        elements.append(
+            type(whole)(whole.ts, (*whole.triples, f"<http://e/o{i}> {at.format(whole.ts)}"))
+        )
     (tmp_path / "s.nt").write_text("".join(f"{t} .\n" for e in elements for t in e.triples))
     record = check(
-        tmp_path, tmp_path / "s.nt", [STAR], elements, epoch_rows, time="predicate:http://e/at", element="subject"
+        tmp_path,
+        tmp_path / "s.nt",
+        [STAR],
+        elements,
+        epoch_rows,
+        time="predicate:http://e/at",
+        element="subject",
     )
     assert (record.elements, record.triples) == (8, 24)
 
@@ -123,14 +147,19 @@ def test_from_and_to_cut(tmp_path, epoch_rows):
 @CUTS
 def test_limit_cuts(tmp_path, epoch_rows):
     path = write_lines(tmp_path / "s.nt", ELEMENTS)
-    assert check(tmp_path, path, elements=ELEMENTS[:9], epoch_rows=epoch_rows, limit=9).elements == 9
+    assert (
+        check(tmp_path, path, elements=ELEMENTS[:9], epoch_rows=epoch_rows, limit=9).elements == 9
+    )
 
 
 @CUTS
 def test_limit_counts_what_from_and_to_leave(tmp_path, epoch_rows):
     path = write_lines(tmp_path / "s.nt", ELEMENTS)
     options = {"from": 2000, "to": 9000, "limit": 5}
-    assert check(tmp_path, path, elements=ELEMENTS[4:9], epoch_rows=epoch_rows, **options).elements == 5
+    assert (
+        check(tmp_path, path, elements=ELEMENTS[4:9], epoch_rows=epoch_rows, **options).elements
+        == 5
+    )
 
 
 def test_csv_and_parquet_say_the_same(tmp_path):
@@ -140,10 +169,15 @@ def test_csv_and_parquet_say_the_same(tmp_path):
     frame.write_csv(tmp_path / "a.csv")
     frame.write_parquet(tmp_path / "b.parquet")
     found = []
-    for path, more in ((tmp_path / "a.csv", {"schema": "k:integer;v:double"}), (tmp_path / "b.parquet", {})):
+    for path, more in (
+        (tmp_path / "a.csv", {"schema": "k:integer;v:double"}),
+        (tmp_path / "b.parquet", {}),
+    ):
         with Engine(False, epoch_rows=2) as engine:
             engine.stream("A", path, time="field:at", **more)
-            query = engine.register("Rstream(Select k, v From A [Range 1 s Slide 500 ms])", dialect="cql")
+            query = engine.register(
+                "Rstream(Select k, v From A [Range 1 s Slide 500 ms])", dialect="cql"
+            )
             engine.start(once=True)
             engine.await_end()
             found.append(query.to_polars().sort("report", "k", "v").rows())
@@ -156,8 +190,10 @@ class Engines:
 
     def __init__(self, root, monkeypatch, **options):
         self.sink, self.clock = Collected(), ManualClock(10**12)
-        monkeypatch.setattr("levada.engine._wall", self.clock)
-        self.engine = Engine(False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options)
+        monkeypatch.setattr("levada.engine.engine._wall", self.clock)
+        self.engine = Engine(
+            False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
+        )
         self.passed = threading.Condition()
 
     def until(self, holds):
@@ -182,7 +218,9 @@ def test_a_growing_directory(tmp_path, monkeypatch):
         register(e.engine, QUERIES)
         e.engine.start()
         for i in range(4):
-            write_lines(folder / f"{i}.nt.tmp", ELEMENTS[5 * i : 5 * i + 5]).rename(folder / f"{i}.nt")
+            write_lines(folder / f"{i}.nt.tmp", ELEMENTS[5 * i : 5 * i + 5]).rename(
+                folder / f"{i}.nt"
+            )
             e.until(lambda i=i: e.read(S) == 5 * i + 5)
         with (folder / "3.nt").open("a") as file:  # the last file may still grow
             file.write(next(lines([element(60_000, "z p 0")])) + "\n")
@@ -248,7 +286,11 @@ def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(tmp_pat
         e.engine.await_end(0.2)
         assert e.engine.progress().epochs == epochs, "nothing is to be done while nothing comes"
         e.engine.stop()
-    right = [r for r in expected([BOTH], {S: ELEMENTS, T: [element(0, "a0 q 7")]})["both"] if r.time <= 9000]
+    right = [
+        r
+        for r in expected([BOTH], {S: ELEMENTS, T: [element(0, "a0 q 7")]})["both"]
+        if r.time <= 9000
+    ]
     assert same(right, e.sink.reports["both"]) is None
 
 
@@ -303,7 +345,9 @@ def test_a_silent_file_beside_a_lively_one(tmp_path, monkeypatch):
             file.writelines(f"{x}\n" for x in lines([*ELEMENTS[10:], element(60_000, "z p 0")]))
         e.until(lambda: e.read(S) == 21 and e.engine.records()[S].watermark == 60_000)
         e.engine.stop()
-    judge([STEPS], {S: ELEMENTS}, {"steps": [r for r in e.sink.reports["steps"] if r.time < 60_000]})
+    judge(
+        [STEPS], {S: ELEMENTS}, {"steps": [r for r in e.sink.reports["steps"] if r.time < 60_000]}
+    )
 
 
 def test_a_fast_stream_waits_for_the_slow_one(tmp_path):
@@ -315,7 +359,10 @@ def test_a_fast_stream_waits_for_the_slow_one(tmp_path):
 
 
 def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path):
-    sources = {S: {"path": write_lines(tmp_path / "s.nt", ELEMENTS), "ahead": 4}, T: {"path": tmp_path / "t.nt"}}
+    sources = {
+        S: {"path": write_lines(tmp_path / "s.nt", ELEMENTS), "ahead": 4},
+        T: {"path": tmp_path / "t.nt"},
+    }
     write_lines(tmp_path / "t.nt", [element(0, "a0 p 7")])
     alone = asked("alone", "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", {"v": (T, step(2000, 1000))})
     _, engine = run(tmp_path / "ck", sources, [STEPS, alone], epoch_rows=2, keep_open=True)
@@ -323,12 +370,20 @@ def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path):
 
 
 def test_a_missing_file_is_told_before_anything_starts(tmp_path):
-    with pytest.raises(SourceError, match=r"The stream http://e/s is not there: no file or directory .*/gone\.nt"):
+    with pytest.raises(
+        SourceError, match=r"The stream http://e/s is not there: no file or directory .*/gone\.nt"
+    ):
         run(tmp_path / "ck", {S: {"path": tmp_path / "gone.nt"}}, QUERIES)
 
 
 def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node_goes_on(tmp_path):
-    other = asked("other", "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", {"v": (T, Clause("range", 800))}, output="ISTREAM")
+    other = asked(
+        "other",
+        "SELECT ?a ?n",
+        "WINDOW :v { ?a :p ?n }",
+        {"v": (T, Clause("range", 800))},
+        output="ISTREAM",
+    )
     written = []
     with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=6, partitions=1, seed=7) as engine:
         engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS))
@@ -337,7 +392,9 @@ def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node
 
         def tell(manifest):
             pieces = read_head(mapped(str(engine.root), manifest.state["1.0"])[1]).pieces
-            written.append([p.file for key, some in pieces.items() if key.startswith("pending.") for p in some])
+            written.append(
+                [p.file for key, some in pieces.items() if key.startswith("pending.") for p in some]
+            )
 
         engine.on_epoch(tell)
         engine.start(once=True, keep_open=True)

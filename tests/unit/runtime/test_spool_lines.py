@@ -1,4 +1,6 @@
-"""Rows of a table as lines: what is a statement says what the row says, and everything else is one line that is none."""
+"""Rows of a table as lines: what is a statement says what the row says, and everything else is one
+line that is none.
+"""
 
 import polars as pl
 import pyoxigraph as ox
@@ -6,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.intake.lines import Refused, read_line
-from levada.runtime.spool_lines import statement_lines, text_lines
+from levada.intake.parse.lines import Refused, read_line
+from levada.runtime.spark.spool_lines import statement_lines, text_lines
 
 IRIS = st.sampled_from([ox.NamedNode(f"http://e/{name}") for name in ("a", "é", "a%20b", "(b)#c")])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -25,12 +27,16 @@ def lines(*rows, columns=("s", "p", "o", "ts")):
 
 def read(line, **how):
     assert line.endswith("\n") and line.count("\n") == 1 and "\r" not in line
-    return read_line(line.removesuffix("\n").encode(), timed=True, document=1, **{"quads": False, **how})
+    return read_line(
+        line.removesuffix("\n").encode(), timed=True, document=1, **{"quads": False, **how}
+    )
 
 
 @given(IRIS, IRIS, OBJECTS, st.integers(0, 10**12), st.booleans())
 def test_a_statement_is_what_the_row_says(s, p, o, ts, raw):
-    text = str(o).replace(r"\n", "\n") if raw and r"\\" not in str(o) else str(o)  # a line break as it is
+    text = (
+        str(o).replace(r"\n", "\n") if raw and r"\\" not in str(o) else str(o)
+    )  # a line break as it is
     (line,) = lines((str(s), str(p), text, ts))
     found = read(line)
     assert (found.texts, found.time) == ((str(s), str(p), str(o), ""), ts)
@@ -75,4 +81,8 @@ def test_only_a_graph_may_be_missing():
 
 
 def test_lines_are_taken_as_they_are():
-    assert text_lines(pl.DataFrame({"l": ["a", None, "b\r\n", ""]}), "l").to_list() == ["a\n", "b\n", "\n"]
+    assert text_lines(pl.DataFrame({"l": ["a", None, "b\r\n", ""]}), "l").to_list() == [
+        "a\n",
+        "b\n",
+        "\n",
+    ]

@@ -1,4 +1,6 @@
-"""Queries without windows: answered once over the static data, with streams beside them and without."""
+"""Queries without windows: answered once over the static data, with streams beside them and
+without.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ import numpy as np
 import pytest
 from asking import S
 
-from levada.app import App, Options, QuerySource, StaticSource
-from levada.application import run_app
+from levada.app.app_file import App, Options, QuerySource, StaticSource
+from levada.app.run import run_app
 from levada.emission.serialize import Batch, Format, lines
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import QueryError, UnknownNameError, UsageError
 from levada.model.time import TIMELESS
 from levada.testing.question import Element, literal
@@ -49,8 +51,12 @@ def test_one_report_without_a_time() -> None:
 
 def test_an_answer_without_solutions_is_an_answer() -> None:
     assert bindings("SELECT ?s { ?s :kind :M }") == []
-    assert bindings("SELECT (COUNT(*) AS ?n) { ?s :kind :M }") == [('"0"^^<http://www.w3.org/2001/XMLSchema#integer>',)]
-    ((ask,), (graph,)) = answers("ASK { ?s :kind :M }", "CONSTRUCT { ?s :is :M } WHERE { ?s :kind :M }")
+    assert bindings("SELECT (COUNT(*) AS ?n) { ?s :kind :M }") == [
+        ('"0"^^<http://www.w3.org/2001/XMLSchema#integer>',)
+    ]
+    ((ask,), (graph,)) = answers(
+        "ASK { ?s :kind :M }", "CONSTRUCT { ?s :is :M } WHERE { ?s :kind :M }"
+    )
     assert (ask.answer, graph.graph) == (False, "")
 
 
@@ -61,23 +67,32 @@ def test_all_forms_together_share_what_they_read() -> None:
         "SELECT ?k (COUNT(?s) AS ?n) { ?s :kind ?k } GROUP BY ?k ORDER BY ?k",
     )
     assert ask[0].answer is True
-    assert graph[0].graph.splitlines() == [f"<http://e/it> <http://e/has> <http://e/{k}> ." for k in "KL"]
+    assert graph[0].graph.splitlines() == [
+        f"<http://e/it> <http://e/has> <http://e/{k}> ." for k in "KL"
+    ]
     assert [row[0] for row in groups[0].rows.rows()] == ["<http://e/K>", "<http://e/L>"]
 
 
 def test_graphs_by_variable_and_by_name() -> None:
     named = bindings("SELECT ?g ?s { GRAPH ?g { ?s :rank ?r } }", g=RANKS, h=RANKS[:1])
     assert named == [(f"<http://e/{g}>", f"<http://e/{s}>") for g, s in ("ga", "gb", "ha")]
-    assert bindings("SELECT ?s { GRAPH :h { ?s :rank ?r } }", g=RANKS, h=RANKS[:1]) == [("<http://e/a>",)]
+    assert bindings("SELECT ?s { GRAPH :h { ?s :rank ?r } }", g=RANKS, h=RANKS[:1]) == [
+        ("<http://e/a>",)
+    ]
     assert bindings("SELECT ?s { GRAPH :none { ?s :rank ?r } }", g=RANKS) == []
 
 
 def test_a_sub_select_in_graph_is_evaluated_in_each() -> None:
-    """pyoxigraph, the judge of the random cases, evaluates it once over all graphs, so this is by hand (18.6)."""
+    """pyoxigraph, the judge of the random cases, evaluates it once over all graphs, so this is by
+    hand (18.6).
+    """
     text = "SELECT ?g ?n { GRAPH ?g { SELECT (COUNT(*) AS ?n) { ?s :rank ?r } } }"
     assert [row[1][1] for row in bindings(text, g=RANKS, h=RANKS[:1])] == ["2", "1"]
     text = "SELECT ?g ?r { GRAPH ?g { SELECT ?r { ?s :rank ?r } ORDER BY DESC(?r) LIMIT 1 } }"
-    assert bindings(text, g=RANKS, h=RANKS[:1]) == [("<http://e/g>", '"2"'), ("<http://e/h>", '"1"')]
+    assert bindings(text, g=RANKS, h=RANKS[:1]) == [
+        ("<http://e/g>", '"2"'),
+        ("<http://e/h>", '"1"'),
+    ]
 
 
 def test_from_puts_named_graphs_into_the_default_graph() -> None:
@@ -86,7 +101,9 @@ def test_from_puts_named_graphs_into_the_default_graph() -> None:
         ("<http://e/b>",),
     ]
     assert bindings("SELECT ?s FROM NAMED :g { ?s :rank ?r }", g=RANKS) == []
-    with pytest.raises(UnknownNameError, match=r"There is no static graph <http://e/i>\.(.|\n)*http://e/g"):
+    with pytest.raises(
+        UnknownNameError, match=r"There is no static graph <http://e/i>\.(.|\n)*http://e/g"
+    ):
         answers("SELECT ?s FROM :i { ?s :rank ?r }", g=RANKS)
 
 
@@ -107,7 +124,9 @@ def test_now_is_one_instant() -> None:
 
 def test_beside_a_stream_and_in_the_run_after(tmp_path: Path) -> None:
     """Answered in the epoch that comes first; not again by a later run on the checkpoint."""
-    elements = [Element(1000 * i, (f"<http://e/a> <http://e/p> <http://e/x{i}>",)) for i in range(6)]
+    elements = [
+        Element(1000 * i, (f"<http://e/a> <http://e/p> <http://e/x{i}>",)) for i in range(6)
+    ]
     stream = f"{PREFIX}SELECT ?o ?k FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] {{ WINDOW :w {{ ?s :p ?o }} ?s :kind ?k }}"
     text = f"{PREFIX}SELECT ?s ?k {{ ?s :kind ?k }}"
     asked = [("windowed", stream), ("once", text), ("later", text), ("third", stream)]
@@ -196,15 +215,21 @@ STANDING = {
 
 @pytest.mark.parametrize("name", STANDING)
 def test_what_static_data_alone_say_is_found_once(name: str, tmp_path: Path) -> None:
-    """Nobody touches the thousand static rows again (their texts, until their table is sealed: eight epochs)."""
+    """Nobody touches the thousand static rows again (their texts, until their table is sealed:
+    eight epochs).
+    """
     static = [f"<http://e/s{i % 500}> <http://e/k> {literal(i)}" for i in range(1000)]
-    elements = [Element(100 * i, (f"<http://e/s{i}> <http://e/p> {literal(i)}",)) for i in range(200)]
+    elements = [
+        Element(100 * i, (f"<http://e/s{i}> <http://e/p> {literal(i)}",)) for i in range(200)
+    ]
     touched = []
     window = "FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]"
     with Engine(False, partitions=1, epoch_rows=10) as engine:
         engine.stream("http://e/s", write_lines(tmp_path / "s.nt", elements))
         engine.static(static)
-        engine.register(f"PREFIX : <http://e/> SELECT * {window} WHERE {{ WINDOW :w {{ ?s :p ?o }} {STANDING[name]} }}")
+        engine.register(
+            f"PREFIX : <http://e/> SELECT * {window} WHERE {{ WINDOW :w {{ ?s :p ?o }} {STANDING[name]} }}"
+        )
         engine.on_epoch(lambda manifest: touched.append(manifest.rows_in + manifest.rows_state))
         engine.start(once=True)
         engine.await_end()

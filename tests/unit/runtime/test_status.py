@@ -6,10 +6,10 @@ import pytest
 from asking import S, T, asked, element, step
 
 from levada.cli.main import main
-from levada.engine import Engine
+from levada.engine.engine import Engine
+from levada.engine.status import read_status
 from levada.errors import CheckpointError
 from levada.model.time import MAX
-from levada.status import read_status
 from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 
@@ -39,7 +39,10 @@ def test_patterns_that_nothing_matches_are_named(root):
     hot, never, _ = read_status(root).queries
     assert (hot.results, hot.why) == (18, "")
     assert [(p.text, p.matched) for p in hot.patterns] == [("?a <http://e/p> ?b", 11)]
-    assert [(p.text, p.matched) for p in never.patterns] == [("?a <http://e/p> ?b", 11), ("?a <http://e/typo> ?b", 0)]
+    assert [(p.text, p.matched) for p in never.patterns] == [
+        ("?a <http://e/p> ?b", 11),
+        ("?a <http://e/typo> ?b", 0),
+    ]
     assert never.why == f"No triple of {S} has matched the pattern ?a <http://e/typo> ?b."
 
 
@@ -55,14 +58,19 @@ def test_patterns_that_nothing_matches_are_named(root):
         ("WINDOW :w { ?a :p ?n FILTER EXISTS { ?a :typo ?m } }", True),
         ("WINDOW :w { { ?a :typo ?n } UNION { ?n :typo ?a } }", True),
         ("WINDOW :w { ?a :p ?n . ?a :typo+ ?m }", True),
-        ("WINDOW :w { ?a :p ?n } { SELECT ?a (COUNT(*) AS ?m) { WINDOW :w { ?a :typo ?k } } GROUP BY ?a }", True),
+        (
+            "WINDOW :w { ?a :p ?n } { SELECT ?a (COUNT(*) AS ?m) { WINDOW :w { ?a :typo ?k } } GROUP BY ?a }",
+            True,
+        ),
     ],
 )
 def test_only_what_holds_all_rows_back_is_named_as_the_reason(tmp_path, group, starved):
     far = {"w": (S, step(1_000_000, 1_000_000))}
     query = asked("far", "SELECT ?a ?n", group, far)
     with Engine(False, partitions=2) as engine:
-        engine.stream(S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)]))
+        engine.stream(
+            S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)])
+        )
         engine.register(query.text, name="far")
         engine.register("SELECT ?a { ?a <http://e/p> ?b }", name="static")
         engine.start(once=True, keep_open=True)
@@ -77,14 +85,21 @@ def test_the_stream_that_holds_a_query_back_and_the_next_report(root):
     assert (hot.watermark, hot.holds_back, hot.next_report) == (5000, None, 6000)
     assert (both.watermark, both.holds_back, both.next_report) == (3000, T, 4000)
     assert (
-        both.why.startswith("The next report can be made when the watermark, at 3000, reaches 4000.") and T in both.why
+        both.why.startswith(
+            "The next report can be made when the watermark, at 3000, reaches 4000."
+        )
+        and T in both.why
     )
 
 
 def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path):
-    last = asked("last", "SELECT ?a ?n", "WINDOW :w { ?a :typo ?n }", {"w": (S, Clause("count", count=2))})
+    last = asked(
+        "last", "SELECT ?a ?n", "WINDOW :w { ?a :typo ?n }", {"w": (S, Clause("count", count=2))}
+    )
     with Engine(False, partitions=2) as engine:
-        engine.stream(S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)]))
+        engine.stream(
+            S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)])
+        )
         engine.register(HOT.text, name="clocked", report="periodic:1500ms")
         engine.register(last.text, name="last")
         engine.start(once=True, keep_open=True)
@@ -96,9 +111,13 @@ def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path):
 
 
 def test_patterns_that_are_too_many_are_not_counted(root, tmp_path):
-    """256 patterns of a stream are counted; of those that make them more it is not said that nothing has matched them."""
+    """256 patterns of a stream are counted; of those that make them more it is not said that
+    nothing has matched them.
+    """
     with (tmp_path / "s.nt").open("a") as file:
-        file.write('<http://e/a> <http://e/p9> <http://e/b> 6000 .\n<http://e/a> <http://e/p> "1" 9000 .\n')
+        file.write(
+            '<http://e/a> <http://e/p9> <http://e/b> 6000 .\n<http://e/a> <http://e/p> "1" 9000 .\n'
+        )
     with Engine(False, checkpoint=root, partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nt")
         engine.stream(T, tmp_path / "t.nt")
@@ -108,12 +127,16 @@ def test_patterns_that_are_too_many_are_not_counted(root, tmp_path):
         engine.start(once=True, keep_open=True)
         engine.await_end()
         many = next(q for q in engine.status().queries if q.name == "many9")
-    assert many.results > 0 and [(p.text, p.matched) for p in many.patterns] == [("?a <http://e/p9> ?b", None)]
+    assert many.results > 0 and [(p.text, p.matched) for p in many.patterns] == [
+        ("?a <http://e/p9> ?b", None)
+    ]
 
 
 def test_the_command_tells_it_as_text_and_as_json(root, capsys):
     assert main(["status", str(root)]) == 0
-    assert "has matched the pattern ?a <http://e/typo> ?b" in " ".join(capsys.readouterr().out.split())
+    assert "has matched the pattern ?a <http://e/typo> ?b" in " ".join(
+        capsys.readouterr().out.split()
+    )
     assert main(["status", str(root), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["streams"][S] == {

@@ -1,8 +1,10 @@
-"""Queries that come and go leave nothing behind that grows: neither in manifests nor in the checkpoint's plans."""
+"""Queries that come and go leave nothing behind that grows: neither in manifests nor in the
+checkpoint's plans.
+"""
 
 from asking import S, asked, element, feed, step
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 
@@ -14,7 +16,10 @@ def query(number):
 
 
 def elements(first, count):
-    return [element(1000 * (first + i), *(f"a p{k} {i}" for k in range(first, first + 40))) for i in range(count)]
+    return [
+        element(1000 * (first + i), *(f"a p{k} {i}" for k in range(first, first + 40)))
+        for i in range(count)
+    ]
 
 
 def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(tmp_path):
@@ -57,7 +62,11 @@ def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path):
     path = write_lines(tmp_path / "s.nt", rows)
     tail = " GROUP BY ?a"
     summed = asked(
-        "sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))}, tail=tail
+        "sum",
+        "SELECT ?a (SUM(?n) AS ?m)",
+        "WINDOW :w { ?a :p ?n }",
+        {"w": (S, step(1000, 1000))},
+        tail=tail,
     )
     every = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
     with Engine(False, partitions=4) as engine:

@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
+from levada.sinks.atomic import sink_error, write_whole
 from levada.sinks.files import OWNER, FileSink, Roll, claimed, existing_results
 from levada.sinks.letters import Letter, LetterFiles
-from levada.sinks.whole import sink_error, write_whole
 
 
 def batch(n):
-    return Batch(np.arange(n), columns={"x": pl.Series([f"<http://e/{i}>" for i in range(n)], dtype=pl.String)})
+    return Batch(
+        np.arange(n),
+        columns={"x": pl.Series([f"<http://e/{i}>" for i in range(n)], dtype=pl.String)},
+    )
 
 
 def names(folder):
@@ -65,13 +68,17 @@ def test_a_cut_keeps_every_record_in_order_and_few_bytes_too_many(sizes, limit):
     assert all(sum(sizes[start:stop]) < limit + max(sizes) for start, stop in parts)
 
 
-@pytest.mark.parametrize(("size", "age", "due"), [(10, 10, False), (100, 0, True), (0, 1000, True), (99, 999, False)])
+@pytest.mark.parametrize(
+    ("size", "age", "due"), [(10, 10, False), (100, 0, True), (0, 1000, True), (99, 999, False)]
+)
 def test_a_file_is_due_by_size_or_age(size, age, due):
     assert Roll(bytes=100, age=1000).due(size, age) is due
 
 
 def test_a_reader_never_sees_a_part(tmp_path, monkeypatch):
-    """While the bytes are being forced to the disk, the name is not there yet; the old file still is."""
+    """While the bytes are being forced to the disk, the name is not there yet; the old file still
+    is.
+    """
     path = tmp_path / "q" / "a.csv"
     write_whole(path, b"old")
     seen = []
@@ -106,12 +113,15 @@ def test_a_folder_that_is_a_file(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM])
 def test_a_forbidden_folder(number):
-    assert "out may not be written to" in str(sink_error(OSError(number, os.strerror(number)), Path("out")))
+    assert "out may not be written to" in str(
+        sink_error(OSError(number, os.strerror(number)), Path("out"))
+    )
 
 
 def test_any_other_failure_says_what_the_system_said():
     assert (
-        str(sink_error(OSError(errno.EIO, "Input/output error"), "out")) == "out cannot be written: Input/output error."
+        str(sink_error(OSError(errno.EIO, "Input/output error"), "out"))
+        == "out cannot be written: Input/output error."
     )
 
 
@@ -142,10 +152,15 @@ def test_existing_results(tmp_path):
 
 def test_letters(tmp_path):
     letters = LetterFiles(tmp_path)
-    records = [{"stream": "s", "source": "a.nt", "offset": 0, "reason": "é", "text": 'x "y"\n'}, {"stream": "s"}]
+    records = [
+        {"stream": "s", "source": "a.nt", "offset": 0, "reason": "é", "text": 'x "y"\n'},
+        {"stream": "s"},
+    ]
     assert letters.publish(Letter.DEAD, 3, records) == ["dead-letter/000000003-0000.ndjson"]
     text = (tmp_path / "dead-letter/000000003-0000.ndjson").read_text()
     assert text.endswith("\n")
     assert [json.loads(line) for line in text.splitlines()] == records
     assert letters.publish(Letter.LATE, 3, []) == []
-    assert letters.publish(Letter.DEAD, 3, records[:1], part=1) == ["dead-letter/000000003-0001.ndjson"]
+    assert letters.publish(Letter.DEAD, 3, records[:1], part=1) == [
+        "dead-letter/000000003-0001.ndjson"
+    ]

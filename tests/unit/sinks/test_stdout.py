@@ -1,4 +1,6 @@
-"""Results on standard output: flushed at publication, one header a run, and a reader that goes away."""
+"""Results on standard output: flushed at publication, one header a run, and a reader that goes
+away.
+"""
 
 import io
 import os
@@ -17,7 +19,8 @@ from levada.sinks.stdout import StdoutSink
 
 def batch(*reports):
     return Batch(
-        np.array(reports, np.int64), columns={"x": pl.Series(["<http://e/a>"] * len(reports), dtype=pl.String)}
+        np.array(reports, np.int64),
+        columns={"x": pl.Series(["<http://e/a>"] * len(reports), dtype=pl.String)},
     )
 
 
@@ -59,7 +62,9 @@ try:
 except SinkError as error:
     sys.exit(str(error))
 """
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()

@@ -1,4 +1,6 @@
-"""Files, directories and globs as references: nothing dropped, nothing twice, the same from every position."""
+"""Files, directories and globs as references: nothing dropped, nothing twice, the same from every
+position.
+"""
 
 import gzip
 import json
@@ -10,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.config import StreamConfig
 from levada.errors import CheckpointError, SourceError
 from levada.sources.files import FileSource
 from levada.sources.read import read_bytes
 from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
 
 
 def line(i: int) -> str:
@@ -57,14 +59,18 @@ def flat(takes) -> list[Reference]:
 def test_exact_rows_and_nothing_lost(tmp_path, rows):
     (tmp_path / "a.nt").write_text(lines(*range(20)))
     takes, position = drain(made := source(tmp_path / "a.nt", tmp_path), rows)
-    assert [sum(r.elements for r in references) for references in takes[:-1]] == [rows] * (len(takes) - 1)
+    assert [sum(r.elements for r in references) for references in takes[:-1]] == [rows] * (
+        len(takes) - 1
+    )
     assert text(flat(takes)) == lines(*range(20))
     assert made.ended(position) and not made.backlog(position)
     assert position["taken"] == 20
 
 
 def test_comments_blank_lines_and_crlf_are_no_elements(tmp_path):
-    (tmp_path / "a.nt").write_bytes(b"# head\r\n\r\n" + lines(1, 2).encode().replace(b"\n", b"\r\n") + b"\n# tail\n")
+    (tmp_path / "a.nt").write_bytes(
+        b"# head\r\n\r\n" + lines(1, 2).encode().replace(b"\n", b"\r\n") + b"\n# tail\n"
+    )
     made = source(tmp_path / "a.nt", tmp_path)
     takes, position = drain(made, 1)
     assert [r.elements for r in flat(takes)] == [1, 1]
@@ -143,7 +149,12 @@ def test_references_are_json(tmp_path):
     (tmp_path / "a.nt").write_text(line(1))
     (reference,), _ = source(tmp_path / "a.nt", tmp_path).take({}, 5)
     assert msgspec.json.decode(msgspec.json.encode(reference), type=Reference) == reference
-    assert (reference.stream, reference.partition, reference.name, reference.format) == ("s", "s", "a.nt", "nt")
+    assert (reference.stream, reference.partition, reference.name, reference.format) == (
+        "s",
+        "s",
+        "a.nt",
+        "nt",
+    )
 
 
 def test_limit_counts_elements(tmp_path):
@@ -155,7 +166,9 @@ def test_limit_counts_elements(tmp_path):
 
 
 def test_limit_with_bounds_is_left_to_the_task(tmp_path):
-    (tmp_path / "a.nt").write_text("".join(f"{line(i).rstrip()} {' ' * 90_000}\n" for i in range(200)))
+    (tmp_path / "a.nt").write_text(
+        "".join(f"{line(i).rstrip()} {' ' * 90_000}\n" for i in range(200))
+    )
     made = source(tmp_path / "a.nt", tmp_path, limit=7, to=100)
     (first,), position = made.take({}, 100_000)
     assert first.limit_left == 7
@@ -170,7 +183,8 @@ def test_limit_with_bounds_is_left_to_the_task(tmp_path):
 
 
 OBSERVATIONS = "".join(
-    f"<http://e/s{i // 3}> <http://e/p{i % 3}> <http://e/o> <http://e/g{i // 6}> .\n" for i in range(30)
+    f"<http://e/s{i // 3}> <http://e/p{i % 3}> <http://e/o> <http://e/g{i // 6}> .\n"
+    for i in range(30)
 )
 
 
@@ -320,11 +334,16 @@ def test_parallel_files_grow_each(tmp_path):
     element=st.sampled_from(["line", "subject"]),
     grow=st.booleans(),
 )
-def test_any_takes_give_every_byte_of_every_file_once(tmp_path_factory, files, rows, parallel, element, grow):
-    """However many rows a take asks for, and also if files grow between takes: each file's elements once and in order."""
+def test_any_takes_give_every_byte_of_every_file_once(
+    tmp_path_factory, files, rows, parallel, element, grow
+):
+    """However many rows a take asks for, and also if files grow between takes: each file's elements
+    once and in order.
+    """
     folder = tmp_path_factory.mktemp("in")
     made = FileSource(
-        StreamConfig.of("s", folder, element=element, files="parallel" if parallel else "sequence"), folder / "x"
+        StreamConfig.of("s", folder, element=element, files="parallel" if parallel else "sequence"),
+        folder / "x",
     )
     texts = {f"f{i}.nt": lines(*numbers) for i, numbers in enumerate(files)}
     halves = {name: t[: len(t) // 2] for name, t in texts.items()}
@@ -335,7 +354,9 @@ def test_any_takes_give_every_byte_of_every_file_once(tmp_path_factory, files, r
             (folder / name).write_text(t)
         made.discover(final=stage is texts)
         for turn in range(1000):
-            references, position = made.take(json.loads(json.dumps(position)), rows[turn % len(rows)])
+            references, position = made.take(
+                json.loads(json.dumps(position)), rows[turn % len(rows)]
+            )
             if not references:
                 break
             assert sum(r.elements for r in references) <= rows[turn % len(rows)]

@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.config import parse_time
 from levada.errors import UsageError
-from levada.kernels.instants import instants, last_instants
+from levada.kernels.text.instants import instants, last_instants
 from levada.model.time import MAX, MIN
+from levada.streams.stream_config import parse_time
 
 
 def run(kernel, texts, unit=1):
     data = [t.encode() for t in texts]
     length = np.array([len(t) for t in data], np.int64)
-    return kernel(np.frombuffer(b"".join(data) or b" ", np.uint8), np.cumsum(length) - length, length, unit).tolist()
+    return kernel(
+        np.frombuffer(b"".join(data) or b" ", np.uint8), np.cumsum(length) - length, length, unit
+    ).tolist()
 
 
 @given(
@@ -51,7 +53,12 @@ def test_impossible_dates_are_no_times(text):
         expected = parse_time(text)
     except UsageError:
         expected = MIN
-    if "T24:00:00" not in text and not text.startswith("0000") and "+14" not in text and "-14" not in text:
+    if (
+        "T24:00:00" not in text
+        and not text.startswith("0000")
+        and "+14" not in text
+        and "-14" not in text
+    ):
         found = run(instants, [text])[0]
         hours = re.search(r"[+-](\d\d):(\d\d)$", text)
         if hours and (int(hours[1]) > 14 or int(hours[2]) > 59):

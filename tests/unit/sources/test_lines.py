@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.kernels.lines import (
+from levada.kernels.text.lines import (
     GRAPH,
     SUBJECT,
     cut_blocks,
@@ -19,8 +19,15 @@ from levada.kernels.lines import (
     number_blocks,
     number_elements,
 )
-from levada.kernels.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, cut_records, scan_records
-from levada.kernels.subjects import count_lines, cut_subjects
+from levada.kernels.text.records import (
+    OPEN_QUOTE,
+    SOUND,
+    STRAY_QUOTE,
+    STRAY_RETURN,
+    cut_records,
+    scan_records,
+)
+from levada.kernels.text.subjects import count_lines, cut_subjects
 
 LINES = st.sampled_from(
     [
@@ -45,7 +52,9 @@ LINES = st.sampled_from(
     ]
 )
 ENDS = st.sampled_from(["\n", "\n", "\r\n"])
-TEXTS = st.lists(st.tuples(LINES, ENDS), max_size=20).map(lambda parts: "".join(a + b for a, b in parts))
+TEXTS = st.lists(st.tuples(LINES, ENDS), max_size=20).map(
+    lambda parts: "".join(a + b for a, b in parts)
+)
 TERM = r'(<[^>]*>|_:[^\s<"]+|"(?:[^"\\]|\\.)*"(?:\^\^<[^>]*>|@[\w-]+)?)'
 
 
@@ -106,7 +115,12 @@ def test_a_subject_that_is_cut_off_is_not_continued():
     assert cut_groups(buffer(text), SUBJECT, 2, True) == (4 + 15 + 16, 2)
 
 
-@given(st.lists(TEXTS, max_size=4), st.sampled_from((0, 3, 400, 1100)), st.integers(0, 3000), st.booleans())
+@given(
+    st.lists(TEXTS, max_size=4),
+    st.sampled_from((0, 3, 400, 1100)),
+    st.integers(0, 3000),
+    st.booleans(),
+)
 def test_lines_that_are_counted_by_blocks_equal_the_twin(odd, plain, rows, last):
     block = "<http://example.org/subject> <http://example.org/predicate> <o> .\n" * plain
     text = block.join(["", *odd, ""])
@@ -121,9 +135,15 @@ def test_groups_equal_the_twin(text, element, rows):
     assert cut_groups(buffer(text), element, rows, True) == (stop, min(rows, len(starts)))
 
 
-@given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 20)), max_size=60), st.lists(TEXTS, max_size=2), st.data())
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 20)), max_size=60),
+    st.lists(TEXTS, max_size=2),
+    st.data(),
+)
 def test_guessed_groups_equal_those_line_by_line(elements, odd, data):
-    """Elements that look alike, of lines of changing lengths, with odd lines and lines with more to them in between."""
+    """Elements that look alike, of lines of changing lengths, with odd lines and lines with more to
+    them in between.
+    """
     parts = [
         "".join(f"<http://example.org/{'s' * (subject % 3)}{subject}> <p{line % 3}> \"{'x' * (line * subject % 5)}\" .\n" for line in range(lines))
         for subject, lines in elements
@@ -132,14 +152,18 @@ def test_guessed_groups_equal_those_line_by_line(elements, odd, data):
         parts.insert(data.draw(st.integers(0, len(parts))), text.replace("\r", ""))
     text = "".join(parts)
     rows, last = data.draw(st.integers(0, len(parts) + 2)), data.draw(st.booleans())
-    assert cut_groups(buffer(text), SUBJECT, rows, last) == cut_groups_exactly(buffer(text), SUBJECT, rows, last)
+    assert cut_groups(buffer(text), SUBJECT, rows, last) == cut_groups_exactly(
+        buffer(text), SUBJECT, rows, last
+    )
     at, before = cut_subjects(buffer(text), rows)
     assert before <= rows and (at == 0 or text[at - 1] == "\n")
     assert count_lines(buffer(text), len(text)) == text.count("\n")
 
 
 def test_a_newline_that_a_guess_jumps_over_is_found():
-    """The second element's only line is as long as the first's, but two lines and another subject are in it."""
+    """The second element's only line is as long as the first's, but two lines and another subject
+    are in it.
+    """
     a = "<http://example.org/a> <http://example.org/p> <http://example.org/o> .\n"
     b = "<http://example.org/b> <http://example.org/p> .\n<c> <p> <oooooooooo> .\n"
     assert len(a) == len(b)
@@ -168,7 +192,10 @@ def test_numbers_do_not_depend_on_the_cut(text, element, rows):
         stop, elements = cut_groups(buffer(text[at:]), element, rows, True)
         inside = [line - at for line in lines if at <= line < at + stop]
         pieces += [
-            first + int(e) for e in number_elements(buffer(text[at : at + stop]), np.array(inside, np.int64), element)
+            first + int(e)
+            for e in number_elements(
+                buffer(text[at : at + stop]), np.array(inside, np.int64), element
+            )
         ]
         at, first = at + stop, first + elements
     assert pieces == whole.tolist()
@@ -181,7 +208,9 @@ def test_a_malformed_line_does_not_split_an_element_unless_it_has_a_subject():
 
 
 def twin_blocks(text: str) -> list[tuple[int, int]]:
-    """The byte at which each block begins, and the one behind the blank line that ends it (or the text's end)."""
+    """The byte at which each block begins, and the one behind the blank line that ends it (or the
+    text's end).
+    """
     blocks, at, inside = [], 0, False
     for line in text.splitlines(keepends=True):
         if not line.strip(" \t\r\n"):
@@ -225,7 +254,9 @@ FIELDS = st.text(st.sampled_from('ab,"\n\r '), max_size=5)
 
 @settings(max_examples=200)
 @given(
-    st.lists(st.lists(FIELDS, min_size=1, max_size=4), max_size=8), st.sampled_from(["\n", "\r\n"]), st.integers(1, 9)
+    st.lists(st.lists(FIELDS, min_size=1, max_size=4), max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+    st.integers(1, 9),
 )
 def test_records_equal_the_csv_module(rows, end, most):
     rows = [row for row in rows if row != [""]]

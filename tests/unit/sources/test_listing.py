@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from levada.config import StreamConfig
 from levada.sources import listing
 from levada.sources.files import FileSource
 from levada.sources.listing import Listing
+from levada.streams.stream_config import StreamConfig
 
 SECOND = 1_000_000_000
 
@@ -71,7 +71,9 @@ def test_a_look_says_what_is_new_and_what_is_gone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["{}", "{}/*.nt"])
-def test_a_directory_that_has_not_changed_is_not_listed_again(folder: Path, path: str, monkeypatch) -> None:
+def test_a_directory_that_has_not_changed_is_not_listed_again(
+    folder: Path, path: str, monkeypatch
+) -> None:
     clock = Clock()
     listed = Listing("s", path.format(folder), clock)
     touch(folder, "a.nt", at=SECOND)
@@ -88,7 +90,10 @@ def test_a_directory_that_has_not_changed_is_not_listed_again(folder: Path, path
 def test_a_change_that_is_young_may_hide_another(folder: Path, looks: list[str]) -> None:
     clock = Clock()
     listed = Listing("s", str(folder), clock)
-    for at, young, old in ((SECOND, 3 * SECOND, 5 * SECOND), (9 * SECOND + 1, 9 * SECOND + 2, 10 * SECOND)):
+    for at, young, old in (
+        (SECOND, 3 * SECOND, 5 * SECOND),
+        (9 * SECOND + 1, 9 * SECOND + 2, 10 * SECOND),
+    ):
         touch(folder, f"a{at}", at=at)
         clock.now = young
         assert new(listed) == [f"a{at}"]
@@ -119,7 +124,9 @@ def test_only_new_files_and_those_that_may_grow_are_looked_at(folder: Path, monk
     touch(folder, "200.nt", at=2 * SECOND)
     asked: list[str] = []
     really = os.stat
-    monkeypatch.setattr(os, "stat", lambda path, **given: (asked.append(str(path)), really(path, **given))[1])
+    monkeypatch.setattr(
+        os, "stat", lambda path, **given: (asked.append(str(path)), really(path, **given))[1]
+    )
     source.discover()
     assert {Path(path).name for path in asked} <= {"in", "099.nt", "200.nt"}
 

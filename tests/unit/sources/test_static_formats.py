@@ -1,15 +1,20 @@
-"""Static data: every format and packing says the same; quads are named graphs; a fault is a sentence with its place."""
+"""Static data: every format and packing says the same; quads are named graphs; a fault is a
+sentence with its place.
+"""
 
 import numpy as np
 import pytest
 
-from levada.engine import Engine
+from levada.engine.engine import Engine
 from levada.errors import SourceError, UnknownNameError, UsageError
-from levada.sources import static
-from levada.sources.static import StaticFile, chunks, cut, of_graphs, static_file
+from levada.intake import static_files as static
+from levada.intake.static_files import StaticFile, chunks, cut, of_graphs, static_file
 from levada.testing.streams import write_packed, write_rdf
 
-TRIPLES = [f'<http://e/s{i}> <http://e/p> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer>' for i in range(50)]
+TRIPLES = [
+    f'<http://e/s{i}> <http://e/p> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    for i in range(50)
+]
 QUADS = [f"{t} <http://e/g{i % 2}>" if i % 3 else t for i, t in enumerate(TRIPLES)]
 
 
@@ -18,7 +23,9 @@ def texts(file, graphs, start=0, stop=None):
     found = []
     for every in chunks(file, 5, start, stop):
         chunk = (
-            of_graphs(file, every, graphs, 5) if file.graphs.intersection(graphs) else every.take(np.empty(0, np.int64))
+            of_graphs(file, every, graphs, 5)
+            if file.graphs.intersection(graphs)
+            else every.take(np.empty(0, np.int64))
         )
         columns = (chunk.s, chunk.p, chunk.o)
         found += [" ".join(chunk.text(c, row) for c in columns) for row in range(chunk.n)]
@@ -38,7 +45,9 @@ def test_graphs_of_quads_are_named_graphs(tmp_path, form):
     file = static_file(str(write_rdf(tmp_path / f"a.{form}", QUADS)))
     assert file.graphs == {None, "http://e/g0", "http://e/g1"}
     assert texts(file, [None]) == sorted(TRIPLES[::3])
-    assert texts(file, ["http://e/g1"]) == sorted(t for i, t in enumerate(TRIPLES) if i % 3 and i % 2)
+    assert texts(file, ["http://e/g1"]) == sorted(
+        t for i, t in enumerate(TRIPLES) if i % 3 and i % 2
+    )
     assert texts(file, [None, "http://e/g0", "http://e/g1"]) == sorted(TRIPLES)
     assert texts(file, ["http://e/other"]) == []
 
@@ -61,7 +70,11 @@ def test_a_format_that_is_given_wins(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "says"),
     [
-        ("a.nt", b"<http://e/a> <http://e/b> <http://e/c> .\n\n<http://e/a> oops .\n", "line 3, column 14"),
+        (
+            "a.nt",
+            b"<http://e/a> <http://e/b> <http://e/c> .\n\n<http://e/a> oops .\n",
+            "line 3, column 14",
+        ),
         (
             "a.nq.gz",
             b"<http://e/a> <http://e/b> <http://e/c> <http://e/g> .\n<http://e/a> <http://e/b> <",
@@ -98,7 +111,8 @@ def test_a_graph_named_by_a_blank_node_is_refused(tmp_path):
 
 def test_queries_read_graphs_of_quads(tmp_path):
     path = write_rdf(
-        tmp_path / "rooms.trig", ['<http://e/a> <http://e/name> "A"', '<http://e/a> <http://e/name> "B" <http://e/g>']
+        tmp_path / "rooms.trig",
+        ['<http://e/a> <http://e/name> "A"', '<http://e/a> <http://e/name> "B" <http://e/g>'],
     )
     (tmp_path / "s.nt").write_text("<http://e/a> <http://e/t> <http://e/x> 1 .\n")
     window = "FROM NAMED WINDOW <http://e/w> ON <http://e/s> [NOW] WHERE { WINDOW <http://e/w> { ?r <http://e/t> ?t }"
@@ -106,7 +120,9 @@ def test_queries_read_graphs_of_quads(tmp_path):
         engine.stream("http://e/s", tmp_path / "s.nt")
         engine.static(path)
         default = engine.register(f"SELECT ?n {window} ?r <http://e/name> ?n }}")
-        named = engine.register(f"SELECT ?n {window} GRAPH <http://e/g> {{ ?r <http://e/name> ?n }} }}")
+        named = engine.register(
+            f"SELECT ?n {window} GRAPH <http://e/g> {{ ?r <http://e/name> ?n }} }}"
+        )
         with pytest.raises(UnknownNameError, match="http://e/h"):
             engine.register(
                 f"SELECT ?n FROM NAMED <http://e/h> {window} GRAPH <http://e/h> {{ ?r <http://e/name> ?n }} }}"
@@ -126,27 +142,33 @@ def test_static_data_without_a_triple_are_none():
         engine.stream("http://e/s", __file__, format="nt")
         engine.start(once=True)
         engine.await_end()
-        assert found.to_polars().rows() == [(None, '"0"^^<http://www.w3.org/2001/XMLSchema#integer>')]
+        assert found.to_polars().rows() == [
+            (None, '"0"^^<http://www.w3.org/2001/XMLSchema#integer>')
+        ]
 
 
 @pytest.mark.parametrize("block", [7, 100, 8_000_000])
 @pytest.mark.parametrize("size", [1, 40, 61, 200, 10**6])
 def test_ranges_of_a_file_have_each_line_once(tmp_path, monkeypatch, size, block):
-    """Whatever the ranges and the blocks in which they are read; also without a newline at the end."""
+    """Whatever the ranges and the blocks in which they are read; also without a newline at
+    the end.
+    """
     monkeypatch.setattr(static, "CHUNK", block)
     path = tmp_path / "a.nt"
     path.write_text("\n".join(f"{t} ." for t in TRIPLES))
     file = static_file(str(path))
     ranges = cut(file, size)
     assert len(ranges) == -(-path.stat().st_size // size)
-    assert sorted(t for start, stop in ranges for t in texts(file, [None], start, stop)) == sorted(TRIPLES)
+    assert sorted(t for start, stop in ranges for t in texts(file, [None], start, stop)) == sorted(
+        TRIPLES
+    )
 
 
 def test_what_cannot_be_cut_is_read_whole(tmp_path):
     for name in ("a.nt.gz", "a.ttl", "b.nq.zst"):
-        assert cut(StaticFile(str(write_rdf(tmp_path / name, TRIPLES)), name[2:4], frozenset({None})), 10) == [
-            (0, None)
-        ]
+        assert cut(
+            StaticFile(str(write_rdf(tmp_path / name, TRIPLES)), name[2:4], frozenset({None})), 10
+        ) == [(0, None)]
     (tmp_path / "none.nt").touch()
     assert cut(static_file(str(tmp_path / "none.nt")), 10) == [(0, None)]
 

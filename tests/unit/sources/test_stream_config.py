@@ -4,9 +4,9 @@ import datetime
 
 import pytest
 
-from levada.config import StreamConfig, parse_duration, parse_time
 from levada.errors import UsageError
-from levada.formats import format_of
+from levada.streams.formats import format_of
+from levada.streams.stream_config import StreamConfig, parse_duration, parse_time
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,9 @@ def test_durations(text, ms):
     assert parse_duration(text) == ms
 
 
-@pytest.mark.parametrize("text", ["P1M", "P1Y", "P1YT1H", "-5s", "5 parsecs", "", "P", "PT", "0.5ms", "10,s"])
+@pytest.mark.parametrize(
+    "text", ["P1M", "P1Y", "P1YT1H", "-5s", "5 parsecs", "", "P", "PT", "0.5ms", "10,s"]
+)
 def test_what_is_no_duration(text):
     with pytest.raises(UsageError):
         parse_duration(text)
@@ -59,14 +61,17 @@ def test_times(text, ms):
     assert parse_time(text) == ms
 
 
-@pytest.mark.parametrize("text", ["yesterday", "", "2013-13-01", "2013-02-30T00:00:00Z", "05:00", "2013-W01"])
+@pytest.mark.parametrize(
+    "text", ["yesterday", "", "2013-13-01", "2013-02-30T00:00:00Z", "05:00", "2013-W01"]
+)
 def test_what_is_no_time(text):
     with pytest.raises(UsageError, match="no"):
         parse_time(text)
 
 
 @pytest.mark.parametrize(
-    ("path", "format"), [("a.nt", "nt"), ("a.NQ.gz", "nq"), ("x/*.csv", "csv"), ("p.parquet", "parquet"), ("a", None)]
+    ("path", "format"),
+    [("a.nt", "nt"), ("a.NQ.gz", "nq"), ("x/*.csv", "csv"), ("p.parquet", "parquet"), ("a", None)],
 )
 def test_formats_by_ending(path, format):
     assert format_of(path) == format
@@ -81,7 +86,13 @@ def test_defaults():
         "line",
         "sequence",
     )
-    assert (config.idle, config.from_, config.to, config.limit, config.ahead) == (None, None, None, None, 1_000_000)
+    assert (config.idle, config.from_, config.to, config.limit, config.ahead) == (
+        None,
+        None,
+        None,
+        None,
+        1_000_000,
+    )
     assert config.timed and not config.quads and not config.tabular and not config.bounded
 
 
@@ -113,8 +124,14 @@ def test_all_options_from_words_and_from_yaml_are_the_same():
 
 
 def test_a_predicate_loses_its_brackets():
-    config = StreamConfig.of("s", "a.nt", time="predicate:<http://e/t>", element="subject", unit="s")
-    assert (config.time_kind, config.time_argument, config.unit_ms) == ("predicate", "http://e/t", 1000)
+    config = StreamConfig.of(
+        "s", "a.nt", time="predicate:<http://e/t>", element="subject", unit="s"
+    )
+    assert (config.time_kind, config.time_argument, config.unit_ms) == (
+        "predicate",
+        "http://e/t",
+        1000,
+    )
 
 
 def test_the_format_of_a_directory_is_that_of_its_files(tmp_path):
@@ -172,8 +189,13 @@ def test_a_stream_needs_a_name_and_a_path():
 
 def test_the_sign_of_a_relation_is_no_column_that_queries_see():
     config = StreamConfig.of("r", "r.csv", schema="k:integer", sign="s")
-    assert (config.schema, config.columns) == ((("k", "integer"), ("s", "string")), {"k": "integer"})
-    assert StreamConfig.of("r", "r.csv", schema="k:integer;s:string", sign="s").columns == {"k": "integer"}
+    assert (config.schema, config.columns) == (
+        (("k", "integer"), ("s", "string")),
+        {"k": "integer"},
+    )
+    assert StreamConfig.of("r", "r.csv", schema="k:integer;s:string", sign="s").columns == {
+        "k": "integer"
+    }
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from levada.config import StreamConfig
 from levada.errors import SourceError
 from levada.sources.files import FileSource
 from levada.sources.parquet import with_schema
 from levada.sources.read import CsvChunk, read_tuples
+from levada.streams.stream_config import StreamConfig
 
 SCHEMA = "k:integer;v:double"
 
@@ -39,11 +39,17 @@ def chunk_text(made, reference) -> str:
 @pytest.mark.parametrize("rows", [1, 2, 100])
 def test_csv_records_with_newlines_in_quotes(tmp_path, rows):
     body = '1,1,"a\nb"\r\n\r\n2,2,"say ""x"",\n"\r\n3,3,c'
-    (tmp_path / "a.csv").write_text(' k,v ,"t",ts\r\n'.replace(",ts", "").replace('"t"', "ts") + body, newline="")
+    (tmp_path / "a.csv").write_text(
+        ' k,v ,"t",ts\r\n'.replace(",ts", "").replace('"t"', "ts") + body, newline=""
+    )
     made = source(tmp_path / "a.csv", tmp_path)
     references, position = drain(made, rows)
     assert "".join(chunk_text(made, r) for r in references) == body
-    assert [r.elements for r in references] == [1, 1, 1] if rows == 1 else sum(r.elements for r in references) == 3
+    assert (
+        [r.elements for r in references] == [1, 1, 1]
+        if rows == 1
+        else sum(r.elements for r in references) == 3
+    )
     chunk = read_tuples(references[-1], made.config)
     assert isinstance(chunk, CsvChunk) and chunk.columns == ("k", "v", "ts")
     assert made.ended(position)
@@ -77,7 +83,12 @@ def test_a_byte_order_mark_and_a_header_alone(tmp_path):
 
 @pytest.mark.parametrize(
     ("header", "says"),
-    [("k,w,ts", "no column v"), ("k,v", "no column ts"), ("k,v,k,ts", "column k twice"), ("k,V,ts", "no column v")],
+    [
+        ("k,w,ts", "no column v"),
+        ("k,v", "no column ts"),
+        ("k,v,k,ts", "column k twice"),
+        ("k,V,ts", "no column v"),
+    ],
 )
 def test_headers_that_do_not_fit(tmp_path, header, says):
     (tmp_path / "a.csv").write_text(header + "\n1,2,3\n")
@@ -106,9 +117,15 @@ def test_parquet_ranges(tmp_path, rows):
 
 
 def test_big_row_groups_are_ranges_of_their_own(tmp_path):
-    pq.write_table(table(400_000), tmp_path / "a.parquet", row_group_size=150_000, use_dictionary=False)
+    pq.write_table(
+        table(400_000), tmp_path / "a.parquet", row_group_size=150_000, use_dictionary=False
+    )
     references, _ = source(tmp_path / "a.parquet", tmp_path).take({}, 1_000_000)
-    assert [(r.start, r.stop) for r in references] == [(0, 150_000), (150_000, 300_000), (300_000, 400_000)]
+    assert [(r.start, r.stop) for r in references] == [
+        (0, 150_000),
+        (150_000, 300_000),
+        (300_000, 400_000),
+    ]
     assert [r.index for r in references] == [0, 1, 2]
 
 

@@ -65,6 +65,11 @@ def test_every_kind_of_node() -> None:
 
 
 def test_other_forms() -> None:
-    assert show(parse("DESCRIBE * { ?s ?p ?o }")) == "(query-unit (describe) (group (triples (?s ?p ?o))))"
+    assert (
+        show(parse("DESCRIBE * { ?s ?p ?o }"))
+        == "(query-unit (describe) (group (triples (?s ?p ?o))))"
+    )
     assert show(parse("ASK { }")) == "(query-unit (ask) (group))"
-    assert show(parse("CONSTRUCT { ?s <p> ?o } { }")) == "(query-unit (construct (?s <p> ?o)) (group))"
+    assert (
+        show(parse("CONSTRUCT { ?s <p> ?o } { }")) == "(query-unit (construct (?s <p> ?o)) (group))"
+    )

@@ -3,8 +3,7 @@
 import pytest
 
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
-from levada.syntax.cql import parse_cql, parse_script
-from levada.syntax.cql_ast import (
+from levada.syntax.cql.ast import (
     Column,
     Combination,
     Constant,
@@ -15,6 +14,7 @@ from levada.syntax.cql_ast import (
     WindowWord,
     show,
 )
+from levada.syntax.cql.parser import parse_cql, parse_script
 
 W1 = "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
 W2 = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group By k)"
@@ -31,7 +31,11 @@ def expression(text):
 def test_the_reference_workloads_parse():
     w1, w2 = parse_cql(W1), parse_cql(W2)
     assert (w1.output, [t.window.range for t in w1.select.tables]) == ("Istream", [60001, 60001])
-    assert (w2.output, w2.select.tables[0].window.slide, w2.select.group) == ("Rstream", 10_000, (Column(None, "k"),))
+    assert (w2.output, w2.select.tables[0].window.slide, w2.select.group) == (
+        "Rstream",
+        10_000,
+        (Column(None, "k"),),
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,8 +71,12 @@ def test_precedence_is_that_of_sql():
     one = Constant(LiteralType.INTEGER, "1")
     assert expression("a + b * c") == Operation("+", (a, Operation("*", (b, c))))
     assert expression("a - b - c") == Operation("-", (Operation("-", (a, b)), c))
-    assert expression("a or b and not c") == Operation("or", (a, Operation("and", (b, Operation("not", (c,))))))
-    assert expression("a = 1 or b != 1") == Operation("or", (Operation("=", (a, one)), Operation("<>", (b, one))))
+    assert expression("a or b and not c") == Operation(
+        "or", (a, Operation("and", (b, Operation("not", (c,)))))
+    )
+    assert expression("a = 1 or b != 1") == Operation(
+        "or", (Operation("=", (a, one)), Operation("<>", (b, one)))
+    )
     assert expression("-a * b") == Operation("*", (Operation("-", (a,)), b))
     assert expression("((a))") == a
 
@@ -169,7 +177,10 @@ def test_a_slip_is_told_as_what_was_meant(text, column, message, hint):
 def test_a_view_without_as_and_a_type_that_is_none():
     with pytest.raises(QuerySyntaxError) as caught:
         parse_script("Register Stream V (k Integer) Select k From S")
-    assert (caught.value.span, caught.value.hint) == (Span(1, 31), "A view is Register .. As Select ..")
+    assert (caught.value.span, caught.value.hint) == (
+        Span(1, 31),
+        "A view is Register .. As Select ..",
+    )
     with pytest.raises(QuerySyntaxError) as caught:
         parse_script("Register Stream V (k Text) As Select k From S")
     assert caught.value.expected[:2] == ("Integer", "Int")
@@ -182,7 +193,11 @@ def test_a_view_without_as_and_a_type_that_is_none():
         ("Select k\nFrom S\nWhere  \n", Span(3, 6), "The query ends too early."),
         ("Istream(Select k From S", Span(1, 24), "The query ends too early."),
         ("Select k From S [Range 0 s]", Span(1, 24), "A duration is positive."),
-        ("Select k From S [Range 0.5 ms]", Span(1, 24), "A duration is a whole number of milliseconds."),
+        (
+            "Select k From S [Range 0.5 ms]",
+            Span(1, 24),
+            "A duration is a whole number of milliseconds.",
+        ),
         ("Select k From S [Range 5 parsecs]", Span(1, 26), "'parsecs' is not a unit of time."),
         ("Select k From S [Rows 0]", Span(1, 23), "A window holds at least one row."),
         ("Select k From S Where s = 'x", Span(1, 27), "This string is not closed."),
@@ -219,16 +234,25 @@ select A from S
 
 def test_a_script_of_stream():
     script = parse_script(SCRIPT)
-    assert [(d.schema.name, d.schema.relation, d.source) for d in script.declared] == [("S", False, "some/where/S.dat")]
-    assert [kind.value for _, kind in script.declared[0].schema.columns] == ["integer", "double", "string", "string"]
-    assert [(v.schema.name, v.schema.relation, v.query.select.items[0].text) for v in script.views] == [
-        ("V", True, "A/2")
+    assert [(d.schema.name, d.schema.relation, d.source) for d in script.declared] == [
+        ("S", False, "some/where/S.dat")
     ]
+    assert [kind.value for _, kind in script.declared[0].schema.columns] == [
+        "integer",
+        "double",
+        "string",
+        "string",
+    ]
+    assert [
+        (v.schema.name, v.schema.relation, v.query.select.items[0].text) for v in script.views
+    ] == [("V", True, "A/2")]
     assert [(q.dest, q.views) for q in script.queries] == [("out", 1), ("", 1)]
 
 
 def test_a_script_without_labels_means_the_same():
-    labelled = parse_script("vquery : select a from S; vtable : register stream V (b integer); query : V union S;")
+    labelled = parse_script(
+        "vquery : select a from S; vtable : register stream V (b integer); query : V union S;"
+    )
     assert labelled == parse_script("Register Stream V (b Integer) As Select a From S; V Union S")
 
 

@@ -1,7 +1,8 @@
 """CQL's meaning against SQLite: random queries over random rows, without windows.
 
-The left side translates the text and evaluates the algebra by the definitions, a row at a time, with SPARQL's rules for
-errors and unbound variables; the right side gives the same text to SQLite. The two share nothing but the text.
+The left side translates the text and evaluates the algebra by the definitions, a row at a time,
+with SPARQL's rules for errors and unbound variables; the right side gives the same text to SQLite.
+The two share nothing but the text.
 """
 
 import math
@@ -12,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.algebra import nodes
-from levada.algebra.cql import translate_cql
-from levada.algebra.expression import AggregateFunction, Call, Const, Function, Var
+from levada.model.expression import AggregateFunction, Call, Const, Function, Var
 from levada.model.term import XSD
+from levada.translation.cql.translate import translate_cql
 
 STREAMS = {
     "A": {"k": "integer", "j": "integer", "v": "double", "s": "string"},
@@ -28,7 +29,11 @@ class ExpressionError(Exception):
 
 
 def constant(term):
-    readers = {XSD + "integer": int, XSD + "double": float, XSD + "boolean": lambda text: text == "true"}
+    readers = {
+        XSD + "integer": int,
+        XSD + "double": float,
+        XSD + "boolean": lambda text: text == "true",
+    }
     return readers.get(term.datatype, str)(term.lexical)
 
 
@@ -120,7 +125,9 @@ def group(node, tables):
     if not node.keys:
         groups.setdefault((), [])
     for key, rows in groups.items():
-        yield dict(zip(node.keys, key, strict=True)) | {name: aggregated(a, rows) for name, a in node.aggregates}
+        yield dict(zip(node.keys, key, strict=True)) | {
+            name: aggregated(a, rows) for name, a in node.aggregates
+        }
 
 
 def evaluate(node, tables):
@@ -129,7 +136,9 @@ def evaluate(node, tables):
             return [{variable: row[column] for column, variable in columns} for row in tables[i]]
         case nodes.Join(left, right):
             pairs = ((a, b) for a in evaluate(left, tables) for b in evaluate(right, tables))
-            return [a | b for a, b in pairs if all(a[name] == b[name] for name in a.keys() & b.keys())]
+            return [
+                a | b for a, b in pairs if all(a[name] == b[name] for name in a.keys() & b.keys())
+            ]
         case nodes.Filter(child, condition):
             return [row for row in evaluate(child, tables) if attempt(condition, row) is True]
         case nodes.Extend(child, variable, expression):
@@ -145,7 +154,9 @@ def evaluate(node, tables):
 def by_levada(text, data):
     query = translate_cql(text, STREAMS)
     tables = [data[window.stream] for window in query.windows]
-    return Counter(tuple(row[name] for name in query.variables) for row in evaluate(query.pattern, tables))
+    return Counter(
+        tuple(row[name] for name in query.variables) for row in evaluate(query.pattern, tables)
+    )
 
 
 def by_sqlite(text, data):
@@ -155,7 +166,8 @@ def by_sqlite(text, data):
         connection.execute(f"CREATE TABLE {name} ({declared})")
         marks = ", ".join("?" * len(columns))
         connection.executemany(
-            f"INSERT INTO {name} VALUES ({marks})", [tuple(row[c] for c in columns) for row in data[name]]
+            f"INSERT INTO {name} VALUES ({marks})",
+            [tuple(row[c] for c in columns) for row in data[name]],
         )
     return Counter(connection.execute(text).fetchall())
 
@@ -166,27 +178,38 @@ words = st.sampled_from(["", "x", "it's", "xy"])
 VALUES = {"integer": small, "double": halves, "string": words}
 data_sets = st.fixed_dictionaries(
     {
-        name: st.lists(st.fixed_dictionaries({column: VALUES[kind] for column, kind in columns.items()}), max_size=8)
+        name: st.lists(
+            st.fixed_dictionaries({column: VALUES[kind] for column, kind in columns.items()}),
+            max_size=8,
+        )
         for name, columns in STREAMS.items()
     }
 )
 
 
 def numbers(integers, doubles):
-    """Arithmetic texts; doubles are never divided, since SQLite's NULL for x/0.0 is not SPARQL's INF."""
+    """Arithmetic texts; doubles are never divided, since SQLite's NULL for x/0.0 is not SPARQL's
+    INF.
+    """
     whole = st.recursive(
         st.one_of(st.sampled_from(integers), small.map(str)),
-        lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda p: f"({p[0]} {p[1]} {p[2]})"),
+        lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(
+            lambda p: f"({p[0]} {p[1]} {p[2]})"
+        ),
         max_leaves=3,
     )
     real = st.one_of(st.sampled_from(doubles), halves.map(str))
-    mixed = st.tuples(real, st.sampled_from("+-*"), st.one_of(whole, real)).map(lambda p: f"({p[0]} {p[1]} {p[2]})")
+    mixed = st.tuples(real, st.sampled_from("+-*"), st.one_of(whole, real)).map(
+        lambda p: f"({p[0]} {p[1]} {p[2]})"
+    )
     return st.one_of(whole, real, mixed)
 
 
 def conditions(numeric, strings):
     operators = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
-    texts = st.one_of(st.sampled_from(strings), words.map(lambda w: "'" + w.replace("'", "''") + "'"))
+    texts = st.one_of(
+        st.sampled_from(strings), words.map(lambda w: "'" + w.replace("'", "''") + "'")
+    )
     atom = st.one_of(
         st.tuples(numeric, operators, numeric).map(" ".join),
         st.tuples(texts, st.sampled_from(["=", "<>"]), texts).map(" ".join),
@@ -194,7 +217,9 @@ def conditions(numeric, strings):
     return st.recursive(
         atom,
         lambda inner: st.one_of(
-            st.tuples(inner, st.sampled_from(["And", "Or"]), inner).map(lambda p: f"({p[0]} {p[1]} {p[2]})"),
+            st.tuples(inner, st.sampled_from(["And", "Or"]), inner).map(
+                lambda p: f"({p[0]} {p[1]} {p[2]})"
+            ),
             inner.map(lambda c: f"Not ({c})"),
         ),
         max_leaves=3,
@@ -206,16 +231,19 @@ two = numbers(["A.k", "j", "B.k"], ["v", "w"])
 where_one = conditions(one, ["s"])
 where_two = st.lists(
     st.one_of(
-        conditions(two, ["A.s", "B.s"]), st.sampled_from(["A.k = B.k", "A.s = B.s", "j = B.k", "A.k = w", "v = w"])
+        conditions(two, ["A.s", "B.s"]),
+        st.sampled_from(["A.k = B.k", "A.s = B.s", "j = B.k", "A.k = w", "v = w"]),
     ),
     min_size=1,
     max_size=3,
 ).map(" And ".join)
 aggregates = st.one_of(
     st.just("Count(*)"),
-    st.tuples(st.sampled_from(["Count", "Sum", "Avg", "Min", "Max"]), st.sampled_from(["", "Distinct "]), one).map(
-        lambda p: f"{p[0]}({p[1]}{p[2]})"
-    ),
+    st.tuples(
+        st.sampled_from(["Count", "Sum", "Avg", "Min", "Max"]),
+        st.sampled_from(["", "Distinct "]),
+        one,
+    ).map(lambda p: f"{p[0]}({p[1]}{p[2]})"),
 )
 
 
@@ -228,12 +256,18 @@ def listed(items, most=3):
 selections = st.tuples(st.sampled_from(["", "Distinct "]), listed(one), where_one).map(
     lambda p: f"Select {p[0]}{p[1]} From A Where {p[2]}"
 )
-joins = st.tuples(listed(two), where_two).map(lambda p: f"Select A.k, B.k, {p[0]} From A, B Where {p[1]}")
-self_joins = st.just("Select X.k, Y.v, X.v From A As X, A As Y Where X.k = Y.k And X.j = Y.j And X.j = Y.k")
+joins = st.tuples(listed(two), where_two).map(
+    lambda p: f"Select A.k, B.k, {p[0]} From A, B Where {p[1]}"
+)
+self_joins = st.just(
+    "Select X.k, Y.v, X.v From A As X, A As Y Where X.k = Y.k And X.j = Y.j And X.j = Y.k"
+)
 groups = st.tuples(listed(aggregates), where_one, st.sampled_from(["k", "j, s", "k / 2", "s"])).map(
     lambda p: f"Select {p[2]}, {p[0]} From A Where {p[1]} Group By {p[2]} Having Count(*) > 1"
 )
-totals = st.tuples(listed(aggregates), where_one).map(lambda p: f"Select {p[0]} From A Where {p[1]}")
+totals = st.tuples(listed(aggregates), where_one).map(
+    lambda p: f"Select {p[0]} From A Where {p[1]}"
+)
 
 
 @settings(max_examples=250, deadline=None)

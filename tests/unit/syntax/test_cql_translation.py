@@ -1,15 +1,17 @@
-"""CQL to algebra: snapshots that a person can read, windows, names, types, and refusals with their positions."""
+"""CQL to algebra: snapshots that a person can read, windows, names, types, and refusals with their
+positions.
+"""
 
 from textwrap import dedent
 
 import pytest
 
-from levada.algebra.cql import translate_cql
-from levada.algebra.nodes import Output
 from levada.algebra.options import QueryOptions
 from levada.algebra.show import show
 from levada.errors import QueryError, Span, UnknownNameError
+from levada.model.query import Output
 from levada.model.time import Window, WindowKind
+from levada.translation.cql.translate import translate_cql
 
 STREAMS = {
     "A": {"k": "integer", "v": "double", "s": "string"},
@@ -31,7 +33,9 @@ def variables(text):
 
 
 def window(text, **options):
-    return translate_cql(f"Select k From A {text}", STREAMS, QueryOptions(**options)).windows[0].window
+    return (
+        translate_cql(f"Select k From A {text}", STREAMS, QueryOptions(**options)).windows[0].window
+    )
 
 
 def test_w1_shares_the_join_variable_and_renames_nothing():
@@ -88,7 +92,9 @@ def test_one_class_never_holds_two_columns_of_a_table():
 
 def test_tables_that_share_a_variable_are_joined_first():
     text = "Select A.v As v From A, B, C Where A.k = C.k And C.k = B.k And A.v > 1.50"
-    assert pattern("Select A.v As v From A, B, C Where A.k = C.k And C.j = B.w And A.v > 1.50") == dedent("""\
+    assert pattern(
+        "Select A.v As v From A, B, C Where A.k = C.k And C.j = B.w And A.v > 1.50"
+    ) == dedent("""\
         (project (?v)
           (filter (> ?v "1.5"^^<http://www.w3.org/2001/XMLSchema#double>)
             (join
@@ -100,7 +106,9 @@ def test_tables_that_share_a_variable_are_joined_first():
 
 
 def test_a_condition_inside_or_is_not_a_join():
-    assert "(filter (|| (= ?A.k ?B.k) (= ?v ?w))" in pattern("Select v, w From A, B Where A.k = B.k Or v = w")
+    assert "(filter (|| (= ?A.k ?B.k) (= ?v ?w))" in pattern(
+        "Select v, w From A, B Where A.k = B.k Or v = w"
+    )
 
 
 def test_every_column_in_order_without_the_implicit_time():
@@ -127,7 +135,9 @@ def test_integers_divide_to_integers_and_distinct_is_only_what_is_asked():
 
 
 def test_keys_that_are_expressions_having_and_sums_of_aggregates():
-    text = "Select k + 1 As h, Sum(v) * 2 As d, Sum(v) As t From A Group By k + 1 Having Count(*) > 2"
+    text = (
+        "Select k + 1 As h, Sum(v) * 2 As d, Sum(v) As t From A Group By k + 1 Having Count(*) > 2"
+    )
     assert pattern(text) == dedent("""\
         (project (?h ?d ?t)
           (extend ?d = (* ?t "2"^^<http://www.w3.org/2001/XMLSchema#integer>)
@@ -147,9 +157,21 @@ def test_keys_that_are_expressions_having_and_sums_of_aggregates():
         ("[Rows 7]", {}, Window(WindowKind.COUNT, count=7)),
         ("[Range 5]", {}, Window(WindowKind.RANGE, range=5000)),
         ("[Range 5 Slide 2]", {}, Window(WindowKind.CLOSE_OPEN, range=5000, step=2000)),
-        ("[Range 5 Slide 2]", {"bounds": "(]"}, Window(WindowKind.CLOSE_CLOSED, range=5000, step=2000)),
-        ("[Range 5 Slide 2]", {"report": "change"}, Window(WindowKind.CHANGE, range=5000, step=2000)),
-        ("[Range 5 Slide 2]", {"report": "close"}, Window(WindowKind.CLOSE_OPEN, range=5000, step=2000)),
+        (
+            "[Range 5 Slide 2]",
+            {"bounds": "(]"},
+            Window(WindowKind.CLOSE_CLOSED, range=5000, step=2000),
+        ),
+        (
+            "[Range 5 Slide 2]",
+            {"report": "change"},
+            Window(WindowKind.CHANGE, range=5000, step=2000),
+        ),
+        (
+            "[Range 5 Slide 2]",
+            {"report": "close"},
+            Window(WindowKind.CLOSE_OPEN, range=5000, step=2000),
+        ),
         ("[Range 5]", {"t0": 3}, Window(WindowKind.RANGE, range=5000, t0=3, t0_given=True)),
         ("[Range 5]", {"t0": 0}, Window(WindowKind.RANGE, range=5000, t0_given=True)),
     ],
@@ -183,7 +205,11 @@ def test_outputs(word):
 def test_unknown_names_say_what_is_known(text, column, message, hint):
     with pytest.raises(UnknownNameError) as caught:
         translate_cql(text, STREAMS)
-    assert (caught.value.span, caught.value.message, caught.value.hint) == (Span(1, column), message, hint)
+    assert (caught.value.span, caught.value.message, caught.value.hint) == (
+        Span(1, column),
+        message,
+        hint,
+    )
     assert caught.value.text == text
 
 
@@ -195,20 +221,32 @@ def test_unknown_names_say_what_is_known(text, column, message, hint):
         ("Select k As a, v As a From A", 16, "Two columns of the result are called a."),
         ("Select s + 1 From A", 8, "+ needs numbers, this is of the type string."),
         ("Select -s From A", 8, "- needs numbers, this is of the type string."),
-        ("Select k From A Where s = 1", 23, "A value of the type string is compared with one of the type integer."),
+        (
+            "Select k From A Where s = 1",
+            23,
+            "A value of the type string is compared with one of the type integer.",
+        ),
         ("Select k From A Where k", 23, "A condition is needed here, this is of the type integer."),
         ("Select k From A Where b And k = 1", 23, "There is no column b."),
         ("Select k From A Where Sum(v) > 1", 23, "Sum cannot stand in Where."),
         ("Select Sum(Max(v)) From A", 12, "Max cannot stand in the argument of Sum."),
         ("Select Sum(s) From A", 8, "Sum needs numbers, this is of the type string."),
         ("Select Sum(*) From A", 8, "Sum(*) does not exist, only Count(*) does."),
-        ("Select v From A Group By k", 8, "The column A.v is neither in Group By nor inside an aggregate."),
+        (
+            "Select v From A Group By k",
+            8,
+            "The column A.v is neither in Group By nor inside an aggregate.",
+        ),
         (
             "Select k From A Group By k Having v > 1",
             35,
             "The column A.v is neither in Group By nor inside an aggregate.",
         ),
-        ("Select v, Count(*) From A", 8, "The column A.v is neither in Group By nor inside an aggregate."),
+        (
+            "Select v, Count(*) From A",
+            8,
+            "The column A.v is neither in Group By nor inside an aggregate.",
+        ),
         ("Select * From A Group By k", 8, "* cannot stand in a query that groups."),
     ],
 )

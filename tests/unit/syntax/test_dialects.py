@@ -5,15 +5,19 @@ from __future__ import annotations
 import pytest
 
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError, UsageError
-from levada.syntax import ast, parse
+from levada.syntax import parse
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending, recognise
+from levada.syntax.sparql import ast
 
 
 @pytest.mark.parametrize(
     ("text", "name"),
     [
         ("SELECT ?s { ?s ?p ?o }", "rspql"),
-        ("SELECT ?s FROM NAMED WINDOW <w> ON STREAM <s> [NOW] { WINDOW <w> { ?s ?p ?o } }", "rspql"),
+        (
+            "SELECT ?s FROM NAMED WINDOW <w> ON STREAM <s> [NOW] { WINDOW <w> { ?s ?p ?o } }",
+            "rspql",
+        ),
         ("SELECT ?s { STREAM <s> [NOW] { ?s ?p ?o } }", "cqels"),
         ("select ?s { stream ?g [range 5s] { ?s ?p ?o } }", "cqels"),
         ("SELECT ?s FROM STREAM S [NOW] { STREAM S { ?s ?p ?o } }", "cqels2"),
@@ -33,7 +37,9 @@ def test_a_text_shows_its_dialect(text: str, name: str) -> None:
 
 
 def test_a_dialect_is_given_by_name_or_by_a_file_ending() -> None:
-    assert dialect_of("SELECT ?s FROM STREAM <s> [NOW] { ?s ?p ?o }", "cqels2").title == "CQELS-QL 2"
+    assert (
+        dialect_of("SELECT ?s FROM STREAM <s> [NOW] { ?s ?p ?o }", "cqels2").title == "CQELS-QL 2"
+    )
     assert [dialect_of_ending(e) for e in (".CQL", ".rspql", ".rq")] == ["cql", "rspql", None]
     with pytest.raises(UsageError, match=r"no dialect sparql.*sparqlstream"):
         dialect_of("", "sparql")
@@ -85,7 +91,11 @@ def spec(text: str, dialect: str) -> ast.WindowSpec:
             "NOW - 10 MINUTES TO NOW - 5 MINUTES SLIDE 3 MINUTES",
             ast.Range(600_000, 180_000, 300_000),
         ),
-        ("sparqlstream", "NOW - 10 MINUTES TO NOW - 5 MINUTES STEP", ast.Range(600_000, 300_000, 300_000)),
+        (
+            "sparqlstream",
+            "NOW - 10 MINUTES TO NOW - 5 MINUTES STEP",
+            ast.Range(600_000, 300_000, 300_000),
+        ),
         ("sparqlstream", "FROM NOW - 10 S TO NOW STEP 1 S", ast.Range(10_000, 1_000)),
         ("sparqlstream", "NOW-10 S", ast.Range(10_000, None)),
     ],
@@ -124,7 +134,10 @@ def test_csparql() -> None:
     )
     assert unit.register is not None and unit.register.name.term.value == "out"
     assert (unit.output, unit.reporting) == ("RSTREAM", ast.Reporting(every=60_000))
-    assert [(w.stream.term.value, w.merged) for w in unit.windows] == [("http://e/a", True), ("http://e/b", False)]
+    assert [(w.stream.term.value, w.merged) for w in unit.windows] == [
+        ("http://e/a", True),
+        ("http://e/b", False),
+    ]
     assert unit.where is not None
     _, named, static = unit.where.elements
     assert isinstance(named, ast.Window) and isinstance(static, ast.Graph)
@@ -161,13 +174,19 @@ def test_reports_and_start_of_rspql() -> None:
         " { WINDOW <w> { ?s ?p ?o } }"
     )
     assert unit.reporting == ast.Reporting("change", 60_000, True, 1_000)
-    assert parse(f"{window} T0 -5 REPORT WINDOW_CLOSE {{ }}").reporting == ast.Reporting("close", t0=-5)
+    assert parse(f"{window} T0 -5 REPORT WINDOW_CLOSE {{ }}").reporting == ast.Reporting(
+        "close", t0=-5
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "feature", "span"),
     [
-        ("ASK FROM NAMED WINDOW <w> ON <s> [NOW] TICK TUPLE_DRIVEN { }", "TICK TUPLE_DRIVEN", Span(1, 40)),
+        (
+            "ASK FROM NAMED WINDOW <w> ON <s> [NOW] TICK TUPLE_DRIVEN { }",
+            "TICK TUPLE_DRIVEN",
+            Span(1, 40),
+        ),
     ],
 )
 def test_what_is_refused_by_name(text: str, feature: str, span: Span) -> None:
@@ -185,7 +204,12 @@ def test_what_is_refused_by_name(text: str, feature: str, span: Span) -> None:
             '"]"',
             "Did you mean STEP? The text was read as C-SPARQL.",
         ),
-        ("SELECT ?s { STREAM <s> [RANGE 10s] ?s ?p ?o }", Span(1, 36), '"{"', "The text was read as CQELS-QL."),
+        (
+            "SELECT ?s { STREAM <s> [RANGE 10s] ?s ?p ?o }",
+            Span(1, 36),
+            '"{"',
+            "The text was read as CQELS-QL.",
+        ),
         (
             "SELECT ?s FROM NAMED STREAM <s> { ?s ?p ?o }",
             Span(1, 33),
@@ -194,7 +218,9 @@ def test_what_is_refused_by_name(text: str, feature: str, span: Span) -> None:
         ),
     ],
 )
-def test_an_error_is_told_in_the_words_of_the_dialect(text: str, span: Span, expected: str, hint: str) -> None:
+def test_an_error_is_told_in_the_words_of_the_dialect(
+    text: str, span: Span, expected: str, hint: str
+) -> None:
     with pytest.raises(QuerySyntaxError) as caught:
         parse(text)
     assert (caught.value.span, caught.value.hint) == (span, hint)

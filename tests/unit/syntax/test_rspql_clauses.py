@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from levada.errors import QuerySyntaxError, Span
-from levada.syntax import ast, parse
+from levada.syntax import parse
 from levada.syntax.duration import milliseconds
+from levada.syntax.sparql import ast
 
 CITYBENCH = Path(__file__).parents[4] / "shared/data/rsp4j/csparql2/src/test/resources/citybench"
 
@@ -18,7 +19,11 @@ needs_citybench = pytest.mark.skipif(
 
 
 def spec(text: str) -> ast.WindowSpec:
-    return parse(f"ASK FROM NAMED WINDOW <w> ON <s> [{text}] {{ WINDOW <w> {{ ?s ?p ?o }} }}").windows[0].spec
+    return (
+        parse(f"ASK FROM NAMED WINDOW <w> ON <s> [{text}] {{ WINDOW <w> {{ ?s ?p ?o }} }}")
+        .windows[0]
+        .spec
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,17 +49,37 @@ def test_what_stands_in_brackets(text: str, meaning: ast.WindowSpec) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "column"),
     [
-        ("RANGE P1M STEP PT5S", "P1M has years or months, whose length is not fixed; use days.", 41),
-        ("RANGE PT5S STEP P1Y", "P1Y has years or months, whose length is not fixed; use days.", 51),
+        (
+            "RANGE P1M STEP PT5S",
+            "P1M has years or months, whose length is not fixed; use days.",
+            41,
+        ),
+        (
+            "RANGE PT5S STEP P1Y",
+            "P1Y has years or months, whose length is not fixed; use days.",
+            51,
+        ),
         ("RANGE PT0S", "PT0S is not positive.", 41),
         ("RANGE -PT5S", "-PT5S is not positive.", 41),
         ("RANGE PT0.0005S", "PT0.0005S is finer than a millisecond.", 41),
         ("RANGE PT", "PT is not an ISO 8601 duration such as PT10S or P1DT2H.", 41),
         ("RANGE P10S", "P10S is not an ISO 8601 duration such as PT10S or P1DT2H.", 41),
-        ("RANGE P99999999999999999D", "P99999999999999999D is longer than event times reach; use ALL.", 41),
-        ("FROM NOW-PT5S TO NOW-PT6S", "A window in the past ends after it starts: FROM is longer ago than TO.", 40),
+        (
+            "RANGE P99999999999999999D",
+            "P99999999999999999D is longer than event times reach; use ALL.",
+            41,
+        ),
+        (
+            "FROM NOW-PT5S TO NOW-PT6S",
+            "A window in the past ends after it starts: FROM is longer ago than TO.",
+            40,
+        ),
         ("FROM NOW+PT5S TO NOW", "A window does not reach into the future: NOW-PT5M.", 43),
-        ("FROM NOW-P1Y TO NOW", "P1Y has years or months, whose length is not fixed; use days.", 44),
+        (
+            "FROM NOW-P1Y TO NOW",
+            "P1Y has years or months, whose length is not fixed; use days.",
+            44,
+        ),
         ("SESSION PT0S", "PT0S is not positive.", 43),
         ("ELEMENTS 5 STEP 0", "A step is at least one triple.", 51),
         ("TRIPLES 0", "A window of the last triples holds at least one.", 43),

@@ -26,7 +26,11 @@ def error(text: str) -> QuerySyntaxError:
         ("SELECT (STRLN(?o) AS ?n) {}", 9, "Did you mean STRLEN or STRLANG or STR?"),
         ("SELECT * {} LIMT 5", 13, "Did you mean LIMIT?"),
         ("SELECT * FROM NAMED WINDW <w> ON <s> [NOW] {}", 21, "Did you mean WINDOW?"),
-        ("SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT1S STP PT1S] {}", 51, "Did you mean STEP?"),
+        (
+            "SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE PT1S STP PT1S] {}",
+            51,
+            "Did you mean STEP?",
+        ),
         ("REGISTER RTREAM <o> AS ASK {}", 10, "Did you mean RSTREAM or STREAM or ISTREAM?"),
     ],
 )
@@ -90,11 +94,22 @@ def test_what_stands_there_and_what_was_expected(
 
 def test_at_most_eight_words_the_most_useful_first() -> None:
     caught = error("SELECT * { ?s ?p }")
-    assert caught.expected == ("a variable", "an IRI", "a prefixed name", "a number", '"("', "a string", '"()"', '"["')
+    assert caught.expected == (
+        "a variable",
+        "an IRI",
+        "a prefixed name",
+        "a number",
+        '"("',
+        "a string",
+        '"()"',
+        '"["',
+    )
 
 
 def test_only_what_could_really_stand_there_is_named() -> None:
-    """The parser has reduced the sum when it sees the bracket; what stood before must not count, nor what it merges."""
+    """The parser has reduced the sum when it sees the bracket; what stood before must not count,
+    nor what it merges.
+    """
     caught = error("SELECT (?x AS ?y ?z) {}")
     assert caught.expected == ('")"',)
 
@@ -160,11 +175,16 @@ def test_what_other_languages_write(text: str, column: int, hint: str) -> None:
 
 def test_a_stream_without_its_window() -> None:
     caught = error("SELECT * FROM STREAM <s> WHERE { ?s ?p ?o }")
-    assert caught.hint == "A window stands in brackets, such as [RANGE PT10S STEP PT5S]. The text was read as C-SPARQL."
+    assert (
+        caught.hint
+        == "A window stands in brackets, such as [RANGE PT10S STEP PT5S]. The text was read as C-SPARQL."
+    )
 
 
 def test_a_mistake_behind_many_computed_columns_is_found_at_once() -> None:
     columns = " ".join(f"(COUNT(?x{i}) AS ?n{i})" for i in range(200))
     with pytest.raises(QuerySyntaxError) as caught:
         parse(f"SELECT {columns} WHERE {{ ?a ?b ; }}")
-    assert caught.value.span is not None and caught.value.span.column == len(f"SELECT {columns} WHERE {{ ?a ?b ;")
+    assert caught.value.span is not None and caught.value.span.column == len(
+        f"SELECT {columns} WHERE {{ ?a ?b ;"
+    )

@@ -1,4 +1,6 @@
-"""What SPARQL forbids beyond its grammar, each rule with a text that keeps it and one that breaks it."""
+"""What SPARQL forbids beyond its grammar, each rule with a text that keeps it and one that breaks
+it.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,32 @@ def test_what_keeps_the_rules_parses(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "column"),
     [
-        ("SELECT * { ?s ?p ?o BIND(1 AS ?o) }", "The variable ?o is already in scope; BIND needs a new one.", 31),
+        (
+            "SELECT * { ?s ?p ?o BIND(1 AS ?o) }",
+            "The variable ?o is already in scope; BIND needs a new one.",
+            31,
+        ),
         (
             "SELECT * { OPTIONAL { ?s ?p ?o } BIND(1 AS ?o) }",
             "The variable ?o is already in scope; BIND needs a new one.",
             44,
         ),
-        ("SELECT (1 AS ?o) { ?s ?p ?o }", "The variable ?o is already in scope; AS needs a new one.", 14),
-        ("SELECT (1 AS ?o) (2 AS ?o) {}", "The variable ?o is already in scope; AS needs a new one.", 24),
+        (
+            "SELECT (1 AS ?o) { ?s ?p ?o }",
+            "The variable ?o is already in scope; AS needs a new one.",
+            14,
+        ),
+        (
+            "SELECT (1 AS ?o) (2 AS ?o) {}",
+            "The variable ?o is already in scope; AS needs a new one.",
+            24,
+        ),
         ("SELECT ?o (2 AS ?o) {}", "The variable ?o is already in scope; AS needs a new one.", 17),
-        ("SELECT ?o { ?s ?p ?o } GROUP BY (1 AS ?o)", "The variable ?o is already in scope; AS needs a new one.", 39),
+        (
+            "SELECT ?o { ?s ?p ?o } GROUP BY (1 AS ?o)",
+            "The variable ?o is already in scope; AS needs a new one.",
+            39,
+        ),
         (
             "SELECT * { ?s ?p ?o } GROUP BY ?s",
             "SELECT * cannot stand in a query with groups; name the keys and aggregates.",
@@ -56,11 +74,27 @@ def test_what_keeps_the_rules_parses(text: str) -> None:
             "The variable ?o is neither a key of GROUP BY nor within an aggregate.",
             9,
         ),
-        ("SELECT (SUM(COUNT(?o)) AS ?x) { ?s ?p ?o }", "The aggregate COUNT cannot stand in SUM.", 13),
-        ("SELECT * { ?s ?p ?o FILTER(SUM(?o) > 1) }", "The aggregate SUM cannot stand in FILTER.", 28),
+        (
+            "SELECT (SUM(COUNT(?o)) AS ?x) { ?s ?p ?o }",
+            "The aggregate COUNT cannot stand in SUM.",
+            13,
+        ),
+        (
+            "SELECT * { ?s ?p ?o FILTER(SUM(?o) > 1) }",
+            "The aggregate SUM cannot stand in FILTER.",
+            28,
+        ),
         ("SELECT * { BIND(1 + SUM(?o) AS ?p) }", "The aggregate SUM cannot stand in BIND.", 21),
-        ("SELECT ?x { ?x ?p ?o } GROUP BY ?x (MAX(?o) AS ?y)", "The aggregate MAX cannot stand in GROUP BY.", 37),
-        ("SELECT * { FILTER EXISTS { FILTER(MIN(?o) = 1) } }", "The aggregate MIN cannot stand in FILTER.", 35),
+        (
+            "SELECT ?x { ?x ?p ?o } GROUP BY ?x (MAX(?o) AS ?y)",
+            "The aggregate MAX cannot stand in GROUP BY.",
+            37,
+        ),
+        (
+            "SELECT * { FILTER EXISTS { FILTER(MIN(?o) = 1) } }",
+            "The aggregate MIN cannot stand in FILTER.",
+            35,
+        ),
         (
             "SELECT * { _:a ?p ?o { _:a ?q ?r } }",
             "The label _:a is used in two basic graph patterns; use a variable.",
@@ -77,17 +111,27 @@ def test_what_keeps_the_rules_parses(text: str) -> None:
             41,
         ),
         ("CONSTRUCT { ?s ?p/<q> ?o } { ?s ?p ?o }", None, 18),
-        ("CONSTRUCT { ?s <p>/<q> ?o } { ?s ?p ?o }", "A property path cannot stand in a template.", 16),
+        (
+            "CONSTRUCT { ?s <p>/<q> ?o } { ?s ?p ?o }",
+            "A property path cannot stand in a template.",
+            16,
+        ),
         ("CONSTRUCT WHERE { ?s ^<q> ?o }", "A property path cannot stand in a template.", 23),
         (
             "SELECT * { VALUES (?a ?b) { (1 2) (1) } }",
             "Row 2 of VALUES does not have one value per variable: 1 for 2.",
             12,
         ),
-        ("SELECT * {} LIMIT 99999999999999999999", "The number 99999999999999999999 is too large here.", 19),
+        (
+            "SELECT * {} LIMIT 99999999999999999999",
+            "The number 99999999999999999999 is too large here.",
+            19,
+        ),
     ],
 )
-def test_what_breaks_a_rule_is_an_error_at_its_place(text: str, message: str | None, column: int) -> None:
+def test_what_breaks_a_rule_is_an_error_at_its_place(
+    text: str, message: str | None, column: int
+) -> None:
     with pytest.raises(QuerySyntaxError) as caught:
         parse(text)
     assert caught.value.span == Span(1, column)

@@ -6,7 +6,8 @@ import pytest
 
 from levada.errors import QuerySyntaxError, Span, UnknownNameError
 from levada.model.term import RDF, XSD, Iri, Literal
-from levada.syntax import ast, parse
+from levada.syntax import parse
+from levada.syntax.sparql import ast
 
 
 def triples(text: str, prologue: str = "PREFIX : <http://e/> ") -> list[str]:
@@ -126,7 +127,9 @@ def test_declarations_may_stand_before_and_after_register() -> None:
     unit = parse(
         "PREFIX a: <http://a/> REGISTER istream a:o AS PREFIX b: <http://b/> BASE <http://c/> ASK { a:s b:p <o> }"
     )
-    assert unit.register == ast.Register("ISTREAM", ast.Constant(Iri("http://a/o"), Span(1, 1)), Span(1, 1))
+    assert unit.register == ast.Register(
+        "ISTREAM", ast.Constant(Iri("http://a/o"), Span(1, 1)), Span(1, 1)
+    )
     assert unit.base == "http://c/"
     assert isinstance(unit.form, ast.Ask)
 
@@ -156,7 +159,9 @@ def test_keywords_match_in_any_case_but_a_does_not() -> None:
 
 
 def test_prefixes_may_look_like_keywords() -> None:
-    assert triples("select:a a:a filter:b", "PREFIX select: <s/> PREFIX a: <a/> PREFIX filter: <f/> ") == [
+    assert triples(
+        "select:a a:a filter:b", "PREFIX select: <s/> PREFIX a: <a/> PREFIX filter: <f/> "
+    ) == [
         "<s/a> <a/a> <f/b>",
     ]
 

@@ -55,7 +55,9 @@ def test_a_case_says_all_that_it_is(case: Case) -> None:
 @few
 @given(both)
 def test_order_of_arrival_does_not_matter(case: Case) -> None:
-    turned = replace(case, streams={name: tuple(reversed(elements)) for name, elements in case.streams.items()})
+    turned = replace(
+        case, streams={name: tuple(reversed(elements)) for name, elements in case.streams.items()}
+    )
     assert same_queries(case.expected(), turned.expected()) is None
 
 
@@ -68,7 +70,9 @@ def test_reports_are_in_order_and_not_empty(case: Case) -> None:
         assert times == sorted(times)
         if not query.reference.empty_reports:
             once = not query.reference.windows  # it has one report, also an empty one
-            assert once or all(r.solutions or r.graph or r.boolean is not None for r in expected[query.name])
+            assert once or all(
+                r.solutions or r.graph or r.boolean is not None for r in expected[query.name]
+            )
 
 
 @few
@@ -78,10 +82,15 @@ def test_inserts_minus_deletes_are_the_relation(case: Case) -> None:
         asked = query.reference
         if not asked.windows:
             continue  # one report, no changes
-        if isinstance(asked, ReferenceQuery) and (asked.template or "ASK" in asked.sparql or "SAMPLE" in asked.sparql):
+        if isinstance(asked, ReferenceQuery) and (
+            asked.template or "ASK" in asked.sparql or "SAMPLE" in asked.sparql
+        ):
             continue
         relation, gained, lost = (
-            {r.time: r.solutions for r in evaluate(replace(asked, output=o), case.streams, case.static)}
+            {
+                r.time: r.solutions
+                for r in evaluate(replace(asked, output=o), case.streams, case.static)
+            }
             for o in ("RSTREAM", "ISTREAM", "DSTREAM")
         )
         now: Bag = Counter()
@@ -95,13 +104,27 @@ def test_inserts_minus_deletes_are_the_relation(case: Case) -> None:
 def test_registration_is_a_fresh_run_over_what_follows(case: Case) -> None:
     times = sorted(e.ts for elements in case.streams.values() for e in elements)
     after = times[len(times) // 2]
-    rest = {name: tuple(e for e in elements if e.ts > after) for name, elements in case.streams.items()}
+    rest = {
+        name: tuple(e for e in elements if e.ts > after) for name, elements in case.streams.items()
+    }
     later = case.expected(dict.fromkeys((q.name for q in case.queries), after))
     assert same_queries(replace(case, streams=rest).expected(), later) is None
 
 
 WORDS = (
-    *("OPTIONAL", "UNION", "VALUES", "BIND", "FILTER", "GROUP BY", "LIMIT", "DISTINCT", "HAVING", "ASK", "CONSTRUCT"),
+    *(
+        "OPTIONAL",
+        "UNION",
+        "VALUES",
+        "BIND",
+        "FILTER",
+        "GROUP BY",
+        "LIMIT",
+        "DISTINCT",
+        "HAVING",
+        "ASK",
+        "CONSTRUCT",
+    ),
     *("STEP", "TRIPLES", "[NOW]", "[ALL]", "RSTREAM", "ISTREAM", "DSTREAM", ":w1", "{ SELECT"),
     *("Istream", "Dstream", "Rstream", "Group By", "Slide", "[Rows", "Where l.k = r.k"),
     *("'bounds'", "'t0'", "'report'", "'empty_reports'"),
@@ -109,17 +132,27 @@ WORDS = (
 
 
 def test_cases_are_varied_and_say_something() -> None:
-    """Of 120 cases at a fixed seed, many queries have results, and nearly all forms, windows and options occur."""
+    """Of 120 cases at a fixed seed, many queries have results, and nearly all forms, windows and
+    options occur.
+    """
     seen: Counter[str] = Counter()
 
     @seed(1)
-    @settings(max_examples=120, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=every)
+    @settings(
+        max_examples=120,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=every,
+    )
     @given(both)
     def count(case: Case) -> None:
         expected = case.expected()
         for query in case.queries:
             seen["queries"] += 1
-            seen["with results"] += any(r.solutions or r.graph or r.boolean for r in expected[query.name])
+            seen["with results"] += any(
+                r.solutions or r.graph or r.boolean for r in expected[query.name]
+            )
             seen.update(word for word in WORDS if word in query.text + str(query.options))
 
     count()

@@ -64,8 +64,13 @@ def test_bags_count() -> None:
 
 def test_numbers_are_matched_by_value_within_a_bag() -> None:
     mine = bag(typed("0.1", "double"), typed("0.10000000000000001", "double"), "<a:x>")
-    assert same([Report(1, mine)], [Report(1, bag("<a:x>", *[typed("1E-1", "double")] * 2))]) is None
-    assert same([Report(1, mine)], [Report(1, bag("<a:x>", *[typed("1E-2", "double")] * 2))]) is not None
+    assert (
+        same([Report(1, mine)], [Report(1, bag("<a:x>", *[typed("1E-1", "double")] * 2))]) is None
+    )
+    assert (
+        same([Report(1, mine)], [Report(1, bag("<a:x>", *[typed("1E-2", "double")] * 2))])
+        is not None
+    )
 
 
 def test_unbound_is_not_bound() -> None:
@@ -81,14 +86,20 @@ def test_missing_surplus_and_disordered_reports() -> None:
 
 
 def test_changes_are_told_apart() -> None:
-    insert, delete = Report(1, bag("<a:x>"), change="insert"), Report(1, bag("<a:y>"), change="delete")
+    insert, delete = (
+        Report(1, bag("<a:x>"), change="insert"),
+        Report(1, bag("<a:y>"), change="delete"),
+    )
     assert same([delete, insert], [insert, delete]) is None
     assert (same([insert], [delete]) or "").startswith("report 1 (delete)")
 
 
 def test_booleans() -> None:
     assert same([Report(1, boolean=True)], [Report(1, boolean=True)]) is None
-    assert same([Report(1, boolean=True)], [Report(1, boolean=False)]) == "report 1: expected True, got False"
+    assert (
+        same([Report(1, boolean=True)], [Report(1, boolean=False)])
+        == "report 1: expected True, got False"
+    )
     assert same([Report(1, boolean=True)], [Report(1, bag())]) is not None
 
 
@@ -114,7 +125,8 @@ def test_limit_without_total_order_takes_any_part_of_the_right_size() -> None:
 
 
 SAMPLED = ReferenceQuery(
-    "SELECT (SAMPLE(?s) AS ?x) { GRAPH <a:w> { ?s ?p ?o } } GROUP BY ?o", {"a:w": ("s", Window(WindowKind.NOW))}
+    "SELECT (SAMPLE(?s) AS ?x) { GRAPH <a:w> { ?s ?p ?o } } GROUP BY ?o",
+    {"a:w": ("s", Window(WindowKind.NOW))},
 )
 
 
@@ -128,20 +140,28 @@ def test_sample_may_be_any_member() -> None:
 
 def test_sample_of_nothing_is_unbound() -> None:
     text = SAMPLED.sparql.replace("?s)", "?none)")
-    expected = evaluate(ReferenceQuery(text, SAMPLED.windows), {"s": [Element(1, ("<a:x> <a:p> <a:1>",))]})
+    expected = evaluate(
+        ReferenceQuery(text, SAMPLED.windows), {"s": [Element(1, ("<a:x> <a:p> <a:1>",))]}
+    )
     assert same(expected, [Report(1, Counter([frozenset()]))]) is None
 
 
 def test_limit_of_the_reference_says_its_size() -> None:
-    query = ReferenceQuery("SELECT ?s { GRAPH <a:w> { ?s ?p ?o } }", SAMPLED.windows, limit=2, offset=2)
-    report = evaluate(query, {"s": [Element(1, ("<a:x> <a:p> <a:1>", "<a:y> <a:p> <a:1>", "<a:z> <a:p> <a:2>"))]})[0]
+    query = ReferenceQuery(
+        "SELECT ?s { GRAPH <a:w> { ?s ?p ?o } }", SAMPLED.windows, limit=2, offset=2
+    )
+    report = evaluate(
+        query, {"s": [Element(1, ("<a:x> <a:p> <a:1>", "<a:y> <a:p> <a:1>", "<a:z> <a:p> <a:2>"))]}
+    )[0]
     assert (report.size, report.solutions.total()) == (1, 3)
 
 
 def test_same_queries() -> None:
     one = Report(1, bag("<a:x>"))
     assert same_queries({"q": [one], "r": []}, {"q": [one]}) is None
-    assert (same_queries({"q": [one]}, {"q": [one], "r": [one]}) or "").startswith("query r, report 1: not expected")
+    assert (same_queries({"q": [one]}, {"q": [one], "r": [one]}) or "").startswith(
+        "query r, report 1: not expected"
+    )
 
 
 BINDINGS = """[

@@ -1,4 +1,6 @@
-"""The reference says what CSRBench expects, and our spelling of its queries means what the suite's own does."""
+"""The reference says what CSRBench expects, and our spelling of its queries means what the suite's
+own does.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ pytestmark = pytest.mark.skipif(not csrbench.available(), reason=csrbench.MISSIN
 def approximately(relation: csrbench.Relation) -> list[object]:
     """A relation whose numbers are compared to 1e-9."""
     return [
-        (time, [{k: pytest.approx(v, rel=1e-9) if isinstance(v, float) else v for k, v in row.items()} for row in rows])
+        (
+            time,
+            [
+                {
+                    k: pytest.approx(v, rel=1e-9) if isinstance(v, float) else v
+                    for k, v in row.items()
+                }
+                for row in rows
+            ],
+        )
         for time, rows in relation
     ]
 
@@ -42,7 +53,9 @@ def test_reference_equals_the_expected_relations(number: int, policy: str) -> No
     assert csrbench.listed(reports, policy, closes) == approximately(expected)
 
 
-@pytest.mark.parametrize(("number", "policy"), [(n, csrbench.POLICIES[n % 2]) for n in csrbench.QUERIES])
+@pytest.mark.parametrize(
+    ("number", "policy"), [(n, csrbench.POLICIES[n % 2]) for n in csrbench.QUERIES]
+)
 def test_our_spelling_means_what_the_suite_says(number: int, policy: str) -> None:
     streams = {csrbench.STREAM: csrbench.elements()}
     found = evaluate(csrbench.benchmark(number, policy).reference, streams)

@@ -1,4 +1,6 @@
-"""The reference on cases worked out by hand: each row of the window table in the design's section 1, and its rules."""
+"""The reference on cases worked out by hand: each row of the window table in the design's section
+1, and its rules.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,30 @@ def seen(window: Window, *elements: Element, **options: object) -> dict[int, str
 
 def letters(report: Report) -> str:
     return "".join(
-        sorted(text[3] for solution in report.solutions.elements() for name, text in solution if name == "s")
+        sorted(
+            text[3]
+            for solution in report.solutions.elements()
+            for name, text in solution
+            if name == "s"
+        )
     )
 
 
 def test_close_open_window() -> None:
-    # closes at even seconds: the window of close c is [c - 4, c). x of 1.0: enter next(1) = 2, leave next(5) = 6;
-    # y, exactly at the close 2, is not in it: enter next(2) = 4, leave next(6) = 8; z of 2.5 is in it from 4 to 8 too
+    # closes at even seconds: the window of close c is [c - 4, c). x of 1.0: enter next(1) = 2,
+    # leave next(5) = 6; y, exactly at the close 2, is not in it: enter next(2) = 4, leave next(6) =
+    # 8; z of 2.5 is in it from 4 to 8 too
     window = Window(K.CLOSE_OPEN, range=4000, step=2000)
-    assert seen(window, at(1000, "x"), at(2000, "y"), at(2500, "z")) == {2000: "x", 4000: "xyz", 6000: "yz"}
+    assert seen(window, at(1000, "x"), at(2000, "y"), at(2500, "z")) == {
+        2000: "x",
+        4000: "xyz",
+        6000: "yz",
+    }
 
 
 def test_close_closed_window() -> None:
-    # enter next(ts - 1ms), leave next(ts + 4 s - 1ms): y of 2.0 is in the window that closes then, and no more at 6
+    # enter next(ts - 1ms), leave next(ts + 4 s - 1ms): y of 2.0 is in the window that closes then,
+    # and no more at 6
     window = Window(K.CLOSE_CLOSED, range=4000, step=2000)
     found = {2000: "xy", 4000: "xyz", 6000: "z"}
     assert seen(window, at(1000, "x"), at(2000, "y"), at(2500, "z")) == found
@@ -64,7 +77,11 @@ def test_range_window_per_element() -> None:
 
 
 def test_now_window() -> None:
-    assert seen(Window(K.NOW), at(1000, "x"), at(1001, "y"), at(2500, "z")) == {1000: "x", 1001: "y", 2500: "z"}
+    assert seen(Window(K.NOW), at(1000, "x"), at(1001, "y"), at(2500, "z")) == {
+        1000: "x",
+        1001: "y",
+        2500: "z",
+    }
 
 
 def test_all_window_reports_to_its_last_change() -> None:
@@ -72,7 +89,8 @@ def test_all_window_reports_to_its_last_change() -> None:
 
 
 def test_all_beside_a_window_on_close() -> None:
-    # w: closes at 2, 4, 6 hold x, then x, then nothing; all keeps x: reported at 1 (enters all), 2, 4, 6 (x leaves w)
+    # w: closes at 2, 4, 6 hold x, then x, then nothing; all keeps x: reported at 1 (enters all), 2,
+    # 4, 6 (x leaves w)
     query = ReferenceQuery(
         "SELECT ?s { GRAPH <e:all> { ?s ?p ?o } }",
         {"e:w": ("s", Window(K.CLOSE_OPEN, range=4000, step=2000)), "e:all": ("s", Window(K.ALL))},
@@ -87,12 +105,18 @@ def test_all_beside_a_window_on_close() -> None:
 
 def test_count_window_is_the_last_n_occurrences_by_time_and_text() -> None:
     window = Window(K.COUNT, count=2)
-    # at 2.0 come a and b in the order of their texts, so x is pushed out; x again at 3.0 pushes out a
-    assert seen(window, at(1000, "x"), at(2000, "b", "a"), at(3000, "x")) == {1000: "x", 2000: "ab", 3000: "bx"}
+    # at 2.0 come a and b in the order of their texts, so x is pushed out; x again at 3.0 pushes out
+    # a
+    assert seen(window, at(1000, "x"), at(2000, "b", "a"), at(3000, "x")) == {
+        1000: "x",
+        2000: "ab",
+        3000: "bx",
+    }
 
 
 def test_count_window_holds_a_set_of_the_last_occurrences() -> None:
-    # x twice at one ts is one occurrence; x of 1.0 and x of 2.0 are two, so a window of two holds the one triple x
+    # x twice at one ts is one occurrence; x of 1.0 and x of 2.0 are two, so a window of two holds
+    # the one triple x
     window = Window(K.COUNT, count=2)
     found = seen(window, at(500, "y"), at(1000, "x"), at(1000, "x"), at(2000, "x"), at(3000, "z"))
     assert found == {500: "y", 1000: "xy", 2000: "x", 3000: "xz"}
@@ -105,7 +129,11 @@ def test_count_window_with_more_triples_at_one_time_than_it_holds() -> None:
 
 def test_window_is_a_set() -> None:
     # x of 1.0 (in it until 5) and again of 3.0 (until 7): once at 3, still there at 5
-    assert seen(Window(K.RANGE, range=4000), at(1000, "x"), at(3000, "x")) == {1000: "x", 3000: "x", 5000: "x"}
+    assert seen(Window(K.RANGE, range=4000), at(1000, "x"), at(3000, "x")) == {
+        1000: "x",
+        3000: "x",
+        5000: "x",
+    }
 
 
 def test_repeated_triple_is_no_news_to_istream_nor_its_first_leaving_to_dstream() -> None:
@@ -116,7 +144,8 @@ def test_repeated_triple_is_no_news_to_istream_nor_its_first_leaving_to_dstream(
 
 
 def test_given_t0_starts_the_closes_and_leaves_out_what_is_before() -> None:
-    # closes from 1.5 + 4 on: 5.5, 7.5, 9.5, 11.5; w of 1.0 is before t0; x of 1.5: enter 5.5, leave next(5.5) = 7.5
+    # closes from 1.5 + 4 on: 5.5, 7.5, 9.5, 11.5; w of 1.0 is before t0; x of 1.5: enter 5.5, leave
+    # next(5.5) = 7.5
     window = Window(K.CLOSE_OPEN, range=4000, step=2000, t0=1500, t0_given=True)
     found = {5500: "xy", 7500: "y", 9500: "z", 11500: "z"}
     assert seen(window, at(1000, "w"), at(1500, "x"), at(4000, "y"), at(7500, "z")) == found
@@ -137,13 +166,16 @@ def test_gap_of_a_year_costs_nothing() -> None:
 
 
 def test_step_longer_than_range_has_holes() -> None:
-    # closes at 1 + 2k: the windows are [0, 1), [2, 3), [4, 5); x of 1.5 is in none, y of 2.5 in that of close 3
+    # closes at 1 + 2k: the windows are [0, 1), [2, 3), [4, 5); x of 1.5 is in none, y of 2.5 in
+    # that of close 3
     window = Window(K.CLOSE_OPEN, range=1000, step=2000)
     assert seen(window, at(1500, "x"), at(2500, "y")) == {3000: "y"}
 
 
 def test_registered_after_a_time() -> None:
-    assert seen(Window(K.RANGE, range=4000), at(1000, "x"), at(2000, "y"), after=1000) == {2000: "y"}
+    assert seen(Window(K.RANGE, range=4000), at(1000, "x"), at(2000, "y"), after=1000) == {
+        2000: "y"
+    }
 
 
 COUNT = "SELECT (COUNT(*) AS ?n) { GRAPH <e:w> { ?s ?p ?o } }"
@@ -152,7 +184,10 @@ COUNT = "SELECT (COUNT(*) AS ?n) { GRAPH <e:w> { ?s ?p ?o } }"
 def counts(*elements: Element, **options: object) -> dict[int, list[str]]:
     window = Window(K.CLOSE_OPEN, range=1000, step=1000)
     query = ReferenceQuery(COUNT, {"e:w": ("s", window)}, **options)  # type: ignore[arg-type]
-    return {r.time: [text[1] for s in r.solutions.elements() for _, text in s] for r in ask(query, *elements)}
+    return {
+        r.time: [text[1] for s in r.solutions.elements() for _, text in s]
+        for r in ask(query, *elements)
+    }
 
 
 def test_empty_windows_have_no_row_of_an_ungrouped_aggregate() -> None:
@@ -171,7 +206,8 @@ def test_empty_reports_evaluate_every_close() -> None:
 
 
 def test_empty_reports_reach_to_the_last_element_though_no_window_holds_it() -> None:
-    # closes at 1 + 5k; x of 0.5 is in the close of 1, y of 12.5 in none; the last close before the end is 11
+    # closes at 1 + 5k; x of 0.5 is in the close of 1, y of 12.5 in none; the last close before the
+    # end is 11
     window = Window(K.CLOSE_OPEN, range=1000, step=5000)
     found = seen(window, at(500, "x"), at(12500, "y"), empty_reports=True)
     assert found == {1000: "x", 6000: "", 11000: ""}
@@ -181,7 +217,10 @@ def test_two_policies_report_at_the_union() -> None:
     # w1 closes at 2, 4 with x (enter 2, leave 4); w2 holds y in [1.5, 2.5)
     query = ReferenceQuery(
         "SELECT ?s { { GRAPH <e:w1> { ?s ?p ?o } } UNION { GRAPH <e:w2> { ?s ?p ?o } } }",
-        {"e:w1": ("s", Window(K.CLOSE_OPEN, range=2000, step=2000)), "e:w2": ("t", Window(K.RANGE, range=1000))},
+        {
+            "e:w1": ("s", Window(K.CLOSE_OPEN, range=2000, step=2000)),
+            "e:w2": ("t", Window(K.RANGE, range=1000)),
+        },
     )
     reports = evaluate(query, {"s": [at(1000, "x")], "t": [at(1500, "y")]})
     assert [(r.time, letters(r)) for r in reports] == [(1500, "y"), (2000, "xy"), (2500, "x")]
@@ -201,8 +240,13 @@ def test_worked_example() -> None:
         Element(2500, ("<e:r1> <e:t> 20 ",)),
         Element(3000, ("<e:r2> <e:t> 22 ",)),
     ]
-    hum = [Element(2000, ("<e:r1> <e:h> 50 ",)), Element(4500, ("<e:r2> <e:h> 60 ", "<e:r3> <e:x> 1 "))]
-    streams = {name: [numbers(e) for e in stream] for name, stream in (("temp", temp), ("hum", hum))}
+    hum = [
+        Element(2000, ("<e:r1> <e:h> 50 ",)),
+        Element(4500, ("<e:r2> <e:h> 60 ", "<e:r3> <e:x> 1 ")),
+    ]
+    streams = {
+        name: [numbers(e) for e in stream] for name, stream in (("temp", temp), ("hum", hum))
+    }
     r1, r2 = frozenset(solution("r1", 20, 50)), frozenset(solution("r2", 22, 60))
     found = {r.time: r.solutions for r in evaluate(query, streams)}
     assert found == {3000: Counter([r1]), 4000: Counter([r1]), 6000: Counter([r1, r2])}
@@ -223,14 +267,20 @@ def solution(room: str, t: int, h: int) -> list[tuple[str, str]]:
 
 
 def test_ask() -> None:
-    query = ReferenceQuery("ASK { GRAPH <e:w> { <e:x> ?p ?o } }", {"e:w": ("s", Window(K.RANGE, range=2000))})
+    query = ReferenceQuery(
+        "ASK { GRAPH <e:w> { <e:x> ?p ?o } }", {"e:w": ("s", Window(K.RANGE, range=2000))}
+    )
     elements = (at(1000, "y"), at(2000, "x"), at(9000, "y"))
     # y in [1, 3), x in [2, 4), y in [9, 11): no line at 4 and 11, where all windows are empty
     assert [(r.time, r.boolean) for r in ask(query, *elements)] == [
         (1000, False), (2000, True), (3000, True), (9000, False),
     ]  # fmt: skip
     changed = ReferenceQuery(query.sparql, query.windows, "ISTREAM")
-    assert [(r.time, r.boolean) for r in ask(changed, *elements)] == [(1000, False), (2000, True), (9000, False)]
+    assert [(r.time, r.boolean) for r in ask(changed, *elements)] == [
+        (1000, False),
+        (2000, True),
+        (9000, False),
+    ]
 
 
 def test_construct_is_the_template_of_the_difference() -> None:
@@ -258,10 +308,16 @@ def test_construct_leaves_out_what_is_no_triple_and_makes_blank_nodes_per_soluti
 
 
 def test_now_is_the_report_time() -> None:
-    query = ReferenceQuery("SELECT (NOW() AS ?t) { GRAPH <e:w> { ?s ?p ?o } }", {"e:w": ("s", Window(K.NOW))})
+    query = ReferenceQuery(
+        "SELECT (NOW() AS ?t) { GRAPH <e:w> { ?s ?p ?o } }", {"e:w": ("s", Window(K.NOW))}
+    )
     found = ask(query, at(1500, "x"))[0].solutions
     assert found == Counter(
-        [frozenset({("t", '"1970-01-01T00:00:01.5Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>')})]
+        [
+            frozenset(
+                {("t", '"1970-01-01T00:00:01.5Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>')}
+            )
+        ]
     )
 
 
@@ -270,7 +326,9 @@ def test_static_graphs() -> None:
     text = "SELECT * { GRAPH <e:w> { ?s <e:p> ?o } ?s <e:kind> ?k GRAPH <e:g> { ?s <e:rank> ?r } }"
     query = ReferenceQuery(text, {"e:w": ("s", Window(K.NOW))})
     assert len(evaluate(query, {"s": [at(1, "x", "y")]}, static)[0].solutions) == 1
-    from_g = ReferenceQuery("SELECT * { GRAPH <e:w> { ?s <e:p> ?o } ?s <e:rank> ?r }", query.windows, graphs=("e:g",))
+    from_g = ReferenceQuery(
+        "SELECT * { GRAPH <e:w> { ?s <e:p> ?o } ?s <e:rank> ?r }", query.windows, graphs=("e:g",)
+    )
     assert len(evaluate(from_g, {"s": [at(1, "x")]}, static)[0].solutions) == 1
 
 
@@ -287,12 +345,19 @@ def test_order_of_arrival_does_not_matter() -> None:
 
 
 def sql(text: str, window: Window, output: str = "RELATION") -> ReferenceSql:
-    return ReferenceSql(text, {"a": ("A", window)}, {"A": {"k": "integer", "v": "double"}}, {"n": "integer"}, output)
+    return ReferenceSql(
+        text, {"a": ("A", window)}, {"A": {"k": "integer", "v": "double"}}, {"n": "integer"}, output
+    )
 
 
 def values(reports: list[Report]) -> list[tuple[int, str | None, list[str]]]:
     return [
-        (r.time, r.change, sorted(text.split('"')[1] for s in r.solutions.elements() for _, text in s)) for r in reports
+        (
+            r.time,
+            r.change,
+            sorted(text.split('"')[1] for s in r.solutions.elements() for _, text in s),
+        )
+        for r in reports
     ]
 
 
@@ -310,7 +375,8 @@ def test_windows_over_tuples_are_bags_and_a_relation_says_its_changes() -> None:
 def test_grouped_sql_changes_with_both_signs() -> None:
     rows = [Row(1000, (7, 0.5)), Row(2000, (7, 0.5))]
     query = sql("Select Count(*) As n From a", Window(K.RANGE, range=3000))
-    # 1 row from 1 on, 2 from 2, 1 from 4, none from 5: at 5 all windows are empty, and so is the result
+    # 1 row from 1 on, 2 from 2, 1 from 4, none from 5: at 5 all windows are empty, and so is the
+    # result
     assert values(evaluate(query, {"A": rows})) == [
         (1000, "insert", ["1"]),
         (2000, "delete", ["1"]), (2000, "insert", ["2"]),
@@ -322,14 +388,23 @@ def test_grouped_sql_changes_with_both_signs() -> None:
 def test_rows_window_and_the_time_column() -> None:
     rows = [Row(1000, (7, 0.5)), Row(1000, (7, 0.5)), Row(2000, (8, 0.5))]
     query = sql("Select ts As n From a", Window(K.COUNT, count=2), "RSTREAM")
-    assert values(evaluate(query, {"A": rows})) == [(1000, None, ["1000", "1000"]), (2000, None, ["1000", "2000"])]
+    assert values(evaluate(query, {"A": rows})) == [
+        (1000, None, ["1000", "1000"]),
+        (2000, None, ["1000", "2000"]),
+    ]
 
 
-@pytest.mark.parametrize(("value", "text"), [(True, '"true"'), (2.0, '"2"'), (3, '"3"'), ("x", '"x"')])
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, '"true"'), (2.0, '"2"'), (3, '"3"'), ("x", '"x"')]
+)
 def test_sql_columns_are_terms_of_their_types(value: int | float | str | bool, text: str) -> None:
     kind = {bool: "boolean", float: "double", int: "integer", str: "string"}[type(value)]
     query = ReferenceSql(
-        "Select c As n From a", {"a": ("A", Window(K.NOW))}, {"A": {"c": kind}}, {"n": kind}, "RSTREAM"
+        "Select c As n From a",
+        {"a": ("A", Window(K.NOW))},
+        {"A": {"c": kind}},
+        {"n": kind},
+        "RSTREAM",
     )
     (found,) = evaluate(query, {"A": [Row(1, (value,))]})[0].solutions
     assert dict(found)["n"].startswith(text)

@@ -1,7 +1,9 @@
-"""The reference's report times and contents against the definitions of windows, at every instant of a small world.
+"""The reference's report times and contents against the definitions of windows, at every instant of
+a small world.
 
-Here a window is what the texts say it is: ``[c - a, c)`` of the last close c, the last n occurrences, and so on;
-nothing uses ``enter`` and ``leave``. Times are a few milliseconds, so that every instant can be looked at.
+Here a window is what the texts say it is: ``[c - a, c)`` of the last close c, the last n
+occurrences, and so on; nothing uses ``enter`` and ``leave``. Times are a few milliseconds, so that
+every instant can be looked at.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.model.time import Window, WindowKind
-from levada.testing.reference import Element, ReferenceQuery, evaluate, occurrences, report_times, stays
+from levada.testing.reference import (
+    Element,
+    ReferenceQuery,
+    evaluate,
+    occurrences,
+    report_times,
+    stays,
+)
 
 K = WindowKind
 FIRST, LAST = -12, 80
@@ -26,7 +35,9 @@ SPANS = (K.CLOSE_OPEN, K.CLOSE_CLOSED, K.CHANGE, K.RANGE)
 @st.composite
 def any_window(draw: st.DrawFn) -> Window:
     """A window; those with a range are in the past in half of the cases."""
-    kind = draw(st.sampled_from((*SPANS, *SPANS, K.NOW, K.ALL, K.COUNT, K.COUNT, K.SESSION, K.ENDED)))
+    kind = draw(
+        st.sampled_from((*SPANS, *SPANS, K.NOW, K.ALL, K.COUNT, K.COUNT, K.SESSION, K.ENDED))
+    )
     range_, given_t0 = draw(st.integers(1, 8)), draw(st.booleans())
     to = draw(st.integers(0, range_ - 1)) if kind in SPANS and draw(st.booleans()) else 0
     step = draw(st.integers(1, 5))
@@ -48,18 +59,27 @@ def is_close(window: Window, tau: int) -> bool:
     return window.kind.on_close and rest == 0 and (k >= 0 or not window.t0_given)
 
 
-def inside(window: Window, pairs: Sequence[tuple[int, str]], tau: int) -> frozenset[tuple[int, str]]:
+def inside(
+    window: Window, pairs: Sequence[tuple[int, str]], tau: int
+) -> frozenset[tuple[int, str]]:
     """The occurrences in the window at tau, by the words of the definitions."""
     counted = sorted({(ts, name) for ts, name in pairs if not window.t0_given or ts >= window.t0})
     a, b, t0, y = window.range, window.step, window.t0, window.to
     closes = [c for c in range(FIRST - 20, tau + 1) if is_close(window, c)]
     match window.kind:
         case K.CLOSE_OPEN:
-            return frozenset(x for x in counted if closes and closes[-1] - a <= x[0] < closes[-1] - y)
+            return frozenset(
+                x for x in counted if closes and closes[-1] - a <= x[0] < closes[-1] - y
+            )
         case K.CLOSE_CLOSED:
-            return frozenset(x for x in counted if closes and closes[-1] - a < x[0] <= closes[-1] - y)
+            return frozenset(
+                x for x in counted if closes and closes[-1] - a < x[0] <= closes[-1] - y
+            )
         case K.CHANGE:
-            opened = {x: max(o for o in range(FIRST - 20, LAST) if (o - t0) % b == 0 and o <= x[0]) for x in counted}
+            opened = {
+                x: max(o for o in range(FIRST - 20, LAST) if (o - t0) % b == 0 and o <= x[0])
+                for x in counted
+            }
             return frozenset(x for x in counted if x[0] + y <= tau < opened[x] + a)
         case K.RANGE:
             return frozenset(x for x in counted if tau - a < x[0] <= tau - y)
@@ -72,11 +92,15 @@ def inside(window: Window, pairs: Sequence[tuple[int, str]], tau: int) -> frozen
             return frozenset(come[: len(come) // b * b][-window.count :])
         case K.SESSION:
             come = [x for x in counted if x[0] <= tau]
-            return frozenset(x for x in come if unbroken([t for t, _ in come if t >= x[0]] + [tau], a))
+            return frozenset(
+                x for x in come if unbroken([t for t, _ in come if t >= x[0]] + [tau], a)
+            )
         case K.ENDED:
             before = [x for x in counted if x[0] < tau]
             ends = any(x[0] + a == tau for x in before[-1:])
-            return frozenset(x for x in before if ends and unbroken([t for t, _ in before if t >= x[0]], a))
+            return frozenset(
+                x for x in before if ends and unbroken([t for t, _ in before if t >= x[0]], a)
+            )
     raise AssertionError(f"{window.kind} is no window of a query")
 
 
@@ -99,14 +123,20 @@ clocks = st.none() | st.builds(
 )
 
 
-def expected_times(two: Sequence[Window], pairs: Sequence[tuple[int, str]], clock: Window | None = None) -> list[int]:
+def expected_times(
+    two: Sequence[Window], pairs: Sequence[tuple[int, str]], clock: Window | None = None
+) -> list[int]:
     contents = {tau: [inside(w, pairs, tau) for w in two] for tau in range(FIRST - 1, LAST)}
     changes = [tau for tau in range(FIRST, LAST) if contents[tau] != contents[tau - 1]]
     found = []
     before = False
     last = clock.next_close(changes[-1] - 1) if clock and changes else max(changes, default=FIRST)
     for tau in range(FIRST, last + max(w.step for w in two) + 1):
-        changed = any(contents[tau][i] != contents[tau - 1][i] for i, w in enumerate(two) if not w.kind.on_close)
+        changed = any(
+            contents[tau][i] != contents[tau - 1][i]
+            for i, w in enumerate(two)
+            if not w.kind.on_close
+        )
         if is_close(clock, tau) if clock else changed or any(is_close(w, tau) for w in two):
             now = any(contents[tau])
             ended = any(contents[LAST - 1]) and tau > last
@@ -118,7 +148,9 @@ def expected_times(two: Sequence[Window], pairs: Sequence[tuple[int, str]], cloc
 
 @patient
 @given(st.lists(windows, min_size=1, max_size=2), moments, clocks)
-def test_report_times(two: list[Window], pairs: list[tuple[int, str]], clock: Window | None) -> None:
+def test_report_times(
+    two: list[Window], pairs: list[tuple[int, str]], clock: Window | None
+) -> None:
     held = {str(i): stays(w, occurrences(elements(pairs))) for i, w in enumerate(two)}
     named = {str(i): w for i, w in enumerate(two)}
     assert report_times(named, held, (), clock) == expected_times(two, pairs, clock)

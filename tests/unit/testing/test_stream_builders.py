@@ -9,21 +9,39 @@ import pyoxigraph as ox
 import pytest
 
 from levada.testing.question import Element, Row
-from levada.testing.streams import ManualClock, lines, time_term, write_csv, write_directory, write_graph, write_lines
+from levada.testing.streams import (
+    ManualClock,
+    lines,
+    time_term,
+    write_csv,
+    write_directory,
+    write_graph,
+    write_lines,
+)
 
-STREAM = [Element(1500, ("<a:s> <a:p> <a:o>", '<a:s> <a:p> "x"@en')), Element(-2000, ("<a:s> <a:p> _:b",))]
+STREAM = [
+    Element(1500, ("<a:s> <a:p> <a:o>", '<a:s> <a:p> "x"@en')),
+    Element(-2000, ("<a:s> <a:p> _:b",)),
+]
 
 
 @pytest.mark.parametrize(
     ("ts", "text"),
-    [(1500, "1970-01-01T00:00:01.5Z"), (-2000, "1969-12-31T23:59:58Z"), (1007, "1970-01-01T00:00:01.007Z")],
+    [
+        (1500, "1970-01-01T00:00:01.5Z"),
+        (-2000, "1969-12-31T23:59:58Z"),
+        (1007, "1970-01-01T00:00:01.007Z"),
+    ],
 )
 def test_time_as_date_time(ts: int, text: str) -> None:
     assert time_term(ts, "dateTime") == f'"{text}"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
 
 
 def test_one_line_a_triple() -> None:
-    assert list(lines(STREAM, "typed"))[2] == '<a:s> <a:p> _:b "-2000"^^<http://www.w3.org/2001/XMLSchema#integer> .'
+    assert (
+        list(lines(STREAM, "typed"))[2]
+        == '<a:s> <a:p> _:b "-2000"^^<http://www.w3.org/2001/XMLSchema#integer> .'
+    )
     assert list(lines(STREAM)) == [
         "<a:s> <a:p> <a:o> 1500 .",
         '<a:s> <a:p> "x"@en 1500 .',
@@ -48,7 +66,9 @@ def test_directory_cuts_in_order(tmp_path: Path) -> None:
 
 def test_more_files_than_elements(tmp_path: Path) -> None:
     folder = write_directory(tmp_path / "d", STREAM[:1], files=3, ending=".nt.gz")
-    assert [len(gzip.decompress(f.read_bytes()).splitlines()) for f in sorted(folder.iterdir())] == [0, 0, 2]
+    assert [
+        len(gzip.decompress(f.read_bytes()).splitlines()) for f in sorted(folder.iterdir())
+    ] == [0, 0, 2]
 
 
 def test_static_graph_is_ntriples(tmp_path: Path) -> None:

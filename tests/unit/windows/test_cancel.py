@@ -1,4 +1,6 @@
-"""Rows that are taken back: what stays adds up to the same, and state does not grow with the stream."""
+"""Rows that are taken back: what stays adds up to the same, and state does not grow with the
+stream.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.model.frame import Frame
-from levada.windows.cancel import uncancelled
+from levada.windows.state.cancel import uncancelled
 
 rows = st.lists(
-    st.tuples(st.integers(0, 1), st.integers(1, 3), st.integers(5, 6), st.integers(0, 9), st.sampled_from((1, -1))),
+    st.tuples(
+        st.integers(0, 1),
+        st.integers(1, 3),
+        st.integers(5, 6),
+        st.integers(0, 9),
+        st.sampled_from((1, -1)),
+    ),
     max_size=20,
 )
 
 
 def frame(given_rows: list[tuple[int, int, int, int, int]]) -> Frame:
     op, x, e, s, w = (np.array([r[i] for r in given_rows], np.int64) for i in range(5))
-    columns = {"op": op.astype(np.int32), "x0": x.astype(np.uint64), "#e": e, "#s": s, "hi0": s, "w": w.astype(np.int8)}
+    columns = {
+        "op": op.astype(np.int32),
+        "x0": x.astype(np.uint64),
+        "#e": e,
+        "#s": s,
+        "hi0": s,
+        "w": w.astype(np.int8),
+    }
     return Frame(columns, len(given_rows))
 
 
@@ -32,7 +47,9 @@ def weights(f: Frame, tau: int) -> Counter[tuple[int, ...]]:
 
 
 @given(rows, st.integers(-1, 10))
-def test_what_stays_adds_up_to_the_same(given_rows: list[tuple[int, int, int, int, int]], low: int) -> None:
+def test_what_stays_adds_up_to_the_same(
+    given_rows: list[tuple[int, int, int, int, int]], low: int
+) -> None:
     whole = frame(given_rows)
     left = uncancelled(whole, whole["#s"] <= low, ["hi0"])
     for tau in range(low, 11):

@@ -8,23 +8,33 @@ from hypothesis import strategies as st
 
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Window, WindowKind
-from levada.plan.layout import Layout, Span
-from levada.plan.shapes import Member
-from levada.plan.topology import WindowTable
+from levada.plan.sealed.layout import Layout, Span
+from levada.plan.sealed.shapes import Member
+from levada.plan.sealed.window_table import WindowTable
 from levada.windows.intervals import exact, outer, quarter, watermark
 
 kinds = st.sampled_from([k for k in WindowKind if k is not WindowKind.COUNT])
 windows = st.builds(
-    Window, kinds, st.integers(1, 50), st.integers(1, 40), st.integers(-20, 20), st.booleans(), st.just(0)
+    Window,
+    kinds,
+    st.integers(1, 50),
+    st.integers(1, 40),
+    st.integers(-20, 20),
+    st.booleans(),
+    st.just(0),
 )
-times = st.tuples(st.integers(-100, 100), st.integers(0, 60), st.one_of(st.just(MIN), st.integers(-150, 100)))
+times = st.tuples(
+    st.integers(-100, 100), st.integers(0, 60), st.one_of(st.just(MIN), st.integers(-150, 100))
+)
 
 
 @given(windows, windows, st.lists(st.tuples(times, times), min_size=1, max_size=10))
 def test_rows_count_where_all_windows_say_so(
     first: Window, second: Window, rows: list[tuple[tuple[int, int, int], tuple[int, int, int]]]
 ) -> None:
-    table = WindowTable.of([Member(windows=(first, second), streams=("s", "t"), start=MIN)], {"s": 0, "t": 1})
+    table = WindowTable.of(
+        [Member(windows=(first, second), streams=("s", "t"), start=MIN)], {"s": 0, "t": 1}
+    )
     layout = Layout((), (Span(True, True), Span(True, True)))
     columns = {"op": np.zeros(len(rows), np.int32)}
     for j in range(2):
@@ -48,7 +58,8 @@ def test_rows_count_where_all_windows_say_so(
 
 def test_a_watermark_is_the_least_of_the_streams() -> None:
     members = [
-        Member(windows=(Window(WindowKind.NOW),) * len(names), streams=names) for names in (("s",), ("s", "t"), ())
+        Member(windows=(Window(WindowKind.NOW),) * len(names), streams=names)
+        for names in (("s",), ("s", "t"), ())
     ]
     table = WindowTable.of(members, {"s": 0, "t": 1})
     assert watermark(table, np.array([70, 50])).tolist() == [70, 50, MAX]

@@ -1,14 +1,16 @@
-"""State from epoch to epoch: pieces are found in the file that holds them; what an epoch replaces stays readable in it."""
+"""State from epoch to epoch: pieces are found in the file that holds them; what an epoch replaces
+stays readable in it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from levada.model.frame import Frame, unpack
-from levada.model.terms import Terms
-from levada.operators import live
-from levada.windows import term_runs
-from levada.windows.pieces import State, read_head
+from levada.operators.border import report_buffer as live
+from levada.terms.table import Terms
+from levada.windows.state import term_runs
+from levada.windows.state.pieces import State, read_head
 
 
 class Files:
@@ -23,7 +25,9 @@ class Files:
         return self.open(name)
 
     def open(self, name: str) -> State:
-        return State(read_head(unpack(self.blobs[name])[1]), name, lambda file: unpack(self.blobs[file]))
+        return State(
+            read_head(unpack(self.blobs[name])[1]), name, lambda file: unpack(self.blobs[file])
+        )
 
 
 def rows(*numbers: int) -> Frame:
@@ -68,7 +72,9 @@ def test_an_epoch_without_changes_has_none() -> None:
 
 
 def test_texts_of_what_ends_are_there_until_the_epoch_is_over() -> None:
-    """Report rows that end in an epoch are shown in it, after they have been taken out of the state."""
+    """Report rows that end in an epoch are shown in it, after they have been taken out of the
+    state.
+    """
     files = Files()
     state = State(None, "", files.open)  # type: ignore[arg-type]
     counting = rows(1).with_(**{"#s": np.array([5]), "#e": np.array([9])})
@@ -103,7 +109,10 @@ def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(monkeypatch)
         there = terms(name, *names[max(epoch - 1, 0) : epoch])
         identity = {"x0": there.x, "y0": there.y}
         state.replace("5.last", [state.put({"": Frame(identity)}, 2, (2**62, 0, 0))])
-        state.replace("6.live", [state.put({"": Frame({"a0.x": there.x[:1], "a0.y": there.y[:1]})}, 1, (2**62, 0, 0))])
+        state.replace(
+            "6.live",
+            [state.put({"": Frame({"a0.x": there.x[:1], "a0.y": there.y[:1]})}, 1, (2**62, 0, 0))],
+        )
         term_runs.insert(state, terms(name), 2**62, 0)
         state = files.close(state, str(epoch))
         found = known(term_runs.tables(state))

@@ -1,4 +1,6 @@
-"""Times of all elements, cut into epochs and read by several tasks: counted once, whatever was dropped in between."""
+"""Times of all elements, cut into epochs and read by several tasks: counted once, whatever was
+dropped in between.
+"""
 
 from __future__ import annotations
 
@@ -54,12 +56,17 @@ def test_steps_are_each_mth_distinct_triple(
 
 def test_tuples_of_one_time_are_added_up() -> None:
     frames = [occurrences(np.array([5, 5, 8])), occurrences(np.array([5]))]
-    assert dict(zip(*(together(frames)[c].tolist() for c in ("ts", "n")), strict=True)) == {5: 3, 8: 1}
+    assert dict(zip(*(together(frames)[c].tolist() for c in ("ts", "n")), strict=True)) == {
+        5: 3,
+        8: 1,
+    }
 
 
 def test_what_was_not_counted_counts_nothing() -> None:
     """A stream is counted from the plan on in which some query asks for it."""
-    seen, waiting = came_up([times(np.array([1, 20]))], [occurrences(np.array([30]))], 25, counted=True)
+    seen, waiting = came_up(
+        [times(np.array([1, 20]))], [occurrences(np.array([30]))], 25, counted=True
+    )
     assert seen.ts.tolist() == [1, 20] and seen.total.tolist() == [0, 0]
     assert waiting["n"].tolist() == [1]
 
@@ -80,7 +87,11 @@ def test_sessions_end_a_gap_after_their_last_time() -> None:
 
 def test_of_a_session_the_last_two_times_before_the_horizon_are_kept() -> None:
     seen = Seen.of([0, 4, 8, 12])
-    assert seen.ts[retained(seen, [Window(K.SESSION, 5)], MIN, 10, every=False)].tolist() == [4, 8, 12]
+    assert seen.ts[retained(seen, [Window(K.SESSION, 5)], MIN, 10, every=False)].tolist() == [
+        4,
+        8,
+        12,
+    ]
 
 
 @given(
@@ -88,7 +99,9 @@ def test_of_a_session_the_last_two_times_before_the_horizon_are_kept() -> None:
     st.integers(0, 60),
     st.integers(0, 20),
 )
-def test_of_windows_on_close_a_few_times_a_step_are_kept(ts: list[int], horizon: int, start: int) -> None:
+def test_of_windows_on_close_a_few_times_a_step_are_kept(
+    ts: list[int], horizon: int, start: int
+) -> None:
     for window in (
         Window(K.CLOSE_OPEN, 10, 4),
         Window(K.CLOSE_CLOSED, 8, 8, to=3),

@@ -1,4 +1,6 @@
-"""Report times against the naive reference, whole and in epochs; what must be kept of the elements' times between epochs."""
+"""Report times against the naive reference, whole and in epochs; what must be kept of the elements'
+times between epochs.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
-from levada.plan.topology import Schedule
+from levada.plan.sealed.schedules import Schedule
 from levada.testing.reference import report_times, stays
 from levada.windows.presence import Seen, retained
 from levada.windows.reports import Reports, instants, next_report
@@ -38,27 +40,43 @@ def asked(draw: st.DrawFn) -> list[Window]:
 
 
 queries = asked()
-moments = st.lists(st.integers(-8, 40).map(lambda n: 250 * n + n % 2), min_size=0, max_size=8, unique=True).map(sorted)
+moments = st.lists(
+    st.integers(-8, 40).map(lambda n: 250 * n + n % 2), min_size=0, max_size=8, unique=True
+).map(sorted)
 
 
 def expected(query: list[Window], times: list[int], every: bool) -> list[int]:
-    """The reference's report times of one stream of an item per time: those at which something is there, or every one."""
+    """The reference's report times of one stream of an item per time: those at which something is
+    there, or every one.
+    """
     ordered = [(ts, f"item {ts}") for ts in times]
     clock = next((w for w in query if w.kind is K.CLOCK), None)
     query = [w for w in query if w is not clock]
     held = {str(i): stays(w, ordered) for i, w in enumerate(query)}
     counted = [ts for w in query for ts in times if ts >= w.start] if every else []
-    reports = report_times({str(i): w for i, w in enumerate(query)}, held, counted, clock, max(times, default=MIN))
-    return [r for r in reports if every or any(s.enter <= r < s.leave for name in held for s in held[name])]
+    reports = report_times(
+        {str(i): w for i, w in enumerate(query)}, held, counted, clock, max(times, default=MIN)
+    )
+    return [
+        r
+        for r in reports
+        if every or any(s.enter <= r < s.leave for name in held for s in held[name])
+    ]
 
 
-def found(query: list[Window], times: list[int], low: int, high: int, every: bool = False) -> Reports:
-    schedule = Schedule(tuple(query), tuple(-1 if w.kind is K.CLOCK else 0 for w in query), MIN, every)
+def found(
+    query: list[Window], times: list[int], low: int, high: int, every: bool = False
+) -> Reports:
+    schedule = Schedule(
+        tuple(query), tuple(-1 if w.kind is K.CLOCK else 0 for w in query), MIN, every
+    )
     return instants(schedule, {0: Seen.of(times)}, low, high)
 
 
 @given(queries, moments, st.booleans())
-def test_instants_are_those_of_the_reference(query: list[Window], times: list[int], every: bool) -> None:
+def test_instants_are_those_of_the_reference(
+    query: list[Window], times: list[int], every: bool
+) -> None:
     got = found(query, times, MIN, MAX, every)
     assert got.times[got.full].tolist() == expected(query, times, every)
 
@@ -67,7 +85,9 @@ def test_instants_are_those_of_the_reference(query: list[Window], times: list[in
 def test_epochs_cut_the_reports_but_do_not_change_them(
     query: list[Window], times: list[int], cuts: list[int], every: bool
 ) -> None:
-    """In each epoch only the times below its watermark that are still retained are known; no watermark is above all times."""
+    """In each epoch only the times below its watermark that are still retained are known; no
+    watermark is above all times.
+    """
     cuts = [c for c in cuts if times and c <= times[-1]]
     closes_wait = all(w.kind in (K.CLOSE_OPEN, K.CLOCK) for w in query)
     known: Times = np.empty(0, np.int64)
@@ -81,7 +101,11 @@ def test_epochs_cut_the_reports_but_do_not_change_them(
         if high > low:
             together += found(query, known.tolist(), low, high, every).times.tolist()
             low = high
-        known = known[retained(Seen.of(known), [w for w in query if w.kind is not K.CLOCK], MIN, watermark, every)]
+        known = known[
+            retained(
+                Seen.of(known), [w for w in query if w.kind is not K.CLOCK], MIN, watermark, every
+            )
+        ]
     assert together == found(query, times, MIN, MAX, every).times.tolist()
 
 
@@ -90,7 +114,12 @@ def test_next_report_is_the_next_close_or_change() -> None:
     change = Window(K.RANGE, 3000)
     r = np.array([0, 1999, 2000, 2500])
     assert next_report([closing], r, np.empty(0, np.int64)).tolist() == [2000, 2000, 4000, 4000]
-    assert next_report([closing, change], r, np.array([500, 2000, 2600])).tolist() == [500, 2000, 2600, 2600]
+    assert next_report([closing, change], r, np.array([500, 2000, 2600])).tolist() == [
+        500,
+        2000,
+        2600,
+        2600,
+    ]
     assert next_report([change], r, np.array([2000])).tolist() == [2000, 2000, MAX, MAX]
 
 

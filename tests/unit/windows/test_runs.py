@@ -1,4 +1,6 @@
-"""Runs: nothing alive is lost or kept twice, few runs are probed, and a row is rewritten a bounded number of times."""
+"""Runs: nothing alive is lost or kept twice, few runs are probed, and a row is rewritten a bounded
+number of times.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.kernels.probe import join_pairs
+from levada.kernels.keyed.probe import join_pairs
 from levada.model.frame import Frame
-from levada.windows import runs
-from levada.windows.pieces import State
+from levada.windows.state import runs
+from levada.windows.state.pieces import State
 
 
 def no_file(name: str) -> object:
@@ -32,7 +34,9 @@ def held(state: State, horizon: int) -> list[int]:
     return sorted(int(i) for run in runs.live(state, "x", horizon) for i in run.rows["id"])
 
 
-@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 20)), max_size=40), st.integers(50, 2000))
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 20)), max_size=40), st.integers(50, 2000)
+)
 def test_all_that_is_alive_is_there_once(epochs: list[tuple[int, int]], lasts: int) -> None:
     state, now, number = fresh(), 0, 0
     alive: dict[int, int] = {}
@@ -91,14 +95,20 @@ def test_a_run_is_probed_by_its_key_and_instants() -> None:
     runs.insert(state, "x", epoch([1, 2, 3, 2], 100, 50), 1000, 100)
     (run,) = runs.live(state, "x", 100)
     probe = epoch([2], 120, 50)
-    i, j = join_pairs(probe.buckets.k, probe.buckets.h, probe.buckets.s, probe.buckets.e, run.buckets)
+    i, j = join_pairs(
+        probe.buckets.k, probe.buckets.h, probe.buckets.s, probe.buckets.e, run.buckets
+    )
     assert (i.tolist(), run.rows["id"][run.at(j)].tolist()) == ([0, 0], [2, 2])
     late = epoch([2], 150, 50)
-    assert not len(join_pairs(late.buckets.k, late.buckets.h, late.buckets.s, late.buckets.e, run.buckets)[0])
+    assert not len(
+        join_pairs(late.buckets.k, late.buckets.h, late.buckets.s, late.buckets.e, run.buckets)[0]
+    )
 
 
 def test_rows_that_were_taken_back_do_not_pile_up() -> None:
-    """A row of weight -1 has another time in its ``hi``, and takes its row along when runs are put together."""
+    """A row of weight -1 has another time in its ``hi``, and takes its row along when runs are put
+    together.
+    """
     state = fresh()
     for at in range(1, 400):
         k = np.array([at, at - 1], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -132,11 +142,15 @@ def test_rows_of_members_that_are_gone_go_when_runs_are_put_together() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(-1, 3), st.lists(st.integers(0, 6), min_size=1, max_size=8)), min_size=2, max_size=12
+        st.tuples(st.integers(-1, 3), st.lists(st.integers(0, 6), min_size=1, max_size=8)),
+        min_size=2,
+        max_size=12,
     )
 )
 def test_what_is_appended_is_found_by_key_and_instants(epochs: list[tuple[int, list[int]]]) -> None:
-    """Keys come again, some epochs come late: whichever way the open run grows, a probe finds the rows that count with it."""
+    """Keys come again, some epochs come late: whichever way the open run grows, a probe finds the
+    rows that count with it.
+    """
     state, now, lasts, rows = fresh(), 100, 40, []
     for gap, keys in epochs:
         now += gap
@@ -147,10 +161,14 @@ def test_what_is_appended_is_found_by_key_and_instants(epochs: list[tuple[int, l
             probe = epoch([key], at, 1).rows
             found = []
             for run in runs.live(state, "x", 0):
-                _, places = join_pairs(probe["#k"], probe["#h"], probe["#s"], probe["#e"], run.buckets)
+                _, places = join_pairs(
+                    probe["#k"], probe["#h"], probe["#s"], probe["#e"], run.buckets
+                )
                 assert run.rows["id"][run.at(places)].tolist() == [key] * len(places)
                 found += run.buckets.s[places].tolist()
-            assert sorted(found) == sorted(t for other, t in rows if other == key and t <= at < t + lasts)
+            assert sorted(found) == sorted(
+                t for other, t in rows if other == key and t <= at < t + lasts
+            )
 
 
 def test_later_rows_go_behind_those_of_the_open_run() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.model.frame import Frame
-from levada.windows import tallies
-from levada.windows.pieces import State
+from levada.windows.state import tallies
+from levada.windows.state.pieces import State
 
 MERGE = partial(tallies.added, by=("#i",), sums=("#n",))
 
@@ -29,15 +29,21 @@ def rows(changes: Counter[tuple[int, int]]) -> Frame:
     keys = list(changes)
     k = np.array([key // 2 for key, _ in keys], np.uint64)
     h = np.array([key for key, _ in keys], np.uint64)
-    part, n = (np.array(x, np.int64) for x in ([i for _, i in keys], [changes[key] for key in keys]))
+    part, n = (
+        np.array(x, np.int64) for x in ([i for _, i in keys], [changes[key] for key in keys])
+    )
     return Frame({"#k": k, "#h": h, "#i": part, "#n": n}, len(keys))
 
 
-CHANGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.sampled_from((-1, 1, 2))), max_size=8)
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 2), st.sampled_from((-1, 1, 2))), max_size=8
+)
 
 
 @given(st.lists(CHANGES, max_size=12))
-def test_each_key_stands_at_the_sum_of_its_changes(epochs: list[list[tuple[int, int, int]]]) -> None:
+def test_each_key_stands_at_the_sum_of_its_changes(
+    epochs: list[list[tuple[int, int, int]]],
+) -> None:
     kept, expected = state(), Counter[tuple[int, int]]()
     for epoch in epochs:
         changes = Counter[tuple[int, int]]()
@@ -49,7 +55,9 @@ def test_each_key_stands_at_the_sum_of_its_changes(epochs: list[list[tuple[int, 
     found = tallies.found(kept, "t", (wanted // 2).astype(np.uint64), wanted.astype(np.uint64))
     got = Counter[tuple[int, int]]()
     if found is not None:
-        for place, part, n in zip(found[0].tolist(), found[1]["#i"].tolist(), found[1]["#n"].tolist(), strict=True):
+        for place, part, n in zip(
+            found[0].tolist(), found[1]["#i"].tolist(), found[1]["#n"].tolist(), strict=True
+        ):
             got[place, part] += n
     assert {k: n for k, n in got.items() if n} == {k: n for k, n in expected.items() if n}
 

@@ -1,9 +1,10 @@
 """SPARQL expressions over columns of values (SPARQL 1.1, section 17; design, section 3).
 
-Two paths, one meaning: operators on exact numbers, booleans, times and identities are vectorised over NumPy columns; all
-else, and every row that the vectorised path cannot decide, is evaluated once per distinct combination of arguments by the
-functions of ``scalar``. Modules: ``values`` (columns), ``rows`` (blocks of one kind, the general path), ``compare``,
-``arithmetic``, ``logic``, ``seeded``, ``evaluate``, ``rank`` (ORDER BY, MIN, MAX).
+Two paths, one meaning: operators on exact numbers, booleans, times and identities are vectorised
+over NumPy columns; all else, and every row that the vectorised path cannot decide, is evaluated
+once per distinct combination of arguments by the functions of ``scalar``. Modules: ``values``
+(columns), ``rows`` (blocks of one kind, the general path), ``compare``, ``arithmetic``, ``logic``,
+``seeded``, ``evaluate``, ``rank`` (ORDER BY, MIN, MAX).
 """
 
 from levada.operators.expressions.evaluate import Scope, evaluate, truth

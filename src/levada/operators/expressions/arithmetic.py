@@ -1,9 +1,10 @@
-"""``+ - * /``, unary ``+ -``, ABS, ROUND, CEIL and FLOOR on columns (SPARQL 1.1, 17.3 and 17.4.4; XPath functions 6.2, 6.4).
+"""``+ - * /``, unary ``+ -``, ABS, ROUND, CEIL and FLOOR on columns (SPARQL 1.1, 17.3 and 17.4.4;
+XPath functions 6.2, 6.4).
 
-Blocks of exact kinds are computed in int64 and checked: where a mantissa could reach 10^18 the general path decides, which
-is exact up to the bounds of ``scalar.numbers`` and an error beyond. A quotient of exact numbers is a decimal by long
-division: 18 fractional digits, cut towards zero. Blocks with a float are computed in its precision. Dates, times and durations
-take the general path.
+Blocks of exact kinds are computed in int64 and checked: where a mantissa could reach 10^18 the
+general path decides, which is exact up to the bounds of ``scalar.numbers`` and an error beyond. A
+quotient of exact numbers is a decimal by long division: 18 fractional digits, cut towards zero.
+Blocks with a float are computed in its precision. Dates, times and durations take the general path.
 
 Cost: 3 to 10 ns a row for sums and products, about 50 for quotients.
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions import numeric
 from levada.operators.expressions.numeric import EXACT, FLOATING, MOST, NUMBERS, Floats, Undecided
@@ -54,7 +55,10 @@ def _binary(operator: Function, block: Block, result: Result) -> None:
         undecided = exact(operator, block, result)
     elif all(k in NUMBERS for k in kinds):
         target = numeric.wider(*kinds)
-        (x, lost), (y, too) = numeric.floats(a, kinds[0], target), numeric.floats(b, kinds[1], target)
+        (x, lost), (y, too) = (
+            numeric.floats(a, kinds[0], target),
+            numeric.floats(b, kinds[1], target),
+        )
         with np.errstate(all="ignore"):
             values = _UFUNC[operator](x, y)
         result.put(block.rows, target, dbl=values.astype(np.float64))
@@ -68,7 +72,9 @@ def _binary(operator: Function, block: Block, result: Result) -> None:
 
 
 def _may_have_value(operator: Function, kinds: tuple[int, ...]) -> bool:
-    """Whether hard numbers (with numbers), or dates, times and durations (added, subtracted) are all there is."""
+    """Whether hard numbers (with numbers), or dates, times and durations (added, subtracted) are
+    all there is.
+    """
     if all(k in (*NUMBERS, Kind.HARD_NUMBER) for k in kinds):
         return True
     return operator in (Function.ADD, Function.SUBTRACT) and all(k in _TEMPORAL for k in kinds)
@@ -94,8 +100,12 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
         x, y, scale, over = numeric.aligned(a, b)
         value = x + y if operator is Function.ADD else x - y
         estimate = _UFUNC[operator](x.astype(np.float64), y)
-        undecided = np.abs(estimate) >= _LARGE if over is None else over | (np.abs(estimate) >= _LARGE)
-    result.put(block.rows, kind, man=value, scale=np.minimum(scale, FRACTION_DIGITS).astype(np.uint8))
+        undecided = (
+            np.abs(estimate) >= _LARGE if over is None else over | (np.abs(estimate) >= _LARGE)
+        )
+    result.put(
+        block.rows, kind, man=value, scale=np.minimum(scale, FRACTION_DIGITS).astype(np.uint8)
+    )
     return undecided
 
 
@@ -117,12 +127,17 @@ def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
     if len(long):
         near = (whole + fraction / 1e18)[long]
         parts = negative[long], whole[long], fraction[long]
-        result.put_hard(at(block.rows, long), np.where(negative[long], -near, near), lambda: _long_decimals(*parts))
+        result.put_hard(
+            at(block.rows, long),
+            np.where(negative[long], -near, near),
+            lambda: _long_decimals(*parts),
+        )
     return undecided
 
 
 def long_division(x: I64, y: I64) -> tuple[I64, I64]:
-    """``x / y`` for x >= 0 and 0 < y < 9 * 10^17: the whole part and 18 fractional digits as an integer.
+    """``x / y`` for x >= 0 and 0 < y < 9 * 10^17: the whole part and 18 fractional digits as an
+    integer.
 
     >>> [v.tolist() for v in long_division(np.array([7]), np.array([2]))]
     [[3], [500000000000000000]]

@@ -8,10 +8,11 @@ What two kinds are to each other decides how a block is compared:
     IRIs and blank nodes  ``=`` by identity, ``<`` is an error
     different classes     ``=`` is false, ``<`` is an error
     a hard number         by its nearest double unless that is too close to tell
-    anything with a hard time or a literal of another datatype: the general path (``scalar.order``), but a number against
-    another datatype is an error at once
+    anything with a hard time or a literal of another datatype: the general path (``scalar.order``),
+    but a number against another datatype is an error at once
 
-Results are three-valued: 0 false, 1 true, 2 error. Cost: 1 to 3 ns a row for one kind, 10 to 20 for mixed kinds.
+Results are three-valued: 0 false, 1 true, 2 error. Cost: 1 to 3 ns a row for one kind, 10 to 20 for
+mixed kinds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Kind, Term
 from levada.operators.expressions import numeric, printing
 from levada.operators.expressions.numeric import EXACT, NUMBERS, Undecided
@@ -105,7 +106,11 @@ def _ordered(operator: Function, block: Block, identify: Identify | None) -> U8 
     if Kind.UNBOUND in (a, b) or a in _NODES or b in _NODES:
         return ERROR
     if Kind.OTHER in (a, b):
-        return ERROR if not {Kind.OTHER, *_TIMES}.issuperset((a, b)) else _general_order(operator, block)
+        return (
+            ERROR
+            if not {Kind.OTHER, *_TIMES}.issuperset((a, b))
+            else _general_order(operator, block)
+        )
     if _class(a) != _class(b):
         return ERROR
     if a == b == Kind.STRING:
@@ -127,7 +132,9 @@ def _by_lexical(operator: Function, a: Column, b: Column) -> U8:
 
 
 def _by_value(operator: Function, block: Block) -> U8:
-    """Two numbers, booleans or times: vectorised where their facets decide, else by the general path."""
+    """Two numbers, booleans or times: vectorised where their facets decide, else by the general
+    path.
+    """
     found = comparable(block)
     if found is None:
         return _general_order(operator, block)
@@ -142,7 +149,9 @@ def _by_value(operator: Function, block: Block) -> U8:
 
 
 def comparable(block: Block) -> tuple[Any, Any, Undecided] | None:
-    """A block of two numbers, booleans or times as two arrays that compare as they do, and the rows undecided."""
+    """A block of two numbers, booleans or times as two arrays that compare as they do, and the rows
+    undecided.
+    """
     (a, b), (left, right) = block.kinds, block.columns
     if a == b and (a in _MANTISSA or a == Kind.INTEGER):
         return left.values()[2], right.values()[2], None
@@ -160,7 +169,9 @@ def comparable(block: Block) -> tuple[Any, Any, Undecided] | None:
 
 
 def _nearly(a: Column, b: Column, target: Kind) -> tuple[Any, Any, Undecided]:
-    """Numbers of which some are hard, by their nearest doubles: undecided where these are too close to tell."""
+    """Numbers of which some are hard, by their nearest doubles: undecided where these are too close
+    to tell.
+    """
     (x, lost), (y, too) = numeric.nearest(a), numeric.nearest(b)
     close = 1e-6 if target == Kind.FLOAT else 1e-14
     with np.errstate(invalid="ignore"):
@@ -191,7 +202,9 @@ def _identical(block: Block, identify: Identify | None) -> Bools:
 
 
 def identical(a: Column, b: Column, identify: Identify | None) -> Bools:
-    """Whether two columns have the same term in each row, by what they have: identities, else texts."""
+    """Whether two columns have the same term in each row, by what they have: identities, else
+    texts.
+    """
     if a.x is None and b.x is None:
         same = a.texts().__eq__(b.texts()) if a.n >= b.n else b.texts().__eq__(a.texts())
         return same.fill_null(False).to_numpy()

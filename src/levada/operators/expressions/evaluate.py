@@ -1,8 +1,9 @@
 """Evaluation of expressions over columns (SPARQL 1.1, section 17).
 
-``evaluate`` gives a column, ``truth`` the rows on which a condition holds. Constants and what is made of constants only are
-computed once (columns of length 1). Conditions stay three-valued truth between operators and become columns only where a
-value is wanted. Errors are unbound rows, or error in truth.
+``evaluate`` gives a column, ``truth`` the rows on which a condition holds. Constants and what is
+made of constants only are computed once (columns of length 1). Conditions stay three-valued truth
+between operators and become columns only where a value is wanted. Errors are unbound rows, or error
+in truth.
 """
 
 from __future__ import annotations
@@ -12,23 +13,33 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from levada.algebra.expression import Aggregate, Call, Const, Expression, Function, Param, Var
+from levada.model.expression import Aggregate, Call, Const, Expression, Function, Param, Var
 from levada.operators.expressions import arithmetic, logic, seeded
 from levada.operators.expressions.compare import OPERATORS, compare, negated, same_term
 from levada.operators.expressions.rows import TRUE, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
-from levada.operators.expressions.values import I64, U8, U64, Bools, Column, Identify, broadcast, constant
+from levada.operators.expressions.values import (
+    I64,
+    U8,
+    U64,
+    Bools,
+    Column,
+    Identify,
+    broadcast,
+    constant,
+)
 
 
 @dataclass(frozen=True)
 class Scope:
     """What an expression is evaluated over: ``n`` rows.
 
-    ``columns``: the variables by name (one that is not there is unbound). ``params``: the lifted constants, gathered to the
-    rows (or of length 1). ``now``: the report time of each row or of all (ms). ``seeds``: one for each row, derived from
-    query, report and solution; needed by RAND, UUID, STRUUID and BNODE. ``identify``: the hash of texts with the
-    checkpoint's seed. ``place``: the place of the expression in its query, so that two of them draw different values.
+    ``columns``: the variables by name (one that is not there is unbound). ``params``: the lifted
+    constants, gathered to the rows (or of length 1). ``now``: the report time of each row or of all
+    (ms). ``seeds``: one for each row, derived from query, report and solution; needed by RAND,
+    UUID, STRUUID and BNODE. ``identify``: the hash of texts with the checkpoint's seed. ``place``:
+    the place of the expression in its query, so that two of them draw different values.
     ``times``: the event time of each row (ms), where rows are of one triple.
     """
 
@@ -60,7 +71,9 @@ def truth(expression: Expression, scope: Scope) -> Bools:
 
 @dataclass
 class _Evaluation:
-    """One walk over an expression; ``calls`` counts the calls that derive from seeds, in the order of the text."""
+    """One walk over an expression; ``calls`` counts the calls that derive from seeds, in the order
+    of the text.
+    """
 
     scope: Scope
     calls: int = field(default=0)
@@ -168,4 +181,6 @@ _VALUES: dict[Function, _Value] = {
     Function.EVENT_TIME: lambda e, f, a: seeded.event_time(e.scope.times),
 }
 
-assert set(_CONDITIONS) | set(_VALUES) | set(SCALAR) == set(Function), "every function is evaluated somewhere"
+assert set(_CONDITIONS) | set(_VALUES) | set(SCALAR) == set(Function), (
+    "every function is evaluated somewhere"
+)

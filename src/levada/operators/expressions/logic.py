@@ -1,7 +1,8 @@
-"""Three-valued logic and the functional forms: ``&& || !``, EBV, BOUND, IN, IF, COALESCE, isX (SPARQL 1.1, 17.2, 17.4.1).
+"""Three-valued logic and the functional forms: ``&& || !``, EBV, BOUND, IN, IF, COALESCE, isX
+(SPARQL 1.1, 17.2, 17.4.1).
 
-Truth is uint8: 0 false, 1 true, 2 error. The tables of 17.2: ``true || error`` is true, ``false && error`` is false, every
-other combination with an error is an error.
+Truth is uint8: 0 false, 1 true, 2 error. The tables of 17.2: ``true || error`` is true, ``false &&
+error`` is false, every other combination with an error is an error.
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions import compare
-from levada.operators.expressions.rows import ERROR, FALSE, TRUE, Block, Result, blocks, general_truth
+from levada.operators.expressions.rows import (
+    ERROR,
+    FALSE,
+    TRUE,
+    Block,
+    Result,
+    blocks,
+    general_truth,
+)
 from levada.operators.expressions.scalar.order import effective_boolean
 from levada.operators.expressions.values import U8, Column, Identify, choose, length
 
@@ -47,7 +56,9 @@ def column_of(truth: U8) -> Column:
     """Truth as a column of xsd:boolean, unbound where it is an error."""
     kind = np.where(truth == ERROR, Kind.UNBOUND, Kind.BOOLEAN).astype(np.uint8)
     man = (truth == TRUE).astype(np.int64)
-    return Column(len(truth), None, None, kind, np.zeros(len(truth)), man, np.zeros(len(truth), np.uint8))
+    return Column(
+        len(truth), None, None, kind, np.zeros(len(truth)), man, np.zeros(len(truth), np.uint8)
+    )
 
 
 def effective(column: Column) -> U8:

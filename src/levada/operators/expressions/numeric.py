@@ -1,8 +1,9 @@
-"""Numbers in columns: exact integers, decimals as mantissa and scale, floats; alignment and promotion.
+"""Numbers in columns: exact integers, decimals as mantissa and scale, floats; alignment and
+promotion.
 
-Everything here works on one block (one kind per argument) and marks the rows that it cannot do exactly: these go to the
-general path. A decimal is turned into a float by one division of two exactly representable numbers, which is correctly
-rounded; a mantissa above 2^53 is marked.
+Everything here works on one block (one kind per argument) and marks the rows that it cannot do
+exactly: these go to the general path. A decimal is turned into a float by one division of two
+exactly representable numbers, which is correctly rounded; a mantissa above 2^53 is marked.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def scaled(man: I64, by: I64) -> tuple[I64, Undecided]:
 
 
 def aligned(a: Column, b: Column) -> tuple[I64, I64, I64, Undecided]:
-    """Two blocks of exact kinds as integers of one scale: both mantissas, the scale, and the rows undecided."""
+    """Two blocks of exact kinds as integers of one scale: both mantissas, the scale, and the rows
+    undecided.
+    """
     (am, ac), (bm, bc) = facets(a), facets(b)
     # One scale throughout is the rule: then a single number stands for the column.
     ac, bc = _one(ac), _one(bc)
@@ -65,7 +68,9 @@ def aligned(a: Column, b: Column) -> tuple[I64, I64, I64, Undecided]:
 
 
 def floats(column: Column, kind: int, target: int) -> tuple[Floats, Undecided]:
-    """A block of one numeric kind in the precision of ``target`` (FLOAT or DOUBLE), and the rows undecided."""
+    """A block of one numeric kind in the precision of ``target`` (FLOAT or DOUBLE), and the rows
+    undecided.
+    """
     single = target == Kind.FLOAT
     _, dbl, man, scale = column.values()
     if kind in FLOATING:
@@ -80,14 +85,18 @@ def floats(column: Column, kind: int, target: int) -> tuple[Floats, Undecided]:
 
 
 def doubles(man: I64, scale: I64 | U8) -> F64:
-    """The doubles nearest to ``man / 10**scale`` (of mantissas above 2^53 within a unit in the last place)."""
+    """The doubles nearest to ``man / 10**scale`` (of mantissas above 2^53 within a unit in the last
+    place).
+    """
     if not scale.any():
         return man.astype(np.float64)
     return (man.astype(np.longdouble) / _POWERS[scale].astype(np.longdouble)).astype(np.float64)
 
 
 def nearest(column: Column) -> tuple[F64, Bools]:
-    """The nearest doubles of a block of any numeric kind, and where they tell nothing: out of range, or not shipped."""
+    """The nearest doubles of a block of any numeric kind, and where they tell nothing: out of
+    range, or not shipped.
+    """
     kinds, dbl, man, scale = column.values()
     if kinds[0] in EXACT:
         return doubles(man, scale), np.zeros(1, np.bool_)
@@ -95,7 +104,9 @@ def nearest(column: Column) -> tuple[F64, Bools]:
 
 
 def wider(a: int, b: int) -> Kind:
-    """FLOAT or DOUBLE: the type to which two numeric kinds are promoted if one of them is floating."""
+    """FLOAT or DOUBLE: the type to which two numeric kinds are promoted if one of them is
+    floating.
+    """
     return Kind.DOUBLE if Kind.DOUBLE in (a, b) else Kind.FLOAT
 
 

@@ -1,7 +1,9 @@
-"""Texts in columns: writing the canonical text of value facets, reading lexical forms, distinct combinations.
+"""Texts in columns: writing the canonical text of value facets, reading lexical forms, distinct
+combinations.
 
-Written forms are those of ``scalar.literals.literal_of``, which is the oracle of this module. Cost: about 0.2 microseconds a
-row; floats that need an exponent to be short (below 1e-6, from 1e16 on) are written one by one, once per distinct value.
+Written forms are those of ``scalar.literals.literal_of``, which is the oracle of this module. Cost:
+about 0.2 microseconds a row; floats that need an exponent to be short (below 1e-6, from 1e16 on)
+are written one by one, once per distinct value.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ def decimals(man: Array, scale: Array) -> pl.Series:
     power = 10 ** scale.astype(np.int64)
     whole, rest = np.abs(man) // power, np.abs(man) % power
     frame = pl.DataFrame({"s": np.where(man < 0, "-", ""), "w": whole, "r": rest, "c": scale})
-    digits = pl.col("r").cast(pl.String).str.zfill(pl.col("c").cast(pl.UInt32)).str.strip_chars_end("0")
+    digits = (
+        pl.col("r").cast(pl.String).str.zfill(pl.col("c").cast(pl.UInt32)).str.strip_chars_end("0")
+    )
     point = pl.when(pl.col("r") == 0).then(pl.lit("")).otherwise(pl.lit(".") + digits)
     return frame.select((pl.col("s") + pl.col("w").cast(pl.String) + point).alias("t"))["t"]
 
@@ -78,7 +82,9 @@ def floats(values: Array) -> pl.Series:
     if len(odd) == 0:
         return short
     some, codes = np.unique(values[odd], return_inverse=True)
-    return patched(short, odd, pl.Series([show_float(v) for v in some], dtype=pl.String).gather(codes))
+    return patched(
+        short, odd, pl.Series([show_float(v) for v in some], dtype=pl.String).gather(codes)
+    )
 
 
 def instants(ms: Array) -> pl.Series:
@@ -87,7 +93,9 @@ def instants(ms: Array) -> pl.Series:
     year = times.dt.year().cast(pl.String).str.zfill(4)
     fine = times.dt.strftime("-%m-%dT%H:%M:%S%.3f").str.strip_chars_end("0")
     # A whole second ends in zeros of its own, which belong to the time.
-    clock = times.dt.strftime("-%m-%dT%H:%M:%S").zip_with(pl.Series(np.asarray(ms) % 1000 == 0), fine)
+    clock = times.dt.strftime("-%m-%dT%H:%M:%S").zip_with(
+        pl.Series(np.asarray(ms) % 1000 == 0), fine
+    )
     return pl.select(pl.lit(year) + pl.lit(clock) + pl.lit("Z")).to_series()
 
 
@@ -109,7 +117,9 @@ def lexicals(strings: pl.Series) -> pl.Series:
 
 
 def distinct(columns: Sequence[pl.Series]) -> tuple[npt.NDArray[np.int64], list[pl.Series]]:
-    """For each row the number of its combination of values, and the distinct combinations, column by column."""
+    """For each row the number of its combination of values, and the distinct combinations, column
+    by column.
+    """
     names = [str(i) for i in range(len(columns))]
     frame = pl.DataFrame([c.alias(n) for c, n in zip(columns, names, strict=True)])
     unique = frame.unique(maintain_order=True).with_row_index("code")

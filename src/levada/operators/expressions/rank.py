@@ -1,11 +1,13 @@
 """The order of ORDER BY, MIN and MAX as ranks (SPARQL 1.1, 15.1 and 18.5.1.5).
 
-Unbound < blank nodes < IRIs < literals. Among literals numbers come first, then booleans, then dates, times and durations
-(each type apart), then strings and all other literals by lexical form (code points), datatype and language. Numbers compare
-by value: as doubles, and where more than 15 digits make doubles too coarse by the rest; NaN is below all numbers. Equal
-ranks are values that SPARQL's order does not tell apart, so 1 and 1.0 tie.
+Unbound < blank nodes < IRIs < literals. Among literals numbers come first, then booleans, then
+dates, times and durations (each type apart), then strings and all other literals by lexical form
+(code points), datatype and language. Numbers compare by value: as doubles, and where more than 15
+digits make doubles too coarse by the rest; NaN is below all numbers. Equal ranks are values that
+SPARQL's order does not tell apart, so 1 and 1.0 tie.
 
-A row's key is (class, number, rest, text, tail). All numeric columns need one sort of a float64 column.
+A row's key is (class, number, rest, text, tail). All numeric columns need one sort of a float64
+column.
 """
 
 from __future__ import annotations
@@ -48,9 +50,11 @@ class _Keys:
 
 
 def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """A number for each row that orders the rows as SPARQL orders their terms: for MIN, MAX and sorting.
+    """A number for each row that orders the rows as SPARQL orders their terms: for MIN, MAX and
+    sorting.
 
-    Equal numbers are equal in order. Unbound rows come first. int64, or float64 for columns of plain numbers.
+    Equal numbers are equal in order. Unbound rows come first. int64, or float64 for columns of
+    plain numbers.
     """
     kinds = column.kinds()
     if (kinds == Kind.INTEGER).all():
@@ -61,7 +65,9 @@ def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float
 
 
 def order_rank(columns: Sequence[Column], descending: Sequence[bool]) -> I64:
-    """The dense rank (from 0) of each row by several keys, each ascending or descending; equal ranks are ties."""
+    """The dense rank (from 0) of each row by several keys, each ascending or descending; equal
+    ranks are ties.
+    """
     assert columns, "an order has at least one key"
     n = max(c.n for c in columns)
     rank = np.zeros(n, np.int64)
@@ -69,17 +75,25 @@ def order_rank(columns: Sequence[Column], descending: Sequence[bool]) -> I64:
         own = np.unique(compare_rank(column), return_inverse=True)[1].astype(np.int64)
         if down:
             own = own.max(initial=0) - own
-        rank = np.unique(rank * (own.max(initial=0) + 1) + own, return_inverse=True)[1].astype(np.int64)
+        rank = np.unique(rank * (own.max(initial=0) + 1) + own, return_inverse=True)[1].astype(
+            np.int64
+        )
     return rank
 
 
-def order_rows(columns: Sequence[Column], descending: Sequence[bool], tiebreak_texts: Sequence[pl.Series]) -> I64:
-    """The positions of the rows in order; ties by the texts (null first, by code points), then by position."""
+def order_rows(
+    columns: Sequence[Column], descending: Sequence[bool], tiebreak_texts: Sequence[pl.Series]
+) -> I64:
+    """The positions of the rows in order; ties by the texts (null first, by code points), then by
+    position.
+    """
     rank = order_rank(columns, descending)
     texts = [t.alias(f"t{i}") for i, t in enumerate(tiebreak_texts)]
     frame = pl.DataFrame([pl.Series("rank", rank), *texts]).with_row_index("row")
     names = ["rank", *(t.name for t in texts)]
-    return frame.sort(names, nulls_last=False, maintain_order=True)["row"].to_numpy().astype(np.int64)
+    return (
+        frame.sort(names, nulls_last=False, maintain_order=True)["row"].to_numpy().astype(np.int64)
+    )
 
 
 def _keys(column: Column) -> _Keys:
@@ -94,7 +108,9 @@ def _keys(column: Column) -> _Keys:
 
 
 def _plain(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
-    """The keys of a block whose facets or texts have them as they are; False if its terms must be read."""
+    """The keys of a block whose facets or texts have them as they are; False if its terms must be
+    read.
+    """
     match kind:
         case Kind.UNBOUND:
             return True
@@ -156,7 +172,13 @@ def _key(term: Term | None) -> _Key:
             ms, finer = divmod(stamp.instant - _EPOCH, _MS)
             return _TIME + times.TYPES.index(stamp.datatype), float(ms), float(finer), "", ""
         case durations.Duration() as duration:
-            return _DURATION, duration.months * 30.436875 * 86400 + duration.time / durations.SECOND, 0.0, "", ""
+            return (
+                _DURATION,
+                duration.months * 30.436875 * 86400 + duration.time / durations.SECOND,
+                0.0,
+                "",
+                "",
+            )
         case Text(lexical, language):
             return _TEXT, 0.0, 0.0, lexical, f"{term.datatype}@{language}" if language else STRING
         case _:
@@ -175,7 +197,9 @@ def _number_key(number: int | Decimal | float) -> tuple[float, float]:
 
 
 def _dense(keys: _Keys) -> I64:
-    """The dense rank of keys: the texts are ranked first, then all parts of the keys are numbers."""
+    """The dense rank of keys: the texts are ranked first, then all parts of the keys are
+    numbers.
+    """
     n = len(keys.cls)
     parts: list[npt.NDArray[Any]] = [keys.cls, keys.number, keys.rest]
     parts += [_text_rank(n, texts) for texts in (keys.text, keys.tail) if texts]
@@ -192,7 +216,9 @@ def _dense(keys: _Keys) -> I64:
 
 
 def _text_rank(n: int, parts: list[tuple[I64, pl.Series]]) -> npt.NDArray[Any]:
-    """The rank by code points of texts at some rows; 0 where there is none, or an empty one (numbers as terms have those)."""
+    """The rank by code points of texts at some rows; 0 where there is none, or an empty one
+    (numbers as terms have those).
+    """
     rows = np.concatenate([rows for rows, _ in parts])
     texts = pl.concat([texts for _, texts in parts])
     out = np.zeros(n, np.uint32)

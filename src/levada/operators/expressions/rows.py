@@ -1,8 +1,9 @@
 """Rows by kinds, and the general path.
 
-An operator is vectorised over *blocks*: the rows whose arguments have the same kinds. What a block cannot decide (hard
-numbers, overflow, texts) goes to the *general path*: each distinct combination of arguments is evaluated once by a Python
-function on terms (``scalar``), and the results are scattered back. ``Result`` collects what both make of a column.
+An operator is vectorised over *blocks*: the rows whose arguments have the same kinds. What a block
+cannot decide (hard numbers, overflow, texts) goes to the *general path*: each distinct combination
+of arguments is evaluated once by a Python function on terms (``scalar``), and the results are
+scattered back. ``Result`` collects what both make of a column.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ def blocks(*columns: Column) -> list[Block]:
         return [_block(columns, tuple(int(c.kinds()[0]) for c in columns), None)]
     found = np.flatnonzero(np.bincount(codes)).tolist()
     groups = ((code, np.flatnonzero(codes == code)) for code in found)
-    return [_block(columns, tuple(int(c.kinds()[0 if c.n == 1 else r[0]]) for c in columns), r) for _, r in groups]
+    return [
+        _block(columns, tuple(int(c.kinds()[0 if c.n == 1 else r[0]]) for c in columns), r)
+        for _, r in groups
+    ]
 
 
 def _kind(column: Column, kind: int) -> int:
@@ -66,8 +70,12 @@ def at(rows: Rows | None, inner: Rows | None) -> Rows | None:
     return inner if rows is None else rows[inner]
 
 
-def combinations(columns: Sequence[Column], rows: Rows | None) -> tuple[I64, list[tuple[Term | None, ...]]]:
-    """For each row (None: all) the number of its combination of arguments, and the distinct combinations."""
+def combinations(
+    columns: Sequence[Column], rows: Rows | None
+) -> tuple[I64, list[tuple[Term | None, ...]]]:
+    """For each row (None: all) the number of its combination of arguments, and the distinct
+    combinations.
+    """
     n = length(columns) if rows is None else len(rows)
     wide = [i for i, c in enumerate(columns) if c.n != 1]
     fixed = [_terms(c.texts())[0] if c.n == 1 else None for c in columns]
@@ -86,7 +94,9 @@ def _terms(texts: pl.Series) -> list[Term | None]:
 
 
 class Result:
-    """A column in the making: blocks write numbers or terms at their rows; what nothing writes is unbound."""
+    """A column in the making: blocks write numbers or terms at their rows; what nothing writes is
+    unbound.
+    """
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -107,7 +117,9 @@ class Result:
         scale: U8 | None = None,
         dbl: F64 | None = None,
     ) -> None:
-        """Values by their facets, at rows (None: all); the double of an exact number is worked out."""
+        """Values by their facets, at rows (None: all); the double of an exact number is
+        worked out.
+        """
         place = slice(None) if rows is None else rows
         self.kind[place] = kind
         if man is not None:
@@ -119,18 +131,26 @@ class Result:
         if dbl is not None:
             self.dbl[place] = dbl
 
-    def put_texts(self, rows: Rows | None, kind: Kind | U8, texts: pl.Series, codes: I64 | None = None) -> None:
+    def put_texts(
+        self, rows: Rows | None, kind: Kind | U8, texts: pl.Series, codes: I64 | None = None
+    ) -> None:
         """Values by their texts: row i has text ``codes[i]`` (None: text i)."""
         self.kind[slice(None) if rows is None else rows] = kind
         self._pooled(rows, texts, len(texts), codes)
 
     def put_hard(self, rows: Rows | None, dbl: F64, texts: Callable[[], pl.Series]) -> None:
-        """Hard numbers by their nearest doubles and their texts, which are written only if asked for."""
+        """Hard numbers by their nearest doubles and their texts, which are written only if asked
+        for.
+        """
         self.put(rows, Kind.HARD_NUMBER, dbl=dbl)
         self._pooled(rows, texts, len(dbl), None)
 
     def _pooled(
-        self, rows: Rows | None, texts: pl.Series | Callable[[], pl.Series], size: int, codes: I64 | None
+        self,
+        rows: Rows | None,
+        texts: pl.Series | Callable[[], pl.Series],
+        size: int,
+        codes: I64 | None,
     ) -> None:
         place = np.arange(self.n) if rows is None else rows
         self._texts.append((place, self._size + (np.arange(size) if codes is None else codes)))
@@ -141,8 +161,17 @@ class Result:
         """Values by terms (None: unbound): row i has term ``codes[i]``."""
         kind, dbl, man, scale = zip(*map(facets, terms), strict=True)
         kinds = np.array(kind, np.uint8)[codes]
-        self.put_texts(rows, kinds, pl.Series([None if t is None else str(t) for t in terms], dtype=pl.String), codes)
-        values = np.array(man, np.int64)[codes], np.array(scale, np.uint8)[codes], np.array(dbl, np.float64)[codes]
+        self.put_texts(
+            rows,
+            kinds,
+            pl.Series([None if t is None else str(t) for t in terms], dtype=pl.String),
+            codes,
+        )
+        values = (
+            np.array(man, np.int64)[codes],
+            np.array(scale, np.uint8)[codes],
+            np.array(dbl, np.float64)[codes],
+        )
         self.put(rows, kinds, man=values[0], scale=values[1], dbl=values[2])
 
     def column(self) -> Column:
@@ -160,9 +189,14 @@ class Result:
 
 
 def general(
-    function: ScalarFunction, columns: Sequence[Column], rows: Rows | None, result: Result, place: Rows | None = None
+    function: ScalarFunction,
+    columns: Sequence[Column],
+    rows: Rows | None,
+    result: Result,
+    place: Rows | None = None,
 ) -> None:
-    """Writes the function's values at rows (None: all) by the general path; an argument without value is an error.
+    """Writes the function's values at rows (None: all) by the general path; an argument without
+    value is an error.
 
     ``place``: the rows of ``result`` that all rows of the columns are, if those are a block.
     """
@@ -172,7 +206,9 @@ def general(
         result.put_terms(at(place, rows), codes, terms)
 
 
-def general_truth(function: Callable[..., bool], columns: Sequence[Column], rows: Rows | None) -> U8:
+def general_truth(
+    function: Callable[..., bool], columns: Sequence[Column], rows: Rows | None
+) -> U8:
     """The truth of a function at rows (None: all) by the general path."""
     codes, distinct = combinations(columns, rows)
     truths = [ERROR if None in c else _truth(call(function, c)) for c in distinct]

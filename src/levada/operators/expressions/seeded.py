@@ -1,8 +1,10 @@
-"""RAND, UUID, STRUUID, BNODE and NOW: values that derive from seeds and the report time, never from a clock or a generator.
+"""RAND, UUID, STRUUID, BNODE and NOW: values that derive from seeds and the report time, never from
+a clock or a generator.
 
-A row's seed stands for its query, report and solution; the place of the call within the query tells calls apart. So a value
-is the same wherever and however often it is computed (design, section 1, Output). ``BNODE(s)`` derives from the seed and
-the string: one solution has one node for equal strings.
+A row's seed stands for its query, report and solution; the place of the call within the query tells
+calls apart. So a value is the same wherever and however often it is computed (design, section 1,
+Output). ``BNODE(s)`` derives from the seed and the string: one solution has one node for equal
+strings.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def uuid(seeds: U64, place: int, *, as_iri: bool) -> Column:
     high = (mixed(seeds, 2 * place) & np.uint64(0xFFFF_FFFF_FFFF_0FFF)) | np.uint64(0x4000)
     low = (mixed(seeds, 2 * place + 1) & np.uint64(2**62 - 1)) | np.uint64(2**63)
     digits = (_hex(high) + _hex(low)).str
-    parts = [digits.slice(start, size) for start, size in ((0, 8), (8, 4), (12, 4), (16, 4), (20, 12))]
+    parts = [
+        digits.slice(start, size) for start, size in ((0, 8), (8, 4), (12, 4), (16, 4), (20, 12))
+    ]
     text = parts[0] + "-" + parts[1] + "-" + parts[2] + "-" + parts[3] + "-" + parts[4]
     result = Result(len(seeds))
     written = "<urn:uuid:" + text + ">" if as_iri else '"' + text + '"'
@@ -52,7 +56,9 @@ def _hex(words: U64) -> pl.Series:
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
     bytes_ = words.astype(">u8").view(np.uint8).reshape(-1, 8)
     pairs = np.stack((digits[bytes_ >> 4], digits[bytes_ & 15]), axis=2).reshape(-1, 16)
-    return pl.Series(np.ascontiguousarray(pairs).view("S16").reshape(-1).astype("U16"), dtype=pl.String)
+    return pl.Series(
+        np.ascontiguousarray(pairs).view("S16").reshape(-1).astype("U16"), dtype=pl.String
+    )
 
 
 def blank(seeds: U64, place: int) -> Column:
@@ -63,7 +69,9 @@ def blank(seeds: U64, place: int) -> Column:
 def blank_of(seeds: U64, names: Column, low: U64, high: U64) -> Column:
     """``BNODE(s)`` for simple literals with identity (low, high): an error for all else."""
     strings = names.kinds() == Kind.STRING
-    return _nodes(mixed(seeds ^ low, 0), mixed(seeds ^ high, 1), np.broadcast_to(strings, len(seeds)))
+    return _nodes(
+        mixed(seeds ^ low, 0), mixed(seeds ^ high, 1), np.broadcast_to(strings, len(seeds))
+    )
 
 
 def _nodes(a: U64, b: U64, where: Bools | None) -> Column:

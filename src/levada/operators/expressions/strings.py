@@ -1,9 +1,11 @@
 """Functions on strings over whole columns (SPARQL 1.1, 17.4.3), where the texts are plain.
 
-A *plain* text is a simple literal without escapes: what stands between its quotes are its characters, so a function is one Polars
-expression over them. All other rows (language tags, escapes, errors) take the general path of ``rows``, which is also the oracle of
-this module; so do columns of a few rows, which that path is quicker for. STR needs no plain text: it keeps what stands between the
-quotes as it is. Cost: some ten nanoseconds a row and argument, whatever the number of distinct values.
+A *plain* text is a simple literal without escapes: what stands between its quotes are its
+characters, so a function is one Polars expression over them. All other rows (language tags,
+escapes, errors) take the general path of ``rows``, which is also the oracle of this module; so do
+columns of a few rows, which that path is quicker for. STR needs no plain text: it keeps what stands
+between the quotes as it is. Cost: some ten nanoseconds a row and argument, whatever the number of
+distinct values.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions.rows import Result, general, strict
 from levada.operators.expressions.scalar.table import SCALAR
@@ -33,7 +35,9 @@ class _Form:
 
 def _before(b: Bodies) -> pl.Expr:
     found = b[0].str.contains(b[1], literal=True) & (b[1] != "")
-    return pl.when(found).then(b[0].str.splitn(b[1], 2).struct.field("field_0")).otherwise(pl.lit(""))
+    return (
+        pl.when(found).then(b[0].str.splitn(b[1], 2).struct.field("field_0")).otherwise(pl.lit(""))
+    )
 
 
 def _after(b: Bodies) -> pl.Expr:
@@ -52,7 +56,10 @@ _FORMS: dict[Function, _Form] = {
     Function.LCASE: _Form(Kind.STRING, lambda b: b[0].str.to_lowercase()),
     Function.CONCAT: _Form(Kind.STRING, lambda b: pl.concat_str(b)),
 }
-_ASCII = (Function.UCASE, Function.LCASE)  # beyond it libraries differ in the characters whose case has several letters
+_ASCII = (
+    Function.UCASE,
+    Function.LCASE,
+)  # beyond it libraries differ in the characters whose case has several letters
 STRINGS = frozenset({*_FORMS, Function.STR})
 """The functions that have a form over columns."""
 
@@ -109,7 +116,9 @@ def _written(texts: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """The rows that are literals, or IRIs whose characters need no escape."""
     text = pl.col("0")
     suited = text.str.starts_with('"') | (text.str.starts_with("<") & ~text.str.contains('["\\\\]'))
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = texts.select(suited.fill_null(False)).to_series().to_numpy()
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+        texts.select(suited.fill_null(False)).to_series().to_numpy()
+    )
     return found
 
 
@@ -119,9 +128,13 @@ def _put(function: Function, texts: pl.DataFrame, rows: Rows | None, result: Res
         result.put_texts(rows, Kind.STRING, texts.select(_as_string(pl.col("0"))).to_series())
         return
     form = _FORMS[function]
-    values = texts.select(form.of([pl.col(n).str.slice(1).str.head(-1) for n in texts.columns])).to_series()
+    values = texts.select(
+        form.of([pl.col(n).str.slice(1).str.head(-1) for n in texts.columns])
+    ).to_series()
     if form.kind is Kind.STRING:
-        result.put_texts(rows, Kind.STRING, pl.select(pl.lit('"') + pl.lit(values) + pl.lit('"')).to_series())
+        result.put_texts(
+            rows, Kind.STRING, pl.select(pl.lit('"') + pl.lit(values) + pl.lit('"')).to_series()
+        )
         return
     man = values.cast(pl.Int64).to_numpy()
     scale = np.zeros(len(values), np.uint8) if form.kind is Kind.INTEGER else None

@@ -1,14 +1,17 @@
-"""Columns: the values of a variable or subexpression for n rows, as facets (``model.term.Kind``, ``model.frame``).
+"""Columns: the values of a variable or subexpression for n rows, as facets (``model.term.Kind``,
+``model.frame``).
 
-A column has what was shipped: identities ``x, y``; the kind with the value facets ``dbl, man, scale``; the canonical
-N-Triples texts, fetched when first asked for. What is missing is derived from the rest where that is possible:
+A column has what was shipped: identities ``x, y``; the kind with the value facets ``dbl, man,
+scale``; the canonical N-Triples texts, fetched when first asked for. What is missing is derived
+from the rest where that is possible:
 
-* the text of a number, boolean or dateTime from its value facets (canonical form: right for computed values, and equal in
-  value for input whose own text was not shipped);
+* the text of a number, boolean or dateTime from its value facets (canonical form: right for
+  computed values, and equal in value for input whose own text was not shipped);
 * kind and value facets from the text, once per distinct text;
 * the identity from the text, by the injected hash.
 
-A column of length 1 stands for any number of rows (constants). Columns are immutable but for these caches.
+A column of length 1 stands for any number of rows (constants). Columns are immutable but for these
+caches.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ FEW = 256  # texts; finding the distinct ones takes about a millisecond however 
 
 @dataclass(eq=False)
 class Column:
-    """``n`` values; None is a facet that was not shipped. ``text`` is null where unbound (or not shipped: see above)."""
+    """``n`` values; None is a facet that was not shipped. ``text`` is null where unbound (or not
+    shipped: see above).
+    """
 
     n: int
     x: U64 | None = None
@@ -52,7 +57,9 @@ class Column:
 
     def __post_init__(self) -> None:
         arrays = (self.x, self.y, self.kind, self.dbl, self.man, self.scale)
-        assert all(a is None or len(a) == self.n for a in arrays), "the facets of a column have its length"
+        assert all(a is None or len(a) == self.n for a in arrays), (
+            "the facets of a column have its length"
+        )
 
     def shipped(self) -> pl.Series | None:
         """The texts as they came: null may also mean that this row's text did not."""
@@ -88,7 +95,9 @@ class Column:
         """Kind, double, mantissa and scale of each row; from the texts if they were not shipped."""
         if self.kind is None or self.man is None or self.dbl is None or self.scale is None:
             shipped = self.shipped()
-            assert shipped is not None, "a column whose values are read has its value facets or its texts"
+            assert shipped is not None, (
+                "a column whose values are read has its value facets or its texts"
+            )
             self.kind, self.dbl, self.man, self.scale = classify(shipped)
         return self.kind, self.dbl, self.man, self.scale
 
@@ -101,7 +110,9 @@ class Column:
         return self.texts().is_not_null().to_numpy()
 
     def identify(self, identify: Identify) -> tuple[U64, U64]:
-        """The identity of each row, (0, 0) where unbound; ``identify`` hashes texts with the checkpoint's seed."""
+        """The identity of each row, (0, 0) where unbound; ``identify`` hashes texts with the
+        checkpoint's seed.
+        """
         if self.x is None or self.y is None:
             self.x, self.y = identify(self.texts())
         return self.x, self.y
@@ -141,7 +152,9 @@ def from_texts(texts: pl.Series) -> Column:
 
 
 def gather(column: Column, rows: Rows | None) -> Column:
-    """The rows at these positions; None is all rows. A column of length 1 stays one: it stands for any rows."""
+    """The rows at these positions; None is all rows. A column of length 1 stays one: it stands for
+    any rows.
+    """
     if rows is None or column.n == 1:
         return column
     if column.kind is None and column.x is None and column.n < len(rows):
@@ -183,7 +196,12 @@ def length(columns: Sequence[Column]) -> int:
 def choose(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> Column:
     """Row by row the value of column ``which``; -1 is unbound."""
     n = len(which)
-    kind, dbl, man, scale = np.zeros(n, np.uint8), np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.uint8)
+    kind, dbl, man, scale = (
+        np.zeros(n, np.uint8),
+        np.zeros(n),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.uint8),
+    )
     x, y = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
     identified = True
     for i, column in enumerate(columns):
@@ -213,7 +231,9 @@ def _chosen(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> pl.Series
 
 
 def classify(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
-    """Kind and value facets of canonical texts, worked out once per distinct text (of a few: one by one)."""
+    """Kind and value facets of canonical texts, worked out once per distinct text (of a few: one by
+    one).
+    """
     if len(texts) <= FEW:
         return _facets(texts)
     codes, distinct = printing.distinct([texts])
@@ -224,4 +244,9 @@ def classify(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
 def _facets(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
     found = [facets(None if t is None else term_of(t)) for t in texts.to_list()]
     kind, dbl, man, scale = zip(*found, strict=True) if found else ((), (), (), ())
-    return np.array(kind, np.uint8), np.array(dbl, np.float64), np.array(man, np.int64), np.array(scale, np.uint8)
+    return (
+        np.array(kind, np.uint8),
+        np.array(dbl, np.float64),
+        np.array(man, np.int64),
+        np.array(scale, np.uint8),
+    )

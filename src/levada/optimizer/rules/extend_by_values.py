@@ -1,7 +1,8 @@
-"""A join with one row of VALUES whose variables are new is that many constants: each row of the other side is extended by them.
+"""A join with one row of VALUES whose variables are new is that many constants: each row of the
+other side is extended by them.
 
-So ``WINDOW ?w``, which joins each window's solutions with its IRI, needs no exchange (SPARQL 1.1, 18.5: a join with no common
-variable is the product).
+So ``WINDOW ?w``, which joins each window's solutions with its IRI, needs no exchange (SPARQL 1.1,
+18.5: a join with no common variable is the product).
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import Const, random, variables
 from levada.algebra.variables import possible
+from levada.model.expression import Const, random, variables
 from levada.optimizer.rewrite import bottom_up
 
 
@@ -23,7 +24,9 @@ def _extended(node: a.Node) -> a.Node:
     match node:
         case a.Join(a.Values() | a.Unit(), _) | a.Join(_, a.Unit()):
             return node
-        case a.Join(child, a.Values(names, (row,))) if all(row) and not possible(child) & set(names):
+        case a.Join(child, a.Values(names, (row,))) if all(row) and not possible(child) & set(
+            names
+        ):
             for name, term in zip(names, row, strict=True):
                 assert term is not None, "the row is bound"
                 child = a.Extend(child, name, Const(term))

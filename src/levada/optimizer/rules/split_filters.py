@@ -1,6 +1,8 @@
-"""A filter on a conjunction is a chain of filters, so that each part can go down as far as its variables are bound.
+"""A filter on a conjunction is a chain of filters, so that each part can go down as far as its
+variables are bound.
 
-FILTER(p && q) keeps a solution iff both are true; so do two filters (SPARQL 1.1, 17.2: an error is not true).
+FILTER(p && q) keeps a solution iff both are true; so do two filters (SPARQL 1.1, 17.2: an error is
+not true).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from levada.algebra import nodes as a
-from levada.algebra.expression import Call, Function
+from levada.model.expression import Call, Function
 from levada.optimizer.rewrite import bottom_up
 
 

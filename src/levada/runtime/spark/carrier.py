@@ -1,18 +1,22 @@
-"""How a blob travels from the task that makes it to the task that reads it (design, section 3, "Jumbo frames").
+"""How a blob travels from the task that makes it to the task that reads it (design, section 3,
+"Jumbo frames").
 
-By value through Spark's shuffle (about 5 CPU-ms a MB), or, where all executors share a host and the blob is not small, by
-reference to a place in a file in Spark's local scratch (about 0.6 CPU-ms a MB). What crosses the shuffle is
+By value through Spark's shuffle (about 5 CPU-ms a MB), or, where all executors share a host and the
+blob is not small, by reference to a place in a file in Spark's local scratch (about 0.6 CPU-ms a
+MB). What crosses the shuffle is
 
     body, tail      tail = kind (1 byte), source (4), place (4)
                     body = the blob, or for a reference: offset (8), length (8), path of the file
 
-The tail stands last, so that a blob by value keeps the alignment of its buffer and is never copied to strip it. Blobs are
-read in the order (source, place): source is the partition that sent them, place the blob's number in it. So the order is
-that of a run in one process, however the shuffle delivers.
+The tail stands last, so that a blob by value keeps the alignment of its buffer and is never copied
+to strip it. Blobs are read in the order (source, place): source is the partition that sent them,
+place the blob's number in it. So the order is that of a run in one process, however the shuffle
+delivers.
 
-One task attempt writes at most one file, under a name of its own; offsets are multiples of 64. Readers map it. A file that is
-gone or short raises ``BlobLostError``: the task fails, the epoch is not committed and is replayed. The driver removes the
-folder of a job when the job is over (maps that are still open stay valid).
+One task attempt writes at most one file, under a name of its own; offsets are multiples of 64.
+Readers map it. A file that is gone or short raises ``BlobLostError``: the task fails, the epoch is
+not committed and is replayed. The driver removes the folder of a job when the job is over (maps
+that are still open stay valid).
 """
 
 from __future__ import annotations
@@ -40,14 +44,18 @@ class BlobLostError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """How the blobs of one job travel: by reference into ``folder`` from ``threshold`` bytes on (None: all by value)."""
+    """How the blobs of one job travel: by reference into ``folder`` from ``threshold`` bytes on
+    (None: all by value).
+    """
 
     folder: str | None = None
     threshold: int = THRESHOLD
 
 
 class Sender:
-    """Wraps the blobs of one task attempt; ``name`` is unique to the attempt. Use it as a context manager."""
+    """Wraps the blobs of one task attempt; ``name`` is unique to the attempt. Use it as a context
+    manager.
+    """
 
     def __init__(self, carrier: Carrier, source: int, name: str) -> None:
         self._carrier, self._source, self._name = carrier, source, name
@@ -57,7 +65,9 @@ class Sender:
     def wrap(self, blob: Blob) -> tuple[Blob, bytes]:
         """The two parts that go through the shuffle, one after the other: body and tail."""
         size = memoryview(blob).nbytes
-        if self._carrier.folder is None or size < max(self._carrier.threshold, 1):  # nothing cannot be mapped
+        if self._carrier.folder is None or size < max(
+            self._carrier.threshold, 1
+        ):  # nothing cannot be mapped
             return blob, self._tail(_BY_VALUE)
         return self._write(self._carrier.folder, blob, size), self._tail(_BY_REFERENCE)
 

@@ -1,12 +1,13 @@
 """The process from which Spark's Python workers are forked (``spark.python.daemon.module``).
 
-A worker's first task otherwise pays for its imports and for loading the compiled kernels, and every task ends with a full
-garbage collection over all that was imported. So everything is imported and loaded here, once, and frozen out of the
-collector's sight, before the first fork (a worker's first task: 200 ms of imports became 10).
+A worker's first task otherwise pays for its imports and for loading the compiled kernels, and every
+task ends with a full garbage collection over all that was imported. So everything is imported and
+loaded here, once, and frozen out of the collector's sight, before the first fork (a worker's first
+task: 200 ms of imports became 10).
 
-Only imports and kernels: workers are forked from here, so nothing calls Polars or starts a pool (the session sets one thread
-for BLAS; the allocators' own background threads know about forks). Nothing may be printed on standard output: Spark reads the
-daemon's address there.
+Only imports and kernels: workers are forked from here, so nothing calls Polars or starts a pool
+(the session sets one thread for BLAS; the allocators' own background threads know about forks).
+Nothing may be printed on standard output: Spark reads the daemon's address there.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import sys
 import traceback
 from collections.abc import Iterator
 
-PRELOADED = ("pandas", "pyspark.worker", "levada.runtime.spark.work", "levada.runtime.tasks")
+PRELOADED = ("pandas", "pyspark.worker", "levada.runtime.spark.work", "levada.runtime.task.tasks")
 
 
 def preload() -> None:
-    """Import what tasks use and load the kernels. A failure is printed only: the task that needs it says it to the user."""
+    """Import what tasks use and load the kernels. A failure is printed only: the task that needs it
+    says it to the user.
+    """
     for name in PRELOADED:
         try:
             if importlib.util.find_spec(name) is not None:

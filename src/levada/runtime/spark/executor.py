@@ -1,17 +1,20 @@
 """One epoch's job as one Spark job on RDDs of bytes (design, section 3, "Spark drives").
 
-    payloads (one split each) -> intake -> shuffle by target -> stage 1 -> shuffle -> ... -> last stage -> outcomes
+    payloads (one split each) -> intake -> shuffle by target -> stage 1 -> shuffle -> ... -> last
+    stage -> outcomes
 
-Spark moves blobs and nothing else. Without payloads the job starts at stage 1, so timers still run on every partition; a
-fused job is one task. The order of blobs and outcomes is that of ``LocalExecutor``.
+Spark moves blobs and nothing else. Without payloads the job starts at stage 1, so timers still run
+on every partition; a fused job is one task. The order of blobs and outcomes is that of
+``LocalExecutor``.
 
-The RDDs are built on Spark's JVM classes, as pyspark's own ``RDD`` does, because the small jobs of quiet epochs are all
-overhead. Measured against ``RDD.partitionBy`` and ``collect`` (2 cores, 2 partitions, empty blobs; JVM CPU-ms a job):
+The RDDs are built on Spark's JVM classes, as pyspark's own ``RDD`` does, because the small jobs of
+quiet epochs are all overhead. Measured against ``RDD.partitionBy`` and ``collect`` (2 cores, 2
+partitions, empty blobs; JVM CPU-ms a job):
 
-- the shuffle's key and value are declared as objects, so that Spark keeps its Java serializer: for bytes it would choose Kryo,
-  which is built anew in every task (56 -> 40);
-- ``collectAsync`` in place of ``collect``: Spark's closure cleaner then reads one small class and not its two largest ones
-  (40 -> 30);
+- the shuffle's key and value are declared as objects, so that Spark keeps its Java serializer: for
+  bytes it would choose Kryo, which is built anew in every task (56 -> 40);
+- ``collectAsync`` in place of ``collect``: Spark's closure cleaner then reads one small class and
+  not its two largest ones (40 -> 30);
 - references to JVM classes and methods are looked up once, not for every job.
 """
 
@@ -40,17 +43,24 @@ JavaObject = Any  # what py4j gives; pyspark has no types for it
 
 
 class SparkExecutor:
-    """Runs jobs on Spark. ``threshold``: from how many bytes on a blob goes by reference, where executors share this host."""
+    """Runs jobs on Spark. ``threshold``: from how many bytes on a blob goes by reference, where
+    executors share this host.
+    """
 
     def __init__(self, session: SparkSession, *, threshold: int = THRESHOLD) -> None:
         self._context = session.sparkContext
         self._threshold = threshold
         self._serials = itertools.count()
         local = shares_host(self._context.master)
-        self._scratch = os.path.join(self._context._temp_dir, "levada-xfer") if local else None  # Spark deletes it
+        self._scratch = (
+            os.path.join(self._context._temp_dir, "levada-xfer") if local else None
+        )  # Spark deletes it
         jvm = self._context._jvm
         self._python_rdd = jvm.PythonRDD
-        self._read_file, self._values = self._python_rdd.readRDDFromFile, self._python_rdd.valueOfPair
+        self._read_file, self._values = (
+            self._python_rdd.readRDDFromFile,
+            self._python_rdd.valueOfPair,
+        )
         self._serve = self._python_rdd.serveIterator
         self._function = jvm.SimplePythonFunction
         self._pairs, self._partitioner = jvm.PairwiseRDD, jvm.PythonPartitioner
@@ -61,8 +71,12 @@ class SparkExecutor:
     def run(self, job: Job) -> list[bytes]:
         """The outcomes, by partition and place; what a function raised in a task is raised here."""
         if job.fused:
-            return self._collect(self._map(self._source(job.payloads, 1), work.FusedTask(replace(job, payloads=[]))))
-        folder = None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
+            return self._collect(
+                self._map(self._source(job.payloads, 1), work.FusedTask(replace(job, payloads=[])))
+            )
+        folder = (
+            None if self._scratch is None else os.path.join(self._scratch, str(next(self._serials)))
+        )
         try:
             return self._collect(self._staged(job, Carrier(folder, self._threshold)))
         finally:
@@ -74,7 +88,9 @@ class SparkExecutor:
         intake, stage = job.functions
         if job.payloads:
             rdd = self._source(job.payloads, len(job.payloads))
-            rdd = self._exchange(rdd, work.IntakeTask(job.context, intake, carrier, job.partitions), job.partitions)
+            rdd = self._exchange(
+                rdd, work.IntakeTask(job.context, intake, carrier, job.partitions), job.partitions
+            )
         else:
             rdd = self._source([], job.partitions)
         for number in range(1, job.stages):
@@ -109,7 +125,9 @@ class SparkExecutor:
 
     def _exchange(self, rdd: JavaObject, task: object, partitions: int) -> JavaObject:
         """What a task sends, as an RDD of the blobs of each target partition."""
-        sent = self._java_pairs(self._pairs(self._map(rdd, task, work.ADDRESSED)), self._object_tag, self._object_tag)
+        sent = self._java_pairs(
+            self._pairs(self._map(rdd, task, work.ADDRESSED)), self._object_tag, self._object_tag
+        )
         return self._values(sent.partitionBy(self._partitioner(partitions, 0))).rdd()
 
     def _collect(self, rdd: JavaObject) -> list[bytes]:
@@ -138,14 +156,17 @@ def task_error(error: Exception) -> Exception:
 
 
 def cause(error: Exception) -> str:
-    """One line of what Spark's JVM raised: the first cause, without the Java class names and traces.
+    """One line of what Spark's JVM raised: the first cause, without the Java class names and
+    traces.
 
     >>> cause(Exception("An error occurred while calling o1.get.\\n: a.BException: x\\n at y\\nCaused by: c.DException: z"))
     'z'
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     raised = [
-        line.removeprefix("Caused by: ").removeprefix(": ") for line in lines if line.startswith(("Caused by: ", ": "))
+        line.removeprefix("Caused by: ").removeprefix(": ")
+        for line in lines
+        if line.startswith(("Caused by: ", ": "))
     ]
     said = raised[1:] or raised or lines[:1] or [type(error).__name__]
     return _JAVA_CLASS.sub("", said[0])

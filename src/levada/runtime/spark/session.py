@@ -1,17 +1,21 @@
-"""Starting Spark for Levada: quietly, with the settings that its path needs, in a process group of its own.
+"""Starting Spark for Levada: quietly, with the settings that its path needs, in a process group of
+its own.
 
 What is set and why (measured on 2 cores; design, section 3, "Spark facts to build on"):
 
-- Python: sockets in the file system (loopback TCP costs 40 ms a stage), our daemon, workers used again, one thread each for
-  Polars, BLAS, Arrow and numba (Spark's cores are the parallelism); glibc keeps freed memory instead of fetching zeroed
-  pages for each array anew (15 to 20 % of a worker's time);
-- JVM: the serial collector and the first compiler only, since it just moves blobs; Spark's own jar first on the class path,
-  because each job's closures are looked up along it;
-- scheduling: no waiting for locality; shuffle files uncompressed and without checksums (blobs take care of themselves).
+- Python: sockets in the file system (loopback TCP costs 40 ms a stage), our daemon, workers used
+  again, one thread each for Polars, BLAS, Arrow and numba (Spark's cores are the parallelism);
+  glibc keeps freed memory instead of fetching zeroed pages for each array anew (15 to 20 % of a
+  worker's time);
+- JVM: the serial collector and the first compiler only, since it just moves blobs; Spark's own jar
+  first on the class path, because each job's closures are looked up along it;
+- scheduling: no waiting for locality; shuffle files uncompressed and without checksums (blobs take
+  care of themselves).
 
-The JVM starts in a session of its own, so that Ctrl-C reaches this process only; it ends when this process does, since Spark
-watches the pipe to it. Its output, with that of the Python workers, goes to ``spark.log`` in the scratch folder. The
-environment of this process is left as it was, and so is its handler of SIGINT, which pyspark replaces.
+The JVM starts in a session of its own, so that Ctrl-C reaches this process only; it ends when this
+process does, since Spark watches the pipe to it. Its output, with that of the Python workers, goes
+to ``spark.log`` in the scratch folder. The environment of this process is left as it was, and so is
+its handler of SIGINT, which pyspark replaces.
 """
 
 from __future__ import annotations
@@ -36,13 +40,18 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from levada.errors import EngineError, JavaError
-from levada.runtime.java import find_java
 from levada.runtime.spark.executor import cause, shares_host
+from levada.runtime.spark.java import find_java
 
 DAEMON = "levada.runtime.spark.daemon"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}  # bytes; glibc's most
-ONE_THREAD = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+KEPT_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+}  # bytes; glibc's most
+ONE_THREAD = dict.fromkeys(
+    ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 
 EXECUTION = {
     "spark.python.unix.domain.socket.enabled": "true",
@@ -67,24 +76,28 @@ QUIET = {
     "spark.sql.ui.retainedExecutions": "1",
 }
 
-UNSHARED = (
-    "The checkpoint is temporary, and hosts beside this one do not see it. Give one on storage that all of them share."
-)
+UNSHARED = "The checkpoint is temporary, and hosts beside this one do not see it. Give one on storage that all of them share."
 
-GIVEN_UP = "stopped SparkContext"  # what a session says whose context has stopped for want of a master
+GIVEN_UP = (
+    "stopped SparkContext"  # what a session says whose context has stopped for want of a master
+)
 
 _users: Counter[str] = Counter()  # of the sessions started here, by Spark's application id
 
 
 def start_session(
-    master: str = "local[*]", *, config: Mapping[str, str] | None = None, scratch: Path, kept: bool = True
+    master: str = "local[*]",
+    *,
+    config: Mapping[str, str] | None = None,
+    scratch: Path,
+    kept: bool = True,
 ) -> SparkSession:
     """A Spark session for Levada; ``config`` is added to our settings and wins.
 
-    ``scratch`` is a local folder for Spark's files and its log; not ``kept``: it is in a temporary checkpoint, of which a cluster's
-    user is warned. If this process has a session already, that is used as it is,
-    with a warning for each setting that it lacks. Each call is to be matched by one of ``stop_session``. Errors: ``JavaError``
-    if there is no Java or its JVM does not start.
+    ``scratch`` is a local folder for Spark's files and its log; not ``kept``: it is in a temporary
+    checkpoint, of which a cluster's user is warned. If this process has a session already, that is
+    used as it is, with a warning for each setting that it lacks. Each call is to be matched by one
+    of ``stop_session``. Errors: ``JavaError`` if there is no Java or its JVM does not start.
     """
     if SparkContext._active_spark_context is not None:
         return _running_session()
@@ -93,7 +106,9 @@ def start_session(
     scratch.mkdir(parents=True, exist_ok=True)
     settings = session_settings(master, config or {}, scratch)
     environment = session_environment(master, os.environ)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints the traceback of every failing callback
+    logging.getLogger("py4j").setLevel(
+        logging.CRITICAL
+    )  # it prints the traceback of every failing callback
     with _environment(environment), _sigint_kept():
         _launch(settings, scratch / "spark.log")
         builder = SparkSession.builder
@@ -104,7 +119,9 @@ def start_session(
         except (Py4JError, PySparkException) as error:
             said = cause(error)
             why = "its master does not answer." if GIVEN_UP in said else said
-            raise EngineError(f"Spark did not start on {master}: {why}", hint=f"See {scratch}/spark.log.") from error
+            raise EngineError(
+                f"Spark did not start on {master}: {why}", hint=f"See {scratch}/spark.log."
+            ) from error
     _users[session.sparkContext.applicationId] += 1
     return session
 
@@ -119,7 +136,9 @@ def _running_session() -> SparkSession:
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop Spark and its JVM, if ``start_session`` started it and nobody else uses it; a later start is a new JVM."""
+    """Stop Spark and its JVM, if ``start_session`` started it and nobody else uses it; a later
+    start is a new JVM.
+    """
     application = session.sparkContext.applicationId
     if application not in _users:
         return
@@ -149,7 +168,9 @@ def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> d
     settings = EXECUTION | QUIET | {"spark.app.name": "levada", "spark.master": master}
     settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
     settings["spark.local.dir"] = str(scratch / "spark")
-    settings["spark.driver.extraJavaOptions"] = settings["spark.executor.extraJavaOptions"] = JVM_OPTIONS
+    settings["spark.driver.extraJavaOptions"] = settings["spark.executor.extraJavaOptions"] = (
+        JVM_OPTIONS
+    )
     core = next((Path(_spark_home()) / "jars").glob("spark-core_*.jar"), None)
     if core is not None:
         settings["spark.driver.extraClassPath"] = str(core)
@@ -158,14 +179,20 @@ def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> d
     if shares_host(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for name, value in config.items():
-        joined = name.endswith(".extraJavaOptions") and "-XX:+Use" not in value  # a JVM refuses two collectors
+        joined = (
+            name.endswith(".extraJavaOptions") and "-XX:+Use" not in value
+        )  # a JVM refuses two collectors
         settings[name] = f"{settings.get(name, '')} {value}".strip() if joined else value
     return settings
 
 
 def session_environment(master: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that Spark's launcher and JVM need beside what is there."""
-    wanted = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, **_worker_environment(environ)}
+    wanted = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **_worker_environment(environ),
+    }
     wanted["JAVA_HOME"] = str(find_java(environ).path)
     if shares_host(master):
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -186,8 +213,12 @@ def missing_settings(session: SparkSession) -> list[str]:
 
 
 def _worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What Python workers must see: one thread each, and the kernels' cache that this process uses, if one is named."""
-    shared = {name: environ[name] for name in ("NUMBA_CACHE_DIR", "LEVADA_CACHE") if environ.get(name)}
+    """What Python workers must see: one thread each, and the kernels' cache that this process uses,
+    if one is named.
+    """
+    shared = {
+        name: environ[name] for name in ("NUMBA_CACHE_DIR", "LEVADA_CACHE") if environ.get(name)
+    }
     return ONE_THREAD | KEPT_MEMORY | shared
 
 
@@ -208,7 +239,9 @@ class _Settings:
 
 
 def _launch(settings: Mapping[str, str], log: Path) -> None:
-    """Start the JVM in a session of its own, with its output in ``log``, unless this process has one."""
+    """Start the JVM in a session of its own, with its output in ``log``, unless this process has
+    one.
+    """
     if SparkContext._gateway is not None:
         return
     before = psutil.Process().children()
@@ -222,7 +255,9 @@ def _launch(settings: Mapping[str, str], log: Path) -> None:
                 f"Spark's JVM did not start: {_complaint(log, start) or error}.", hint=f"See {log}."
             ) from error
         except BaseException:
-            _end_new_children(before)  # a JVM whose port nobody has read does not watch the pipe yet
+            _end_new_children(
+                before
+            )  # a JVM whose port nobody has read does not watch the pipe yet
             raise
     SparkContext._ensure_initialized(gateway=gateway)
 
@@ -237,7 +272,9 @@ def _end_new_children(before: Sequence[psutil.Process]) -> None:
 def _complaint(log: Path, start: int) -> str:
     """What the JVM says first, warnings apart."""
     lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
-    return next((line.strip(" .") for line in lines if line.strip() and not line.startswith("WARNING")), "")
+    return next(
+        (line.strip(" .") for line in lines if line.strip() and not line.startswith("WARNING")), ""
+    )
 
 
 @contextlib.contextmanager

@@ -1,12 +1,14 @@
-"""A user's streaming DataFrame as a stream: a Structured Streaming query of its own writes batches to the spool, a folder of files.
+"""A user's streaming DataFrame as a stream: a Structured Streaming query of its own writes batches
+to the spool, a folder of files.
 
     DataFrame --foreachBatch--> spool/<stream>/data/000000000007.nt --source of files--> epochs
 
-Exactly once: a batch is one file, named by its number and there whole or not at all; a batch that Spark runs again after a crash
-finds its file and leaves it. Spark's own checkpoint lies beside the data. RDF batches are N-Triples or N-Quads lines with their
-times (``runtime.spool_lines``), each file a document (a blank node is one node within its batch); tuples are Parquet. A file goes
-when the manifest of an epoch says that the stream has been read beyond it. Cost: what Spark takes to bring a batch to the driver,
-then a few string operations of Polars a row.
+Exactly once: a batch is one file, named by its number and there whole or not at all; a batch that
+Spark runs again after a crash finds its file and leaves it. Spark's own checkpoint lies beside the
+data. RDF batches are N-Triples or N-Quads lines with their times (``runtime.spark.spool_lines``),
+each file a document (a blank node is one node within its batch); tuples are Parquet. A file goes
+when the manifest of an epoch says that the stream has been read beyond it. Cost: what Spark takes
+to bring a batch to the driver, then a few string operations of Polars a row.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.streaming import StreamingQuery
 
-from levada.config import StreamConfig
-from levada.emission.serialize import joined
 from levada.errors import EngineError, UsageError, near
-from levada.runtime.spool_lines import statement_lines, text_lines
-from levada.sinks.whole import write_whole
+from levada.runtime.spark.spool_lines import statement_lines, text_lines
+from levada.sinks.atomic import write_whole
+from levada.streams.stream_config import StreamConfig
+from levada.terms.texts import join_lines
 
 _TYPES: tuple[tuple[tuple[type[t.DataType], ...], str], ...] = (
     ((t.LongType, t.IntegerType, t.ShortType, t.ByteType), "integer"),
@@ -61,7 +63,9 @@ class Spool:
             try:
                 self.query.awaitTermination()
             except Exception as error:
-                raise EngineError(f"The DataFrame of the stream {self.config.name} failed: {_first(error)}") from error
+                raise EngineError(
+                    f"The DataFrame of the stream {self.config.name} failed: {_first(error)}"
+                ) from error
 
     @property
     def data(self) -> Path:
@@ -83,14 +87,19 @@ class Spool:
             found.write_parquet(beside)
             write_whole(path, beside.read_bytes())
         else:
-            lines = statement_lines(found, self.columns) if self.text is None else text_lines(found, self.text)
-            write_whole(path, joined(lines))
+            lines = (
+                statement_lines(found, self.columns)
+                if self.text is None
+                else text_lines(found, self.text)
+            )
+            write_whole(path, join_lines(lines))
 
     def forget(self, position: Mapping[str, Any]) -> None:
-        """Deletes the batches before the one in which a committed position stands: no epoch reads them again.
+        """Deletes the batches before the one in which a committed position stands: no epoch reads
+        them again.
 
-        That one stays. Spark runs no batch again but its last, which is none before a batch that has been written; so a batch
-        that lies below the newest file has been here.
+        That one stays. Spark runs no batch again but its last, which is none before a batch that
+        has been written; so a batch that lies below the newest file has been here.
         """
         current = position.get("file", "")
         if current == self._forgotten:
@@ -104,7 +113,9 @@ class Spool:
         """Raises ``EngineError`` if the query has failed."""
         error = self.query.exception() if self.query is not None else None
         if error is not None:
-            raise EngineError(f"The DataFrame of the stream {self.config.name} failed: {_first(error)}") from error
+            raise EngineError(
+                f"The DataFrame of the stream {self.config.name} failed: {_first(error)}"
+            ) from error
 
     def stop(self) -> None:
         """Ends the query after its current batch."""
@@ -121,24 +132,34 @@ def _first(error: Exception) -> str:
 
 
 def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) -> Spool:
-    """The spool of ``engine.stream(name, frame, columns= | text= | tuples=True, ...)``. Raises ``UsageError``."""
+    """The spool of ``engine.stream(name, frame, columns= | text= | tuples=True, ...)``. Raises
+    ``UsageError``.
+    """
     if not frame.isStreaming:
-        raise UsageError(f"The DataFrame of the stream {name} is not a streaming one.", hint="Use spark.readStream.")
+        raise UsageError(
+            f"The DataFrame of the stream {name} is not a streaming one.",
+            hint="Use spark.readStream.",
+        )
     ways = [word for word in _OWN if given.get(word)]
     if len(ways) != 1:
         raise UsageError(f"The stream {name} needs one of columns=, text= and tuples=True.")
     columns = tuple(given.get("columns") or ())
     if columns and len(columns) not in (4, 5):
-        raise UsageError(f"columns of the stream {name} are s, p, o, ts or s, p, o, g, ts; these are {len(columns)}.")
+        raise UsageError(
+            f"columns of the stream {name} are s, p, o, ts or s, p, o, g, ts; these are {len(columns)}."
+        )
     for column in (*columns, *([given["text"]] if given.get("text") else [])):
         if column not in frame.columns:
             raise UsageError(
-                f"The DataFrame of the stream {name} has no column {column}.", hint=near(column, frame.columns)
+                f"The DataFrame of the stream {name} has no column {column}.",
+                hint=near(column, frame.columns),
             )
     for column, kinds, word in _typed(columns, given.get("text")):
         if not isinstance(frame.schema[column].dataType, kinds):
             kind = frame.schema[column].dataType.simpleString()
-            raise UsageError(f"The column {column} of the stream {name} is a {kind}.", hint=f"Make it {word}.")
+            raise UsageError(
+                f"The column {column} of the stream {name} is a {kind}.", hint=f"Make it {word}."
+            )
     options = {key: value for key, value in given.items() if key not in _OWN}
     unfit = (
         ("files", True, "its batches are one sequence"),
@@ -159,7 +180,9 @@ def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) 
     return Spool(frame, folder, columns, given.get("text"), config)
 
 
-def _typed(columns: Sequence[str], text: str | None) -> Iterator[tuple[str, tuple[type[t.DataType], ...], str]]:
+def _typed(
+    columns: Sequence[str], text: str | None
+) -> Iterator[tuple[str, tuple[type[t.DataType], ...], str]]:
     """Columns whose type matters: the types that each may have, in a word."""
     for column in [*columns[:-1], *([text] if text else [])]:
         yield column, (t.StringType,), "a string"

@@ -1,9 +1,10 @@
 """What a Spark task does around the functions of a job. Runs in the Python workers.
 
-A task is an object that Spark calls with (split, records) and whose results it writes with the given serializer. The objects
-are pickled by class and fields: a few dozen bytes and the job's context, once a stage. Each drains its records before it works
-(a task that does not costs Spark its worker), and turns what a function raises into ``TaskFailure``, whose text carries the
-exception itself through Spark's own errors back to the driver (``raised``).
+A task is an object that Spark calls with (split, records) and whose results it writes with the
+given serializer. The objects are pickled by class and fields: a few dozen bytes and the job's
+context, once a stage. Each drains its records before it works (a task that does not costs Spark its
+worker), and turns what a function raises into ``TaskFailure``, whose text carries the exception
+itself through Spark's own errors back to the driver (``raised``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ Parts = tuple[int, tuple[Blob, bytes]]
 
 
 class Addressed(FramedSerializer):  # type: ignore[misc]
-    """Writes (target, (body, tail)) as the two framed records of a pair that ``PairwiseRDD`` reads: key and value."""
+    """Writes (target, (body, tail)) as the two framed records of a pair that ``PairwiseRDD`` reads:
+    key and value.
+    """
 
     def dump_stream(self, iterator: Iterator[Parts], stream: BinaryIO) -> None:
         """Write all pairs; bodies are not copied."""
@@ -50,7 +53,9 @@ class TaskFailure(Exception):  # noqa: N818 (its text is what matters; nobody ca
     """Carries another exception through Spark in its text."""
 
 
-def _carrying_failures(run: Callable[[Any, int, Iterable[bytes]], Iterable[Any]]) -> Callable[..., Iterator[Any]]:
+def _carrying_failures(
+    run: Callable[[Any, int, Iterable[bytes]], Iterable[Any]],
+) -> Callable[..., Iterator[Any]]:
     """A task's call whose exceptions leave it as ``TaskFailure``."""
 
     @functools.wraps(run)
@@ -68,7 +73,9 @@ _plans = 0  # how many plans this process has loaded
 
 
 def _settle() -> None:
-    """Takes a newly loaded plan out of the garbage collector's sight: Spark collects after every task, 20 ms with 500 shapes."""
+    """Takes a newly loaded plan out of the garbage collector's sight: Spark collects after every
+    task, 20 ms with 500 shapes.
+    """
     global _plans
     loaded = load_plan.cache_info().misses
     if loaded != _plans:
@@ -123,7 +130,9 @@ class LastStageTask:
     @_carrying_failures
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[bytes]:
         """Read the partition's blobs and call stage; what it sends are outcomes."""
-        for target, blob in resolve(self.function)(self.context, self.stage, split, receive(records)):
+        for target, blob in resolve(self.function)(
+            self.context, self.stage, split, receive(records)
+        ):
             yield outcome(target, blob)
 
 
@@ -142,7 +151,9 @@ class FusedTask:
 def _addressed(
     sent: Iterable[tuple[int, Blob]], carrier: Carrier, partitions: int, split: int, stage: str
 ) -> Iterator[Parts]:
-    """What a task sends, wrapped; its file has a name that no other task attempt of this Spark application uses."""
+    """What a task sends, wrapped; its file has a name that no other task attempt of this Spark
+    application uses.
+    """
     context = TaskContext.get()
     assert context is not None, "tasks run in Spark's workers"
     with Sender(carrier, split, f"{stage}-{split}-{context.taskAttemptId()}") as sender:
@@ -155,7 +166,9 @@ _CARRIED = re.compile(r"levada-failure:([A-Za-z0-9+/=]+):")
 
 
 def _carry(error: Exception) -> str:
-    """A text that holds the exception with its traceback as a note; an ``EngineError`` if it cannot be pickled."""
+    """A text that holds the exception with its traceback as a note; an ``EngineError`` if it cannot
+    be pickled.
+    """
     told = "".join(traceback.format_exception(error)).rstrip()
     error.add_note(told)
     try:
@@ -169,7 +182,8 @@ def _carry(error: Exception) -> str:
 
 
 def raised(text: str) -> Exception | None:
-    """The exception that a task raised, from the text of Spark's error; None if Spark itself failed.
+    """The exception that a task raised, from the text of Spark's error; None if Spark itself
+    failed.
 
     >>> raised("... " + _carry(ValueError("no")) + " ...")
     ValueError('no')

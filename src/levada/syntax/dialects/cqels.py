@@ -15,10 +15,11 @@
     REGISTER QUERY q AS
     one FROM STREAM, no FROM beside it, no STREAM {}    all patterns read that stream
 
-Both write what is new (IStream) and report on content change, also where a window has a step. Two STREAM clauses of the same
-stream and brackets are one window: its content is the same.
-Source: Le-Phuoc, Dao-Tran, Parreira, Hauswirth, "A native and adaptive approach for unified processing of linked streams and
-linked data" (ISWC 2011); the texts of CityBench, CSRBench, LSBench; for version 2 its published language description.
+Both write what is new (IStream) and report on content change, also where a window has a step. Two
+STREAM clauses of the same stream and brackets are one window: its content is the same. Source:
+Le-Phuoc, Dao-Tran, Parreira, Hauswirth, "A native and adaptive approach for unified processing of
+linked streams and linked data" (ISWC 2011); the texts of CityBench, CSRBench, LSBench; for version
+2 its published language description.
 """
 
 from __future__ import annotations

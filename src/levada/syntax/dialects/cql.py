@@ -1,7 +1,8 @@
-"""CQL as data: its units, its relation-to-stream words, its report defaults, and what of it Levada refuses by name.
+"""CQL as data: its units, its relation-to-stream words, its report defaults, and what of it Levada
+refuses by name.
 
-Cost: none, tables only. Source: Arasu, Babu, Widom, "The CQL continuous query language" (VLDB Journal 15, 2006), and
-the scripts of STREAM. How CQL maps to the design's section 1:
+Cost: none, tables only. Source: Arasu, Babu, Widom, "The CQL continuous query language" (VLDB
+Journal 15, 2006), and the scripts of STREAM. How CQL maps to the design's section 1:
 
     S                        ALL, CQL's default for a stream; S [Range Unbounded] and S [Rows Unbounded] likewise
     S [Now]                  NOW
@@ -17,7 +18,8 @@ the scripts of STREAM. How CQL maps to the design's section 1:
 
 from __future__ import annotations
 
-# Milliseconds of each unit, by every spelling; a number without a unit counts seconds, as in STREAM.
+# Milliseconds of each unit, by every spelling; a number without a unit counts seconds, as in
+# STREAM.
 UNITS: dict[str, int] = {
     spelling: ms
     for ms, spellings in {
@@ -31,7 +33,8 @@ UNITS: dict[str, int] = {
 }
 DEFAULT_UNIT = "s"
 
-# STREAM's types, and those of Levada's schemas; a byte is a string of one character, a float is a double.
+# STREAM's types, and those of Levada's schemas; a byte is a string of one character, a float is a
+# double.
 TYPES: dict[str, str] = {
     "integer": "integer",
     "int": "integer",
@@ -43,7 +46,8 @@ TYPES: dict[str, str] = {
     "boolean": "boolean",
 }
 
-# A word where the grammar has no place for it -> the feature that it would begin, in the words of the language.
+# A word where the grammar has no place for it -> the feature that it would begin, in the words of
+# the language.
 REFUSED: dict[str, str] = {
     "minus": "Minus (write Except)",
     "intersect": "Intersect",
@@ -70,7 +74,8 @@ FOREIGN: dict[str, str] = {
     "%": "There is no remainder: write a - a / b * b.",
 }
 
-# Words of the lexer -> what people call them; the order is that in which they are offered, most useful first.
+# Words of the lexer -> what people call them; the order is that in which they are offered, most
+# useful first.
 EXPECTED: dict[str, str] = {
     "NAME": "a name",
     "SELECT": "Select",

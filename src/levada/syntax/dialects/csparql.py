@@ -1,7 +1,8 @@
 """C-SPARQL as data: each clause and its meaning in the design's section 1.
 
     FROM STREAM <s> [..]             a window that is part of the default graph: every pattern reads the RDF merge of all of them
-                                     and of the static default graph (that of FROM, if any); a triple in two counts once
+                                     and of the static default graph (that of FROM, if any); a
+                                     triple in two counts once
     FROM NAMED STREAM <s> [..]       a window that GRAPH <s> {} reads
     [RANGE a STEP b], [RANGE a TUMBLING], [RANGE a]    as in RSP-QL
     [TRIPLES n], [RANGE TRIPLES n]   the last n triples, after each n-th: it tumbles
@@ -9,8 +10,8 @@
     COMPUTED EVERY p                 periodic reports
     f:timestamp(..)                  the latest time at which a triple, or the triples that bind a variable, came (decision 0012)
 
-Source: Barbieri, Braga, Ceri, Della Valle, Grossniklaus, "C-SPARQL: a continuous query language for RDF data streams"
-(Int. J. Semantic Computing 4(1), 2010).
+Source: Barbieri, Braga, Ceri, Della Valle, Grossniklaus, "C-SPARQL: a continuous query language for
+RDF data streams" (Int. J. Semantic Computing 4(1), 2010).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which dialect a text is written in, told from the words that only one of them has; or from a file's ending.
+"""Which dialect a text is written in, told from the words that only one of them has; or from a
+file's ending.
 
     STREAM <s> [..] {          CQELS-QL
     STREAM <s> {               CQELS-QL 2
@@ -8,7 +9,8 @@
     no braces, and From a bare word, or Istream( and the like                   CQL
     else                       RSP-QL, of which SPARQL is a part
 
-Words are read as the lexer reads them: not in comments, strings, IRIs and names with a prefix. Cost: one pass over the text.
+Words are read as the lexer reads them: not in comments, strings, IRIs and names with a prefix.
+Cost: one pass over the text.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from levada.syntax.dialects.rspql import RSPQL
 from levada.syntax.dialects.sparqlstream import SPARQLSTREAM
 
 CQL = Dialect("cql", "CQL", (), (".cql",), output="RSTREAM")
-"""CQL has a grammar of its own (``syntax/cql.py``); here it is a name and an ending."""
+"""CQL has a grammar of its own (``syntax/cql/parser.py``); here it is a name and an ending."""
 
-DIALECTS: dict[str, Dialect] = {d.name: d for d in (RSPQL, CQELS, CQELS2, CSPARQL, SPARQLSTREAM, CQL)}
+DIALECTS: dict[str, Dialect] = {
+    d.name: d for d in (RSPQL, CQELS, CQELS2, CSPARQL, SPARQLSTREAM, CQL)
+}
 
 _TOKEN = re.compile(
     r'''(?P<skip>\#[^\n\r]*|"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\'|"(?:[^"\\\n]|\\.)*"|'''
@@ -40,7 +44,9 @@ _RULES = (
     (r"\bNAMED STREAM .* GRAPH #", CSPARQL),
     (r"\bNAMED STREAM\b|\b(?:SELECT|CONSTRUCT) [RID]STREAM\b", SPARQLSTREAM),
 )
-_CQL = re.compile(r"(?:SELECT .*)?FROM (?!NAMED\b|STREAM\b)\w|(?:[RID]STREAM|VQUERY|QUERY|TABLE|VTABLE|VIEW)\b")
+_CQL = re.compile(
+    r"(?:SELECT .*)?FROM (?!NAMED\b|STREAM\b)\w|(?:[RID]STREAM|VQUERY|QUERY|TABLE|VTABLE|VIEW)\b"
+)
 
 
 @lru_cache(maxsize=256)
@@ -63,7 +69,8 @@ def _words(text: str) -> list[str]:
 
 
 def dialect_of(text: str, name: str | None) -> Dialect:
-    """The dialect that is named, else the one that is recognised. Raises ``UsageError`` for a name that none has.
+    """The dialect that is named, else the one that is recognised. Raises ``UsageError`` for a name
+    that none has.
 
     >>> dialect_of("ASK { }", "cqels").output
     'ISTREAM'

@@ -1,4 +1,5 @@
-"""RSP-QL as data, the dialect that others are said in: each clause and its meaning in the design's section 1.
+"""RSP-QL as data, the dialect that others are said in: each clause and its meaning in the design's
+section 1.
 
     REGISTER ISTREAM <o> AS                        the output
     REGISTER STREAM <o> AS CONSTRUCT ISTREAM       the same, as the community group's draft has it; SELECT likewise
@@ -13,10 +14,10 @@
     REPORT ON_WINDOW_CLOSE | ON_CONTENT_CHANGE     the report policy; NON_EMPTY_CONTENT and PERIODIC d beside it, with commas
     TICK TIME_DRIVEN | BATCH_DRIVEN                nothing: results do not depend on when an engine looks
 
-A length is an ISO 8601 duration, or is written as in C-SPARQL and CQELS-QL (10s, 1h30m); a number alone counts seconds, as in CQL
-(the samples of RSP4J have none).
-Source: Dell'Aglio, Della Valle, Calbimonte, Corcho, "RSP-QL semantics" (IJSWIS 10(4), 2014), RSP4J's
-texts, and the drafts of W3C's RSP community group.
+A length is an ISO 8601 duration, or is written as in C-SPARQL and CQELS-QL (10s, 1h30m); a number
+alone counts seconds, as in CQL (the samples of RSP4J have none). Source: Dell'Aglio, Della Valle,
+Calbimonte, Corcho, "RSP-QL semantics" (IJSWIS 10(4), 2014), RSP4J's texts, and the drafts of W3C's
+RSP community group.
 """
 
 from __future__ import annotations

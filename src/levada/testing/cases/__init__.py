@@ -1,12 +1,13 @@
-"""Random cases for property tests: Hypothesis strategies for streams, queries, and whole cases with their results.
+"""Random cases for property tests: Hypothesis strategies for streams, queries, and whole cases with
+their results.
 
 ``cases()`` makes RSP-QL queries over RDF streams, ``cql_cases()`` CQL queries over tuple streams,
 ``cql_view_cases()`` CQL with views, relations and the rest of its grammar. Each query comes as a
-text for the engine and as a question for the naive reference; ``Case.expected()`` asks it, ``Case.describe()`` prints
-all that is needed to reproduce a failure.
+text for the engine and as a question for the naive reference; ``Case.expected()`` asks it,
+``Case.describe()`` prints all that is needed to reproduce a failure.
 
-Hypothesis runs about five mutations of each case that it draws, which often repeat its queries: several queries a case
-(``most``), rather than more examples, make a test meet more of them.
+Hypothesis runs about five mutations of each case that it draws, which often repeat its queries:
+several queries a case (``most``), rather than more examples, make a test meet more of them.
 """
 
 from levada.testing.cases.case import Case, CaseQuery

@@ -1,4 +1,6 @@
-"""A case: streams, static graphs, and queries: each a text for the engine and a question for the reference."""
+"""A case: streams, static graphs, and queries: each a text for the engine and a question for the
+reference.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,13 @@ class CaseQuery:
 
 @dataclass(frozen=True, repr=False)
 class Case:
-    """All that a run needs. Elements are in order of arrival, disordered by at most ``lateness`` (ms): none is late.
+    """All that a run needs. Elements are in order of arrival, disordered by at most ``lateness``
+    (ms): none is late.
 
-    ``streams`` are by name: an IRI, or a word for tuple streams, whose columns are in ``schemas`` (name to type; the
-    event time is a further column ``ts``; of ``relations`` the rows have signs). ``static`` maps graph IRIs, or None for the
-    default graph, to triples; ``replaced`` has what is static after so many elements of each stream have been read, in their order.
+    ``streams`` are by name: an IRI, or a word for tuple streams, whose columns are in ``schemas``
+    (name to type; the event time is a further column ``ts``; of ``relations`` the rows have signs).
+    ``static`` maps graph IRIs, or None for the default graph, to triples; ``replaced`` has what is
+    static after so many elements of each stream have been read, in their order.
     ``ontology``: the triples of an ontology that is no static data; None is the static data's.
     """
 
@@ -57,27 +61,38 @@ class Case:
     ) -> dict[str, list[Report]]:  # fmt: skip
         """The reports of each query, by its name, as the reference sees them.
 
-        ``after`` has the time T (ms) of each query that is registered in mid-stream: it sees the elements after T. ``since`` has
-        the number of replacements before it: it sees the static graphs of then, and later ones. A query may read what one before it
-        makes.
+        ``after`` has the time T (ms) of each query that is registered in mid-stream: it sees the
+        elements after T. ``since`` has the number of replacements before it: it sees the static
+        graphs of then, and later ones. A query may read what one before it makes.
         """
         found = {}
         streams = dict(self.streams)
-        versions = [(MIN, self.static), *((self.latest(read), graphs) for read, graphs in self.replaced)]
+        versions = [
+            (MIN, self.static),
+            *((self.latest(read), graphs) for read, graphs in self.replaced),
+        ]
         for query in self.queries:
-            asked = replace(query.reference, after=(after or {}).get(query.name, query.reference.after))
+            asked = replace(
+                query.reference, after=(after or {}).get(query.name, query.reference.after)
+            )
             (_, first), *others = versions[(since or {}).get(query.name, 0) :]
             found[query.name] = evaluate(asked, streams, first, others)
             if isinstance(asked, ReferenceQuery) and asked.template:
-                streams[f"http://e/{query.name}"] = elements_of(query.name, asked, found[query.name])
+                streams[f"http://e/{query.name}"] = elements_of(
+                    query.name, asked, found[query.name]
+                )
         return found
 
     def latest(self, read: Mapping[str, int]) -> int:
-        """The largest event time of the first so many elements of each stream; MIN if there are none."""
+        """The largest event time of the first so many elements of each stream; MIN if there are
+        none.
+        """
         return max((e.ts for name, n in read.items() for e in self.streams[name][:n]), default=MIN)
 
     def describe(self) -> str:
-        """Everything that is needed to reproduce the case, for people and for pasting into files."""
+        """Everything that is needed to reproduce the case, for people and for pasting into
+        files.
+        """
         parts = [f"lateness {self.lateness} ms"]
         for name, elements in self.streams.items():
             schema = f" schema {dict(self.schemas[name])}" if name in self.schemas else ""
@@ -90,7 +105,9 @@ class Case:
             parts += ["ontology", *(f"  {t} ." for t in self.ontology)]
         for read, graphs in self.replaced:
             parts.append(f"after {dict(read)} elements:")
-            parts += [f"  {g or 'default graph'}: {t} ." for g, triples in graphs.items() for t in triples]
+            parts += [
+                f"  {g or 'default graph'}: {t} ." for g, triples in graphs.items() for t in triples
+            ]
         for query in self.queries:
             parts.append(f"query {query.name} ({query.dialect}) options {dict(query.options)}")
             parts += [f"  {line}" for line in query.text.splitlines()]

@@ -1,8 +1,9 @@
 """Random CQL queries over tuple streams, each with its SQL over the windows' rows.
 
-Select and project, equi-joins with further conditions (of two streams, or of two windows on one), group by; as Istream,
-Dstream, Rstream or a plain relation. Only what CQL and SQL agree on: no division, no ungrouped SUM, AVG, MIN or MAX
-(over nothing SQL says NULL). Rows of one event time are ordered by their values' canonical texts.
+Select and project, equi-joins with further conditions (of two streams, or of two windows on one),
+group by; as Istream, Dstream, Rstream or a plain relation. Only what CQL and SQL agree on: no
+division, no ungrouped SUM, AVG, MIN or MAX (over nothing SQL says NULL). Rows of one event time are
+ordered by their values' canonical texts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _OPERATORS = {"ISTREAM": "Istream", "DSTREAM": "Dstream", "RSTREAM": "Rstream"}
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A select statement without its windows: columns (text, name, type), condition and grouping."""
+    """A select statement without its windows: columns (text, name, type), condition and
+    grouping.
+    """
 
     columns: tuple[tuple[str, str, str], ...]
     where: str = ""
@@ -65,7 +68,13 @@ def cql_queries(draw: st.DrawFn, name: str) -> CaseQuery:
         output,
         **reporting(chosen),
     )
-    return CaseQuery(name, f"{_OPERATORS[output]}({body})" if output in _OPERATORS else body, "cql", chosen, reference)
+    return CaseQuery(
+        name,
+        f"{_OPERATORS[output]}({body})" if output in _OPERATORS else body,
+        "cql",
+        chosen,
+        reference,
+    )
 
 
 @st.composite
@@ -73,7 +82,11 @@ def _single(draw: st.DrawFn, stream: str) -> Select:
     """One stream: projected and selected, or grouped."""
     schema = SCHEMAS[stream]
     number = next(c for c, kind in schema.items() if c != "k" and kind in ("integer", "double"))
-    where = draw(st.sampled_from(("", f"l.{number} > 1", f"l.k = 2 Or l.{number} < 3", f"l.{number} + 1 >= 3.5")))
+    where = draw(
+        st.sampled_from(
+            ("", f"l.{number} > 1", f"l.k = 2 Or l.{number} < 3", f"l.{number} + 1 >= 3.5")
+        )
+    )
     if draw(st.booleans()):
         return draw(_grouped(f"l.{number}", schema[number], "l.k", schema["k"], where))
     columns = draw(st.lists(st.sampled_from([*schema, "ts"]), min_size=1, max_size=4, unique=True))
@@ -83,13 +96,29 @@ def _single(draw: st.DrawFn, stream: str) -> Select:
 @st.composite
 def _joined(draw: st.DrawFn, left: str, right: str) -> Select:
     """Two windows joined on k, with or without a further condition, projected or grouped."""
-    number = next(c for c, kind in SCHEMAS[right].items() if c != "k" and kind in ("integer", "double"))
-    further = ("", " And l.ts <= r.ts", f" And r.{number} > 1", f" And l.k < r.{number}", " And l.ts < r.ts + 1500")
+    number = next(
+        c for c, kind in SCHEMAS[right].items() if c != "k" and kind in ("integer", "double")
+    )
+    further = (
+        "",
+        " And l.ts <= r.ts",
+        f" And r.{number} > 1",
+        f" And l.k < r.{number}",
+        " And l.ts < r.ts + 1500",
+    )
     where = "l.k = r.k" + draw(st.sampled_from(further))
     if draw(st.integers(0, 2)) == 2:
-        return draw(_grouped(f"r.{number}", SCHEMAS[right][number], "l.k", SCHEMAS[left]["k"], where))
-    every = [(f"{a}.{c}", f"{a}{c}", kind) for a, s in (("l", left), ("r", right)) for c, kind in _columns(s)]
-    return Select(tuple(draw(st.lists(st.sampled_from(every), min_size=1, max_size=4, unique=True))), where)
+        return draw(
+            _grouped(f"r.{number}", SCHEMAS[right][number], "l.k", SCHEMAS[left]["k"], where)
+        )
+    every = [
+        (f"{a}.{c}", f"{a}{c}", kind)
+        for a, s in (("l", left), ("r", right))
+        for c, kind in _columns(s)
+    ]
+    return Select(
+        tuple(draw(st.lists(st.sampled_from(every), min_size=1, max_size=4, unique=True))), where
+    )
 
 
 def _columns(stream: str) -> list[tuple[str, str]]:
@@ -97,7 +126,9 @@ def _columns(stream: str) -> list[tuple[str, str]]:
 
 
 @st.composite
-def _grouped(draw: st.DrawFn, column: str, kind: str, key: str, key_kind: str, where: str) -> Select:
+def _grouped(
+    draw: st.DrawFn, column: str, kind: str, key: str, key_kind: str, where: str
+) -> Select:
     """Aggregates by a key, or a count of all."""
     if draw(st.integers(0, 4)) == 4:
         return Select((("Count(*)", "n", "integer"),), where)

@@ -1,8 +1,9 @@
-"""Random CQL with views, relations, partitioned windows, Union, Except, DISTINCT, and queries in brackets, each with its SQL.
+"""Random CQL with views, relations, partitioned windows, Union, Except, DISTINCT, and queries in
+brackets, each with its SQL.
 
-A text has up to two views over the streams of ``cql.SCHEMAS`` and the relation ``R``, and a query over all of these, some with
-periodic or non-empty reports. Averages stand in the outermost query only, since equality of what two engines have rounded means
-nothing.
+A text has up to two views over the streams of ``cql.SCHEMAS`` and the relation ``R``, and a query
+over all of these, some with periodic or non-empty reports. Averages stand in the outermost query
+only, since equality of what two engines have rounded means nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _NUMBERS = ("integer", "double")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Something that From can name: its columns, and whether it is a relation, and whether it comes from outside as a stream."""
+    """Something that From can name: its columns, and whether it is a relation, and whether it comes
+    from outside as a stream.
+    """
 
     name: str
     schema: Mapping[str, str]
@@ -34,7 +37,9 @@ class Known:
 
 @dataclass
 class Query:
-    """A query as it is drawn: its CQL, its SQL over one table per alias, its columns, and the windows of these tables."""
+    """A query as it is drawn: its CQL, its SQL over one table per alias, its columns, and the
+    windows of these tables.
+    """
 
     cql: str
     sql: str
@@ -42,7 +47,9 @@ class Query:
     windows: dict[str, tuple[str, Clause]] = field(default_factory=dict)
     partitions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     single: bool = False  # an aggregate without Group By
-    inner: dict[str, tuple[Query, str]] = field(default_factory=dict)  # queries in brackets, with their outputs
+    inner: dict[str, tuple[Query, str]] = field(
+        default_factory=dict
+    )  # queries in brackets, with their outputs
 
 
 class _Names:
@@ -79,7 +86,9 @@ def _table(
     clause = Clause("count", count=draw(st.integers(1, 3))) if partitioned else draw(cql_clauses)
     shown = clause.cql
     if partitioned:
-        by = draw(st.lists(st.sampled_from(list(chosen.schema)), min_size=1, max_size=2, unique=True))
+        by = draw(
+            st.lists(st.sampled_from(list(chosen.schema)), min_size=1, max_size=2, unique=True)
+        )
         found.partitions[alias] = tuple(by)
         shown = f"[Partition By {', '.join(f'{alias}.{c}' for c in by)} Rows {clause.count}]"
     found.windows[alias] = (chosen.name, clause)
@@ -87,11 +96,17 @@ def _table(
 
 
 @st.composite
-def _select(draw: st.DrawFn, known: tuple[Known, ...], names: _Names, nest: bool, outermost: bool) -> Query:
+def _select(
+    draw: st.DrawFn, known: tuple[Known, ...], names: _Names, nest: bool, outermost: bool
+) -> Query:
     """One Select block over one or two tables."""
     found = Query("", "", ())
-    tables = [draw(_table(known, names, found, nest)) for _ in range(draw(st.sampled_from((1, 1, 2))))]
-    columns = [(f"{alias}.{c}", kind) for _, what, alias in tables for c, kind in what.schema.items()]
+    tables = [
+        draw(_table(known, names, found, nest)) for _ in range(draw(st.sampled_from((1, 1, 2))))
+    ]
+    columns = [
+        (f"{alias}.{c}", kind) for _, what, alias in tables for c, kind in what.schema.items()
+    ]
     numbers = [text for text, kind in columns if kind in _NUMBERS]
     conditions = [draw(_join(columns, tables[0][2]))] if len(tables) > 1 else []
     if numbers:
@@ -107,7 +122,10 @@ def _select(draw: st.DrawFn, known: tuple[Known, ...], names: _Names, nest: bool
         items, tail = draw(_grouped(columns, numbers, outermost))
     else:
         items = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=3))
-        items = [(f"{t} + 1", k) if k in _NUMBERS and draw(st.integers(0, 5)) == 5 else (t, k) for t, k in items]
+        items = [
+            (f"{t} + 1", k) if k in _NUMBERS and draw(st.integers(0, 5)) == 5 else (t, k)
+            for t, k in items
+        ]
     found.single = form == "count"
     head = "Select Distinct " if form == "distinct" else "Select "
     shown = ", ".join(f"{text} As c{i}" for i, (text, _) in enumerate(items))
@@ -134,7 +152,10 @@ def _grouped(
     """Items and the tail of a query that groups by a column."""
     key, kind = draw(st.sampled_from(columns))
     kinds = dict(columns)
-    every = [("Count(*)", "integer"), *((f"{f}({c})", k) for c, k in columns if k != "boolean" for f in ("Min", "Max"))]
+    every = [
+        ("Count(*)", "integer"),
+        *((f"{f}({c})", k) for c, k in columns if k != "boolean" for f in ("Min", "Max")),
+    ]
     every += [(f"Sum({c})", kinds[c]) for c in numbers] * 2
     every += [(f"Count(Distinct {c})", "integer") for c in kinds]
     every += [(f"{f}(Distinct {c})", kinds[c]) for c in numbers for f in ("Sum", "Max")]
@@ -149,14 +170,19 @@ def _like(draw: st.DrawFn, types: list[str], known: tuple[Known, ...], names: _N
     """A Select block over one table, with columns of these types."""
     found = Query("", "", tuple((f"c{i}", kind) for i, kind in enumerate(types)))
     text, what, alias = draw(_table(known, names, found, False))
-    chosen = [draw(st.sampled_from([c for c, kind in what.schema.items() if kind == wanted])) for wanted in types]
+    chosen = [
+        draw(st.sampled_from([c for c, kind in what.schema.items() if kind == wanted]))
+        for wanted in types
+    ]
     shown = ", ".join(f"{alias}.{c} As c{i}" for i, c in enumerate(chosen))
     found.cql, found.sql = f"Select {shown} From {text}", f"Select {shown} From {alias}"
     return found
 
 
 @st.composite
-def _query(draw: st.DrawFn, known: tuple[Known, ...], names: _Names, *, nest: bool, outermost: bool) -> Query:
+def _query(
+    draw: st.DrawFn, known: tuple[Known, ...], names: _Names, *, nest: bool, outermost: bool
+) -> Query:
     """A Select block, or Union or Except of two with columns of the same types."""
     left = draw(_select(known, names, nest, outermost))
     types = [kind for _, kind in left.columns]
@@ -173,9 +199,14 @@ def _query(draw: st.DrawFn, known: tuple[Known, ...], names: _Names, *, nest: bo
         else f"Select {c} From ({numbered}({left.sql}) Except {numbered}({right.sql}))"
     )
     return Query(
-        f"{left.cql} {'Union' if union else 'Except'} {right.cql}", sql, left.columns, left.windows | right.windows,
-        left.partitions | right.partitions, left.single, left.inner | right.inner,
-    )  # fmt: skip
+        f"{left.cql} {'Union' if union else 'Except'} {right.cql}",
+        sql,
+        left.columns,
+        left.windows | right.windows,
+        left.partitions | right.partitions,
+        left.single,
+        left.inner | right.inner,
+    )
 
 
 _OUTPUTS = st.sampled_from(("RELATION", "RELATION", "ISTREAM", "DSTREAM", "RSTREAM", "RSTREAM"))
@@ -189,7 +220,10 @@ def _asked(query: Query, output: str) -> str:
 def cql_view_queries(draw: st.DrawFn, name: str) -> CaseQuery:
     """A CQL text with views before its query."""
     names = _Names()
-    known = (*(Known(n, schema) for n, schema in SCHEMAS.items()), Known("R", RELATION, relation=True))
+    known = (
+        *(Known(n, schema) for n, schema in SCHEMAS.items()),
+        Known("R", RELATION, relation=True),
+    )
     options: dict[str, object] = {}
     if draw(st.integers(0, 4)) == 4:
         options["t0"] = draw(st.sampled_from(ORIGINS))
@@ -218,25 +252,40 @@ def cql_view_queries(draw: st.DrawFn, name: str) -> CaseQuery:
         views[view] = _question(inner, output, options, views)
         known = (*known, *[Known(view, dict(inner.columns), relation, base=False)] * 3)
     outer = draw(_query(known, names, nest=True, outermost=True))
-    if not outer.single and "nonempty" not in str(options.get("report")) and draw(st.integers(0, 3)) == 3:
+    if (
+        not outer.single
+        and "nonempty" not in str(options.get("report"))
+        and draw(st.integers(0, 3)) == 3
+    ):
         options["empty_reports"] = True
     output = draw(_OUTPUTS)
     text = "\n".join([*lines, _asked(outer, output)])
     asked = _question(outer, output, options, views)
     empty = bool(options.get("empty_reports"))
-    return CaseQuery(name, text, "cql", options, replace(asked, empty_reports=empty, **reporting(options)))
+    return CaseQuery(
+        name, text, "cql", options, replace(asked, empty_reports=empty, **reporting(options))
+    )
 
 
 def _question(
     query: Query, output: str, options: Mapping[str, object], views: Mapping[str, ReferenceSql]
 ) -> ReferenceSql:
     """The query for the reference, with the views before it and its queries in brackets."""
-    within = {**views, **{n: _question(inner, out, options, views) for n, (inner, out) in query.inner.items()}}
+    within = {
+        **views,
+        **{n: _question(inner, out, options, views) for n, (inner, out) in query.inner.items()},
+    }
     schemas = {**SCHEMAS, "R": RELATION, **{n: view.types for n, view in within.items()}}
     return ReferenceSql(
-        query.sql, {a: (on, clause.window(options)) for a, (on, clause) in query.windows.items()}, schemas,
-        dict(query.columns), output, partitions=query.partitions, relations=frozenset({"R"}), views=within,
-    )  # fmt: skip
+        query.sql,
+        {a: (on, clause.window(options)) for a, (on, clause) in query.windows.items()},
+        schemas,
+        dict(query.columns),
+        output,
+        partitions=query.partitions,
+        relations=frozenset({"R"}),
+        views=within,
+    )
 
 
 @st.composite

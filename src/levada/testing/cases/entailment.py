@@ -1,8 +1,9 @@
 """Random cases of entailment: small ontologies, with cycles, over the world of the other cases.
 
-To that world come classes K, L, M, which streams say of subjects, and properties: u and w between subjects, t of numbers. An
-ontology never puts a property of subjects below one of numbers or strings, so that variables hold what the scope says; p may be
-symmetric or have an inverse all the same, since a number is no subject. Three in five cases have the ontology as static data.
+To that world come classes K, L, M, which streams say of subjects, and properties: u and w between
+subjects, t of numbers. An ontology never puts a property of subjects below one of numbers or
+strings, so that variables hold what the scope says; p may be symmetric or have an inverse all the
+same, since a number is no subject. Three in five cases have the ontology as static data.
 """
 
 from __future__ import annotations
@@ -42,14 +43,34 @@ def _said(predicate: str, *pairs: tuple[str, str]) -> list[str]:
 
 _SCHEMA = (
     *_said(CLASS, *((a, b) for a in _CLASSES for b in _CLASSES)),
-    *_said(PROPERTY, *((a, b) for a in _BETWEEN for b in _BETWEEN if a != b), ("p", "t"), ("q", "u"), ("u", "q")),
+    *_said(
+        PROPERTY,
+        *((a, b) for a in _BETWEEN for b in _BETWEEN if a != b),
+        ("p", "t"),
+        ("q", "u"),
+        ("u", "q"),
+    ),
     *_said(DOMAIN, *((p, c) for p in ("p", "q", "u") for c in _CLASSES), ("r", "K"), ("t", "M")),
     *_said(RANGE, *((p, c) for p in ("p", "q", "u") for c in _CLASSES), ("r", "L")),
 )
 _MORE = (
     *_said(INVERSE, ("q", "u"), ("u", "w"), ("w", "q"), ("t", "p"), ("q", "q")),
-    *(f"{iri(p)} {TYPE} {kind}" for p in ("q", "u", "w", "p") for kind in (SYMMETRIC, TRANSITIVE, TRANSITIVE)),
-    *_said(SAME, ("a", "b"), ("b", "c"), ("a", "d"), ("K", "M"), ("q", "u"), ("p", "t"), ("c", "d"), ("a", "K")),
+    *(
+        f"{iri(p)} {TYPE} {kind}"
+        for p in ("q", "u", "w", "p")
+        for kind in (SYMMETRIC, TRANSITIVE, TRANSITIVE)
+    ),
+    *_said(
+        SAME,
+        ("a", "b"),
+        ("b", "c"),
+        ("a", "d"),
+        ("K", "M"),
+        ("q", "u"),
+        ("p", "t"),
+        ("c", "d"),
+        ("a", "K"),
+    ),
     *_said(EQUAL_CLASS, ("K", "M"), ("L", "K")),
     *_said(EQUAL_PROPERTY, ("q", "w"), ("t", "p")),
 )
@@ -118,13 +139,19 @@ def entailment_cases(draw: st.DrawFn, most: int = 3) -> Case:
     gap = all(query.allows_gap for query in asked)
     lateness, base = draw(st.sampled_from(LATENESSES)), draw(st.sampled_from(BASES))
     streams = {
-        name: draw(elements(lateness=lateness, base=base, gap=gap, least=0 if i else 1, triples=_STREAMED))
+        name: draw(
+            elements(lateness=lateness, base=base, gap=gap, least=0 if i else 1, triples=_STREAMED)
+        )
         for i, name in enumerate(names)
     }
-    return Case(dict(streams), asked, lateness, static, ontology=said if loaded == "apart" else None)
+    return Case(
+        dict(streams), asked, lateness, static, ontology=said if loaded == "apart" else None
+    )
 
 
-def _under(query: CaseQuery, regime: str, schema: tuple[str, ...], turns: tuple[tuple[str, str], ...]) -> CaseQuery:
+def _under(
+    query: CaseQuery, regime: str, schema: tuple[str, ...], turns: tuple[tuple[str, str], ...]
+) -> CaseQuery:
     """The query under a regime, over other properties and classes."""
     assert isinstance(query.reference, ReferenceQuery), "a query over RDF"
     text, sparql = query.text, query.reference.sparql
@@ -133,4 +160,6 @@ def _under(query: CaseQuery, regime: str, schema: tuple[str, ...], turns: tuple[
     for before, after in () if any(path in text for path in _SPELLED) else turns:
         text, sparql = text.replace(before, after), sparql.replace(before, after)
     asked = replace(query.reference, sparql=sparql, entailment=regime, ontology=schema)
-    return replace(query, text=text, options={**query.options, "entailment": regime}, reference=asked)
+    return replace(
+        query, text=text, options={**query.options, "entailment": regime}, reference=asked
+    )

@@ -1,8 +1,9 @@
 """Random property paths, and what the reference is asked in their place.
 
-pyoxigraph (0.5) differs from the specification in two ways, so that some paths have another text there: ``p|q`` is a union, which
-keeps duplicates (18.2.2.3), and it drops them; a path of no step connects a given term with itself also where the graph does
-not have it (18.4), and it asks the graph.
+pyoxigraph (0.5) differs from the specification in two ways, so that some paths have another text
+there: ``p|q`` is a union, which keeps duplicates (18.2.2.3), and it drops them; a path of no step
+connects a given term with itself also where the graph does not have it (18.4), and it asks the
+graph.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ STATIC_PATHS: tuple[tuple[str, Scope], ...] = (
 def spelled(body: str, windows: Iterable[str] = ()) -> str:
     """A group's text with its paths spelled out where the reference needs them so.
 
-    A variable window ranges over the query's ``windows``, and not over the other graphs that the reference has.
+    A variable window ranges over the query's ``windows``, and not over the other graphs that the
+    reference has.
 
     >>> spelled("WINDOW :w { ?s (:p|:q) ?o }")
     'WINDOW :w { { ?s :p ?o } UNION { ?s :q ?o } }'

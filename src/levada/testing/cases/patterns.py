@@ -1,8 +1,8 @@
 """Random group patterns over windows and static graphs, with the variables that they bind.
 
-A ``Scope`` maps variables to what they hold: "node" (an IRI), "number", "string", "predicate", "any" (terms of any
-kind), "computed" (a literal that an expression made), "maybe" (possibly unbound). Texts say ``WINDOW :w0 {..}``; the
-reference's text has ``GRAPH`` in its place.
+A ``Scope`` maps variables to what they hold: "node" (an IRI), "number", "string", "predicate",
+"any" (terms of any kind), "computed" (a literal that an expression made), "maybe" (possibly
+unbound). Texts say ``WINDOW :w0 {..}``; the reference's text has ``GRAPH`` in its place.
 """
 
 from __future__ import annotations
@@ -38,8 +38,14 @@ _STATIC: tuple[tuple[str, Scope], ...] = (
     ("GRAPH :g { ?s :rank ?j }", {"s": "node", "j": "number"}),
     ("OPTIONAL { ?s :kind ?c }", {"s": "maybe", "c": "maybe"}),
     ("GRAPH ?g { ?s :rank ?j }", {"g": "node", "s": "node", "j": "number"}),
-    ("GRAPH ?g { ?s :rank ?j } GRAPH ?g { ?x :rank ?l FILTER(?l > 1) }", {"g": "node", "s": "node", "x": "node"}),
-    ("GRAPH ?g { SELECT ?s (COUNT(*) AS ?l) { ?s :rank ?j } GROUP BY ?s }", {"g": "node", "s": "node", "l": "number"}),
+    (
+        "GRAPH ?g { ?s :rank ?j } GRAPH ?g { ?x :rank ?l FILTER(?l > 1) }",
+        {"g": "node", "s": "node", "x": "node"},
+    ),
+    (
+        "GRAPH ?g { SELECT ?s (COUNT(*) AS ?l) { ?s :rank ?j } GROUP BY ?s }",
+        {"g": "node", "s": "node", "l": "number"},
+    ),
     ("GRAPH ?g { SELECT (SUM(?j) AS ?l) { ?x :rank ?j } }", {"g": "node", "l": "number"}),
     ("GRAPH ?g { }", {"g": "node"}),
     ("GRAPH ?g { ?s :p ?u }", {"g": "node", "s": "node", "u": "number"}),
@@ -63,10 +69,19 @@ _OPTIONALS: tuple[tuple[str, str], ...] = (
 )
 
 _SUBSELECTS: tuple[tuple[str, Scope], ...] = (
-    ("SELECT ?s (COUNT(*) AS ?n) WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} GROUP BY ?s", {"s": "node", "n": "number"}),
-    ("SELECT ?s (MAX(?m) AS ?n) WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} GROUP BY ?s", {"s": "node", "n": "number"}),
+    (
+        "SELECT ?s (COUNT(*) AS ?n) WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} GROUP BY ?s",
+        {"s": "node", "n": "number"},
+    ),
+    (
+        "SELECT ?s (MAX(?m) AS ?n) WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} GROUP BY ?s",
+        {"s": "node", "n": "number"},
+    ),
     ("SELECT DISTINCT ?s WHERE {{ WINDOW {w} {{ ?s :q ?m }} }}", {"s": "node"}),
-    ("SELECT ?s ?m WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} ORDER BY DESC(?m) ?s LIMIT 2", {"s": "node", "m": "number"}),
+    (
+        "SELECT ?s ?m WHERE {{ WINDOW {w} {{ ?s :p ?m }} }} ORDER BY DESC(?m) ?s LIMIT 2",
+        {"s": "node", "m": "number"},
+    ),
     ("SELECT (SUM(?m) AS ?n) WHERE {{ WINDOW {w} {{ ?z :p ?m }} }}", {"n": "number"}),
 )
 
@@ -135,8 +150,9 @@ _TESTS: tuple[tuple[str, Scope], ...] = (
 
 
 def reference_text(body: str, graphs: Sequence[str] = ("g", "h", "both")) -> str:
-    """A body as the reference reads it: windows are named graphs, and GRAPH with a variable is spelled out as 18.6 defines it, the
-    union over the dataset's graphs. (pyoxigraph's own goes over the windows, and evaluates a sub-select once for all graphs.)
+    """A body as the reference reads it: windows are named graphs, and GRAPH with a variable is
+    spelled out as 18.6 defines it, the union over the dataset's graphs. (pyoxigraph's own goes over
+    the windows, and evaluates a sub-select once for all graphs.)
 
     >>> reference_text("WINDOW :w { } GRAPH ?g { ?s ?p ?o }", ["h"])
     'GRAPH :w { } { { GRAPH :h { ?s ?p ?o } VALUES ?g { :h } } }'
@@ -145,7 +161,9 @@ def reference_text(body: str, graphs: Sequence[str] = ("g", "h", "both")) -> str
     if found is None:
         return body.replace("WINDOW", "GRAPH")
     end = _closing(body, found.end())
-    inner, rest = (reference_text(part, graphs) for part in (body[found.end() : end], body[end + 1 :]))
+    inner, rest = (
+        reference_text(part, graphs) for part in (body[found.end() : end], body[end + 1 :])
+    )
     name = found.group(1)
     branches = [f"{{ GRAPH :{g} {{{inner}}} VALUES {name} {{ :{g} }} }}" for g in graphs]
     whole = "{ " + (" UNION ".join(branches) or f"VALUES {name} {{ }}") + " }"
@@ -166,11 +184,19 @@ def _closing(text: str, at: int) -> int:
 
 @st.composite
 def bodies(draw: st.DrawFn, windows: Sequence[str], static: int = 3) -> tuple[str, Scope]:
-    """A group's text, without its braces, and its scope; every window is read, static data in one of so many and one cases."""
-    core = draw(st.sampled_from(("join", "join", "join", "union", "optional", "subselect", "anywhere")))
-    build = {"join": _joined, "union": _union, "optional": _optional, "subselect": _subselect, "anywhere": _anywhere}[
-        core
-    ]
+    """A group's text, without its braces, and its scope; every window is read, static data in one
+    of so many and one cases.
+    """
+    core = draw(
+        st.sampled_from(("join", "join", "join", "union", "optional", "subselect", "anywhere"))
+    )
+    build = {
+        "join": _joined,
+        "union": _union,
+        "optional": _optional,
+        "subselect": _subselect,
+        "anywhere": _anywhere,
+    }[core]
     text, scope = draw(build(windows))
     for extra, chance in ((_STATIC, static), (_VALUES, 5)):
         if draw(st.integers(0, chance)) == chance:
@@ -180,7 +206,9 @@ def bodies(draw: st.DrawFn, windows: Sequence[str], static: int = 3) -> tuple[st
         more, kind = draw(bindings(scope))
         text, scope = f"{text} BIND({more} AS ?e)", {**scope, "e": kind}
     if windows and draw(st.integers(0, 7)) == 7:
-        more, bound = draw(st.sampled_from([t for t in _TIMES if t[2] <= scope.keys()] or [("", {}, set())]))[:2]
+        more, bound = draw(
+            st.sampled_from([t for t in _TIMES if t[2] <= scope.keys()] or [("", {}, set())])
+        )[:2]
         text, scope = f"{text} {more}", {**scope, **bound}
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
         text = f"{text} FILTER({draw(conditions(scope))})"
@@ -188,7 +216,9 @@ def bodies(draw: st.DrawFn, windows: Sequence[str], static: int = 3) -> tuple[st
         text = f"{text} MINUS {{ {draw(st.sampled_from(_MINUS)).format(w=draw(st.sampled_from(windows)))} }}"
     if draw(st.integers(0, 4)) == 4:
         sure = "UNDEF" not in text and "maybe" not in (scope.get("s"), scope.get("v"))
-        inner = draw(st.sampled_from(_EXISTS + _EARLY if sure else _EXISTS)).format(w=draw(st.sampled_from(windows)))
+        inner = draw(st.sampled_from(_EXISTS + _EARLY if sure else _EXISTS)).format(
+            w=draw(st.sampled_from(windows))
+        )
         test = f"{draw(st.sampled_from(('', 'NOT ')))}EXISTS {{ {inner} }}"
         form, bound = draw(st.sampled_from(_TESTS))
         text = f"{text} {form.format(test, condition=draw(conditions(scope)))}"
@@ -212,13 +242,17 @@ def _joined(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
 
 @st.composite
 def _block(draw: st.DrawFn, window: str, scope: Scope, count: int = 1) -> tuple[str, Scope]:
-    """``WINDOW w { .. }`` of so many patterns, and the scope with what they bind; seldom with a filter inside."""
+    """``WINDOW w { .. }`` of so many patterns, and the scope with what they bind; seldom with a
+    filter inside.
+    """
     chosen: list[str] = []
     inside: Scope = {}
     for _ in range(count):
         bound = {**scope, **inside}
         every = PATHS if draw(st.integers(0, 5)) == 5 else _PATTERNS
-        near = [p for p in every if p[0] not in chosen and (not bound or bound.keys() & p[1].keys())]
+        near = [
+            p for p in every if p[0] not in chosen and (not bound or bound.keys() & p[1].keys())
+        ]
         free = draw(st.integers(0, 11)) == 11
         text, binds = draw(st.sampled_from(every if free or not near else near))
         chosen.append(text)
@@ -242,7 +276,8 @@ def _union(draw: st.DrawFn, windows: Sequence[str]) -> tuple[str, Scope]:
     left, first = draw(_block(windows[0], {}, draw(st.integers(1, 2))))
     right, second = draw(_block(windows[-1], {}, 1))
     scope = {
-        name: (kind if name in first and name in second else "maybe") for name, kind in {**first, **second}.items()
+        name: (kind if name in first and name in second else "maybe")
+        for name, kind in {**first, **second}.items()
     }
     return f"{{ {left} }} UNION {{ {right} }}", scope
 

@@ -1,7 +1,8 @@
 """Random continuous queries, each as a text in some dialect and as a question for the reference.
 
-The query forms: SELECT of some variables or all, DISTINCT, ORDER BY with LIMIT (always a total order), GROUP BY with
-HAVING, ungrouped aggregates, SAMPLE, ASK, CONSTRUCT; the outputs RStream, IStream, DStream.
+The query forms: SELECT of some variables or all, DISTINCT, ORDER BY with LIMIT (always a total
+order), GROUP BY with HAVING, ungrouped aggregates, SAMPLE, ASK, CONSTRUCT; the outputs RStream,
+IStream, DStream.
 """
 
 from __future__ import annotations
@@ -18,15 +19,33 @@ from levada.testing.cases.vocabulary import Scope, iri
 from levada.testing.cases.windows import Clause, clauses, options, reporting
 from levada.testing.question import TripleTemplate
 
-FORMS = ("select", "select", "star", "distinct", "limit", "group", "group", "ungrouped", "ask", "construct", "sample")
+FORMS = (
+    "select",
+    "select",
+    "star",
+    "distinct",
+    "limit",
+    "group",
+    "group",
+    "ungrouped",
+    "ask",
+    "construct",
+    "sample",
+)
 HAVINGS = ("COUNT(*) > 1", "COUNT(*) >= 1", "COUNT(*) != 2")
 
 
 @st.composite
 def queries(
-    draw: st.DrawFn, name: str, streams: Sequence[str], used: tuple[Clause, ...] = (), form: str = "", static: int = 3
-) -> CaseQuery:  # fmt: skip
-    """A query over one or two windows on these streams (IRIs), with the given clauses and form or random ones.
+    draw: st.DrawFn,
+    name: str,
+    streams: Sequence[str],
+    used: tuple[Clause, ...] = (),
+    form: str = "",
+    static: int = 3,
+) -> CaseQuery:
+    """A query over one or two windows on these streams (IRIs), with the given clauses and form or
+    random ones.
 
     ``static`` is that of ``bodies``.
     """
@@ -36,7 +55,9 @@ def queries(
     body, scope = draw(bodies([f":{w}" for w in windows], static))
     form = form or draw(st.sampled_from(FORMS))
     asked = draw(asked_of(form, scope))
-    output = "RSTREAM" if form == "sample" else draw(st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")))
+    output = (
+        "RSTREAM" if form == "sample" else draw(st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")))
+    )
     told = reporting(chosen)
     stepped = all(c.kind == "step" for c in used) and not told["nonempty"]
     if form != "ask" and stepped and draw(st.integers(0, 7)) == 7:
@@ -58,11 +79,17 @@ def asked_of(draw: st.DrawFn, form: str, scope: Scope) -> Asked:
         case "distinct":
             return Asked(f"SELECT DISTINCT {shown}")
         case "limit":
-            return Asked(f"SELECT {draw(st.sampled_from(('', 'DISTINCT ')))}{shown}", _limit(draw, some, scope))
+            return Asked(
+                f"SELECT {draw(st.sampled_from(('', 'DISTINCT ')))}{shown}",
+                _limit(draw, some, scope),
+            )
         case "group" | "ungrouped":
             return draw(_grouped(scope, [] if form == "ungrouped" else some[:2]))
         case "sample":
-            return Asked(f"SELECT {shown} (SAMPLE(?{draw(st.sampled_from(names))}) AS ?any)", f" GROUP BY {shown}")
+            return Asked(
+                f"SELECT {shown} (SAMPLE(?{draw(st.sampled_from(names))}) AS ?any)",
+                f" GROUP BY {shown}",
+            )
         case "ask":
             return Asked("ASK")
         case "made":
@@ -72,7 +99,9 @@ def asked_of(draw: st.DrawFn, form: str, scope: Scope) -> Asked:
 
 
 def _limit(draw: st.DrawFn, shown: Sequence[str], scope: Scope) -> str:
-    """ORDER BY over all shown variables, so that ties are equal solutions, and LIMIT, with or without OFFSET."""
+    """ORDER BY over all shown variables, so that ties are equal solutions, and LIMIT, with or
+    without OFFSET.
+    """
     keys = []
     for name in shown:
         match scope[name]:
@@ -103,7 +132,9 @@ _READ = {"v": "p", "u": "p", "x": "q", "y": "q", "s": "q", "t": "r"}
 
 
 def _made(draw: st.DrawFn, scope: Scope) -> Asked:
-    """A CONSTRUCT of triples of the vocabulary, so that other queries find something in them; one comes of every solution."""
+    """A CONSTRUCT of triples of the vocabulary, so that other queries find something in them; one
+    comes of every solution.
+    """
     nodes = [f"?{name}" for name in ("s", "x", "y") if scope.get(name) == "node"] or [iri("a")]
     bound = [n for n in _READ if scope.get(n, "maybe") != "maybe"]
     sure = [(iri(_READ[n]), f"?{n}") for n in bound] or [(iri("q"), iri("b"))]
@@ -125,11 +156,16 @@ _NODES: tuple[tuple[TripleTemplate, ...], ...] = (
 
 
 def _construct(draw: st.DrawFn, scope: Scope) -> Asked:
-    """A template whose first triple comes of every solution, so that a report is never an empty graph."""
+    """A template whose first triple comes of every solution, so that a report is never an empty
+    graph.
+    """
     nodes = [f"?{name}" for name, kind in scope.items() if kind == "node"]
     subject = draw(st.sampled_from(nodes)) if nodes else iri("it")
     other = "?" + draw(st.sampled_from(sorted(scope)))
-    template: tuple[TripleTemplate, ...] = ((subject, iri("is"), iri("seen")), (subject, iri("with"), other))
+    template: tuple[TripleTemplate, ...] = (
+        (subject, iri("is"), iri("seen")),
+        (subject, iri("with"), other),
+    )
     if draw(st.integers(0, 2)) == 2:
         template = (*template, ("_:n", iri("of"), subject), *draw(st.sampled_from(_NODES)))
     select = " ".join(dict.fromkeys(t for triple in template for t in triple if t[0] == "?"))

@@ -17,7 +17,10 @@ _MORE: dict[str | None, tuple[str, ...]] = {
         f'{iri("L")} {iri("name")} "ell"',
         f"{iri('c')} {iri('kind')} {iri('K')}",
     ),
-    "http://e/g": (f"{iri('a')} {iri('rank')} {literal(2)}", f"{iri('c')} {iri('rank')} {literal(7)}"),
+    "http://e/g": (
+        f"{iri('a')} {iri('rank')} {literal(2)}",
+        f"{iri('c')} {iri('rank')} {literal(7)}",
+    ),
     OVERLAP: TRIPLES[3:20:5],
     "http://e/h": (f"{iri('a')} {iri('rank')} {literal(1)}",),
 }
@@ -25,9 +28,13 @@ _MORE: dict[str | None, tuple[str, ...]] = {
 
 @st.composite
 def contents(draw: st.DrawFn, before: Graphs) -> Graphs:
-    """Static graphs that come after others: each as before, or of some of the triples that it ever has, or none."""
+    """Static graphs that come after others: each as before, or of some of the triples that it ever
+    has, or none.
+    """
     now = dict(before)
-    for graph in draw(st.lists(st.sampled_from(sorted(STATIC, key=str)), min_size=1, max_size=3, unique=True)):
+    for graph in draw(
+        st.lists(st.sampled_from(sorted(STATIC, key=str)), min_size=1, max_size=3, unique=True)
+    ):
         every = (*STATIC[graph], *_MORE[graph])
         now[graph] = tuple(draw(st.lists(st.sampled_from(every), unique=True)))
     return now
@@ -35,7 +42,9 @@ def contents(draw: st.DrawFn, before: Graphs) -> Graphs:
 
 @st.composite
 def replaced_cases(draw: st.DrawFn, most: int = 3) -> Case:
-    """A case with one or two replacements, between any two elements, or both between the same two."""
+    """A case with one or two replacements, between any two elements, or both between the
+    same two.
+    """
     case = draw(cases(most=most, static=draw(st.sampled_from((0, 0, 2)))))
     read = dict.fromkeys(case.streams, 0)
     replaced = []

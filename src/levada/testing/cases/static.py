@@ -1,4 +1,5 @@
-"""Random queries without windows, over the static graphs: GRAPH with a name and with a variable, FROM and FROM NAMED.
+"""Random queries without windows, over the static graphs: GRAPH with a name and with a variable,
+FROM and FROM NAMED.
 
 Such a query is answered once.
 """
@@ -22,15 +23,30 @@ _CORES: tuple[tuple[str, Scope], ...] = (
     ("?s ?k ?o", {"s": "node", "k": "predicate", "o": "any"}),
     ("GRAPH :g { ?s :rank ?j }", {"s": "node", "j": "number"}),
     ("GRAPH ?g { ?s :rank ?j }", {"g": "node", "s": "node", "j": "number"}),
-    ("GRAPH ?g { ?s ?k ?o FILTER(?o > 1) }", {"g": "node", "s": "node", "k": "predicate", "o": "any"}),
+    (
+        "GRAPH ?g { ?s ?k ?o FILTER(?o > 1) }",
+        {"g": "node", "s": "node", "k": "predicate", "o": "any"},
+    ),
     ("GRAPH ?g { ?g :rank ?j }", {"g": "node", "j": "number"}),
     ("GRAPH :none { ?s :rank ?j }", {"s": "node", "j": "number"}),
-    ("GRAPH ?g { SELECT ?s (MAX(?j) AS ?l) { ?s :rank ?j } GROUP BY ?s }", {"g": "node", "s": "node", "l": "number"}),
-    ("GRAPH ?g { SELECT ?s { ?s :rank ?j } ORDER BY DESC(?j) LIMIT 1 }", {"g": "node", "s": "node"}),
+    (
+        "GRAPH ?g { SELECT ?s (MAX(?j) AS ?l) { ?s :rank ?j } GROUP BY ?s }",
+        {"g": "node", "s": "node", "l": "number"},
+    ),
+    (
+        "GRAPH ?g { SELECT ?s { ?s :rank ?j } ORDER BY DESC(?j) LIMIT 1 }",
+        {"g": "node", "s": "node"},
+    ),
     ("GRAPH ?g { SELECT (COUNT(*) AS ?l) { ?s :kind ?j } }", {"g": "node", "l": "number"}),
     ("GRAPH ?g { ?s :rank ?j MINUS { ?s :rank 2 } }", {"g": "node", "s": "node", "j": "number"}),
-    ("GRAPH ?g { ?s :rank ?j OPTIONAL { ?s :rank ?l FILTER(?l > ?j) } }", {"g": "node", "s": "node", "l": "maybe"}),
-    ("{ ?s :kind :K } UNION { GRAPH ?g { ?s :rank ?j } }", {"s": "node", "g": "maybe", "j": "maybe"}),
+    (
+        "GRAPH ?g { ?s :rank ?j OPTIONAL { ?s :rank ?l FILTER(?l > ?j) } }",
+        {"g": "node", "s": "node", "l": "maybe"},
+    ),
+    (
+        "{ ?s :kind :K } UNION { GRAPH ?g { ?s :rank ?j } }",
+        {"s": "node", "g": "maybe", "j": "maybe"},
+    ),
     ("VALUES (?s ?z) { (:a 1) (:b UNDEF) }", {"s": "node", "z": "maybe"}),
 )
 _MORE: tuple[tuple[str, Scope], ...] = (
@@ -59,13 +75,16 @@ _DATASETS: tuple[tuple[tuple[str, ...] | None, tuple[str, ...]], ...] = (
 
 
 def judged_in(body: str, named: Sequence[str]) -> str:
-    """A body as the reference reads it in a dataset of these named graphs; it has others, which GRAPH does not reach.
+    """A body as the reference reads it in a dataset of these named graphs; it has others, which
+    GRAPH does not reach.
 
     >>> judged_in("GRAPH :g { ?s :rank ?j }", ("h",))
     'GRAPH :none { ?s :rank ?j }'
     """
     return re.sub(
-        r"GRAPH :(\w+)", lambda found: found[0] if found[1] in named else "GRAPH :none", reference_text(body, named)
+        r"GRAPH :(\w+)",
+        lambda found: found[0] if found[1] in named else "GRAPH :none",
+        reference_text(body, named),
     )
 
 

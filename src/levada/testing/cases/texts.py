@@ -1,8 +1,9 @@
 """A random query as a text in each dialect, and as the question that all of them ask the reference.
 
-Bodies say ``WINDOW :w0 {..}``. RSP-QL takes them as they are; in CQELS-QL each is ``STREAM <s> [..] {..}``; in C-SPARQL and
-SPARQLstream a plain group, since patterns read the merge of all windows and of static data, which holds triples that streams
-have, too. C-SPARQL may name one window by its stream (``FROM NAMED STREAM``), which GRAPH then reads, also with a variable.
+Bodies say ``WINDOW :w0 {..}``. RSP-QL takes them as they are; in CQELS-QL each is ``STREAM <s> [..]
+{..}``; in C-SPARQL and SPARQLstream a plain group, since patterns read the merge of all windows and
+of static data, which holds triples that streams have, too. C-SPARQL may name one window by its
+stream (``FROM NAMED STREAM``), which GRAPH then reads, also with a variable.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Windows = Mapping[str, tuple[str, Clause]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query's head, and what follows its group; of a CONSTRUCT also the head and template of the reference."""
+    """A query's head, and what follows its group; of a CONSTRUCT also the head and template of the
+    reference.
+    """
 
     head: str
     tail: str = ""
@@ -35,7 +38,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A query without its words: its windows by name (stream, clause), its group's text, its options, its output."""
+    """A query without its words: its windows by name (stream, clause), its group's text, its
+    options, its output.
+    """
 
     name: str
     asked: Asked
@@ -46,7 +51,10 @@ class Drawn:
 
     def question(self, body: str, options: Mapping[str, object], **more: object) -> ReferenceQuery:
         """What the reference is asked: the body in SPARQL, the windows under the options."""
-        windows = {f"http://e/{w}": (on, clause.window(options)) for w, (on, clause) in self.windows.items()}
+        windows = {
+            f"http://e/{w}": (on, clause.window(options))
+            for w, (on, clause) in self.windows.items()
+        }
         return ReferenceQuery(
             f"{PREFIX}{self.asked.select or self.asked.head} WHERE {{ {body} }}{self.asked.tail}",
             **{"windows": windows, "output": self.output, "template": self.asked.template, **more},  # type: ignore[arg-type]
@@ -57,7 +65,9 @@ class Drawn:
 
 @st.composite
 def texts(draw: st.DrawFn, drawn: Drawn) -> CaseQuery:
-    """The query in a dialect that can say it: half of them in RSP-QL, and those whose window is a variable."""
+    """The query in a dialect that can say it: half of them in RSP-QL, and those whose window is a
+    variable.
+    """
     if "WINDOW ?" in drawn.body:
         return rspql(drawn)
     fit = ["rspql"] * 4 + ["cqels"] * 2
@@ -65,7 +75,9 @@ def texts(draw: st.DrawFn, drawn: Drawn) -> CaseQuery:
         fit += ["csparql"] * 2
     if not drawn.asked.head.startswith("ASK"):
         fit += ["sparqlstream"]
-    if drawn.output == "ISTREAM" and len({on for on, _ in drawn.windows.values()}) == len(drawn.windows):
+    if drawn.output == "ISTREAM" and len({on for on, _ in drawn.windows.values()}) == len(
+        drawn.windows
+    ):
         fit += ["cqels2"] * 2
     dialect = draw(st.sampled_from(fit))
     match dialect:
@@ -80,8 +92,13 @@ def texts(draw: st.DrawFn, drawn: Drawn) -> CaseQuery:
 
 
 def rspql(drawn: Drawn) -> CaseQuery:
-    """The query in RSP-QL, which may say in its text where windows start, and that reports have content."""
-    clauses = [f"FROM NAMED WINDOW :{w} ON <{on}> {clause.rspql}" for w, (on, clause) in drawn.windows.items()]
+    """The query in RSP-QL, which may say in its text where windows start, and that reports have
+    content.
+    """
+    clauses = [
+        f"FROM NAMED WINDOW :{w} ON <{on}> {clause.rspql}"
+        for w, (on, clause) in drawn.windows.items()
+    ]
     given = dict(drawn.options)
     if "t0" in given and drawn.output == "ISTREAM":
         clauses.append(f"T0 {given.pop('t0')}")
@@ -90,12 +107,16 @@ def rspql(drawn: Drawn) -> CaseQuery:
         del given["report"]
     register = f"REGISTER {drawn.output} {iri(drawn.name)} AS"
     text = _text(register, drawn.asked.head, clauses, drawn.body, drawn.asked.tail)
-    question = drawn.question(reference_text(spelled(drawn.body, [f":{w}" for w in drawn.windows])), drawn.options)
+    question = drawn.question(
+        reference_text(spelled(drawn.body, [f":{w}" for w in drawn.windows])), drawn.options
+    )
     return CaseQuery(drawn.name, text, "rspql", given, question)
 
 
 def cqels(drawn: Drawn) -> CaseQuery:
-    """The query in CQELS-QL, which reports on change unless it is told not to, and says IStream by itself."""
+    """The query in CQELS-QL, which reports on change unless it is told not to, and says IStream by
+    itself.
+    """
     body = drawn.body
     for w, (on, clause) in drawn.windows.items():
         body = body.replace(f"WINDOW :{w} {{", f"STREAM <{on}> {compact(clause)} {{")
@@ -112,8 +133,12 @@ def cqels2(drawn: Drawn) -> CaseQuery:
         brackets = compact(clause)
         if clause.kind == "range" and not clause.to:
             brackets = brackets.replace("RANGE ", "NOW - ").replace("]", " TO NOW]")
-        clauses.append(f"FROM STREAM <{on}> {brackets.replace(' TUMBLING', '') if 'RANGE' in brackets else brackets}")
-    text = _text(f"REGISTER QUERY {drawn.name} AS", drawn.asked.head, clauses, body, drawn.asked.tail)
+        clauses.append(
+            f"FROM STREAM <{on}> {brackets.replace(' TUMBLING', '') if 'RANGE' in brackets else brackets}"
+        )
+    text = _text(
+        f"REGISTER QUERY {drawn.name} AS", drawn.asked.head, clauses, body, drawn.asked.tail
+    )
     return CaseQuery(drawn.name, text, "cqels2", drawn.options, _on_change(drawn))
 
 
@@ -128,7 +153,9 @@ def _on_change(drawn: Drawn) -> ReferenceQuery:
 def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
     """The query over the merge of its windows with a static graph, in C-SPARQL or SPARQLstream."""
     graphs = draw(st.sampled_from((None, None, (OVERLAP,), ("http://e/g", OVERLAP))))
-    dataset = [] if graphs is None else [*(f"FROM <{g}>" for g in graphs), "FROM NAMED <http://e/g>"]
+    dataset = (
+        [] if graphs is None else [*(f"FROM <{g}>" for g in graphs), "FROM NAMED <http://e/g>"]
+    )
     word = "STREAM" if dialect == "csparql" else "NAMED STREAM"
     named = dialect == "csparql" and draw(st.integers(0, 3)) == 3
     called = {w: f"http://e/{w}" for w in drawn.windows}
@@ -139,7 +166,9 @@ def _merging(draw: st.DrawFn, drawn: Drawn, dialect: str) -> CaseQuery:
         brackets = compact(clause, tumbling=dialect == "csparql")
         clauses.append(f"FROM {'NAMED STREAM' if graph else word} <{on}> {brackets}")
         body = body.replace(f"WINDOW :{w} {{", f"GRAPH <{on}> {{" if graph else "{")
-    windows = {called[w]: (on, clause.window(drawn.options)) for w, (on, clause) in drawn.windows.items()}
+    windows = {
+        called[w]: (on, clause.window(drawn.options)) for w, (on, clause) in drawn.windows.items()
+    }
     merged = tuple(called[w] for i, w in enumerate(drawn.windows) if not (named and i == 0))
     given = dict(drawn.options)
     every = re.fullmatch(r"periodic:(\w+)", str(given.get("report")))

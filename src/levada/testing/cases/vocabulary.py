@@ -1,9 +1,9 @@
 """The small world of the random cases: so few terms that joins hit and triples repeat.
 
-Three subjects; ``:p`` has numbers, ``:q`` leads to subjects, ``:r`` has strings. All numbers are binary fractions, so
-their sums are the same in every order, and no two of different datatypes are equal, so MIN and MAX have one answer;
-equal values of different datatypes arise in expressions. All literals are in the store's canonical form. Two static graphs
-have a triple in common.
+Three subjects; ``:p`` has numbers, ``:q`` leads to subjects, ``:r`` has strings. All numbers are
+binary fractions, so their sums are the same in every order, and no two of different datatypes are
+equal, so MIN and MAX have one answer; equal values of different datatypes arise in expressions. All
+literals are in the store's canonical form. Two static graphs have a triple in common.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Random windows: the clause in RSP-QL or CQL, and what ``model.time`` makes of it under a query's options."""
+"""Random windows: the clause in RSP-QL or CQL, and what ``model.time`` makes of it under a query's
+options.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ ORIGINS = (0, 500, 1000, 1300, -750)
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all", "count" (count and step) or "session".
+    """A window clause: ``kind`` is "step" (range and step), "range", "now", "all", "count" (count
+    and step) or "session".
 
     With ``to`` the first two are windows in the past.
     """
@@ -47,7 +50,11 @@ class Clause:
             case "session":
                 return f"[SESSION {duration(self.range)}]"
             case "count":
-                return f"[TRIPLES {self.count}]" if self.step == 1 else f"[ELEMENTS {self.count} STEP {self.step}]"
+                return (
+                    f"[TRIPLES {self.count}]"
+                    if self.step == 1
+                    else f"[ELEMENTS {self.count} STEP {self.step}]"
+                )
             case _:
                 return f"[{self.kind.upper()}]"
 
@@ -67,13 +74,24 @@ class Clause:
                 return "[Range Unbounded]"
 
     def window(self, options: Mapping[str, object]) -> Window:
-        """The window under these options: with a step it reports on close, unless ``report`` is "change"."""
-        kinds = {"range": WindowKind.RANGE, "now": WindowKind.NOW, "all": WindowKind.ALL, "count": WindowKind.COUNT}
+        """The window under these options: with a step it reports on close, unless ``report`` is
+        "change".
+        """
+        kinds = {
+            "range": WindowKind.RANGE,
+            "now": WindowKind.NOW,
+            "all": WindowKind.ALL,
+            "count": WindowKind.COUNT,
+        }
         closed = WindowKind.CLOSE_CLOSED if options.get("bounds") == "(]" else WindowKind.CLOSE_OPEN
         policy = str(options.get("report", ""))
         stepped = WindowKind.CHANGE if policy.startswith("change") else closed
         if self.kind == "session":
-            stepped = WindowKind.SESSION if policy.startswith(("change", "periodic")) else WindowKind.ENDED
+            stepped = (
+                WindowKind.SESSION
+                if policy.startswith(("change", "periodic"))
+                else WindowKind.ENDED
+            )
         kind = kinds.get(self.kind, stepped)
         t0 = options.get("t0")
         assert t0 is None or isinstance(t0, int), "t0 is in ms"
@@ -90,19 +108,26 @@ def duration(ms: int) -> str:
 
 
 def compact(clause: Clause, *, tumbling: bool = False) -> str:
-    """The clause in the words of C-SPARQL, SPARQLstream and CQELS-QL, with its brackets; ``tumbling``: TRIPLES n does.
+    """The clause in the words of C-SPARQL, SPARQLstream and CQELS-QL, with its brackets;
+    ``tumbling``: TRIPLES n does.
 
     >>> compact(Clause("step", 2500, 1000))
     '[RANGE 2500ms STEP 1s]'
     """
     span = (
-        f"NOW - {_short(clause.range)} TO NOW - {_short(clause.to)}" if clause.to else f"RANGE {_short(clause.range)}"
+        f"NOW - {_short(clause.range)} TO NOW - {_short(clause.to)}"
+        if clause.to
+        else f"RANGE {_short(clause.range)}"
     )
     match clause.kind:
         case "step" if clause.range - clause.to == clause.step:
             return f"[{span} TUMBLING]"
         case "step":
-            return f"[{span} SLIDE {_short(clause.step)}]" if clause.to else f"[{span} STEP {_short(clause.step)}]"
+            return (
+                f"[{span} SLIDE {_short(clause.step)}]"
+                if clause.to
+                else f"[{span} STEP {_short(clause.step)}]"
+            )
         case "range":
             return f"[{span}]"
         case "count" if tumbling and clause.step == clause.count:
@@ -130,7 +155,10 @@ _SHARED = (
 _OURS = (
     *(Clause("step", a, b, to=c) for a, c in PASTS for b in STEPS),
     *(Clause("range", a, to=c) for a, c in PASTS),
-    *(Clause("count", step=m, count=n) for n, m in ((3, 3), (2, 2), (4, 2), (1, 3), (5, 3), (2, 5))),
+    *(
+        Clause("count", step=m, count=n)
+        for n, m in ((3, 3), (2, 2), (4, 2), (1, 3), (5, 3), (2, 5))
+    ),
     *(Clause("session", g) for g in (500, 250, 1000, 1001, 2000, 600, 999, 3000, 1) * 2),
     *(Clause("count", step=m, count=n) for n, m in ((8, 4), (3, 2), (4, 4), (6, 5))),
 )
@@ -154,7 +182,9 @@ def options(draw: st.DrawFn, used: tuple[Clause, ...]) -> dict[str, object]:
     if draw(st.integers(0, 4)) == 4:
         found["report"] = f"periodic:{draw(st.sampled_from(PERIODS))}ms"
     if draw(st.integers(0, 9)) == 9:
-        found["report"] = "+".join([*([str(found["report"])] if "report" in found else []), "nonempty"])
+        found["report"] = "+".join(
+            [*([str(found["report"])] if "report" in found else []), "nonempty"]
+        )
     return found
 
 

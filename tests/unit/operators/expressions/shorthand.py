@@ -1,6 +1,7 @@
 """Terms and columns in short form for table-driven tests.
 
-``1``, ``1.5``, ``1e0``, ``true`` as in SPARQL; ``"01"^^xsd:byte``; ``"a"@en``; ``<http://a>``; ``_:b``; ``-`` is unbound.
+``1``, ``1.5``, ``1e0``, ``true`` as in SPARQL; ``"01"^^xsd:byte``; ``"a"@en``; ``<http://a>``;
+``_:b``; ``-`` is unbound.
 """
 
 import re
@@ -9,11 +10,11 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from levada.algebra.expression import Call, Const, Expression, Function, Var
-from levada.intake.identity import identify
+from levada.model.expression import Call, Const, Expression, Function, Var
 from levada.model.term import XSD, Literal, Term, parse_term
 from levada.operators.expressions import Column, Scope, evaluate, from_texts
 from levada.operators.expressions.values import classify
+from levada.terms.identity import identify
 
 IDENTIFY = partial(identify, seed=7)
 _NUMBERS = (

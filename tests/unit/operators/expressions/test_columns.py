@@ -9,16 +9,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shorthand import IDENTIFY, call, column, scope, term, text_column, texts
 
-from levada.algebra.expression import Const, Param, Var
-from levada.algebra.expression import Function as Fn
-from levada.intake.facets import facets_of
+from levada.intake.parse.literals import facets_of
+from levada.model.expression import Const, Param, Var
+from levada.model.expression import Function as Fn
 from levada.model.term import XSD, Kind, Literal
-from levada.operators.expressions import Column, Scope, constant, evaluate, from_texts, gather, truth
+from levada.operators.expressions import (
+    Column,
+    Scope,
+    constant,
+    evaluate,
+    from_texts,
+    gather,
+    truth,
+)
 from levada.operators.expressions.printing import decimals, distinct, floats, instants, lexicals
 from levada.operators.expressions.scalar.literals import facets, literal_of, show_float
 from levada.operators.expressions.scalar.times import parse
 
-SHORT = ("1", "-2.50", "1e0", "true", '"a\\"b"', "<http://a>", "_:b", "-", '"2020-01-01T00:00:00.5Z"^^xsd:dateTime')
+SHORT = (
+    "1",
+    "-2.50",
+    "1e0",
+    "true",
+    '"a\\"b"',
+    "<http://a>",
+    "_:b",
+    "-",
+    '"2020-01-01T00:00:00.5Z"^^xsd:dateTime',
+)
 
 
 def numbers_only(*short):
@@ -26,7 +44,10 @@ def numbers_only(*short):
     whole = column(*short)
     kind, dbl, man, scale = whole.values()
     hard = kind == Kind.HARD_NUMBER
-    shipped = pl.Series([t if h else None for t, h in zip(whole.texts().to_list(), hard, strict=True)], dtype=pl.String)
+    shipped = pl.Series(
+        [t if h else None for t, h in zip(whole.texts().to_list(), hard, strict=True)],
+        dtype=pl.String,
+    )
     return Column(len(short), None, None, kind, dbl, man, scale, lambda: shipped)
 
 
@@ -53,7 +74,11 @@ def test_a_hard_number_without_other_texts_decides():
 def test_bound_by_whatever_is_there():
     short = ("1", "-", "<http://a>")
     whole = column(*short)
-    for slim in (text_column(*short), Column(3, kind=whole.kinds()), Column(3, x=whole.x, y=whole.y)):
+    for slim in (
+        text_column(*short),
+        Column(3, kind=whole.kinds()),
+        Column(3, x=whole.x, y=whole.y),
+    ):
         assert slim.bound().tolist() == [True, False, True]
 
 
@@ -65,7 +90,9 @@ def test_identity_is_that_of_the_text():
 
 def test_identity_of_a_computed_value_is_that_of_its_canonical_text():
     total = evaluate(call(Fn.ADD, Var("v"), Var("v")), scope(1, v=column("1.25")))
-    assert [v.tolist() for v in total.identify(IDENTIFY)] == [v.tolist() for v in IDENTIFY(texts("2.5"))]
+    assert [v.tolist() for v in total.identify(IDENTIFY)] == [
+        v.tolist() for v in IDENTIFY(texts("2.5"))
+    ]
 
 
 def test_gather_takes_rows_and_keeps_constants():
@@ -78,7 +105,11 @@ def test_gather_takes_rows_and_keeps_constants():
 def test_a_parameter_may_differ_in_each_row():
     limits = gather(column("10", "20"), np.array([0, 0, 1]))
     condition = call(Fn.LESS, Var("v"), Param(0))
-    assert truth(condition, Scope(3, {"v": column("5", "15", "15")}, params=[limits])).tolist() == [True, False, True]
+    assert truth(condition, Scope(3, {"v": column("5", "15", "15")}, params=[limits])).tolist() == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_texts_are_fetched_only_when_they_are_needed():
@@ -90,7 +121,15 @@ def test_texts_are_fetched_only_when_they_are_needed():
     lazy = Column(3, whole.x, whole.y, kind, dbl, man, scale, never)
     number, node = constant(term("2")), constant(term("<http://a>"))
     done = Scope(3, {"v": lazy}, params=[number, node], identify=IDENTIFY)
-    for function in (Fn.LESS, Fn.GREATER_EQUAL, Fn.EQUAL, Fn.NOT_EQUAL, Fn.ADD, Fn.MULTIPLY, Fn.DIVIDE):
+    for function in (
+        Fn.LESS,
+        Fn.GREATER_EQUAL,
+        Fn.EQUAL,
+        Fn.NOT_EQUAL,
+        Fn.ADD,
+        Fn.MULTIPLY,
+        Fn.DIVIDE,
+    ):
         evaluate(call(function, Var("v"), Param(0)), done)
     for function in (Fn.EQUAL, Fn.NOT_EQUAL, Fn.SAME_TERM):
         evaluate(call(function, Var("v"), Param(1)), done)
@@ -101,20 +140,26 @@ def test_texts_are_fetched_only_when_they_are_needed():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @given(st.lists(st.floats(width=32), min_size=1))
 def test_floats_are_written_as_one_by_one(dtype, values):
-    assert floats(np.array(values, dtype)).to_list() == [show_float(v) for v in np.array(values, dtype)]
+    assert floats(np.array(values, dtype)).to_list() == [
+        show_float(v) for v in np.array(values, dtype)
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(0, 18)), min_size=1))
 def test_decimals_are_written_as_one_by_one(pairs):
     man, scale = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs], np.uint8)
-    assert decimals(man, scale).to_list() == [literal_of(Decimal(m).scaleb(-s)).lexical for m, s in pairs]
+    assert decimals(man, scale).to_list() == [
+        literal_of(Decimal(m).scaleb(-s)).lexical for m, s in pairs
+    ]
 
 
 @given(st.lists(st.integers(-62135596800000, 253402300799999), min_size=1))
 def test_instants_read_back(values):
     for value, text in zip(values, instants(np.array(values)).to_list(), strict=True):
         assert text == parse(text, "dateTime").lexical()
-        assert from_texts(pl.Series([str(Literal(text, XSD + "dateTime"))])).values()[2].tolist() == [value]
+        assert from_texts(pl.Series([str(Literal(text, XSD + "dateTime"))])).values()[
+            2
+        ].tolist() == [value]
 
 
 @given(st.lists(st.text(), min_size=1))
@@ -123,8 +168,15 @@ def test_lexical_forms_in_columns(strings):
 
 
 def test_distinct_combinations():
-    codes, (first, second) = distinct([pl.Series(["a", None, "a", None]), pl.Series(["x", "x", "x", "x"])])
-    assert [(first[int(c)], second[int(c)]) for c in codes] == [("a", "x"), (None, "x"), ("a", "x"), (None, "x")]
+    codes, (first, second) = distinct(
+        [pl.Series(["a", None, "a", None]), pl.Series(["x", "x", "x", "x"])]
+    )
+    assert [(first[int(c)], second[int(c)]) for c in codes] == [
+        ("a", "x"),
+        (None, "x"),
+        ("a", "x"),
+        (None, "x"),
+    ]
     assert len(first) == 2
 
 
@@ -193,10 +245,18 @@ def test_mantissas_of_nineteen_digits_do_not_overflow():
     man, scale = np.array([most, -most, most]), np.array([18, 18, 0], np.uint8)
     v = Column(3, None, None, np.full(3, Kind.DECIMAL, np.uint8), man / 10.0**scale, man, scale)
     wanted = {
-        call(Fn.ADD, Var("v"), Var("v")): ("18.446744073709551614", "-18.446744073709551614", "18446744073709551614"),
+        call(Fn.ADD, Var("v"), Var("v")): (
+            "18.446744073709551614",
+            "-18.446744073709551614",
+            "18446744073709551614",
+        ),
         call(Fn.SUBTRACT, Var("v"), Var("v")): ("0", "0", "0"),
         call(Fn.ROUND, Var("v")): ("9", "-9", "9223372036854775807"),
-        call(Fn.ABS, Var("v")): ("9.223372036854775807", "9.223372036854775807", "9223372036854775807"),
+        call(Fn.ABS, Var("v")): (
+            "9.223372036854775807",
+            "9.223372036854775807",
+            "9223372036854775807",
+        ),
         call(Fn.DIVIDE, Var("v"), Const(term("2"))): (
             "4.611686018427387903",
             "-4.611686018427387903",
@@ -206,4 +266,8 @@ def test_mantissas_of_nineteen_digits_do_not_overflow():
     for expression, lexical in wanted.items():
         expected = [str(Literal(s, XSD + "decimal")) for s in lexical]
         assert evaluate(expression, scope(3, v=v)).texts().to_list() == expected
-    assert truth(call(Fn.GREATER, Var("v"), Const(term("9.5"))), scope(3, v=v)).tolist() == [False, False, True]
+    assert truth(call(Fn.GREATER, Var("v"), Const(term("9.5"))), scope(3, v=v)).tolist() == [
+        False,
+        False,
+        True,
+    ]

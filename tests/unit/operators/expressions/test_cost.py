@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from shorthand import call, term
 
-from levada.algebra.expression import Const, Var
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Const, Var
+from levada.model.expression import Function as Fn
 from levada.model.term import Kind
 from levada.operators.expressions import Column, Scope, truth
 
 N = 1_000_000
 RANGE = call(
-    Fn.AND, call(Fn.GREATER, Var("v"), Const(term("80"))), call(Fn.LESS, Var("v"), Const(term("90")))
+    Fn.AND,
+    call(Fn.GREATER, Var("v"), Const(term("80"))),
+    call(Fn.LESS, Var("v"), Const(term("90"))),
 )  # 6 ms when this was written
 
 
@@ -25,7 +27,9 @@ def test_a_range_over_a_million_numbers(kind):
     spent = []
     for _ in range(5):
         man = values * 10 if kind == Kind.DECIMAL else values
-        v = Column(N, kind=np.full(N, kind, np.uint8), dbl=values.astype(np.float64), man=man, scale=scale)
+        v = Column(
+            N, kind=np.full(N, kind, np.uint8), dbl=values.astype(np.float64), man=man, scale=scale
+        )
         start = time.process_time()
         kept = truth(RANGE, Scope(N, {"v": v}))
         spent.append(time.process_time() - start)

@@ -3,8 +3,8 @@
 import pytest
 from shorthand import call, column, expected, of_columns, of_constants, scope, split, term
 
-from levada.algebra.expression import Const, Var
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Const, Var
+from levada.model.expression import Function as Fn
 from levada.model.term import XSD, Iri
 from levada.operators.expressions import evaluate
 
@@ -273,7 +273,10 @@ def test_replace(args, result):
 @pytest.mark.parametrize(("target", "arg", "result"), CASTS)
 def test_cast(target, arg, result):
     expression = call(Fn.CAST, Const(Iri(XSD + target)), Var("v"))
-    assert evaluate(expression, scope(2, v=column(arg, arg))).texts().to_list() == [expected(result)] * 2
+    assert (
+        evaluate(expression, scope(2, v=column(arg, arg))).texts().to_list()
+        == [expected(result)] * 2
+    )
 
 
 def test_a_function_without_arguments_and_the_report_time():

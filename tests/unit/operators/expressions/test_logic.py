@@ -1,10 +1,12 @@
-"""Three-valued logic, effective boolean values, IN, IF, COALESCE, BOUND (SPARQL 1.1, 17.2 and 17.4.1)."""
+"""Three-valued logic, effective boolean values, IN, IF, COALESCE, BOUND (SPARQL 1.1, 17.2 and
+17.4.1).
+"""
 
 import pytest
 from shorthand import call, column, expected, of_columns, of_constants, scope, split, term, texts
 
-from levada.algebra.expression import Const, Var
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Const, Var
+from levada.model.expression import Function as Fn
 from levada.operators.expressions import evaluate, truth
 
 TRUE, FALSE, ERROR = "true", "false", '"x"^^<http://u>'
@@ -83,7 +85,9 @@ def test_truth_tables(function, table):
 @pytest.mark.parametrize(("short", "result"), EBV)
 def test_effective_boolean_value(short, result):
     assert of_columns(Fn.AND, short, "true") == expected(result)
-    assert of_columns(Fn.NOT, short) == expected({"true": "false", "false": "true", "-": "-"}[result])
+    assert of_columns(Fn.NOT, short) == expected(
+        {"true": "false", "false": "true", "-": "-"}[result]
+    )
     assert truth(Var("v"), scope(2, v=column(short, short))).tolist() == [result == "true"] * 2
 
 

@@ -1,9 +1,11 @@
-"""The operators of SPARQL 1.1, 17.3 and 17.4.1, value and error; expectations are the specification's."""
+"""The operators of SPARQL 1.1, 17.3 and 17.4.1, value and error; expectations are the
+specification's.
+"""
 
 import pytest
 from shorthand import expected, of_columns, of_constants, split
 
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Function as Fn
 
 ARITHMETIC = [
     (Fn.ADD, "1 2", "3"),
@@ -146,10 +148,18 @@ ORDER = [
     (Fn.LESS, '"a"^^<http://u> 1', "-"),
     (Fn.GREATER_EQUAL, "2 2.0", "true"),
     (Fn.LESS_EQUAL, "2 1", "false"),
-    (Fn.LESS, '"2020-01-01T00:00:00Z"^^xsd:dateTime "2020-01-01T00:00:00.001Z"^^xsd:dateTime', "true"),
+    (
+        Fn.LESS,
+        '"2020-01-01T00:00:00Z"^^xsd:dateTime "2020-01-01T00:00:00.001Z"^^xsd:dateTime',
+        "true",
+    ),
     (Fn.LESS, '"2020-01-01T00:00:00"^^xsd:dateTime "2020-01-01T14:00:00Z"^^xsd:dateTime', "-"),
     (Fn.LESS, '"2020-01-01T00:00:00"^^xsd:dateTime "2020-01-01T14:00:01Z"^^xsd:dateTime', "true"),
-    (Fn.LESS_EQUAL, '"2020-01-01T00:00:00"^^xsd:dateTime "2020-01-01T00:00:00"^^xsd:dateTime', "true"),
+    (
+        Fn.LESS_EQUAL,
+        '"2020-01-01T00:00:00"^^xsd:dateTime "2020-01-01T00:00:00"^^xsd:dateTime',
+        "true",
+    ),
     (Fn.GREATER, '"2006-08-23Z"^^xsd:date "2006-08-22"^^xsd:date', "true"),
     (Fn.GREATER, '"2006-08-23Z"^^xsd:date "2006-08-23"^^xsd:date', "-"),
     (Fn.GREATER, '"2006-08-24"^^xsd:date "2006-08-22"^^xsd:date', "true"),
@@ -181,7 +191,9 @@ def test_equality_and_its_negation(args, result):
 def test_order(function, args, result):
     a, b = split(args)
     mirrored = {Fn.LESS: Fn.GREATER, Fn.GREATER: Fn.LESS}
-    mirror = {**mirrored, Fn.LESS_EQUAL: Fn.GREATER_EQUAL, Fn.GREATER_EQUAL: Fn.LESS_EQUAL}[function]
+    mirror = {**mirrored, Fn.LESS_EQUAL: Fn.GREATER_EQUAL, Fn.GREATER_EQUAL: Fn.LESS_EQUAL}[
+        function
+    ]
     assert of_constants(function, a, b) == expected(result)
     assert of_columns(function, a, b) == expected(result)
     assert of_columns(mirror, b, a) == expected(result)

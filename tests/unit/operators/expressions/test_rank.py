@@ -70,7 +70,10 @@ def test_any_subset_has_the_same_order():
 def test_equal_values_tie():
     for ties in (("1", "1.0", "01", "1e0"), ("1.1", "1.1e0", "1.10"), ('"a"', '"a"')):
         assert len(set(compare_rank(column(*ties)).tolist())) == 1
-    same_instant = ('"2020-01-01T00:00:00Z"^^xsd:dateTime', '"2020-01-01T01:00:00+01:00"^^xsd:dateTime')
+    same_instant = (
+        '"2020-01-01T00:00:00Z"^^xsd:dateTime',
+        '"2020-01-01T01:00:00+01:00"^^xsd:dateTime',
+    )
     assert len(set(compare_rank(column(*same_instant)).tolist())) == 1
 
 
@@ -110,9 +113,16 @@ def test_rows_in_order_with_ties_broken_by_text():
     assert order_rows([text_column()], [False], [texts()]).tolist() == []
 
 
-@given(st.lists(st.sampled_from(["1", "1.5", "-2.25", "3e0", "0.1", '"0.5"^^xsd:float', "100", "0"]), min_size=1))
+@given(
+    st.lists(
+        st.sampled_from(["1", "1.5", "-2.25", "3e0", "0.1", '"0.5"^^xsd:float', "100", "0"]),
+        min_size=1,
+    )
+)
 def test_numbers_are_ranked_by_value(short):
-    values = [Fraction(value_of(term(s))) if "." not in s or "^" in s else Fraction(s) for s in short]
+    values = [
+        Fraction(value_of(term(s))) if "." not in s or "^" in s else Fraction(s) for s in short
+    ]
     rank = compare_rank(column(*short)).tolist()
     for i, a in enumerate(values):
         for j, b in enumerate(values):

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 from shorthand import IDENTIFY, call, column
 
-from levada.algebra.expression import Function as Fn
-from levada.algebra.expression import Var
+from levada.model.expression import Function as Fn
+from levada.model.expression import Var
 from levada.model.term import Kind
 from levada.operators.expressions import Scope, evaluate
 
@@ -17,7 +17,9 @@ UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 
 def run(expression, place=0, columns=None, seeds=SEEDS):
-    return evaluate(expression, Scope(len(seeds), columns or {}, seeds=seeds, identify=IDENTIFY, place=place))
+    return evaluate(
+        expression, Scope(len(seeds), columns or {}, seeds=seeds, identify=IDENTIFY, place=place)
+    )
 
 
 def test_rand_is_spread_over_the_unit_interval():
@@ -68,5 +70,8 @@ def test_bnodes_are_blank_nodes_that_differ():
 
 def test_now_may_differ_in_each_row():
     done = evaluate(call(Fn.NOW), Scope(2, {}, now=np.array([0, 1_500])))
-    assert [t[1:25].split('"')[0] for t in done.texts().to_list()] == ["1970-01-01T00:00:00Z", "1970-01-01T00:00:01.5Z"]
+    assert [t[1:25].split('"')[0] for t in done.texts().to_list()] == [
+        "1970-01-01T00:00:00Z",
+        "1970-01-01T00:00:01.5Z",
+    ]
     assert done.values()[2].tolist() == [0, 1_500]

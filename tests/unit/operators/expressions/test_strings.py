@@ -5,14 +5,30 @@ import polars as pl
 import pytest
 from shorthand import IDENTIFY, term
 
-from levada.algebra.expression import Function as Fn
+from levada.model.expression import Function as Fn
 from levada.operators.expressions.rows import strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
 from levada.operators.expressions.values import FEW, Column, constant, from_texts
 
 ARGUMENTS = {Fn.STR: 1, Fn.STRLEN: 1, Fn.UCASE: 1, Fn.LCASE: 1, Fn.CONCAT: 3}
-BODIES = ("", "a", "ab", "aba", "b", "B", "ß", "İ", "é\U00010348", "a.b", "a\\\\b", 'a\\"b', "\\n", "a b", "^\\u0001")
+BODIES = (
+    "",
+    "a",
+    "ab",
+    "aba",
+    "b",
+    "B",
+    "ß",
+    "İ",
+    "é\U00010348",
+    "a.b",
+    "a\\\\b",
+    'a\\"b',
+    "\\n",
+    "a b",
+    "^\\u0001",
+)
 OTHERS = (
     "<http://e/a>",
     "<http://e/ab>",
@@ -55,7 +71,13 @@ def test_over_columns_is_term_by_term(function: Fn, seed: int) -> None:
 
 def test_numbers_that_came_without_texts_have_their_strings() -> None:
     n = FEW + 1
-    v = Column(n, kind=np.full(n, 10, np.uint8), dbl=np.arange(n) * 1.0, man=np.arange(n), scale=np.zeros(n, np.uint8))
+    v = Column(
+        n,
+        kind=np.full(n, 10, np.uint8),
+        dbl=np.arange(n) * 1.0,
+        man=np.arange(n),
+        scale=np.zeros(n, np.uint8),
+    )
     assert string_function(Fn.STR, [v]).texts().to_list() == [f'"{i}"' for i in range(n)]
 
 

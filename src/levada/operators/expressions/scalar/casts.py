@@ -1,8 +1,9 @@
 """Constructor functions: casts between XML Schema types (SPARQL 1.1, 17.5; XPath functions 17.1).
 
-From strings the lexical form is read, white space around it left out. Numbers are cut towards zero to integers; decimals
-from floats have the 18 digits that the judge gives (the float times 10^18). xsd:string writes the XPath form of a value:
-floats and doubles below a millionth and from a million on with an exponent.
+From strings the lexical form is read, white space around it left out. Numbers are cut towards zero
+to integers; decimals from floats have the 18 digits that the judge gives (the float times 10^18).
+xsd:string writes the XPath form of a value: floats and doubles below a millionth and from a million
+on with an exponent.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from levada.operators.expressions.scalar.literals import (
     show_decimal,
     value_of,
 )
-from levada.operators.expressions.scalar.numbers import ExpressionError, Number, Single, double, fit, single
+from levada.operators.expressions.scalar.numbers import (
+    ExpressionError,
+    Number,
+    Single,
+    double,
+    fit,
+    single,
+)
 from levada.operators.expressions.scalar.times import Timestamp
 
 _BLANKS = " \t\r\n"
@@ -153,6 +161,9 @@ TARGETS: dict[str, Callable[[Value], Value | None]] = {
     "float": _single,
     "double": _double,
     **{name: _stamp(name) for name in times.TYPES},
-    **{name: _duration(name) for name in (durations.DURATION, durations.YEAR_MONTH, durations.DAY_TIME)},
+    **{
+        name: _duration(name)
+        for name in (durations.DURATION, durations.YEAR_MONTH, durations.DAY_TIME)
+    },
 }
 """The local names of the datatypes that can be cast to (beside string), with the conversion of a value."""

@@ -1,7 +1,9 @@
-"""Durations as (months, time), with the partial order of XML Schema (XSD 1.1 part 2, 3.3.6 and E.3).
+"""Durations as (months, time), with the partial order of XML Schema (XSD 1.1 part 2, 3.3.6 and
+E.3).
 
-Times are exact: integers in attoseconds (``SECOND`` of them a second), so at most 18 fractional digits.
-A duration of months and one of seconds compare only if they do so alike from every one of four reference dates.
+Times are exact: integers in attoseconds (``SECOND`` of them a second), so at most 18 fractional
+digits. A duration of months and one of seconds compare only if they do so alike from every one of
+four reference dates.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A duration of months and attoseconds; ``datatype`` is the local name of its XML Schema type."""
+    """A duration of months and attoseconds; ``datatype`` is the local name of its XML
+    Schema type.
+    """
 
     months: int
     time: int
@@ -69,7 +73,9 @@ def parse(lexical: str, datatype: str) -> Duration | None:
     if match is None:
         return None
     sign, years, months, days, hours, minutes, seconds, fraction = match.groups()
-    if (datatype == DAY_TIME and (years or months)) or (datatype == YEAR_MONTH and (days or "T" in lexical)):
+    if (datatype == DAY_TIME and (years or months)) or (
+        datatype == YEAR_MONTH and (days or "T" in lexical)
+    ):
         return None
     factor = -1 if sign else 1
     whole = (int(days or 0) * 24 + int(hours or 0)) * 3600 + int(minutes or 0) * 60

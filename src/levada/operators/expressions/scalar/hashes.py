@@ -1,4 +1,6 @@
-"""Hash functions (SPARQL 1.1, 17.4.6): lower-case hexadecimal digits over the UTF-8 bytes of a simple literal."""
+"""Hash functions (SPARQL 1.1, 17.4.6): lower-case hexadecimal digits over the UTF-8 bytes of a
+simple literal.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,8 @@ def digest(algorithm: str) -> Callable[[Term], Literal]:
     """
 
     def function(a: Term) -> Literal:
-        return Literal(hashlib.new(algorithm, simple(a).encode(), usedforsecurity=False).hexdigest())
+        return Literal(
+            hashlib.new(algorithm, simple(a).encode(), usedforsecurity=False).hexdigest()
+        )
 
     return function

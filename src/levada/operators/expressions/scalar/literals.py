@@ -1,10 +1,13 @@
-"""Terms and their values: what the lexical forms of the recognised datatypes mean, and how values are written.
+"""Terms and their values: what the lexical forms of the recognised datatypes mean, and how values
+are written.
 
-``value_of(term)`` is a ``Value`` for literals of the recognised datatypes and None for all else (other datatypes, ill-typed
-literals, IRIs, blank nodes). ``literal_of(value)`` writes a value in the canonical form that the project's judge prints:
-decimals without a trailing point, floats and doubles in full decimal notation, ``INF``, ``-INF``, ``NaN``.
+``value_of(term)`` is a ``Value`` for literals of the recognised datatypes and None for all else
+(other datatypes, ill-typed literals, IRIs, blank nodes). ``literal_of(value)`` writes a value in
+the canonical form that the project's judge prints: decimals without a trailing point, floats and
+doubles in full decimal notation, ``INF``, ``-INF``, ``NaN``.
 
-Derived integer types have the value of an integer and must lie in their range. xsd:dateTimeStamp is a dateTime.
+Derived integer types have the value of an integer and must lie in their range. xsd:dateTimeStamp is
+a dateTime.
 """
 
 from __future__ import annotations
@@ -147,7 +150,9 @@ def literal_of(value: Value) -> Literal:
 
 
 def show_decimal(value: Decimal) -> str:
-    """The canonical lexical form of a decimal: no exponent, no zeros at the end, no point without a fraction."""
+    """The canonical lexical form of a decimal: no exponent, no zeros at the end, no point without a
+    fraction.
+    """
     text = format(value, "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -162,7 +167,8 @@ def show_float(value: np.float32 | np.float64) -> str:
 
 
 def facets(term: Term | None) -> tuple[int, float, int, int]:
-    """The value facets of a term: kind, double, mantissa (or ms), decimal scale (see ``model.term.Kind``).
+    """The value facets of a term: kind, double, mantissa (or ms), decimal scale (see
+    ``model.term.Kind``).
 
     >>> facets(Literal("-1.50", DECIMAL))
     (<Kind.DECIMAL: 11>, -1.5, -15, 1)

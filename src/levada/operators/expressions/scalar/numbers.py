@@ -1,12 +1,14 @@
-"""The numeric tower of SPARQL on Python numbers (SPARQL 1.1, 17.3 and 17.1; XPath functions 6.2 to 6.4).
+"""The numeric tower of SPARQL on Python numbers (SPARQL 1.1, 17.3 and 17.1; XPath functions 6.2 to
+6.4).
 
     xsd:integer   int          results outside 64 bits are errors (XPath FOAR0002)
     xsd:decimal   Decimal      results have at most 18 fractional digits, cut towards zero, and 127 bits in all
     xsd:float     Single       a float that holds a value of single precision
     xsd:double    float
 
-Operands are promoted to the wider of their two types; two integers divide to a decimal. Literals may be longer than the
-bounds: they compare exactly, and only a result that does not fit is an error.
+Operands are promoted to the wider of their two types; two integers divide to a decimal. Literals
+may be longer than the bounds: they compare exactly, and only a result that does not fit is an
+error.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ _EXACT = Context(prec=4000, rounding=ROUND_DOWN, Emax=10**6, Emin=-(10**6))
 
 
 class ExpressionError(Exception):
-    """A type error in the sense of SPARQL 1.1, 17.2: the expression has no value for these arguments."""
+    """A type error in the sense of SPARQL 1.1, 17.2: the expression has no value for these
+    arguments.
+    """
 
 
 class Single(float):
@@ -39,7 +43,8 @@ Number = int | Decimal | Single | float
 
 
 def single(value: Any) -> Single:
-    """The xsd:float nearest to a number; beyond the range it is infinite. Rounded once, not by way of a double.
+    """The xsd:float nearest to a number; beyond the range it is infinite. Rounded once, not by way
+    of a double.
 
     >>> single(Decimal("16777217.0000000000000001"))
     16777218.0
@@ -65,7 +70,8 @@ def double(value: Any) -> float:
 
 
 def fit(value: Number) -> Number:
-    """The value as a result: cut to 18 fractional digits; an error if an integer or decimal is too large.
+    """The value as a result: cut to 18 fractional digits; an error if an integer or decimal is too
+    large.
 
     >>> fit(Decimal("0.3333333333333333333333"))
     Decimal('0.333333333333333333')
@@ -113,7 +119,12 @@ def _divide(a: Any, b: Any) -> Any:
     return _EXACT.divide(Decimal(a), Decimal(b))
 
 
-_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"+": _add, "-": _subtract, "*": _multiply, "/": _divide}
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+}
 
 
 def calculate(operator: str, a: Number, b: Number) -> Number:
@@ -128,7 +139,9 @@ def calculate(operator: str, a: Number, b: Number) -> Number:
 
 
 def order(a: Number, b: Number) -> int | None:
-    """-1, 0 or 1 as a is less than, equal to or greater than b; None if one is not a number (NaN)."""
+    """-1, 0 or 1 as a is less than, equal to or greater than b; None if one is not a number
+    (NaN).
+    """
     x, y = promote(a, b)
     if x != x or y != y:
         return None

@@ -1,10 +1,11 @@
 """Equality, order and effective boolean value of two terms (SPARQL 1.1, 17.2.2, 17.3, 17.4.1.7).
 
-The operator mapping is SPARQL's, extended to the dates, times and durations of XML Schema and to language-tagged strings of
-one language, as the judge does. Two literals of recognised types whose values cannot be equal (a string and a number) are
-unequal; a literal of an unrecognised datatype or an ill-typed one is equal to itself and an error against any other
-literal. Against a number every literal of another type than string, boolean or dateTime is an error, so that a comparison
-with a number never needs a text.
+The operator mapping is SPARQL's, extended to the dates, times and durations of XML Schema and to
+language-tagged strings of one language, as the judge does. Two literals of recognised types whose
+values cannot be equal (a string and a number) are unequal; a literal of an unrecognised datatype or
+an ill-typed one is equal to itself and an error against any other literal. Against a number every
+literal of another type than string, boolean or dateTime is an error, so that a comparison with a
+number never needs a text.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _NUMERIC_LITERALS = ("integer", "decimal", "float", "double", "boolean")
 
 
 def order(a: Term, b: Term) -> int | None:
-    """-1, 0 or 1 for ``<``, ``=``, ``>``; None if all comparisons are false (NaN); an error if the two have no order."""
+    """-1, 0 or 1 for ``<``, ``=``, ``>``; None if all comparisons are false (NaN); an error if the
+    two have no order.
+    """
     x, y = value_of(a), value_of(b)
     if is_number(x) and is_number(y):
         return numbers.order(x, y)  # type: ignore[arg-type]
@@ -40,7 +43,9 @@ def order(a: Term, b: Term) -> int | None:
 
 
 def equal(a: Term, b: Term) -> bool:
-    """``=``: by value for recognised datatypes, else the same term; an error where RDF does not tell."""
+    """``=``: by value for recognised datatypes, else the same term; an error where RDF does not
+    tell.
+    """
     if not isinstance(a, Literal) or not isinstance(b, Literal):
         return a == b
     x, y = value_of(a), value_of(b)
@@ -54,7 +59,9 @@ def equal(a: Term, b: Term) -> bool:
 
 
 def _against_number(other: Value | None) -> bool:
-    known = isinstance(other, Text | bool) or (isinstance(other, Timestamp) and other.datatype == "dateTime")
+    known = isinstance(other, Text | bool) or (
+        isinstance(other, Timestamp) and other.datatype == "dateTime"
+    )
     if not known:
         raise ExpressionError("a number and a literal of another datatype")
     return False
@@ -74,7 +81,9 @@ def _equal_values(a: Literal, b: Literal, x: Value | None, y: Value | None) -> b
 
 
 def _same_instant(x: Timestamp, y: Timestamp) -> bool:
-    """An error where only one has a zone and the other, in some zone, could be the same (W3C's test open-world/date-2)."""
+    """An error where only one has a zone and the other, in some zone, could be the same (W3C's test
+    open-world/date-2).
+    """
     found = times.order(x, y)
     if found is None and x.datatype == y.datatype:
         raise ExpressionError("a time with and one without a zone, less than 14 hours apart")
@@ -82,7 +91,8 @@ def _same_instant(x: Timestamp, y: Timestamp) -> bool:
 
 
 def effective_boolean(term: Term) -> bool:
-    """The effective boolean value; ill-typed numbers and booleans are false, other terms are errors.
+    """The effective boolean value; ill-typed numbers and booleans are false, other terms are
+    errors.
 
     >>> effective_boolean(Literal("abc", "http://www.w3.org/2001/XMLSchema#integer"))
     False

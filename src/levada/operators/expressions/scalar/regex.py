@@ -1,8 +1,9 @@
 """XPath regular expressions as Python's (XPath functions 7.6; SPARQL 1.1, 17.4.3.14 and 15).
 
-The flags are s, m, i, x and q. Patterns of the common subset (literal characters, escaped punctuation, dots, single
-quantifiers, anchors) mean the same in both languages; the rest is translated by elementpath, which knows character classes
-with subtraction, blocks and categories, ``\\i`` and ``\\c``, and refuses what XPath refuses.
+The flags are s, m, i, x and q. Patterns of the common subset (literal characters, escaped
+punctuation, dots, single quantifiers, anchors) mean the same in both languages; the rest is
+translated by elementpath, which knows character classes with subtraction, blocks and categories,
+``\\i`` and ``\\c``, and refuses what XPath refuses.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ def compiled(pattern: str, flags: str) -> re.Pattern[str]:
 
 def _translate(pattern: str, options: re.RegexFlag) -> str:
     if _COMMON.fullmatch(pattern) and not options & re.MULTILINE:
-        return pattern[:-1] + r"\Z" if pattern.endswith("$") and not pattern.endswith(r"\$") else pattern
+        return (
+            pattern[:-1] + r"\Z"
+            if pattern.endswith("$") and not pattern.endswith(r"\$")
+            else pattern
+        )
     # Imported late: most patterns are common, and the package takes a quarter of a second to load.
     from elementpath.regex import RegexError, translate_pattern
 
@@ -55,7 +60,8 @@ def _translate(pattern: str, options: re.RegexFlag) -> str:
 
 
 def replace(text: str, pattern: str, replacement: str, flags: str) -> str:
-    """``fn:replace``: ``$n`` is a group, ``\\$`` and ``\\\\`` are themselves; a pattern that matches "" is an error.
+    """``fn:replace``: ``$n`` is a group, ``\\$`` and ``\\\\`` are themselves; a pattern that
+    matches "" is an error.
 
     >>> replace("abcd", "(b)(c)", "$2$1", "")
     'acbd'
@@ -66,7 +72,9 @@ def replace(text: str, pattern: str, replacement: str, flags: str) -> str:
     if "q" in flags:
         return regex.sub(lambda _: replacement, text)
     template = _template(replacement, regex.groups)
-    return regex.sub(lambda m: "".join(p if isinstance(p, str) else m.group(p) or "" for p in template), text)
+    return regex.sub(
+        lambda m: "".join(p if isinstance(p, str) else m.group(p) or "" for p in template), text
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -85,7 +93,9 @@ def _template(replacement: str, groups: int) -> tuple[str | int, ...]:
 
 
 def _group(digits: str, groups: int) -> list[str | int]:
-    """``$12`` is group 12, or group 1 and a 2 if there are fewer; a group that does not exist is empty."""
+    """``$12`` is group 12, or group 1 and a 2 if there are fewer; a group that does not exist is
+    empty.
+    """
     length = len(digits)
     while length > 1 and int(digits[:length]) > groups:
         length -= 1

@@ -1,7 +1,8 @@
 """Functions on strings (SPARQL 1.1, 17.4.3).
 
-A string argument is a simple literal, an xsd:string or a language-tagged string. Two arguments are compatible if the second
-has no language or the language of the first; a result taken from a string keeps its language.
+A string argument is a simple literal, an xsd:string or a language-tagged string. Two arguments are
+compatible if the second has no language or the language of the first; a result taken from a string
+keeps its language.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ def concat(*args: Term) -> Literal:
     """``CONCAT``: keeps the language that all arguments share."""
     values = [text(a) for a in args]
     languages = {v.language for v in values}
-    return literal_of(Text("".join(v.lexical for v in values), languages.pop() if len(languages) == 1 else ""))
+    return literal_of(
+        Text("".join(v.lexical for v in values), languages.pop() if len(languages) == 1 else "")
+    )
 
 
 def lang_matches(tag: Term, accepted: Term) -> Literal:
@@ -135,5 +138,7 @@ def regex_matches(a: Term, pattern: Term, flags: Term | None = None) -> Literal:
 def regex_replace(a: Term, pattern: Term, replacement: Term, flags: Term | None = None) -> Literal:
     """``REPLACE``."""
     value = text(a)
-    done = regex.replace(value.lexical, simple(pattern), simple(replacement), simple(flags) if flags else "")
+    done = regex.replace(
+        value.lexical, simple(pattern), simple(replacement), simple(flags) if flags else ""
+    )
     return literal_of(Text(done, value.language))

@@ -1,11 +1,13 @@
-"""Which Python function each strict function of SPARQL is, for one combination of bound arguments."""
+"""Which Python function each strict function of SPARQL is, for one combination of bound
+arguments.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from levada.algebra.expression import Function
+from levada.model.expression import Function
 from levada.model.term import Term
 from levada.operators.expressions.scalar import hashes, numbers, strings, terms
 from levada.operators.expressions.scalar.casts import cast

@@ -1,4 +1,6 @@
-"""Functions on RDF terms (SPARQL 1.1, 17.4.2), on parts of dates (17.4.5), and arithmetic on single terms (17.3)."""
+"""Functions on RDF terms (SPARQL 1.1, 17.4.2), on parts of dates (17.4.5), and arithmetic on single
+terms (17.3).
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,11 @@ def resolve(reference: str, base: str) -> str:
             if not path:
                 path, query = b_path, b_query if query is None else query
             elif not path.startswith("/"):
-                path = "/" + path if b_authority is not None and not b_path else b_path[: b_path.rfind("/") + 1] + path
+                path = (
+                    "/" + path
+                    if b_authority is not None and not b_path
+                    else b_path[: b_path.rfind("/") + 1] + path
+                )
         scheme = b_scheme
     head = (f"{scheme}:" if scheme else "") + (f"//{authority}" if authority is not None else "")
     tail = ("" if query is None else f"?{query}") + ("" if fragment is None else f"#{fragment}")
@@ -106,7 +112,9 @@ def strdt(a: Term, b: Term) -> Literal:
 
 
 def strlang(a: Term, b: Term) -> Literal:
-    """``STRLANG``: a string with a language from two simple literals; the tag must be well-formed (BCP 47)."""
+    """``STRLANG``: a string with a language from two simple literals; the tag must be well-formed
+    (BCP 47).
+    """
     tag = simple(b).lower()
     try:
         pyoxigraph.Literal("", language=tag)

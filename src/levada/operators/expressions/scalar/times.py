@@ -1,8 +1,9 @@
 """Dates and times of XML Schema as one value (XSD 1.1 part 2, 3.3.7 to 3.3.14 and appendix E).
 
-A ``Timestamp`` has the fields that its type has. Two of one type compare by their instants; if only one has a time zone,
-they compare only when they are more than 14 hours apart (XSD's partial order), and are else not equal. Arithmetic with
-durations is the extension of SPARQL's operators by XPath's (functions 8 and 9.7).
+A ``Timestamp`` has the fields that its type has. Two of one type compare by their instants; if only
+one has a time zone, they compare only when they are more than 14 hours apart (XSD's partial order),
+and are else not equal. Arithmetic with durations is the extension of SPARQL's operators by XPath's
+(functions 8 and 9.7).
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ _HAS_TIME = ("dateTime", "time")
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A date or time. ``time`` is attoseconds of the day, ``offset`` the time zone in minutes (None: none)."""
+    """A date or time. ``time`` is attoseconds of the day, ``offset`` the time zone in minutes
+    (None: none).
+    """
 
     datatype: str
     year: int | None = None
@@ -59,7 +62,9 @@ class Timestamp:
 
     @property
     def local(self) -> int:
-        """Attoseconds on the time line without regard to the zone; missing fields are those of 1972-12-31."""
+        """Attoseconds on the time line without regard to the zone; missing fields are those of
+        1972-12-31.
+        """
         year = 1972 if self.year is None else self.year
         month = self.month or 12
         day = self.day or month_length(year, month)
@@ -116,7 +121,8 @@ def month_length(year: int, month: int) -> int:
 
 @lru_cache(maxsize=65536)
 def parse(lexical: str, datatype: str) -> Timestamp | None:
-    """The value of a lexical form, or None if it is none of this type (a day that its month does not have).
+    """The value of a lexical form, or None if it is none of this type (a day that its month does
+    not have).
 
     >>> parse("2020-02-29T24:00:00Z", "dateTime").lexical()
     '2020-03-01T00:00:00Z'
@@ -154,7 +160,9 @@ def at(like: Timestamp, local: int) -> Timestamp:
     if like.datatype == "time":
         return replace(like, time=time)
     year, month, day = date_of(days)
-    return replace(like, year=year, month=month, day=day, time=time if like.datatype == "dateTime" else None)
+    return replace(
+        like, year=year, month=month, day=day, time=time if like.datatype == "dateTime" else None
+    )
 
 
 def date_of(days: int) -> tuple[int, int, int]:
@@ -193,7 +201,9 @@ def subtract(a: Timestamp, b: Timestamp) -> Duration:
 
 
 def shift(a: Timestamp, by: Duration, sign: int) -> Timestamp:
-    """``a`` plus (or, with ``sign`` -1, minus) a duration: months first, days cut to the month's length, then time."""
+    """``a`` plus (or, with ``sign`` -1, minus) a duration: months first, days cut to the month's
+    length, then time.
+    """
     if a.datatype not in ("dateTime", "date", "time") or (a.datatype == "time" and by.months):
         raise ExpressionError("a duration that cannot be added to this type")
     moved = a

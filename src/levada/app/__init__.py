@@ -1,0 +1,1 @@
+"""A whole application: the app file, and running it to its end."""

@@ -1,0 +1,388 @@
+"""The app file: a whole application as one YAML document, and the value that it and the command
+line become.
+
+    streams:
+      http://example.org/temp: {path: temp.nt.gz, lateness: 10s}
+    static:
+      - {path: rooms.ttl, graph: http://example.org/rooms}
+    queries:
+      hot: {file: hot.rq}
+      pairs: {dialect: cql, text: "Istream(Select ...)", t0: 2013-01-01T00:00:00Z}
+    options: {out: results, format: ndjson, epoch: 1s}
+
+Invariant: an ``App`` is valid from birth; paths are those of the process (the loader resolves
+relative ones against the file's folder). Every wrong key or value is a ``UsageError`` that says
+where (``streams.temp.lateness``), what there is, and the near misses. Options of a query win over
+those of the application. Cost: linear in the file.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+from levada.algebra.options import QueryOptions, options_of, report_policy
+from levada.algebra.schema import Regime
+from levada.emission.formats import Format, check_stdout
+from levada.errors import UsageError, near
+from levada.model.names import check_query_name, check_stream_name, is_iri
+from levada.streams.formats import RDF, word_of
+from levada.streams.stream_config import OPTIONS, StreamConfig, parse_duration, parse_time
+from levada.streams.yaml_file import read_yaml
+from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
+
+FORMATS = tuple(map(str, Format))
+STDOUT = "-"
+_QUERY_OPTIONS = ("bounds", "t0", "report", "empty_reports", "entailment")
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSource:
+    """A file of static RDF; ``graph``: the one graph for all of it, None as the file says.
+    ``format`` None: by its ending.
+
+    ``reload``: whenever the file changes on the disk, it is read anew.
+    """
+
+    path: str
+    graph: str | None = None
+    format: str | None = None
+    reload: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySource:
+    """A query's text and its own options; None is "as the application has it"."""
+
+    name: str
+    text: str
+    dialect: str | None = None
+    bounds: str | None = None
+    t0: int | None = None
+    report: str | None = None
+    empty_reports: bool | None = None
+    entailment: str | None = None
+
+    @property
+    def spoken(self) -> str:
+        """The dialect of the text: the one that is given, else the one that the text shows."""
+        return dialect_of(self.text, self.dialect).name
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What holds for the whole application.
+
+    ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
+    the most elements in one.
+    ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for
+    fuller files, ms. ``t0`` in ms.
+    ``ontology``: its files; none are the static data. None: not set.
+    """
+
+    out: str = STDOUT
+    format: str = "ndjson"
+    roll: int = 0
+    checkpoint: str | None = None
+    master: str | None = None
+    epoch: int = 1000
+    epoch_rows: int = 1_000_000
+    bounds: str = "[)"
+    t0: int | None = None
+    report: str | None = None
+    empty_reports: bool = False
+    summary: str | None = None
+    entailment: str | None = None
+    ontology: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A whole application: streams, static data, queries, options."""
+
+    streams: tuple[StreamConfig, ...] = ()
+    static: tuple[StaticSource, ...] = ()
+    queries: tuple[QuerySource, ...] = ()
+    options: Options = field(default_factory=Options)
+
+    def query_options(self, query: QuerySource) -> QueryOptions:
+        """The options under which a query is translated: its own, else the application's.
+
+        >>> App(options=Options(t0=5)).query_options(QuerySource("q", "", t0=7)).t0
+        7
+        """
+        own = {name: getattr(query, name) for name in _QUERY_OPTIONS}
+        chosen = {
+            name: getattr(self.options, name) if value is None else value
+            for name, value in own.items()
+        }
+        return options_of(chosen)
+
+    def merged(self, other: App) -> App:
+        """This application with another's streams, static data and queries after its own, and its
+        own options.
+
+        Raises ``UsageError`` if a stream or a query is there twice.
+        """
+        both = replace(
+            self,
+            streams=self.streams + other.streams,
+            static=self.static + other.static,
+            queries=self.queries + other.queries,
+        )
+        _check_once("stream", [stream.name for stream in both.streams])
+        _check_once("query", [query.name for query in both.queries])
+        return both
+
+    def check_output(self) -> None:
+        """Whether standard output, if results go there, can take them in this format. Raises
+        ``UsageError``.
+        """
+        if self.options.out == STDOUT:
+            if self.options.roll:
+                raise UsageError("roll is for files.", hint="Say --out DIR, or leave --roll out.")
+            check_stdout(Format(self.options.format), len(self.queries))
+
+
+def _check_once(kind: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"The {kind} {name} is there twice.", hint=f"Give one {kind} another name."
+            )
+
+
+def load_app(path: Path) -> App:
+    """The application of an app file. Raises ``UsageError``."""
+    document = read_yaml(path, "app file")
+    sections = _mapping(document, "", ("streams", "static", "queries", "options"))
+    base = path.parent
+    streams = _mapping(sections.get("streams"), "streams")
+    queries = _mapping(sections.get("queries"), "queries")
+    app = App(
+        streams=tuple(_stream(base, name, value) for name, value in streams.items()),
+        static=tuple(
+            _static(base, i, value)
+            for i, value in enumerate(_list(sections.get("static"), "static"))
+        ),
+        queries=tuple(_query(base, name, value) for name, value in queries.items()),
+        options=_options(base, sections.get("options")),
+    )
+    return app.merged(App())
+
+
+def _mapping(value: Any, place: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """A mapping with text keys, of ``known`` ones if given; nothing is the empty mapping."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong(place or "The app file", "a mapping", value)
+    for key in value:
+        if not isinstance(key, str):
+            raise UsageError(
+                f"{_at(place, str(key))}: a key is a text.", hint=f'Write "{key}" in quotes.'
+            )
+        if known is not None and key not in known:
+            raise UsageError(f"{_at(place, key)} is not an option.", hint=near(key, known))
+    return dict(value)
+
+
+def _list(value: Any, place: str) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _wrong(place, "a list", value)
+    return value
+
+
+def _at(place: str, key: str) -> str:
+    return f"{place}.{key}" if place else key
+
+
+def _wrong(place: str, expected: str, value: Any) -> UsageError:
+    return UsageError(f"{place} is {expected}, not {value!r}.")
+
+
+def _inside(place: str, make: Callable[[], Any]) -> Any:
+    """The value of ``make``; its usage errors say where."""
+    try:
+        return make()
+    except UsageError as error:
+        raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
+
+
+def _stream(base: Path, name: str, value: Any) -> StreamConfig:
+    place = _at("streams", name)
+    options = _mapping(value, place, ("path", *OPTIONS))
+    path = _path(base, _at(place, "path"), _required(options, "path", place))
+    given = {key: _plain_time(option) for key, option in options.items() if key != "path"}
+    if "mapping" in given:
+        given["mapping"] = _path(base, _at(place, "mapping"), given["mapping"])
+    return cast(
+        StreamConfig,
+        _inside(place, lambda: StreamConfig.of(check_stream_name(name), path, **given)),
+    )
+
+
+def _plain_time(value: Any) -> Any:
+    """YAML's own dates as ISO texts."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def _static(base: Path, index: int, value: Any) -> StaticSource:
+    place = f"static[{index}]"
+    if isinstance(value, str):
+        return StaticSource(_path(base, place, value))
+    options = _mapping(value, place, ("path", *_STATIC_VALUES))
+    path = _path(base, place, _required(options, "path", place))
+    return StaticSource(path, **_values(options, place, _STATIC_VALUES))
+
+
+def check_graph(text: str) -> str:
+    """A graph's IRI without angle brackets. Raises ``UsageError``."""
+    bare = text[1:-1] if text.startswith("<") and text.endswith(">") else text
+    if not is_iri(bare):
+        raise UsageError(f"{text!r} is not an absolute IRI, as a graph's name is.")
+    return bare
+
+
+def _query(base: Path, name: str, value: Any) -> QuerySource:
+    place = _at("queries", name)
+    _inside(place, lambda: check_query_name(name))
+    options = _mapping(value, place, ("file", "text", *_QUERY_VALUES))
+    if ("file" in options) == ("text" in options):
+        raise UsageError(f"{place} needs one of file and text.")
+    given = _values(options, place, _QUERY_VALUES)
+    if "text" in options:
+        return QuerySource(name, _text(options["text"], _at(place, "text")), **given)
+    file = Path(_path(base, _at(place, "file"), options["file"]))
+    return replace(read_query(file, given.pop("dialect", None)), name=name, **given)
+
+
+def read_query(file: Path, dialect: str | None = None) -> QuerySource:
+    """The query of a file, under the file's stem; ``dialect`` None is by its ending, if it names
+    one.
+
+    Raises ``UsageError`` if the file cannot be read. The name is not checked here.
+    """
+    try:
+        text = file.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
+    except OSError as error:
+        raise UsageError(f"The query file {file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"The query file {file} is not UTF-8.") from error
+    return QuerySource(file.stem, text, dialect or dialect_of_ending(file.suffix))
+
+
+def _options(base: Path, value: Any) -> Options:
+    known = tuple(option.name for option in fields(Options))
+    given = _values(_mapping(value, "options", known), "options", _OPTION_VALUES)
+    if "ontology" in given:
+        given["ontology"] = tuple(
+            _path(base, f"options.ontology[{i}]", file) for i, file in enumerate(given["ontology"])
+        )
+    for name in ("out", "checkpoint", "summary"):
+        if name in given and given[name] != STDOUT:
+            given[name] = _path(base, _at("options", name), given[name])
+    return Options(**given)
+
+
+def _values(
+    options: Mapping[str, Any], place: str, readers: Mapping[str, Callable[[Any, str], Any]]
+) -> dict[str, Any]:
+    return {
+        key: readers[key](value, _at(place, key))
+        for key, value in options.items()
+        if key in readers and value is not None
+    }
+
+
+def _required(options: Mapping[str, Any], key: str, place: str) -> Any:
+    if options.get(key) is None:
+        raise UsageError(f"{place} needs a {key}.")
+    return options[key]
+
+
+def _path(base: Path, place: str, value: Any) -> str:
+    """A path of the app file; relative ones are relative to its folder."""
+    return str(base / Path(_text(value, place)).expanduser())
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise _wrong(place, "a text", value)
+    return value
+
+
+def _texts(value: Any, place: str) -> list[str]:
+    """A text, or a list of texts."""
+    return [_text(item, place) for item in (value if isinstance(value, list) else [value])]
+
+
+def _flag(value: Any, place: str) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(place, "true or false", value)
+    return value
+
+
+def _count(value: Any, place: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise _wrong(place, "a positive number", value)
+    return value
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
+    def read(value: Any, place: str) -> str:
+        if value not in words:
+            hint = near(value, words) if isinstance(value, str) else ""
+            raise UsageError(
+                f"{place} is {', '.join(words[:-1])} or {words[-1]}, not {value!r}.", hint=hint
+            )
+        return str(value)
+
+    return read
+
+
+def _duration(value: Any, place: str) -> int:
+    return cast(int, _inside(place, lambda: parse_duration(value)))
+
+
+def _time(value: Any, place: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (str, int, datetime.date)):
+        raise _wrong(place, "a time", value)
+    return cast(int, _inside(place, lambda: parse_time(value)))
+
+
+def _policy(value: Any, place: str) -> str:
+    _inside(place, lambda: report_policy(value))
+    return str(value)
+
+
+_STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "graph": lambda value, place: check_graph(_text(value, place)),
+    "format": lambda value, place: _one_of(RDF)(word_of(_text(value, place)), place),
+    "reload": _flag,
+}
+_QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "dialect": _one_of(tuple(DIALECTS)),
+    "bounds": _one_of(("[)", "(]")),
+    "t0": _time,
+    "report": _policy,
+    "empty_reports": _flag,
+    "entailment": _one_of(tuple(map(str, Regime))),
+}
+_OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "out": _text,
+    "format": _one_of(FORMATS),
+    "roll": _duration,
+    "checkpoint": _text,
+    "master": _text,
+    "epoch": _duration,
+    "epoch_rows": _count,
+    "summary": _text,
+    "ontology": _texts,
+    **{key: reader for key, reader in _QUERY_VALUES.items() if key != "dialect"},
+}

@@ -1,0 +1,179 @@
+"""Running a whole application (an ``App``, from the command line or an app file) to its end or
+until it is told to stop.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from levada.app.app_file import STDOUT, App
+from levada.emission.formats import Format
+from levada.engine.engine import Engine
+from levada.engine.registration import Asked
+from levada.engine.summary import Progress, StreamCounts, Summary
+from levada.model.names import shown
+from levada.runtime.store.manifest import Manifest
+from levada.sinks import Sink
+from levada.sinks.files import FileSink, Roll, claimed
+
+POLL = 0.2
+
+
+def run_app(
+    app: App,
+    *,
+    once: bool,
+    keep_open: bool,
+    overwrite: bool,
+    master: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    on_results: Sink | None = None,
+    on_manifest: Callable[[Engine, Manifest], None] | None = None,
+    spark: Any = None,
+) -> Summary:
+    """Runs until everything is read (``once``), or until SIGINT or SIGTERM; returns what it did.
+
+    An application without a stream, and without static data that it reads anew, has nothing to wait
+    for: it ends when its queries, which have no windows, are answered.
+    ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
+    signal ends at once.
+    """
+    out = Path(app.options.out)
+    form = Format(app.options.format)
+    sink = on_results or FileSink(out, form, Roll(age=app.options.roll))
+    engine = Engine(
+        spark,
+        checkpoint=app.options.checkpoint,
+        epoch=app.options.epoch,
+        epoch_rows=app.options.epoch_rows,
+        master=master or "local[*]",
+        sink=sink,
+        letters=_letters(app),
+        keep_results=False,
+        ontology=app.options.ontology,
+    )
+    began, cpu = time.monotonic(), cpu_seconds()
+    with ExitStack() as held, engine, _signals() as stopped:
+        for config in app.streams:
+            engine.stream(config.name, config)
+        for static in app.static:
+            engine.static(static.path, static.graph, static.format, reload=static.reload)
+        asked = [
+            Asked(query.text, query.name, query.dialect, app.query_options(query))
+            for query in app.queries
+        ]
+        for registered in engine.register_all(asked):
+            with _noted(registered.name):
+                registered.check_fits(form)
+        if on_manifest is not None:
+            engine.on_epoch(lambda manifest: on_manifest(engine, manifest))
+        checkpoint = engine.open()
+        before = checkpoint.last
+        if on_results is None:
+            held.enter_context(claimed(out, checkpoint.facts.id, overwrite=overwrite))
+        endless = app.streams or any(static.reload for static in app.static)
+        engine.start(once=once or not endless, keep_open=keep_open)
+        while not engine.await_end(POLL):
+            if progress is not None:
+                progress(engine.progress())
+            if stopped.is_set():
+                engine.stop()
+        if progress is not None:
+            progress(engine.progress())
+        return summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
+
+
+def _letters(app: App) -> Path | None:
+    return None if app.options.out == STDOUT else Path(app.options.out)
+
+
+@contextmanager
+def _noted(query: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        error.add_note(query)
+        raise
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, in place of their usual effect; a second one has its
+    usual effect.
+    """
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and all processes below it, the JVM and its workers among
+    them.
+    """
+    total = 0.0
+    me = psutil.Process()
+    for process in [me, *me.children(recursive=True)]:
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) -> Summary:
+    """What this run did: the counts of the checkpoint less those it began with."""
+    old = {shown(n): record for n, record in before.streams.items()} if before else {}
+    streams = {}
+    for name, record in engine.records().items():
+        was = old.get(name)
+        streams[name] = StreamCounts(
+            record.elements - (was.elements if was else 0),
+            record.triples - (was.triples if was else 0),
+            record.late - (was.late if was else 0),
+            record.dead - (was.dead if was else 0),
+            record.watermark,
+            record.overtaken - (was.overtaken if was else 0),
+        )
+    given = [streams[config] for config in engine.streams() if config in streams]
+    publication = engine.publication
+    progress = engine.progress()
+    return Summary(
+        elements=sum(s.elements for s in given),
+        triples=sum(s.triples for s in given),
+        results=sum(publication.results.values()),
+        reports=sum(publication.reports.values()),
+        epochs=max(progress.epochs - (before.epoch if before else 0), 0),
+        late=sum(s.late for s in streams.values()),
+        dead=sum(s.dead for s in streams.values()),
+        queries={name: publication.results.get(name, 0) for name in engine.queries()},
+        streams=streams,
+        wall_seconds=wall,
+        cpu_seconds=cpu,
+        holds_back=progress.holds_back,
+        note=engine.note,
+        reasons={q.name: q.why for q in engine.status().queries if q.why},
+    )

@@ -1,0 +1,59 @@
+"""The ontology of an engine's queries: files that were named as such, else the schema triples of
+all static data.
+
+The schema is one for all graphs: a class hierarchy in a named graph holds for streams and for the
+default graph alike. What the ontology says by itself is in no graph that does not hold it: load the
+file as static data, too, to ask for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from levada.algebra.schema import Regime, Schema, Statement
+from levada.engine.ontology_files import statements
+from levada.errors import UsageError
+from levada.intake.static_files import StaticFile, static_source
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+class Ontology:
+    """Schemas by regime, each read once. ``files`` are those of the ontology, or of static data.
+
+    >>> from levada.algebra.schema import SUB_CLASS
+    >>> from levada.model.term import Iri
+    >>> ontology = Ontology([static_source([f"<e:A> {SUB_CLASS} <e:B>"])])
+    >>> sorted(map(str, ontology.schema(Regime.RDFS).above(Iri("e:A"))))
+    ['<e:A>', '<e:B>']
+    """
+
+    def __init__(self, files: Sequence[StaticFile]) -> None:
+        self._files = [file for file in files if file.path or file.lines]
+        self._schemas: dict[Regime, Schema] = {}
+
+    def schema(self, regime: Regime) -> Schema:
+        """What the ontology says under a regime. Raises ``UsageError``, ``SourceError``."""
+        if regime not in self._schemas:
+            self._schemas[regime] = Schema.of(self._read(regime), regime)
+        return self._schemas[regime]
+
+    def _read(self, regime: Regime) -> Iterator[Statement]:
+        if not self._files:
+            hint = "Name one: --ontology FILE, or Engine(ontology=FILE); or give static data."
+            raise UsageError(
+                f"Entailment {regime} needs an ontology, and there is none.", hint=hint
+            )
+        return statements(self._files, regime)
+
+
+def ontology_files(given: Paths) -> list[StaticFile]:
+    """The files of an ontology by their paths: one, or several. Raises ``UsageError``,
+    ``SourceError``.
+    """
+    paths = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    for path in paths:
+        if not os.path.exists(path):
+            raise UsageError(f"There is no ontology file {os.fspath(path)}.")
+    return [static_source(path) for path in paths]

@@ -1,0 +1,57 @@
+"""The triples by which an ontology counts, out of files of static RDF (``algebra.schema`` says
+which these are).
+
+They are few among what may be millions, so they are found by the identities of their predicates and
+only then become terms. The blank nodes are those of the same file as static data. Cost: that of
+reading the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.algebra.schema import TYPE, Regime, Statement, kinds_of, predicates_of
+from levada.intake.parse.ntriples import TermColumn, Triples
+from levada.intake.static_files import StaticFile, chunks
+from levada.model.term import Iri, Term, parse_term
+from levada.terms.identity import identify_one
+
+_SEED = 0  # these identities meet no others
+
+
+def statements(files: Sequence[StaticFile], regime: Regime) -> Iterator[Statement]:
+    """The schema triples of these files, of all their graphs. Raises ``SourceError``."""
+    for triples in chain.from_iterable(chunks(file, _SEED) for file in files):
+        chosen = np.zeros(triples.n, np.bool_)
+        for predicate in predicates_of(regime):
+            own = _is(triples.p, predicate)
+            if predicate == TYPE:
+                own &= _any(triples.o, kinds_of(regime))
+            chosen |= own
+        for row in np.flatnonzero(chosen).tolist():
+            yield (
+                _term(triples, triples.s, row),
+                _term(triples, triples.p, row),
+                _term(triples, triples.o, row),
+            )
+
+
+def _is(column: TermColumn, term: Iri) -> npt.NDArray[np.bool_]:
+    x, y = identify_one(str(term), _SEED)
+    same: npt.NDArray[np.bool_] = (column.x == np.uint64(x)) & (column.y == np.uint64(y))
+    return same
+
+
+def _any(column: TermColumn, terms: Sequence[Iri]) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(column.x), np.bool_)
+    for term in terms:
+        found |= _is(column, term)
+    return found
+
+
+def _term(triples: Triples, column: TermColumn, row: int) -> Term:
+    return parse_term(triples.text(column, row))

@@ -1,0 +1,200 @@
+"""What a run did, as it goes (``Progress``) and at its end (``Summary``): for the terminal, as
+JSON, as a Rich table.
+
+Counts are of this run. ``results`` counts solutions (of ASK and CONSTRUCT: reports). A stream holds
+the queries back when its watermark is the least of those that a query waits for. Rates are per
+second of wall clock, or of CPU of all processes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from levada.model.time import MAX, MIN
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCounts:
+    """One stream: ``watermark`` in ms (``MIN`` before any element, ``MAX`` after the end).
+
+    ``overtaken``: files that came too late to be read, which are among the ``dead``.
+    """
+
+    elements: int = 0
+    triples: int = 0
+    late: int = 0
+    dead: int = 0
+    watermark: int = MIN
+    overtaken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A moment of a run: totals so far, the streams' watermarks, and who holds back."""
+
+    epochs: int
+    elements: int
+    results: int
+    seconds: float
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    holds_back: str | None = None
+
+    def line(self) -> str:
+        """One line for people.
+
+        >>> Progress(3, 12000, 7, 2.0, {"a": 0}, "a").line()
+        'epoch 3 · 12,000 elements · 6,000/s · 7 results · at 1970-01-01T00:00:00Z · a holds back'
+        """
+        rate = self.elements / self.seconds if self.seconds else 0.0
+        parts = [
+            f"epoch {self.epochs}",
+            f"{self.elements:,} elements",
+            f"{rate:,.0f}/s",
+            f"{self.results:,} results",
+        ]
+        if self.watermarks:
+            parts.append(f"at {instant(min(self.watermarks.values()))}")
+        if self.holds_back is not None:
+            parts.append(f"{self.holds_back} holds back")
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A whole run. ``queries`` maps each query to its results, ``streams`` each stream to its
+    counts.
+
+    ``reasons`` says of each query that has had no result since the beginning of its checkpoint why
+    that is so.
+    """
+
+    elements: int = 0
+    triples: int = 0
+    results: int = 0
+    reports: int = 0
+    epochs: int = 0
+    late: int = 0
+    dead: int = 0
+    queries: Mapping[str, int] = field(default_factory=dict)
+    streams: Mapping[str, StreamCounts] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    holds_back: str | None = None
+    note: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def elements_per_second(self) -> float:
+        """Elements per second of wall clock."""
+        return self.elements / self.wall_seconds if self.wall_seconds else 0.0
+
+    @property
+    def elements_per_cpu_second(self) -> float:
+        """Elements per second of CPU of all processes."""
+        return self.elements / self.cpu_seconds if self.cpu_seconds else 0.0
+
+    def to_json(self) -> str:
+        """The summary as one JSON object; a watermark is ms, null before any element, "end" after
+        the end.
+
+        >>> json.loads(Summary(elements=4, wall_seconds=2.0).to_json())["elements_per_second"]
+        2.0
+        """
+        content: dict[str, Any] = asdict(self)
+        for counts in content["streams"].values():
+            counts["watermark"] = {MIN: None, MAX: "end"}.get(
+                counts["watermark"], counts["watermark"]
+            )
+        content["elements_per_second"] = round(self.elements_per_second, 3)
+        content["elements_per_cpu_second"] = round(self.elements_per_cpu_second, 3)
+        return json.dumps(content, indent=2, ensure_ascii=False)
+
+    def __rich__(self) -> RenderableType:
+        """Totals, then a table of streams and one of queries."""
+        return Group(*self._parts())
+
+    def _parts(self) -> Iterator[RenderableType]:
+        if self.note:
+            yield Text(self.note)
+        yield Text(
+            f"{self.elements:,} elements ({self.triples:,} triples) -> {self.results:,} results in {self.reports:,} reports, "
+            f"{self.epochs:,} epochs, {self.wall_seconds:,.1f} s ({self.cpu_seconds:,.1f} CPU-s)"
+        )
+        yield Text(
+            f"{self.elements_per_second:,.0f} elements/s, {self.elements_per_cpu_second:,.0f} per CPU-second; "
+            f"late {self.late:,}, dead-lettered {self.dead:,}"
+        )
+        if self.holds_back is not None:
+            yield Text(f"{self.holds_back} holds the queries back.")
+        if self.streams:
+            yield self._stream_table()
+            yield from overtaken({name: counts.overtaken for name, counts in self.streams.items()})
+        if self.queries:
+            yield table(
+                ("query", "results"), [(name, f"{count:,}") for name, count in self.queries.items()]
+            )
+        for name, reason in self.reasons.items():
+            yield Text(f"{name}: {reason}")
+
+    def _stream_table(self) -> Table:
+        rows = [
+            (
+                name,
+                f"{c.elements:,}",
+                f"{c.triples:,}",
+                f"{c.late:,}",
+                f"{c.dead:,}",
+                instant(c.watermark),
+            )
+            for name, c in self.streams.items()
+        ]
+        return table(("stream", "elements", "triples", "late", "dead", "watermark"), rows)
+
+
+def overtaken(streams: Mapping[str, int]) -> Iterator[Text]:
+    """A line for each stream with files that came too late to be read.
+
+    >>> [str(line) for line in overtaken({"a": 0, "b": 2})]
+    ['b: 2 files were not read: they came when one with a later name was being read already.']
+    """
+    for name, n in streams.items():
+        if n:
+            files = "1 file was not read: it" if n == 1 else f"{n:,} files were not read: they"
+            yield Text(f"{name}: {files} came when one with a later name was being read already.")
+
+
+def instant(ms: int) -> str:
+    """An event time for people.
+
+    >>> instant(1500), instant(MAX)
+    ('1970-01-01T00:00:01.500Z', 'end')
+    """
+    if ms <= MIN:
+        return "-"
+    if ms >= MAX:
+        return "end"
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=ms)
+    except OverflowError:  # beyond the years 1 to 9999
+        return f"{ms} ms"
+    return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds") + "Z"
+
+
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """A table without lines; the first column to the left, the others to the right."""
+    table = Table(box=None, pad_edge=False)
+    for i, head in enumerate(heads):
+        table.add_column(
+            head, justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0
+        )
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table

@@ -1,0 +1,1 @@
+"""Triples and tuples -> rows of the plan's first nodes."""

@@ -1,0 +1,295 @@
+"""Matched triples, tuples and constants as rows of the plan's first nodes (design, section 3,
+intake).
+
+Every pattern of the plan over one stream is matched at once by one table; ``Patterns`` says which
+node and member each pattern stands for. Slots are gathered from the parsed columns; texts that
+travel are made known to the pool here, where their bytes are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.intake.matching.entailed import Ways, entailed, frame_of
+from levada.intake.matching.match import PatternTable
+from levada.intake.matching.slots import term_slot
+from levada.intake.matching.star import Legs, stars, term_at
+from levada.intake.parse.ntriples import Triples
+from levada.intake.tables.tuples import TupleColumn, Tuples
+from levada.model.frame import Column, Frame
+from levada.model.term import Kind, Literal
+from levada.model.time import Times
+from levada.operators.expressions.values import from_texts
+from levada.operators.rows.values import slot
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Facet, slot_columns
+from levada.plan.sealed.patterns import MOST_COUNTED, pattern_text
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.identity import identify, identify_ints
+from levada.terms.term_pool import Pool
+
+Members = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Index = dict[
+    tuple[tuple[str | None, ...], int], int
+]  # constants and equal positions of a pattern: its number
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The distinct patterns of some members, as one table, and which of them each node reads.
+
+    ``nodes``: Match nodes, each with its patterns and the member that each of these is. ``stars``:
+    Star nodes, each with the pattern of each (leg, member), -1 for members that are not chosen.
+    ``entailed``: the ways of Entailed nodes. ``texts``: the patterns of Match and Star nodes, which
+    come first in the table, for people; none if they are many.
+    """
+
+    table: PatternTable
+    nodes: tuple[tuple[PlanNode, Ints, Members], ...]
+    stars: tuple[tuple[PlanNode, Ints], ...]
+    entailed: tuple[Ways, ...]
+    texts: tuple[str, ...]
+
+
+def patterns_of(
+    nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
+) -> Patterns | None:
+    """The patterns of the chosen members of Match, Star and Entailed nodes; None if there
+    is none.
+    """
+    index: Index = {}
+    texts: dict[int, str] = {}
+    matches: list[tuple[PlanNode, Ints, Members]] = []
+    stars_: list[tuple[PlanNode, Ints]] = []
+    for node, mask in zip(nodes, chosen, strict=True):
+        if not mask.any() or isinstance(node.step, s.Entailed):
+            continue
+        legs = node.step.legs if isinstance(node.step, s.Star) else (_positions(node.step),)
+        of = np.full((len(legs), len(mask)), -1, np.int64)
+        for m in np.flatnonzero(mask).tolist():
+            constants = [None if t is None else str(t) for t in node.members[m].constants]
+            for leg, positions in enumerate(legs):
+                pattern = tuple(constants[3 * leg : 3 * leg + 3]), _repeats(positions)
+                of[leg, m] = number = index.setdefault(pattern, len(index))
+                if number < MOST_COUNTED and number not in texts:
+                    texts[number] = pattern_text(pattern[0], positions)
+        if isinstance(node.step, s.Star):
+            stars_.append((node, of))
+        else:
+            members = np.flatnonzero(mask)[np.argsort(of[0][mask])]
+            matches.append((node, of[0][members], members.astype(np.int32)))
+    shown = tuple(texts.values()) if len(index) <= MOST_COUNTED else ()
+    ways = tuple(
+        _ways(node, mask, index, seed)
+        for node, mask in zip(nodes, chosen, strict=True)
+        if mask.any() and isinstance(node.step, s.Entailed)
+    )
+    if not index:
+        return None
+    triples = [(c[0], c[1], c[2]) for c, _ in index]
+    table = PatternTable.build(triples, [r for _, r in index], seed)
+    return Patterns(table, tuple(matches), tuple(stars_), ways, shown)
+
+
+def _ways(node: PlanNode, mask: npt.NDArray[np.bool_], index: Index, seed: int) -> Ways:
+    """The ways of the chosen members of a node; their patterns get numbers."""
+    forms = entailed(node).forms
+    members = np.flatnonzero(mask).tolist()
+    numbers = [
+        [
+            index.setdefault(
+                (
+                    tuple(None if t is None else str(t) for t in way.pattern),
+                    forms[way.form].repeats,
+                ),
+                len(index),
+            )
+            for way in node.members[m].ways
+        ]
+        for m in members
+    ]
+    return Ways.of(node, members, numbers, seed)
+
+
+def _positions(step: s.Step) -> tuple[int, int, int]:
+    assert isinstance(step, s.Match), "a pattern's node"
+    return step.positions
+
+
+def _repeats(positions: tuple[int, int, int]) -> int:
+    """Which positions hold the same variable: 1 s = o, 2 s = p, 4 p = o."""
+    a, b, c = positions
+    return (a >= 0 and a == c) * 1 + (a >= 0 and a == b) * 2 + (b >= 0 and b == c) * 4
+
+
+def matched(
+    patterns: Patterns, triples: Triples, ts: Times, keep: npt.NDArray[np.bool_] | None, pool: Pool,
+    subjects: npt.NDArray[np.int32] | None = None, hits: Counter[str] | None = None,
+) -> Iterator[tuple[PlanNode, Frame]]:  # fmt: skip
+    """The rows of each node that some triple matches. ``subjects`` (int32[n]) numbers subjects, for
+    stars.
+
+    ``hits`` gets the number of triples that matched each pattern, by its text.
+    """
+    rows, starts = patterns.table.match(triples, keep)
+    if hits is not None and patterns.texts:
+        hits.update(dict(zip(patterns.texts, np.diff(starts).tolist(), strict=False)))
+    for node, own, members in patterns.nodes:
+        counts = starts[own + 1] - starts[own]
+        if counts.any():
+            yield (
+                node,
+                _row_frame(
+                    node, np.repeat(members, counts), triples, _of(rows, starts, own), ts, pool
+                ),
+            )
+    for ways in patterns.entailed:
+        frame = frame_of(ways, triples, rows, starts, ts, pool, hits)
+        if frame is not None:
+            yield ways.node, frame
+    if patterns.stars and len(rows):
+        assert subjects is not None, "a stream of stars has closed elements"
+        legs = Legs.of(rows, starts, subjects, triples)
+        for node, of_leg in patterns.stars:
+            assert isinstance(node.step, s.Star), "a star's node"
+            op, found = stars(node.step, of_leg, legs, triples)
+            if len(op):
+                yield node, _star_frame(node, op, triples, found, ts, pool)
+
+
+def _of(
+    rows: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], own: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The rows of these patterns, which mostly have numbers in sequence."""
+    low, high = int(own[0]), int(own[-1])
+    if high - low + 1 == len(own):
+        return rows[starts[low] : starts[high + 1]]
+    return np.concatenate(
+        [rows[starts[p] : starts[p + 1]] for p in own.tolist() if starts[p] < starts[p + 1]]
+    )
+
+
+def _row_frame(
+    node: PlanNode,
+    op: Members,
+    triples: Triples,
+    rows: npt.NDArray[np.int64],
+    ts: Times,
+    pool: Pool,
+) -> Frame:
+    step = node.step
+    assert isinstance(step, s.Match), "a pattern's node"
+    columns: dict[str, Column] = {"op": op}
+    for i, at in enumerate(step.kept):
+        position = step.positions.index(at)
+        term = (triples.s, triples.p, triples.o)[position]
+        columns.update(term_slot(term, rows, i, node.layout.slots[i], triples.buffer, pool))
+    if node.layout.windows:
+        columns["lo0"] = ts.take(rows)
+    return Frame(columns, len(rows))
+
+
+def _star_frame(
+    node: PlanNode, op: Members, triples: Triples, rows: Sequence[Ints], ts: Times, pool: Pool
+) -> Frame:
+    step = node.step
+    assert isinstance(step, s.Star), "a star's node"
+    columns: dict[str, Column] = {"op": op}
+    places = step.places()
+    for i, at in enumerate(step.kept):
+        place = places[at][0]
+        columns.update(
+            term_slot(
+                term_at(place, triples),
+                rows[place[0]],
+                i,
+                node.layout.slots[i],
+                triples.buffer,
+                pool,
+            )
+        )
+    columns["lo0"] = ts.take(rows[0])
+    return Frame(columns, len(op))
+
+
+def scanned(node: PlanNode, member: int, tuples: Tuples, pool: Pool) -> Frame:
+    """All tuples as rows of one member of a Scan node."""
+    step = node.step
+    assert isinstance(step, s.Scan), "a scan's node"
+    columns: dict[str, Column] = {"op": np.full(tuples.n, member, np.int32)}
+    for i, (name, facets) in enumerate(zip(step.columns, node.layout.slots, strict=True)):
+        values = tuples.columns.get(name)
+        columns.update(
+            _value_slot(_time_column(tuples) if values is None else values, i, facets, pool)
+        )
+    columns["lo0"] = tuples.ts
+    if step.sign:
+        signs = tuples.columns[step.sign].text
+        assert signs is not None, "a sign is a string"
+        columns["w"] = np.where((signs == "+").to_numpy(), 1, -1).astype(np.int8)
+    return Frame(columns, tuples.n)
+
+
+def _time_column(tuples: Tuples) -> TupleColumn:
+    return TupleColumn(np.full(tuples.n, Kind.INTEGER, np.uint8), man=tuples.ts)
+
+
+def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: Pool) -> dict[str, Column]:
+    out: dict[str, Column] = {}
+    if values.text is not None:
+        texts = canonical(values.text)
+        if Facet.TEXT in facets:
+            out[f"x{i}"], out[f"y{i}"] = pool.identify(texts)
+        elif Facet.ID in facets:
+            out[f"x{i}"], out[f"y{i}"] = identify(texts, pool.seed)
+    elif Facet.ID in facets or Facet.TEXT in facets:
+        out[f"x{i}"], out[f"y{i}"] = _number_identity(values, pool.seed)
+    out.update({n: values.facet(n[0]) for n in slot_columns(i, facets) if n[0] in "kdmc"})
+    return out
+
+
+def canonical(strings: pl.Series) -> pl.Series:
+    r"""The canonical N-Triples texts of plain strings; null stays null.
+
+    >>> canonical(pl.Series(['a"b']))[0]
+    '"a\\"b"'
+    """
+    if strings.str.contains(r'[\x00-\x1f\x7f"\\\\]').any():
+        return strings.map_elements(lambda text: str(Literal(text)), return_dtype=pl.String)
+    return pl.select(pl.concat_str(pl.lit('"'), pl.lit(strings), pl.lit('"'))).to_series()
+
+
+def _number_identity(
+    values: TupleColumn, seed: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The identity of typed values: their kind and bits; (0, 0) for nulls."""
+    tag = int(values.kind.max(initial=Kind.UNBOUND))  # UNBOUND is the least
+    bits = (values.facet("d") + 0.0).view(np.int64) if tag == Kind.DOUBLE else values.facet("m")
+    x, y = identify_ints(np.ascontiguousarray(bits), tag, seed)
+    null = values.kind == Kind.UNBOUND
+    if null.any():
+        x, y = np.where(null, np.uint64(0), x), np.where(null, np.uint64(0), y)
+    return x, y
+
+
+def constants(node: PlanNode, chosen: npt.NDArray[np.bool_], pool: Pool) -> Frame | None:
+    """The rows of VALUES of the chosen members."""
+    step = node.step
+    assert isinstance(step, s.Constant), "constants"
+    rows = [(m, row) for m in np.flatnonzero(chosen).tolist() for row in node.members[m].rows]
+    if not rows:
+        return None
+    columns: dict[str, Column] = {"op": np.array([m for m, _ in rows], np.int32)}
+    for i, facets in enumerate(node.layout.slots):
+        texts = pl.Series(
+            [None if row[i] is None else str(row[i]) for _, row in rows], dtype=pl.String
+        )
+        columns.update(slot(from_texts(texts), i, facets, pool))
+    return Frame(columns, len(rows))

@@ -1,0 +1,152 @@
+"""Which triples match which registered patterns: the patterns as one table, built once per plan and
+shipped to the tasks.
+
+A pattern has a constant or nothing at each of its three positions, and may require two positions to
+be equal (a variable that occurs twice). The patterns of a table are distinct; which operators want
+a pattern's triples is the plan's affair.
+
+Cost: building 1 to 2 us a pattern, matching 8 to 120 ns a triple (``kernels.keyed.match``). Twin:
+``match_by_comparison``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from levada.intake.parse.ntriples import Triples
+from levada.kernels.keyed.match import RECORD, SHAPE, build_table, group_pairs, match_rows
+from levada.terms.identity import identify
+
+Pattern = tuple[str | None, str | None, str | None]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+SUBJECT_IS_OBJECT, SUBJECT_IS_PREDICATE, PREDICATE_IS_OBJECT = 1, 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTable:
+    """Distinct patterns as arrays (``kernels.keyed.match``); it pickles, and does not change once
+    built.
+    """
+
+    patterns: npt.NDArray[np.int64]  # records [n, 8]
+    table: npt.NDArray[np.int64]  # open addressing [2**bits, 2]
+    filters: npt.NDArray[np.uint64]  # bitmaps of constants [3, words]
+    masks: npt.NDArray[np.int64]  # the masks of constant positions that occur
+    bits: int
+
+    @staticmethod
+    def build(patterns: Sequence[Pattern], repeats: Sequence[int], seed: int) -> PatternTable:
+        """A table of patterns: canonical texts of the constants (None: a variable), and codes of
+        equal positions.
+
+        A code adds SUBJECT_IS_OBJECT, SUBJECT_IS_PREDICATE and PREDICATE_IS_OBJECT; ``seed`` is
+        that of the identities.
+
+        >>> PatternTable.build([(None, "<a:p>", None)], [0], seed=1).n
+        1
+        """
+        n = len(patterns)
+        assert len(repeats) == n, "each pattern has a code of equal positions"
+        assert len(set(zip(patterns, repeats, strict=True))) == n, (
+            "the patterns of a table are distinct"
+        )
+        bits = max(6, (2 * n).bit_length())
+        records = np.zeros((n, RECORD), np.int64)
+        for position in range(3):
+            constants = pa.array([pattern[position] for pattern in patterns], pa.large_string())
+            x, y = identify(constants, seed)
+            records[:, 2 * position], records[:, 2 * position + 1] = (
+                x.view(np.int64),
+                y.view(np.int64),
+            )
+            bound = constants.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+            records[:, SHAPE] |= bound << position
+        masks = np.unique(records[:, SHAPE])
+        records[:, SHAPE] |= np.array(repeats, np.int64) << 8
+        table, filters = (
+            np.zeros((1 << bits, 2), np.int64),
+            np.zeros((3, 1 << (bits - 3)), np.uint64),
+        )
+        build_table(records, table, filters, bits)
+        return PatternTable(records, table, filters, masks, bits)
+
+    @property
+    def n(self) -> int:
+        """How many patterns."""
+        return len(self.patterns)
+
+    def match(self, triples: Triples, keep: Flags | None = None) -> tuple[Ints, Ints]:
+        """The rows of triples (of those that ``keep`` keeps) that each pattern matches: (rows,
+        starts).
+
+        Those of pattern i are ``rows[starts[i] : starts[i + 1]]``, in ascending order.
+        """
+        s, p, o = triples.s, triples.p, triples.o
+        kept = np.zeros(0, np.bool_) if keep is None else keep
+        pieces: list[tuple[Ints, npt.NDArray[np.int32]]] = []
+        room, start = 2 * triples.n + self.n + 1024, 0
+        while start < triples.n:
+            rows, found = np.empty(room, np.int64), np.empty(room, np.int32)
+            start, count = match_rows(
+                s.x,
+                s.y,
+                p.x,
+                p.y,
+                o.x,
+                o.y,
+                kept,
+                self.patterns,
+                self.table,
+                self.filters,
+                self.masks,
+                self.bits,
+                start,
+                rows,
+                found,
+            )
+            pieces.append((rows[:count], found[:count]))
+        return _grouped(pieces, self.n)
+
+
+def _grouped(pieces: list[tuple[Ints, npt.NDArray[np.int32]]], patterns: int) -> tuple[Ints, Ints]:
+    """The pairs of all pieces by pattern."""
+    if len(pieces) == 1:
+        rows, found = pieces[0]
+    else:
+        rows = np.concatenate([np.zeros(0, np.int64), *(piece[0] for piece in pieces)])
+        found = np.concatenate([np.zeros(0, np.int32), *(piece[1] for piece in pieces)])
+    out = np.empty_like(rows)
+    starts = group_pairs(rows, found, patterns, out)
+    return out, starts
+
+
+def match_by_comparison(
+    table: PatternTable, triples: Triples, keep: Flags | None = None
+) -> tuple[Ints, Ints]:
+    """What ``PatternTable.match`` gives, by comparing whole columns for each pattern: its twin."""
+    columns = [
+        half.view(np.int64) for c in (triples.s, triples.p, triples.o) for half in (c.x, c.y)
+    ]
+    rows = [np.zeros(0, np.int64)]
+    for record in table.patterns:
+        mask, equal = int(record[SHAPE]) & 7, int(record[SHAPE]) >> 8
+        hit = np.ones(triples.n, np.bool_) if keep is None else keep.copy()
+        for k in range(6):
+            if mask & (1 << (k // 2)):
+                hit &= columns[k] == record[k]
+        for code, a, b in (
+            (SUBJECT_IS_OBJECT, 0, 4),
+            (SUBJECT_IS_PREDICATE, 0, 2),
+            (PREDICATE_IS_OBJECT, 2, 4),
+        ):
+            if equal & code:
+                hit &= (columns[a] == columns[b]) & (columns[a + 1] == columns[b + 1])
+        rows.append(np.flatnonzero(hit))
+    return np.concatenate(rows), np.cumsum([len(r) for r in rows])

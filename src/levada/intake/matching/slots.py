@@ -1,0 +1,70 @@
+"""Slots of first rows from parsed terms, and from terms of the plan."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.intake.parse.ntriples import TermColumn
+from levada.model.frame import Column
+from levada.model.term import Kind
+from levada.plan.sealed.layout import Facet
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
+
+
+def term_slot(
+    term: TermColumn,
+    rows: npt.NDArray[np.int64],
+    i: int,
+    facets: Facet,
+    buffer: npt.NDArray[np.uint8],
+    pool: Pool,
+) -> dict[str, Column]:
+    """The columns of slot i from a position of these triples; its texts become known where they are
+    wanted.
+    """
+    out: dict[str, Column] = {}
+    x, y = term.x.take(rows), term.y.take(rows)
+    out[f"x{i}"], out[f"y{i}"] = x, y
+    if Facet.NUM in facets:
+        kind = term.kind.take(rows)
+        out[f"k{i}"] = kind
+        n = len(rows)
+        out[f"d{i}"] = term.dbl.take(rows) if term.dbl is not None else np.zeros(n)
+        out[f"m{i}"] = term.man.take(rows) if term.man is not None else np.zeros(n, np.int64)
+        out[f"c{i}"] = term.scale.take(rows) if term.scale is not None else np.zeros(n, np.uint8)
+        if Facet.TEXT not in facets:
+            hard = np.flatnonzero((kind == Kind.HARD_NUMBER) | (kind == Kind.HARD_TIME))
+            if len(hard):
+                at = rows[hard]
+                pool.add(Terms.of(term.x[at], term.y[at], term.off[at], term.len[at], buffer))
+    if Facet.TEXT in facets:
+        pool.add(Terms.of(x, y, term.off.take(rows), term.len.take(rows), buffer))
+    if not (Facet.ID in facets or Facet.TEXT in facets):
+        del out[f"x{i}"], out[f"y{i}"]
+    return out
+
+
+def resource_slot(
+    terms: Terms,
+    kinds: npt.NDArray[np.uint8],
+    at: npt.NDArray[np.int64],
+    i: int,
+    facets: Facet,
+    pool: Pool,
+) -> dict[str, Column]:
+    """The columns of slot i from IRIs and blank nodes of the plan: row ``at[n]`` of a table of
+    them.
+    """
+    out: dict[str, Column] = {}
+    x, y = terms.x.take(at), terms.y.take(at)
+    if Facet.ID in facets or Facet.TEXT in facets:
+        out[f"x{i}"], out[f"y{i}"] = x, y
+    if Facet.NUM in facets:
+        n = len(at)
+        out[f"k{i}"], out[f"d{i}"] = kinds.take(at), np.zeros(n)
+        out[f"m{i}"], out[f"c{i}"] = np.zeros(n, np.int64), np.zeros(n, np.uint8)
+    if Facet.TEXT in facets:
+        pool.add(terms.pick(x, y))
+    return out

@@ -1,0 +1,171 @@
+"""Star patterns inside one element, before any exchange (design, section 2, "Fragments before
+exchange"; KATTS).
+
+Of a stream that is ``closed=element`` no subject spans two elements of a window, so all its triples
+that could meet are in one element and have one time: the patterns that share a subject are joined
+where the triples are read. What leaves are rows of the whole star.
+
+    matched rows by pattern  --numbers of subjects-->  legs  --member by member-->  rows of triples, one per leg
+
+A member of the node is one query's star; its legs are patterns of the stream's table. The leg with
+the fewest rows comes first and is the only one that is multiplied by members; the others are looked
+up by (pattern, subject). Equal triples of an element are one. Cost: 10 to 30 ns a row and leg,
+whatever the number of members that have the other constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.intake.parse.ntriples import TermColumn, Triples
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import combine, mix
+from levada.kernels.keyed.star import meet
+from levada.plan.sealed import steps as s
+
+Ints = npt.NDArray[np.int64]
+Ints32 = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """The matched rows of all patterns, each pattern's in order of the subject's number: row and
+    subject at each place.
+    """
+
+    rows: Ints
+    subject: Ints32
+    starts: Ints
+
+    @staticmethod
+    def of(rows: Ints, starts: Ints, subjects: Ints32, triples: Triples) -> Legs:
+        """Legs of what ``PatternTable.match`` found; ``subjects`` numbers the subject of each
+        triple.
+        """
+        subject = subjects.take(rows)
+        pattern = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        key = (pattern << 32) | subject
+        if (key[1:] < key[:-1]).any():
+            order = np.argsort(key, kind="stable")
+            rows, subject, key = rows[order], subject[order], key[order]
+        repeated = _repeated(rows, key, triples)
+        if repeated is None:
+            return Legs(rows, subject, starts)
+        kept = np.flatnonzero(~repeated)
+        return Legs(rows[kept], subject[kept], np.searchsorted(kept, starts).astype(np.int64))
+
+
+def _repeated(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
+    """Which places hold a triple that its element has had before, for the same pattern; None: there
+    is none.
+    """
+    same = key[1:] == key[:-1]
+    if not same.any():
+        return None
+    several = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    at = rows[several]
+    k, h = mix(triples.p.x[at], triples.p.y[at], np.zeros(len(at), np.int32))
+    k, h = combine(k, h, triples.o.x[at], triples.o.y[at])
+    k, h = combine(k, h, key[several].view(np.uint64), np.zeros(len(at), np.uint64))
+    _, first = group(k, h)
+    if len(first) == len(at):
+        return None
+    repeated = np.zeros(len(rows), bool)
+    repeated[several] = True
+    repeated[several[first]] = False
+    return repeated
+
+
+def subject_numbers(triples: Triples, element: Ints32, kind: str) -> Ints32:
+    """A number for the subject of each triple within its element: that of the element where that is
+    all lines of one subject.
+
+    A subject may come again in an element that no window holds together with this one; their
+    triples are never one star.
+    """
+    if kind == "subject":
+        return element
+    return group(
+        *combine(
+            triples.s.x, triples.s.y, element.astype(np.uint64), np.zeros(len(element), np.uint64)
+        )
+    )[0]
+
+
+def stars(step: s.Star, patterns: Ints, legs: Legs, triples: Triples) -> tuple[Ints32, list[Ints]]:
+    """The rows of a star's members: the member of each, and the triple that each leg has there.
+
+    ``patterns`` (int64[legs, members]) says which pattern each leg of each member is; -1: the
+    member is not over this stream.
+    """
+    counts = np.append(np.diff(legs.starts), 0)  # the last is that of -1
+    expected = counts[patterns].sum(axis=1)
+    order = np.argsort(expected, kind="stable").tolist()
+    member, places = _first(patterns[order[0]], counts, legs)
+    chosen: dict[int, Ints] = {order[0]: places}
+    for leg in order[1:]:
+        if not len(member):
+            break
+        pairs, found = _met(patterns[leg][member], legs.subject[chosen[order[0]]], legs)
+        member = member[pairs]
+        chosen = {n: at[pairs] for n, at in chosen.items()}
+        chosen[leg] = found
+    if not len(member):
+        return member, []
+    rows = [legs.rows[chosen[n]] for n in range(len(step.legs))]
+    keep = _agreeing(step, rows, triples)
+    return (member, rows) if keep is None else (member[keep], [r[keep] for r in rows])
+
+
+def _first(patterns: Ints, counts: Ints, legs: Legs) -> tuple[Ints32, Ints]:
+    """All places of the patterns of one leg, with the member that each is for."""
+    members = np.flatnonzero(counts[patterns] > 0)
+    own = patterns[members]
+    many = counts[own]
+    before = np.cumsum(many) - many
+    places = np.arange(int(many.sum())) + np.repeat(legs.starts[own] - before, many)
+    return np.repeat(members, many).astype(np.int32), places
+
+
+def _met(patterns: Ints, wanted: Ints32, legs: Legs) -> tuple[Ints, Ints]:
+    """Pairs of these and the places of their pattern with the same subject."""
+    room = max(len(wanted), 1024)
+    parts: list[tuple[Ints, Ints]] = []
+    start = 0
+    while start < len(wanted):
+        pairs, places = np.empty(room, np.int64), np.empty(room, np.int64)
+        start, n = meet(patterns, wanted, legs.subject, legs.starts, start, pairs, places)
+        parts.append((pairs[:n], places[:n]))
+        room = max(2 * room, len(legs.rows) if not n else 0)
+    return parts[0] if len(parts) == 1 else _concatenated(parts)
+
+
+def _concatenated(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    none = np.empty(0, np.int64)
+    return np.concatenate([none, *(p for p, _ in parts)]), np.concatenate(
+        [none, *(r for _, r in parts)]
+    )
+
+
+def _agreeing(step: s.Star, rows: Sequence[Ints], triples: Triples) -> Mask | None:
+    """Which rows bind every variable that several legs share alike; None: all (only the subject is
+    shared).
+    """
+    keep: Mask | None = None
+    for first, others in step.shared():
+        a = term_at(first, triples), rows[first[0]]
+        for other in others:
+            b = term_at(other, triples), rows[other[0]]
+            same = (a[0].x[a[1]] == b[0].x[b[1]]) & (a[0].y[a[1]] == b[0].y[b[1]])
+            keep = same if keep is None else keep & same
+    return keep
+
+
+def term_at(place: tuple[int, int], triples: Triples) -> TermColumn:
+    """The column of a (leg, position)."""
+    return (triples.s, triples.p, triples.o)[place[1]]

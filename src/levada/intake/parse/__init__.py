@@ -1,0 +1,1 @@
+"""Bytes of RDF -> columns of terms."""

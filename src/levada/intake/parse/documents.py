@@ -1,0 +1,168 @@
+"""RDF documents (Turtle, TriG, RDF/XML, JSON-LD, Jelly; N-Triples and N-Quads too) -> N-Quads text
+for ``intake.parse.ntriples``.
+
+pyoxigraph and pyjelly parse; pyoxigraph prints the statements as N-Quads, a chunk at a time, and
+from there on a document is lines like any others. Anonymous blank nodes, which the parsers name at
+random, are named n0, n1, ... by first appearance: the same document gives the same text, on any
+machine. Nothing is fetched: a JSON-LD context that lies elsewhere is an error.
+
+Cost: about 1.5 us a statement (Jelly, whose parser is Python: 10), one chunk in memory.
+Specifications: RDF 1.1 Turtle, TriG, RDF/XML, JSON-LD 1.1, Jelly 1.1.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import IO, Any
+from xml.parsers import expat
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyoxigraph as ox
+
+from levada.intake.parse.ntriples import Triples, parse
+from levada.kernels.text.blanks import blank_places, relabel
+from levada.kernels.text.xxh3 import identify_slices, schedule
+from levada.sources.reference import Reference
+
+Bytes = npt.NDArray[np.uint8]
+Opener = Callable[[], IO[bytes]]
+CHUNK = 100_000  # statements
+LARGEST = 1 << 30  # bytes of N-Quads that one element may have
+PARSERS = {
+    "nt": ox.RdfFormat.N_TRIPLES,
+    "nq": ox.RdfFormat.N_QUADS,
+    "ttl": ox.RdfFormat.TURTLE,
+    "trig": ox.RdfFormat.TRIG,
+    "rdf": ox.RdfFormat.RDF_XML,
+    "jsonld": ox.RdfFormat.JSON_LD,
+}
+_SHOWN = 500
+_PLACE = re.compile(
+    r"^(?:Parser error )?(?:at|between) line \d+(?: (?:at |between )?columns? \d+)?.*?: ", re.DOTALL
+)
+_TAIL = re.compile(r" \(line \d+\)$")
+
+
+class Malformed(Exception):  # noqa: N818  # an answer, not an error: it becomes a dead letter or a SourceError
+    """A document is not well-formed: why, and where (from 1; 0: unknown)."""
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(reason)
+        self.line, self.column = line, column
+
+    @property
+    def where(self) -> str:
+        """``, line 3, column 5``, or nothing where the parser does not say."""
+        return f", line {self.line}, column {self.column}" if self.line else ""
+
+
+def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
+    r"""The statements of a document as N-Quads, some at a time. ``base`` is the document's IRI.
+    Raises ``Malformed``.
+
+    >>> list(document_chunks(lambda: io.BytesIO(b"<a> <b> [] ."), "ttl", "http://e/"))
+    [b'<http://e/a> <http://e/b> _:n0 .\n']
+    """
+    names: dict[bytes, int] = {}
+    try:
+        with opened() as file:
+            statements = iter(_statements(file, form, base))
+            while (first := next(statements, None)) is not None:
+                text = ox.serialize(
+                    chain((first,), islice(statements, CHUNK - 1)), format=ox.RdfFormat.N_QUADS
+                )
+                assert text is not None, "without an output file the print is returned"
+                yield _renamed(text, names)
+    except SyntaxError as error:
+        raise _syntax(error, opened, form) from None
+
+
+def parse_document(data: Bytes, reference: Reference, seed: int) -> tuple[Triples, Reference]:
+    """The statements of a document of a stream, and the reference as one to their N-Quads text.
+
+    A document that is not well-formed has no statements, but one bad place: it is dead as a whole.
+    """
+    raw = data.tobytes()
+    try:
+        text = b"".join(document_chunks(lambda: io.BytesIO(raw), reference.format, reference.base))
+        if len(text) > LARGEST:
+            raise Malformed("it is larger than a gigabyte as N-Quads")
+        triples = parse(text, quads=True, timed=False, seed=seed, document=reference.document)
+        if triples.bad:
+            raise Malformed(triples.bad[0][1])
+        return triples, msgspec.structs.replace(reference, start=0, stop=len(text))
+    except Malformed as fault:
+        triples = parse(b"", quads=True, timed=False, seed=seed, document=reference.document)
+        triples.bad.append(_bad(raw, fault))
+        return triples, msgspec.structs.replace(reference, start=0, stop=0)
+
+
+def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
+    """Place, reason and the line of a fault."""
+    lines = raw.split(b"\n", fault.line) if fault.line else []
+    start = sum(len(line) + 1 for line in lines[: fault.line - 1]) if fault.line else 0
+    shown = (lines[fault.line - 1] if 0 < fault.line <= len(lines) else raw)[:_SHOWN]
+    where = f"line {fault.line}, column {fault.column}: " if fault.line else ""
+    return start, f"Malformed document: {where}{fault}", shown.decode(errors="replace")
+
+
+def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
+    if form == "jelly":
+        from levada.intake.parse.jelly import (
+            jelly_quads,
+        )  # here: nobody pays for its import who has no Jelly
+
+        return jelly_quads(file)
+    return ox.parse(file, format=PARSERS[form], base_iri=base or None)
+
+
+def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:
+    message = error.msg or str(error)
+    reason = _TAIL.sub("", _PLACE.sub("", message))
+    if "LoadDocumentCallback" in reason:
+        reason = "its context lies elsewhere, and nothing is fetched"
+    line, column = error.lineno or 0, error.offset or 0
+    if not line and form == "rdf":
+        line, column = _xml_place(opened)
+    return Malformed(reason.rstrip("."), line, column)
+
+
+def _xml_place(opened: Opener) -> tuple[int, int]:
+    """Where a document stops being XML, which its parser does not say; (0, 0) if it is XML."""
+    with opened() as file:
+        try:
+            expat.ParserCreate().ParseFile(file)
+        except expat.ExpatError as error:
+            return error.lineno, error.offset + 1
+    return 0, 0
+
+
+def _renamed(text: bytes, names: dict[bytes, int]) -> bytes:
+    """The text with its blank nodes numbered by first appearance; ``names`` has those of the chunks
+    before, and gets these.
+    """
+    if b"_:" not in text:
+        return text
+    data = np.frombuffer(text, np.uint8)
+    start, size = (np.empty(text.count(b"_:"), np.int64) for _ in range(2))
+    found = blank_places(data, start, size)
+    start, size = start[:found], size[:found]
+    x, y = np.empty(found, np.uint64), np.empty(found, np.uint64)
+    identify_slices(data, start, size, schedule(0), x, y)
+    _, first, inverse = np.unique(
+        np.stack([x, y], axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    number = np.empty(len(first), np.int64)
+    order = np.argsort(first)
+    labels = [
+        text[a : a + n]
+        for a, n in zip(start[first[order]].tolist(), size[first[order]].tolist(), strict=True)
+    ]
+    number[order] = [names.setdefault(label, len(names)) for label in labels]
+    out = np.empty(len(text) + 20 * found, np.uint8)
+    return out[: relabel(data, start, size, number[inverse.reshape(-1)], out)].tobytes()

@@ -1,0 +1,267 @@
+"""Static RDF: files in any RDF format, plain or packed, as parsed chunks (design, section 1, static
+graphs).
+
+A file's triples belong to the default graph, those of a quad format also to its named graphs; with
+``graph`` all of them belong to that one graph, whatever graphs the file names. Static data must be
+sound: a file that does not parse is an error that says where, not a dead letter. Cost: N-Triples
+and N-Quads as ``intake.parse.ntriples``, others as ``intake.parse.documents``; a chunk in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from levada.errors import SourceError, UsageError, near
+from levada.intake.parse.documents import Malformed, document_chunks
+from levada.intake.parse.ntriples import Triples, parse
+from levada.model.term import Kind
+from levada.sources.inflate import DAMAGED, opened
+from levada.sources.reference import document_id
+from levada.streams.formats import LINES, NAMES, PACKED, QUADS, RDF, format_of, word_of
+from levada.terms.identity import identify_one
+
+CHUNK = 8_000_000
+_PLACE = re.compile(r"^Malformed (?:at|between) columns? (\d+)(?: and \d+)?: ")
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file of static RDF: its format, and the graphs that it has triples for (None: the default
+    graph).
+
+    ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``:
+    N-Triples that are no file yet, in place of what is at the path. ``replaceable``: other data may
+    come in its place. ``origin``: the file of which ``path`` is a copy, "" if it is none.
+    """
+
+    path: str
+    format: str
+    graphs: frozenset[str | None]
+    whole: bool = True
+    lines: tuple[str, ...] = ()
+    replaceable: bool = False
+    origin: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file that people know."""
+        return self.origin or self.path
+
+
+def static_source(
+    source: str | os.PathLike[str] | Iterable[str],
+    graph: str | None = None,
+    form: str | None = None,
+) -> StaticFile:
+    """A file, or N-Triples lines, as static RDF. Raises ``SourceError``, ``UsageError``.
+
+    >>> static_source(["<a:a> <a:b> <a:c>"]).lines
+    ('<a:a> <a:b> <a:c> .\\n',)
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        lines = tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source)
+        return StaticFile("", "nt", frozenset({graph}), lines=lines)
+    if not Path(source).exists():
+        raise UsageError(f"There is no static file {source}.")
+    return static_file(
+        os.path.abspath(source), graph, form
+    )  # a task may stand in another directory
+
+
+def named(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
+    """The files, lines with the path that they will have, by which their blank nodes are known;
+    lines stay lines.
+    """
+    return [
+        file if file.path else replace(file, path=str(folder / f"{i}.nt"))
+        for i, file in enumerate(files)
+    ]
+
+
+def static_file(path: str, graph: str | None = None, form: str | None = None) -> StaticFile:
+    """A file as static RDF; one of a quad format is read for the names of its graphs. Raises
+    ``SourceError``, ``UsageError``.
+    """
+    word = _format(path, form)
+    if graph is not None or word not in QUADS:
+        return StaticFile(path, word, frozenset({graph}))
+    names: dict[bytes, str | None] = {}
+    for triples in chunks(StaticFile(path, word, frozenset()), 0):
+        _name_graphs(triples, path, names)
+    return StaticFile(path, word, frozenset({None, *names.values()}), whole=False)
+
+
+def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[str | None]:
+    """The graphs that may be replaced and have other files now.
+
+    >>> replaced([StaticFile("a", "nt", frozenset({None}))], [StaticFile("b", "nt", frozenset({None}), replaceable=True)])
+    [None]
+    """
+    graphs = {g for file in now if file.replaceable for g in file.graphs}
+    return sorted((g for g in graphs if _content(before, g) != _content(now, g)), key=str)
+
+
+def _content(files: Sequence[StaticFile], graph: str | None) -> list[tuple[str, str, str]]:
+    """What decides the triples of a graph; the terms of a document may also be relative to its
+    place.
+    """
+    own = [f for f in files if graph in f.graphs]
+    return [(f.path, f.format, "" if f.format in LINES else f.origin) for f in own]
+
+
+def check_sound(file: StaticFile) -> None:
+    """Reads a file to its end. Raises ``SourceError`` if it is not well-formed."""
+    for _ in chunks(file, 0):
+        pass
+
+
+def cut(file: StaticFile, size: int) -> list[tuple[int, int | None]]:
+    """Ranges [start, stop) of ``size`` bytes in which a file may be read; (0, None) if it can only
+    be read whole.
+    """
+    if file.format not in LINES or Path(file.path).suffix in PACKED:
+        return [(0, None)]
+    whole = os.path.getsize(file.path)
+    return [(at, min(at + size, whole)) for at in range(0, whole, size)] or [(0, None)]
+
+
+def _format(path: str, form: str | None) -> str:
+    word = format_of(path) if form is None else word_of(form)
+    if word in RDF:
+        return word
+    if form is not None:
+        raise UsageError(f"{form} is no format of static RDF.", hint=near(form, RDF))
+    hint = "Say format= with one of " + ", ".join(RDF) + "."
+    raise SourceError(f"The format of the static file {path} does not show in its name.", hint=hint)
+
+
+def _name_graphs(triples: Triples, path: str, names: dict[bytes, str | None]) -> None:
+    """Adds the names of the graphs of a chunk, by their identities."""
+    g = triples.g
+    assert g is not None, "quads have a graph"
+    kinds = g.kind[: triples.n]
+    if bool((kinds == Kind.BLANK).any()):
+        raise SourceError(
+            f"The static file {path} names a graph by a blank node, which no query can.",
+            hint="Give the graph an IRI, or say graph=IRI for the whole file.",
+        )
+    rows = np.flatnonzero(kinds == Kind.IRI)
+    _, first = np.unique(np.stack([g.x[rows], g.y[rows]], axis=1), axis=0, return_index=True)
+    for row in rows[first].tolist():
+        text = triples.text(g, row)
+        names[text.encode()] = text[1:-1]
+
+
+def of_graphs(
+    file: StaticFile, triples: Triples, graphs: Iterable[str | None], seed: int
+) -> Triples:
+    """The statements of a chunk that are in these graphs."""
+    graphs = file.graphs.intersection(graphs)
+    if file.whole and graphs:
+        return triples
+    g = triples.g
+    assert g is not None, "quads have a graph"
+    keep = np.zeros(triples.n, np.bool_)
+    for graph in graphs:
+        if graph is None:
+            keep |= g.kind == Kind.UNBOUND
+        else:
+            x, y = identify_one(f"<{graph}>", seed)
+            keep |= (g.x == np.uint64(x)) & (g.y == np.uint64(y))
+    return triples if keep.all() else triples.take(np.flatnonzero(keep))
+
+
+def chunks(
+    file: StaticFile, seed: int, start: int = 0, stop: int | None = None
+) -> Iterator[Triples]:
+    """The statements of a file, some at a time, of a range those that begin in it. Raises
+    ``SourceError``.
+    """
+    path, shown = file.path, file.name
+    document = document_id("static", path)
+    try:
+        if file.format in LINES:
+            yield from _lines(file, seed, document, start, stop)
+            return
+        base = Path(shown).absolute().as_uri()
+        for text in document_chunks(partial(opened, path), file.format, base):
+            triples = parse(text, quads=True, timed=False, seed=seed, document=document)
+            if triples.bad:
+                raise Malformed(triples.bad[0][1])
+            yield triples
+    except Malformed as fault:
+        message = f"The static file {shown}{fault.where} is not well-formed {NAMES[file.format]}: {fault}."
+        raise SourceError(message) from None
+    except (*DAMAGED, OSError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise SourceError(f"The static file {shown} cannot be read: {reason}.") from error
+
+
+def _lines(
+    file: StaticFile, seed: int, document: int, start: int, stop: int | None
+) -> Iterator[Triples]:
+    """N-Triples or N-Quads, some whole lines at a time: the lines that begin in [start, stop)."""
+    for at, text in _texts(file, start, stop):
+        triples = parse(text, quads=file.format == "nq", timed=False, seed=seed, document=document)
+        if triples.bad:
+            raise _at_line(triples, text, _line_ends(file, at))
+        yield triples
+
+
+def _source(file: StaticFile) -> IO[bytes]:
+    """Its bytes: of lines that are no file yet, or of the file."""
+    return BytesIO("".join(file.lines).encode()) if file.lines else opened(file.path)
+
+
+def _texts(file: StaticFile, start: int, stop: int | None) -> Iterator[tuple[int, bytes]]:
+    """The lines that begin in [start, stop), some at a time, with the place of the first."""
+    at, rest = 0, b""
+    with _source(file) as source:
+        if start:
+            source.seek(start - 1)
+            source.readline()
+            at = source.tell()
+        while stop is None or at < stop:
+            block = source.read(CHUNK)
+            rest += block
+            last = stop is not None and at + len(rest) >= stop
+            cut = (
+                rest.find(b"\n", stop - 1 - at) + 1
+                if stop is not None and last
+                else rest.rfind(b"\n") + 1
+            )
+            if not block:
+                cut = len(rest)
+            if cut:
+                yield at, rest[:cut]
+                at, rest = at + cut, rest[cut:]
+            if not block:
+                return
+
+
+def _line_ends(file: StaticFile, size: int) -> int:
+    """How many lines end in the first so many bytes of a file."""
+    found = 0
+    with _source(file) as source:
+        while size > 0 and (block := source.read(min(size, CHUNK))):
+            found, size = found + block.count(b"\n"), size - len(block)
+    return found
+
+
+def _at_line(triples: Triples, text: bytes, before: int) -> Malformed:
+    """What is wrong with the first line that is no statement; ``before`` lines came before the
+    text.
+    """
+    at, reason, _ = triples.bad[0]
+    place = _PLACE.match(reason)
+    line = before + text.count(b"\n", 0, at) + 1
+    return Malformed(_PLACE.sub("", reason).rstrip("."), line, int(place[1]) if place else 1)

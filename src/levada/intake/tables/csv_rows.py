@@ -1,0 +1,141 @@
+"""CSV records as columns of texts, with what is wrong with some of them.
+
+A record is dead if it has another number of fields than the header, breaks the rules of quotes (RFC
+4180) or is no UTF-8; the others go on. An empty field is no value (null), a quoted empty string is
+one. Cost: a kernel's pass for the records, then pyarrow's reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from levada.intake.admission import Dead
+from levada.kernels.text.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, scan_records
+from levada.sources.read import CsvChunk
+from levada.sources.reference import Reference
+
+Bytes = npt.NDArray[np.uint8]
+Times = npt.NDArray[np.int64]
+_FAULTS = {
+    STRAY_QUOTE: "a quote inside a field",
+    OPEN_QUOTE: "a quote that is never closed",
+    STRAY_RETURN: "a carriage return inside a field",
+}
+
+
+@dataclass(slots=True)
+class RawRows:
+    """Rows that have the right shape: their columns, where each stands, its text, and what is wrong
+    with some.
+
+    ``number``: the place of each among all rows of the reference, those that are dead too.
+    """
+
+    table: pl.DataFrame
+    offset: Times
+    number: Times
+    text: Callable[[int], str]
+    dead: list[Dead]
+    wrong: dict[int, str] = field(default_factory=dict)
+
+
+def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> RawRows:
+    """The ``needed`` columns of the records of a reference; null is an empty field."""
+    data = chunk.data
+    most = int(np.count_nonzero(data == 10)) + 1
+    start, stop, fields = (np.empty(most, np.int64) for _ in range(3))
+    fault = np.empty(most, np.uint8)
+    n = scan_records(data, start, stop, fields, fault)
+    start, stop, fields, fault = start[:n], stop[:n], fields[:n], fault[:n]
+    coded = _not_utf8(data, start)
+    sound = (fault == SOUND) & (fields == len(chunk.columns))
+    sound[coded] = False
+    dead = []
+    for row in np.flatnonzero(~sound).tolist():
+        count = f"{fields[row]} fields where the header has {len(chunk.columns)}"
+        reason = "not UTF-8" if row in coded else _FAULTS.get(int(fault[row]), count)
+        dead.append(
+            Dead(reference.start + int(start[row]), reason, decoded(data, start[row], stop[row]))
+        )
+    at = np.flatnonzero(sound)
+    table = _text_table(
+        _without(data, start, stop, sound) if dead else data, chunk.columns, needed, len(at)
+    )
+    assert table.height == len(at), "both readers see the same records"
+    return RawRows(
+        table,
+        start[at] + reference.start,
+        at,
+        lambda row: decoded(data, start[at[row]], stop[at[row]]),
+        dead,
+    )
+
+
+def decoded(data: Bytes, start: int, stop: int) -> str:
+    """A part of a text, for people."""
+    return data[start:stop].tobytes().decode("utf-8", "replace")
+
+
+def _not_utf8(data: Bytes, start: Times) -> list[int]:
+    """The records with bytes that are no UTF-8; one decode of the rest for each."""
+    found: list[int] = []
+    if not len(data) or data.max() < 128:
+        return found
+    raw, at = data.tobytes(), 0
+    while True:
+        try:
+            raw[at:].decode()
+            return found
+        except UnicodeDecodeError as error:
+            row = int(np.searchsorted(start, at + error.start, "right")) - 1
+            found.append(row)
+            at = int(start[row + 1]) if row + 1 < len(start) else len(raw)
+
+
+def _without(data: Bytes, start: Times, stop: Times, sound: npt.NDArray[np.bool_]) -> Bytes:
+    """The text without the records that are not sound."""
+    parts = []
+    at = 0
+    for row in np.flatnonzero(~sound).tolist():
+        parts.append(data[at : start[row]])
+        at = int(stop[row])
+    return np.concatenate([*parts, data[at:]])
+
+
+def _text_table(
+    data: Bytes, columns: tuple[str, ...], needed: Sequence[str], records: int
+) -> pl.DataFrame:
+    """The needed columns as strings; null is an empty field."""
+    if not records:
+        return pl.DataFrame(
+            {name: [] for name in needed}, schema=dict.fromkeys(needed, pl.String())
+        )
+    table = pacsv.read_csv(
+        pa.BufferReader(pa.py_buffer(data)),
+        pacsv.ReadOptions(
+            column_names=_distinct(columns), use_threads=False, block_size=len(data) + 1
+        ),
+        pacsv.ParseOptions(newlines_in_values=True),
+        pacsv.ConvertOptions(
+            column_types=dict.fromkeys(needed, pa.string()),
+            include_columns=list(needed),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame), "a table is a frame"
+    return frame
+
+
+def _distinct(columns: tuple[str, ...]) -> list[str]:
+    """Column names with repeated ones (which nobody asked for) told apart."""
+    return [name if columns.index(name) == i else f"{name}\0{i}" for i, name in enumerate(columns)]

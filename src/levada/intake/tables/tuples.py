@@ -1,0 +1,278 @@
+"""Tuple streams: CSV records, JSON objects and Parquet rows as typed columns with event times.
+
+A row is dead if it cannot be read (``csv_rows``, ``json_rows``), has no time, or has a value that
+the schema's type cannot hold; the others go on. Text formats are read as text and cast at once;
+what the cast loses is what does not fit. Blanks around numbers, booleans and times do not matter.
+
+    integer   64 bits     double   also INF, -INF, NaN     boolean   true, false, 1, 0     string   as it is
+
+An event time is an integer in the stream's unit or a dateTime (without zone: UTC), in Parquet also
+a timestamp or date. Identities of the values are made elsewhere. Cost: the readers', then a few
+passes of Polars.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from levada.intake.admission import (
+    FUTURE,
+    NO_TIME,
+    WRONG_TIME,
+    Dead,
+    Gate,
+    Late,
+    Verdict,
+    admit,
+    file_time,
+)
+from levada.intake.tables.csv_rows import RawRows, csv_rows
+from levada.intake.tables.json_rows import json_rows
+from levada.kernels.text.instants import instants
+from levada.model.term import Kind
+from levada.model.time import MAX, MIN
+from levada.sources.read import CsvChunk, JsonChunk
+from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
+
+Times = npt.NDArray[np.int64]
+_POLARS: dict[str, pl.DataType] = {
+    "integer": pl.Int64(),
+    "double": pl.Float64(),
+    "boolean": pl.Boolean(),
+}
+_KINDS = {
+    "integer": Kind.INTEGER,
+    "double": Kind.DOUBLE,
+    "boolean": Kind.BOOLEAN,
+    "string": Kind.STRING,
+}
+_ARTICLES = {
+    "integer": "an integer",
+    "double": "a double",
+    "boolean": "a boolean",
+    "string": "a string",
+}
+SIGNS = ("+", "-")
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class TupleColumn:
+    """The values of a column by the facets of ``model.frame``: kind UNBOUND is no value. ``text``:
+    strings only.
+
+    Integers and booleans have a mantissa, doubles a double; ``facet`` works out the other.
+    """
+
+    kind: npt.NDArray[np.uint8]
+    dbl: npt.NDArray[np.float64] | None = None
+    man: npt.NDArray[np.int64] | None = None
+    text: pl.Series | None = None
+
+    def facet(self, name: str) -> npt.NDArray[Any]:
+        """The facet k, d, m or c as an array."""
+        if name == "k":
+            return self.kind
+        if name == "c":
+            return np.zeros(len(self.kind), np.uint8)
+        if name == "m":
+            return np.zeros(len(self.kind), np.int64) if self.man is None else self.man
+        if self.dbl is not None:
+            return self.dbl
+        return np.zeros(len(self.kind)) if self.man is None else self.man.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """The ``n`` rows of a reference that go on, in order, and what became of the others (as
+    ``intake.elements``).
+    """
+
+    n: int
+    ts: Times
+    columns: dict[str, TupleColumn]
+    late: Late
+    dead: list[Dead]
+    cut: int
+    passed: int
+    max_ts: int
+    times: Times
+
+
+def tuples_of(
+    chunk: CsvChunk | JsonChunk | pa.Table,
+    config: StreamConfig,
+    reference: Reference,
+    *,
+    late_below: int,
+    future_above: int,
+) -> Tuples:
+    """The tuples of what ``sources.read.read_tuples`` read; the bounds are those of
+    ``elements.elements_of``.
+    """
+    rows = raw_rows(chunk, config, reference)
+    values = {name: cast_column(rows, name, kind) for name, kind in config.schema}
+    if config.sign:
+        _check_signs(rows, config.sign)
+    ts = row_times(rows, rows.table, config, reference)
+    if rows.wrong:
+        ts = ts.copy()
+        ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
+    verdict = admit(ts, Gate.of(config, reference, late_below, future_above))
+    keep = np.flatnonzero(verdict.keep)
+    late = np.flatnonzero(verdict.late)
+    return Tuples(
+        n=len(keep),
+        ts=ts if len(keep) == len(ts) else ts[keep],
+        columns={name: _column(values[name], kind, keep) for name, kind in config.schema},
+        late=Late(rows.offset[late], ts[late], [rows.text(row) for row in late.tolist()]),
+        dead=dead_rows(rows, verdict),
+        cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
+        passed=verdict.passed,
+        max_ts=verdict.max_ts,
+        times=verdict.times,
+    )
+
+
+def raw_rows(
+    chunk: CsvChunk | JsonChunk | pa.Table, config: StreamConfig, reference: Reference
+) -> RawRows:
+    """The columns that the stream reads, as they stand there."""
+    if isinstance(chunk, pa.Table):
+        return _table_rows(chunk, reference)
+    needed = list(dict(config.read_columns))
+    if config.time_field is not None and config.time_field not in needed:
+        needed.append(config.time_field)
+    if isinstance(chunk, CsvChunk):
+        return csv_rows(chunk, needed, reference)
+    return json_rows(chunk.data, needed, reference)
+
+
+def dead_rows(rows: RawRows, verdict: Verdict) -> list[Dead]:
+    """What goes to the dead letters, by place."""
+    fates = {**rows.wrong, **dict.fromkeys(np.flatnonzero(verdict.future).tolist(), FUTURE)}
+    return sorted(
+        [
+            *rows.dead,
+            *(Dead(int(rows.offset[row]), why, rows.text(row)) for row, why in fates.items()),
+        ]
+    )
+
+
+# -- Parquet --
+
+
+def _table_rows(table: pa.Table, reference: Reference) -> RawRows:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame), "a table is a frame"
+    offset = np.arange(reference.start, reference.start + frame.height, dtype=np.int64)
+    return RawRows(
+        frame,
+        offset,
+        offset - reference.start,
+        lambda row: json.dumps(frame.row(row, named=True), default=str),
+        [],
+    )
+
+
+# -- values and times --
+
+
+def cast_column(rows: RawRows, name: str, kind: str) -> pl.Series:
+    """The column as its type; values that do not fit are marked in ``rows.wrong``."""
+    values = rows.table[name]
+    if kind == "string":
+        return values.cast(pl.String())
+    cast = _as_type(values, kind)
+    lost = cast.is_null() & values.is_not_null()
+    if lost.any() and values.dtype == pl.String():
+        values = values.str.strip_chars().replace("", None)
+        cast = _as_type(values, kind)
+        lost = cast.is_null() & values.is_not_null()
+    for row in lost.arg_true().to_list():
+        rows.wrong.setdefault(row, f"{name} is not {_ARTICLES[kind]}: {values[row]}")
+    return cast
+
+
+def _check_signs(rows: RawRows, name: str) -> None:
+    """Marks the rows of a relation that neither come nor go."""
+    for row in (
+        (~rows.table[name].cast(pl.String()).is_in(SIGNS)).fill_null(True).arg_true().to_list()
+    ):
+        rows.wrong.setdefault(row, f"{name} is neither + nor -: {rows.table[name][row] or 'empty'}")
+
+
+def _as_type(values: pl.Series, kind: str) -> pl.Series:
+    if values.dtype == _POLARS[kind]:
+        return values
+    if kind == "boolean" and values.dtype == pl.String():
+        return values.str.to_lowercase().replace_strict(
+            _BOOLEANS, default=None, return_dtype=pl.Boolean()
+        )
+    return values.cast(_POLARS[kind], strict=False)
+
+
+def row_times(
+    rows: RawRows, table: pl.DataFrame, config: StreamConfig, reference: Reference
+) -> Times:
+    """The event time of each row, by the file's name or a column of ``table``; a row without one is
+    marked in ``rows.wrong``.
+    """
+    if config.time_kind == "filename":
+        ts = np.full(table.height, file_time(config, reference.name), np.int64)
+        empty = np.ones(table.height, np.bool_)
+    else:
+        values = _named(table, rows.table, config.time_argument)
+        ts = _field_times(values, config.unit_ms)
+        empty = values.is_null().to_numpy()
+    for row in np.flatnonzero(ts == MIN).tolist():
+        rows.wrong.setdefault(row, NO_TIME if empty[row] else f"{WRONG_TIME}: {values[row]}")
+    return ts
+
+
+def _named(table: pl.DataFrame, raw: pl.DataFrame, name: str) -> pl.Series:
+    return table[name] if name in table.columns else raw[name]
+
+
+def _field_times(values: pl.Series, unit: int) -> Times:
+    if values.dtype.is_integer():
+        ms = values.cast(pl.Int64(), strict=False).fill_null(MIN).to_numpy()
+        if unit == 1 and len(ms) and ms.min() > MIN and ms.max() < MAX:
+            return ms
+        return np.where((ms > MIN // unit) & (ms < MAX // unit), ms * unit, MIN)
+    if values.dtype.is_temporal():
+        return values.dt.epoch("ms").fill_null(MIN).to_numpy().copy()
+    text = (
+        values.cast(pl.String()).str.strip_chars().fill_null("").to_arrow().cast(pa.large_string())
+    )
+    _, edges, data = text.buffers()
+    edge = np.frombuffer(edges, np.int64)[text.offset : text.offset + len(text) + 1]
+    buffer = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return instants(buffer, edge[:-1], np.diff(edge), unit)
+
+
+def _column(values: pl.Series, kind: str, keep: Times) -> TupleColumn:
+    """The facets of the kept rows."""
+    values = values if len(keep) == len(values) else values.gather(keep)
+    kinds = np.full(len(values), _KINDS[kind], np.uint8)
+    if values.null_count():
+        kinds[values.is_null().to_numpy()] = Kind.UNBOUND
+        values = values if kind == "string" else values.fill_null(False if kind == "boolean" else 0)
+    match kind:
+        case "string":
+            return TupleColumn(kinds, text=values)
+        case "double":
+            return TupleColumn(kinds, dbl=values.to_numpy())
+        case _:
+            return TupleColumn(
+                kinds,
+                man=values.cast(pl.Int64()).to_numpy() if kind == "boolean" else values.to_numpy(),
+            )

@@ -1,0 +1,1 @@
+"""Kernels over keys: groups, buckets, probes, sums, searches."""

@@ -1,0 +1,1 @@
+"""Kernels over bytes: lines, terms, literals, records, identities."""

@@ -1,0 +1,1 @@
+"""Kernels over event times: intervals, reports, sliding panes, changes."""

@@ -1,0 +1,153 @@
+"""Names that users give: of queries, of streams, of graphs; one rule each, for the command line,
+the app file and the API.
+
+A query's name is letters, digits and ``_.-``, and not the name of a folder that holds something
+else. A stream's name is its IRI, or a plain word: the word names the stream in CQL and, in SPARQL,
+every IRI that ends in ``/word`` or ``#word``.
+
+A stream that a query makes is asked for by what the query's REGISTER says, or by the query's own
+name. Within the engine it is ``query#``, with a number behind that once it has begun (``query#3``),
+which no stream's or query's name can be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from levada.errors import UnknownNameError, UsageError, near
+
+RESERVED = ("late", "dead-letter")  # folders beside those of the queries
+_QUERY = re.compile(r"[\w-][\w.-]*")
+_WORD = re.compile(r"[^\W\d][\w.-]*")
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+
+
+def check_query_name(name: str) -> str:
+    """The name, if it is one. Raises ``UsageError``.
+
+    >>> check_query_name("q1.storms")
+    'q1.storms'
+    """
+    if name in RESERVED:
+        raise UsageError(
+            f"No query can be called {name}: results of that name are kept for {name} elements."
+        )
+    if not _QUERY.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is not a name of a query.",
+            hint="A name has letters, digits, _, . and - only.",
+        )
+    return name
+
+
+def is_word(name: str) -> bool:
+    """Whether a stream's name is a plain word.
+
+    >>> is_word("temp"), is_word("http://e/temp")
+    (True, False)
+    """
+    return _WORD.fullmatch(name) is not None
+
+
+def is_iri(name: str) -> bool:
+    """Whether a text is an absolute IRI (without brackets)."""
+    return _IRI.fullmatch(name) is not None
+
+
+def check_stream_name(name: str) -> str:
+    """A stream's name without angle brackets. Raises ``UsageError``."""
+    bare = name[1:-1] if name.startswith("<") and name.endswith(">") else name
+    if not (is_word(bare) or is_iri(bare)):
+        raise UsageError(
+            f"{name!r} is not a name of a stream.", hint="Say an absolute IRI or a plain word."
+        )
+    return bare
+
+
+def made_by(query: str) -> str:
+    """The name within the engine of the stream that a query makes.
+
+    >>> made_by("hot"), shown("hot#3"), shown("http://e/s#hot"), is_made("hot#3"), is_made("http://e/s#hot")
+    ('hot#', 'hot', 'http://e/s#hot', True, False)
+    """
+    return f"{query}#"
+
+
+def is_made(stream: str) -> bool:
+    """Whether a name within the engine is that of a stream made by a query."""
+    return "#" in stream and ":" not in stream
+
+
+def shown(stream: str) -> str:
+    """The name of a stream for people: of one that a query makes the query's."""
+    return stream.partition("#")[0] if is_made(stream) else stream
+
+
+Makers = Mapping[str, Sequence[str]]
+"""The queries that make a stream, by each name that it can be asked for by."""
+
+
+def match_streams(
+    used: Iterable[str], names: Iterable[str], makers: Makers | None = None
+) -> dict[str, str]:
+    """Which stream each stream of the queries is: an equal name, else the word that ends the IRI; a
+    given one before a made one.
+
+    ``used`` are the streams that the queries read, ``names`` those that are given, ``makers`` have
+    those that queries make. Raises ``UnknownNameError`` for one that is not there, ``UsageError``
+    if a word would stand for two IRIs, or two queries make it.
+
+    >>> match_streams(["http://e/temp", "A", "http://e/hot"], ["temp", "A"], {"http://e/hot": ["q1"]})
+    {'http://e/temp': 'temp', 'A': 'A', 'http://e/hot': 'q1#'}
+    """
+    known = list(names)
+    matched: dict[str, str] = {}
+    for stream in dict.fromkeys(used):
+        name = _match(stream, known, makers or {})
+        other = next(
+            (iri for iri, word in matched.items() if word == name and _is_taken(iri, stream, name)),
+            None,
+        )
+        if other is not None:
+            hint = "Give the stream by its IRI."
+            raise UsageError(
+                f"The word {_last_word(stream)} could be <{other}> or <{stream}>.", hint=hint
+            )
+        matched[stream] = name
+    return matched
+
+
+def _match(stream: str, known: list[str], makers: Makers) -> str:
+    for name in (stream, _last_word(stream)):
+        if name in known:
+            return name
+        if queries := makers.get(name):
+            if len(queries) > 1:
+                hint = "Ask for one of them by a name that the other has not."
+                raise UsageError(
+                    f"The stream {stream} is made by the queries {' and '.join(queries)}.",
+                    hint=hint,
+                )
+            return made_by(queries[0])
+    raise UnknownNameError(f"There is no stream {stream}.", hint=_known(stream, [*known, *makers]))
+
+
+def _is_taken(before: str, stream: str, name: str) -> bool:
+    """Whether both are IRIs of which only the last word says that they are this stream."""
+    if is_made(name):
+        return _last_word(before) == _last_word(stream) and is_iri(before) and is_iri(stream)
+    return name not in (before, stream)
+
+
+def _last_word(iri: str) -> str:
+    return re.split(r"[/#]", iri)[-1]
+
+
+def _known(stream: str, known: list[str]) -> str:
+    """The near misses by whole name or by last word."""
+    if not known:
+        return "No stream is named: say --stream NAME=PATH, or engine.stream(name, path)."
+    words = {_last_word(name): name for name in known}
+    close = near(_last_word(stream), words)
+    return close if close.startswith("Did") else near(stream, known)

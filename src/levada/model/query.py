@@ -1,0 +1,62 @@
+"""What both paths say of a query: its form, what of its results is written, patterns, windows on
+streams.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from levada.model.expression import Var
+from levada.model.term import Term
+from levada.model.time import Window
+
+
+@dataclass(frozen=True, slots=True)
+class TriplePattern:
+    """Three positions, each a variable or a term. Blank nodes of the query text are variables named
+    ``_:label``.
+    """
+
+    subject: Var | Term
+    predicate: Var | Term
+    object: Var | Term
+
+    @property
+    def positions(self) -> tuple[Var | Term, Var | Term, Var | Term]:
+        """Subject, predicate, object."""
+        return (self.subject, self.predicate, self.object)
+
+
+class Form(StrEnum):
+    """The query form."""
+
+    SELECT = "SELECT"
+    ASK = "ASK"
+    CONSTRUCT = "CONSTRUCT"
+
+
+class Output(StrEnum):
+    """The relation-to-stream operator; RELATION is CQL's plain relation: its changes with both
+    signs.
+    """
+
+    RSTREAM = "RSTREAM"
+    ISTREAM = "ISTREAM"
+    DSTREAM = "DSTREAM"
+    RELATION = "RELATION"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOn:
+    """A window of a query: its name (an IRI; CQL: the alias), the stream it is on, and its
+    parameters.
+
+    ``beneath``: for a window over a query within the query (``Derived``), all windows below it;
+    ``stream`` is one of theirs.
+    """
+
+    name: str
+    stream: str
+    window: Window
+    beneath: tuple[int, ...] = ()

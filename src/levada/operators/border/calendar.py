@@ -1,0 +1,227 @@
+"""The due reports of a node's members in one epoch: ranges for what follows from rows, lists for
+what does not.
+
+``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members'
+windows where the reports follow from the rows, by the lists of ``windows/reports`` where the node
+is ``listed``. Members whose schedules say the same share a list. Members without windows
+(``timeless``) have a report in each epoch that answers them: the one that reads the static data of
+what is new in its plan, and those that replace what they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.time.expand import expand_closes, expand_instants
+from levada.kernels.time.interval import enter
+from levada.kernels.time.slide import Slid, slide
+from levada.model.time import MAX, TIMELESS, Times, WindowKind, reporting
+from levada.plan.sealed.plan import PlanNode
+from levada.windows.presence import Presence
+from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report
+
+Rows = npt.NDArray[np.int64]
+Ops = npt.NDArray[np.int32]
+
+
+class Calendar:
+    """When the members of one node report in this epoch; ``answered``: those without windows that
+    do.
+    """
+
+    def __init__(
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence,
+        answered: npt.NDArray[np.bool_] | None = None,
+    ) -> None:  # fmt: skip
+        self.node = node
+        self.kinds = tuple(kinds)
+        self.answered = np.zeros(len(node.alive), np.bool_) if answered is None else answered
+        self.table = node.windows
+        self.low, self.high = due(kinds, node.windows, progress)
+        self.presence = presence
+        self._lists: dict[int, Reports] = {}
+
+    @cached_property
+    def any_due(self) -> bool:
+        """Whether any member's range may hold a report: between closes a step costs nothing,
+        whatever its windows hold.
+        """
+        moved = self.high > self.low
+        said = reporting(self.kinds)
+        if not moved.any() or not all(self.kinds[j].on_close for j in said):
+            return bool(moved.any())
+        return any(bool((moved & (self._next_close(j, self.low) <= self.high)).any()) for j in said)
+
+    def _next_close(self, j: int, x: Times) -> Times:
+        """Of each member the smallest close of window j after x."""
+        t, members = self.table, np.arange(len(x), dtype=np.int32)
+        opening = np.full(len(x), WindowKind.CLOSE_OPEN, np.uint8)  # whose ``enter`` it is
+        return enter(
+            opening, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), members, x
+        )
+
+    @cached_property
+    def made(self) -> Times:
+        """Of each member the last report that is made by now; of those that are gone every one:
+        their rows matter no more.
+        """
+        return np.where(self.node.alive, self.high, MAX)
+
+    @cached_property
+    def of(self) -> npt.NDArray[np.int64]:
+        """Of each member the schedule; of those that say the same in this epoch the first."""
+        schedules = self.node.schedules
+        known = {stream: seen.ts for stream, seen in self.presence.items()}
+        same: npt.NDArray[np.int64] = schedules.families.alike(known)[schedules.of_member]
+        return same
+
+    @property
+    def timeless(self) -> bool:
+        """Whether the node's queries have no windows."""
+        return not self.kinds
+
+    def of_member(self, member: int) -> Times:
+        """The due reports of a member, also those at which nothing is there."""
+        if self.timeless:
+            return np.full(int(self.answered[member]), TIMELESS, np.int64)
+        return self.reports(int(self.of[member])).times
+
+    def reports(self, schedule: int) -> Reports:
+        """The due reports of a schedule."""
+        if schedule not in self._lists:
+            member = int(np.argmax(self.of == schedule))
+            low, high = int(self.low[member]), int(self.high[member])
+            self._lists[schedule] = instants(
+                self.node.schedules.distinct[schedule], self.presence, low, high
+            )
+        return self._lists[schedule]
+
+    def pairs(self, op: Ops, s: Times, e: Times, listed: bool) -> tuple[Rows, Times]:
+        """Rows of members ``op`` that count in [s, e) -> (row, report), each report once
+        per row.
+        """
+        return self._from_lists(op, s, e) if listed else self._from_closes(op, s, e)
+
+    def _from_lists(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
+        of = self.of[op]
+        rows: list[Rows] = []
+        times: list[Times] = []
+        for schedule in np.unique(of):
+            reports = self.reports(int(schedule))
+            at = np.flatnonzero(of == schedule)
+            row, r = expand_instants(s[at], e[at], reports.times[reports.full])
+            rows.append(at[row])
+            times.append(r)
+        return _joined(rows), _joined(times)
+
+    def _from_closes(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
+        t = self.table
+        rows: list[Rows] = []
+        times: list[Times] = []
+        said = reporting(self.kinds)
+        for j in said:
+            closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
+            row, r = expand_closes(s, e, self.low[op], self.high[op], closes, op)
+            for i in said[: said.index(j)]:
+                new = ~self._is_close(i, op[row], r)
+                row, r = row[new], r[new]
+            rows.append(row)
+            times.append(r)
+        return _joined(rows), _joined(times)
+
+    def slide(self, group: Ops, groups: int, op: Ops, s: Times, e: Times) -> Slid | None:
+        """Groups of rows that count in [s, e) with their reports; None where these are not the
+        closes of one window.
+        """
+        said, t = reporting(self.kinds), self.table
+        if len(said) != 1:
+            return None
+        (j,) = said
+        return slide(
+            group,
+            groups,
+            op,
+            s,
+            e,
+            self.low,
+            self.high,
+            (t.range[j], t.step[j], t.t0[j], t.given[j]),
+        )
+
+    def _is_close(self, j: int, op: Ops, r: Times) -> npt.NDArray[np.bool_]:
+        t = self.table
+        first = t.t0[j][op] + t.range[j][op]
+        on_grid = (r - first) % t.step[j][op] == 0
+        close: npt.NDArray[np.bool_] = on_grid & (~t.given[j][op] | (r >= first))
+        return close
+
+    def after(self, op: Ops, r: Times, listed: bool) -> Times:
+        """The report that follows each report r of members ``op``; MAX where it is not
+        known yet.
+        """
+        out = np.full(len(r), MAX, np.int64)
+        of = self.of[op]
+        for schedule in np.unique(of):
+            distinct = self.node.schedules.distinct[schedule]
+            reports = self.reports(int(schedule)) if listed else None
+            at = of == schedule
+            following = next_report(
+                distinct.windows,
+                r[at],
+                np.empty(0, np.int64) if reports is None else reports.changes,
+            )
+            if distinct.nonempty and reports is not None:
+                following = next_of(reports.times[reports.full], r[at])
+            known = np.minimum(self.high[op[at]], MAX if reports is None else reports.last)
+            out[at] = np.where(following > known, MAX, following)
+        return out
+
+    def rounded(self, op: Ops, times: Times) -> Times:
+        """The first report at or after these instants where reports are periodic; elsewhere they
+        are reports already.
+        """
+        if WindowKind.CLOCK not in self.kinds:
+            return times
+        j, t = self.kinds.index(WindowKind.CLOCK), self.table
+        closed = np.full(
+            len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8
+        )  # whose enter is the first close at or after
+        return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
+
+    def first_report(self, op: Ops, times: Times) -> Times:
+        """The first due report of members ``op`` at or after these instants, of listed reports; MAX
+        where none is due yet.
+        """
+        out = np.full(len(times), MAX, np.int64)
+        of = self.of[op]
+        for schedule in np.unique(of):
+            at = of == schedule
+            out[at] = next_of(self.reports(int(schedule)).times, times[at] - 1)
+        return out
+
+    def everywhere(self) -> tuple[Ops, Times]:
+        """(member, report) for every due report of every living member at which some window holds
+        something.
+        """
+        if self.timeless:
+            new = np.flatnonzero(self.answered)
+            return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)
+        members: list[Ops] = []
+        times: list[Times] = []
+        for schedule in np.unique(self.of).tolist() if self.any_due else []:
+            own = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
+            if not len(own):
+                continue
+            reports = self.reports(schedule)
+            r = reports.times[reports.full]
+            members.append(np.repeat(own, len(r)))
+            times.append(np.tile(r, len(own)))
+        return (np.concatenate([np.empty(0, np.int32), *members]), _joined(times))
+
+
+def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])

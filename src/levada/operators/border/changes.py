@@ -1,0 +1,251 @@
+"""IStream, DStream and relations: what begins and what ends at each report (design, section 1,
+"Output").
+
+A solution row that counts in [s, e) begins at s and ends at e, both report times (periodic reports:
+the first at or after). Per (member, solution, report) beginnings and ends are netted as bags: what
+is left above zero is inserted, below zero deleted. Report rows count from their report to the next
+one. Where nothing can cancel (``certain``) rows pass at their start and are not remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from levada.kernels.keyed import sums
+from levada.kernels.keyed.groups import group
+from levada.model.frame import Frame, concat
+from levada.model.query import Output
+from levada.model.time import MAX, Times, WindowKind
+from levada.operators.border import report_buffer as live
+from levada.operators.border.calendar import Calendar
+from levada.operators.rows.edges import key_of, with_report
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Facet
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
+from levada.windows.intervals import exact
+from levada.windows.state.pieces import Piece, State, due_together
+
+
+def changes(
+    node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
+) -> Frame | None:
+    """The differences at the due reports: rows with ``r`` and, unless certain, ``w`` = +1 (insert)
+    or -1 (delete).
+    """
+    step = node.step
+    assert isinstance(step, s.Changes), "changes"
+    if frame is None and not calendar.any_due:
+        return None
+    spans = (
+        _reported(node, step, state, frame, calendar, pool)
+        if step.rows is None
+        else _timed(node, step.rows, step.certain, state, frame, calendar)
+    )
+    events = [e for e in spans if e.n]
+    if not events:
+        return None
+    return _plain(concat(events)) if step.certain else netted(node, concat(events), step.output)
+
+
+def deltas(
+    node: PlanNode, state: State, frame: Frame | None, calendar: Calendar, pool: Pool
+) -> Frame | None:
+    """Beginnings (+1) and ends (-1) of rows with event times at the due reports, as they are:
+    nothing is netted.
+    """
+    step = node.step
+    assert isinstance(step, s.Deltas), "changes"
+    if frame is None and not calendar.any_due:
+        return None
+    events = [e for e in _timed(node, step.rows, False, state, frame, calendar) if e.n]
+    return _without_marks(concat(events)) if events else None
+
+
+def net(node: PlanNode, frame: Frame) -> Frame | None:
+    """Changes with equal ones of a report netted: what IStream, DStream or a relation say."""
+    step = node.step
+    assert isinstance(step, s.Net), "netted changes"
+    return netted(node, frame, step.output)
+
+
+def _timed(
+    node: PlanNode,
+    windows: tuple[int, ...],
+    certain: bool,
+    state: State,
+    frame: Frame | None,
+    calendar: Calendar,
+) -> Iterator[Frame]:
+    """Rows with event times: what has not begun waits by its start; what has begun waits in pieces
+    sorted by its end.
+    """
+    low, high = calendar.low, calendar.high
+    ahead = f"{node.id}.ahead"
+    begun = _due(state, ahead, "#s", calendar)
+    waiting = []
+    if frame is not None and frame.n:
+        s, e = exact(frame, node.input_layouts[0], node.windows, windows)
+        new = live.timed(frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e))
+        begun.append(new.where(new["#s"] <= high[new["op"]]))
+        waiting.append(new.where(new["#s"] > high[new["op"]]))
+    begun = [f for f in begun if f.n]
+    if (node.windows.kind == WindowKind.STATIC).any():
+        begun = [_at_next_report(f, calendar, waiting) for f in begun]
+    _remember_by(state, ahead, "#s", waiting, calendar.made)
+    for f in begun:
+        yield _at(f, f["#s"], 1, low, high)
+    if not certain:
+        yield from _ending(state, f"{node.id}.live", begun, calendar)
+
+
+def _at_next_report(rows: Frame, calendar: Calendar, waiting: list[Frame]) -> Frame:
+    """Due rows, of which some begin with the replacement of a graph: that is at the next report,
+    for which they may wait.
+
+    A row that ends before it never counts.
+    """
+    high = calendar.high[rows["op"]]
+    first = calendar.first_report(rows["op"], rows["#s"])
+    unknown = first >= MAX
+    waiting.append(rows.with_(**{"#s": high + 1}).where(unknown & (rows["#e"] > high)))
+    return rows.with_(**{"#s": first}).where(~unknown & (first < rows["#e"]))
+
+
+def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:
+    """The rows of before whose instant in this column is due; only pieces with such rows, and only
+    these rows, are looked at.
+    """
+    low, high = calendar.low, calendar.high
+    least, greatest = int(low.min()), int(high.max())
+    found = []
+    for piece in state.pieces(key):
+        if piece.low <= greatest:
+            rows = state.frame(piece)
+            first, last = np.searchsorted(rows[column], [least, greatest], side="right")
+            some = rows.slice(int(first), int(last))
+            state.touched += some.n
+            found.append(
+                some.where((some[column] > low[some["op"]]) & (some[column] <= high[some["op"]]))
+            )
+    return found
+
+
+def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> Iterator[Frame]:
+    """The ends that are due, of rows of before and of those that have begun now."""
+    low, high = calendar.low, calendar.high
+    for f in (*_due(state, key, "#e", calendar), *begun):
+        yield _at(f, f["#e"], -1, low, high)
+    later = [
+        f.where((f["#e"] > high[f["op"]]) & (f["#e"] < MAX)) for f in begun
+    ]  # without an end they say no more
+    _remember_by(state, key, "#e", later, calendar.made)
+
+
+def _remember_by(state: State, key: str, column: str, rows: list[Frame], high: Times) -> None:
+    """Appends rows as a piece sorted by this column; drops pieces that are past, puts younger ones
+    together (``due_together``).
+    """
+    pieces = [p for p in state.pieces(key) if p.dead > int(high.min())]
+    some = [f for f in rows if f.n]
+    if some:
+        pieces.append(_sorted(state, column, concat(some)))
+    if (start := due_together(pieces)) < len(pieces):
+        every = concat([state.whole(p) for p in pieces[start:]])
+        left = every.where(every[column] > high[every["op"]])
+        pieces = [*pieces[:start], *([_sorted(state, column, left)] if left.n else [])]
+    state.replace(key, pieces)
+
+
+def _sorted(state: State, column: str, rows: Frame) -> Piece:
+    ordered = rows.take(np.argsort(rows[column], kind="stable"))
+    at = ordered[column]
+    return state.put({"": ordered}, ordered.n, (int(at[-1]), int(at[0]), int(at[-1])))
+
+
+def _reported(
+    node: PlanNode,
+    step: s.Changes,
+    state: State,
+    frame: Frame | None,
+    calendar: Calendar,
+    pool: Pool,
+) -> Iterator[Frame]:
+    """Report rows count until the next report; those of a last report whose next is not known yet
+    wait for it.
+    """
+    key = f"{node.id}.live"
+    rows = live.recall(state, key)
+    if frame is not None and frame.n:
+        columns = {n: c for n, c in frame.columns.items() if n != "r"}
+        rows.append(
+            Frame({**columns, "#s": frame["r"], "#e": np.full(frame.n, MAX, np.int64)}, frame.n)
+        )
+    ended = [f.with_(**{"#e": calendar.after(f["op"], f["#s"], step.listed)}) for f in rows]
+    for f in ended:
+        yield _at(f, f["#s"], 1, calendar.low, calendar.high)
+        yield _at(f, f["#e"], -1, calendar.low, calendar.high)
+    kept = [f.where(f["#e"] >= MAX) for f in ended if f.n]
+    _keep(state, key, kept, _own_terms(node, step, kept, pool))
+
+
+def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
+    """Remembers these rows in place of those of before, as one piece: those of a last report."""
+    kept = [f for f in rows if f.n]
+    state.replace(key, [])
+    if kept:
+        live.remember(state, key, concat(kept), terms)
+
+
+def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -> Terms:
+    """Report rows outlive the rows that they came from by one report, so their texts are kept with
+    them.
+    """
+    kept = [f for f in rows if f.n]
+    slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
+    if step.rows is not None or not kept or not slots:
+        return Terms.empty()
+    x = np.concatenate([f[f"x{i}"] for f in kept for i in slots])
+    y = np.concatenate([f[f"y{i}"] for f in kept for i in slots])
+    return pool.pick(x, y)
+
+
+def _at(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
+    """The events of rows at times ``at`` that are due: beginnings and ends of rows that count at
+    all.
+    """
+    op = rows["op"]
+    now = np.flatnonzero((at > low[op]) & (at <= high[op]) & (at < MAX) & (rows["#s"] < rows["#e"]))
+    taken = rows if len(now) == rows.n else rows.take(now)
+    weight = taken["w"].astype(np.int64) if "w" in taken else np.ones(taken.n, np.int64)
+    return taken.with_(r=at[now], w=weight * sign)
+
+
+def _plain(rows: Frame) -> Frame:
+    return Frame(
+        {n: c for n, c in rows.columns.items() if n != "w" and not n.startswith("#")}, rows.n
+    )
+
+
+def _without_marks(rows: Frame) -> Frame:
+    columns = {n: c for n, c in rows.columns.items() if not n.startswith("#")}
+    return Frame({**columns, "w": rows["w"].astype(np.int8)}, rows.n)
+
+
+def netted(node: PlanNode, events: Frame, output: Output) -> Frame | None:
+    """Equal changes of a report as one, each as often as is left of it, with its sign."""
+    key = with_report(key_of(events, range(len(node.layout.slots))), events)
+    codes, first = group(*key)
+    weights = sums.net(codes, events["w"], len(first))
+    if output is Output.ISTREAM:
+        weights = np.maximum(weights, 0)
+    elif output is Output.DSTREAM:
+        weights = np.minimum(weights, 0)
+    at = np.repeat(first, np.abs(weights))
+    if not len(at):
+        return None
+    signs = np.repeat(np.sign(weights), np.abs(weights)).astype(np.int8)
+    return _plain(events.take(at)).with_(w=signs)

@@ -1,0 +1,217 @@
+"""When the windows of a level hold something, from their changes; so when the level reports
+(design, section 1, "Report").
+
+For levels that read a query within the query: the instants are those of rows, which are known in
+one place. Every instant at which a window changes is a report, and so is every close while any
+window holds something; under a clock its closes alone are. Here are only the reports at which
+something is there: the first empty one after content has no rows, and what changes at it shows by
+itself. Those are among them if empty reports are shown (``with_empty``), and so is every close from
+the first element on.
+
+At the end of the streams closes beside a window that never empties go up to the last change, or to
+the last element where that is later (``windows/reports``). Cost: by changes and due reports, none
+by member but arrays of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.time.expand import expand_closes
+from levada.kernels.time.interval import enter
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN, Times, WindowKind
+from levada.operators.border.calendar import Calendar
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+
+Ints = npt.NDArray[np.int32]
+Changes = tuple[Ints, Times, Times]
+"""Of the windows' rows: the member, the instant, the weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied:
+    """Of each member: how many rows its windows hold, and the last instant at which they
+    changed.
+    """
+
+    held: Times
+    last: Times
+
+    @staticmethod
+    def of(kept: Sequence[Frame], members: int) -> Occupied:
+        """As it was remembered."""
+        held, last = np.zeros(members, np.int64), np.full(members, MIN, np.int64)
+        for frame in kept:
+            held[frame["op"]], last[frame["op"]] = frame["#n"], frame["#s"]
+        return Occupied(held, last)
+
+    def frame(self, *, empty: bool) -> Frame:
+        """What has to be remembered; ``empty``: also of windows that hold nothing."""
+        op = np.flatnonzero((self.last > MIN) if empty else (self.held > 0))
+        return Frame({"op": op.astype(np.int32), "#n": self.held[op], "#s": self.last[op]}, len(op))
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The due reports with content (``full``: ``op``, ``r``), each once, in order; what the windows
+    hold after them.
+
+    ``empty``: the others, where empty reports are shown.
+    """
+
+    full: Frame
+    after: Occupied
+    empty: Frame
+
+
+def reports(
+    node: PlanNode, step: s.Snapshot, before: Occupied, changes: Changes, calendar: Calendar
+) -> Due:
+    """The due reports of the members."""
+    op, r, held, after = _points(before, changes)
+    latest = _latest(node, step, calendar, after)
+    full = _in_spans(node, step, _spans(before, op, r, held, calendar), latest, calendar)
+    empty = []
+    if not step.clock:
+        full.append((op[held > 0], r[held > 0]))
+        empty.append((op[held == 0], r[held == 0]))
+    if step.every:
+        empty += _in_spans(node, step, _ever(node, calendar), latest, calendar)
+    return Due(_each_once(full), after, _each_once([*full, *empty] if step.every else []))
+
+
+def _in_spans(
+    node: PlanNode,
+    step: s.Snapshot,
+    spans: tuple[Ints, Times, Times],
+    latest: Times,
+    calendar: Calendar,
+) -> list[tuple[Ints, Times]]:
+    """The due closes in spans of time: those of the clock if there is one, else of the windows that
+    report on close.
+    """
+    closing = [
+        j
+        for j, kind in enumerate(step.kinds)
+        if kind.on_close and (kind is WindowKind.CLOCK or not step.clock)
+    ]
+    t, (of, start, end) = node.windows, spans
+    found = []
+    for j in closing if len(of) else ():
+        closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
+        row, at = expand_closes(start, end, calendar.low[of], latest[of], closes, of)
+        found.append((of[row], at))
+    return found
+
+
+def _each_once(found: Sequence[tuple[Ints, Times]]) -> Frame:
+    op = np.concatenate([np.empty(0, np.int32), *(f[0] for f in found)])
+    r = np.concatenate([np.empty(0, np.int64), *(f[1] for f in found)])
+    order = np.lexsort((r, op))
+    op, r = op[order], r[order]
+    new = np.ones(len(op), np.bool_)
+    new[1:] = (op[1:] != op[:-1]) | (r[1:] != r[:-1])
+    return Frame({"op": op[new], "r": r[new]}, int(new.sum()))
+
+
+def _ever(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
+    """Of each member with due reports the time after its first element, without an end."""
+    found = []
+    for member in np.flatnonzero((calendar.high > calendar.low) & node.alive).tolist():
+        schedule = node.schedules.distinct[node.schedules.of_member[member]]
+        start = max(schedule.start, *(w.start for w in schedule.windows))
+        seen = [calendar.presence[i].ts for i in schedule.streams if i in calendar.presence]
+        first = min((int(ts[ts >= start][0]) for ts in seen if (ts >= start).any()), default=MAX)
+        found += [(member, first + 1)] if first < MAX else []
+    op = np.array([member for member, _ in found], np.int32)
+    return op, np.array([start for _, start in found], np.int64), np.full(len(op), MAX, np.int64)
+
+
+def _points(before: Occupied, changes: Changes) -> tuple[Ints, Times, Times, Occupied]:
+    """The instants of each member at which something changes, in order, with what its windows hold
+    after each.
+    """
+    order = np.lexsort((changes[1], changes[0]))
+    op, r, w = changes[0][order], changes[1][order], changes[2][order]
+    last = np.ones(len(op), np.bool_)
+    last[:-1] = (op[1:] != op[:-1]) | (r[1:] != r[:-1])
+    total = np.cumsum(w)[last]
+    op, r = op[last], r[last]
+    final = np.ones(len(op), np.bool_)
+    final[:-1] = op[1:] != op[:-1]
+    earlier = np.concatenate([[0], total[final]])[np.cumsum(final) - final]
+    held = total - earlier + before.held[op]
+    assert (held >= 0).all(), "no more rows leave a window than came"
+    after = Occupied(before.held.copy(), before.last.copy())
+    after.held[op[final]], after.last[op[final]] = held[final], r[final]
+    return op, r, held, after
+
+
+def _spans(
+    before: Occupied, op: Ints, r: Times, held: Times, calendar: Calendar
+) -> tuple[Ints, Times, Times]:
+    """The times [start, end) in this epoch at which some window holds something; those that go on
+    have no end.
+    """
+    same = op[1:] == op[:-1]
+    until = np.append(np.where(same, r[1:], MAX), np.full(len(op[:1]), MAX))
+    full = held > 0
+    old = np.flatnonzero((before.held > 0) & (calendar.high > calendar.low)).astype(np.int32)
+    first = np.full(len(before.held), MAX, np.int64)
+    first[op[::-1]] = r[::-1]
+    start = calendar.low[old] + 1
+    return (
+        np.concatenate([old, op[full]]),
+        np.concatenate([start, r[full]]),
+        np.concatenate([first[old], until[full]]),
+    )
+
+
+def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: Occupied) -> Times:
+    """Up to when closes are due: up to ``high``; at the end up to the last change, or the last
+    element where that is later.
+    """
+    ended = calendar.high >= MAX
+    if not ended.any():
+        return calendar.high
+    latest = (
+        after.last
+        if not step.clock
+        else tick(node, step, np.arange(len(after.last), dtype=np.int32), after.last)
+    )
+    if step.listed:
+        latest = latest.copy()
+        for member in np.flatnonzero(ended).tolist():
+            streams = node.schedules.distinct[node.schedules.of_member[member]].streams
+            seen = [calendar.presence[i].ts for i in streams if i in calendar.presence]
+            latest[member] = max([int(latest[member]), *(int(ts[-1]) for ts in seen if len(ts))])
+    return np.where(ended, latest, calendar.high)
+
+
+def tick(node: PlanNode, step: s.Snapshot, op: Ints, times: Times) -> Times:
+    """The first close of the clock at or after these instants."""
+    t, j = node.windows, len(step.kinds) - 1
+    closed = np.full(
+        len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8
+    )  # whose enter is the first close at or after
+    return enter(
+        closed, t.range[j], t.step[j], t.t0[j], t.given[j], np.zeros_like(t.to[j]), op, times
+    )
+
+
+def places(due: Frame, op: Ints, times: Times) -> Times:
+    """Where the first report of member ``op`` at or after each of these instants stands, or would
+    stand, among the due ones.
+    """
+    every = np.concatenate([op, due["op"]])
+    order = np.lexsort((np.arange(len(every)) >= len(op), np.concatenate([times, due["r"]]), every))
+    is_report = order >= len(op)
+    out = np.empty(len(op), np.int64)
+    out[order[~is_report]] = np.cumsum(is_report)[~is_report]
+    return out

@@ -1,0 +1,72 @@
+"""The border between rows with event times and report rows: each row once for every report at which
+it counts.
+
+RStream's cost is its output. Between reports rows are only remembered. With weights (count windows)
+equal rows of a report are netted first: what is left stands as often as its weight says. A query
+without windows has one report: all its rows come in the epoch that reads its static data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.sums import net
+from levada.model.frame import Frame, concat
+from levada.model.time import TIMELESS
+from levada.operators.border import report_buffer as live
+from levada.operators.border.calendar import Calendar
+from levada.operators.rows.edges import key_of, with_report
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.windows.intervals import exact
+from levada.windows.state.pieces import State
+
+
+def report(node: PlanNode, state: State, frame: Frame | None, calendar: Calendar) -> Frame | None:
+    """New rows and remembered ones at the due reports."""
+    step = node.step
+    assert isinstance(step, s.Report), "a report"
+    if calendar.timeless:
+        return None if frame is None else frame.with_(r=np.full(frame.n, TIMELESS, np.int64))
+    key = f"{node.id}.live"
+    new = None
+    if frame is not None:
+        new = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
+    rows = [] if not calendar.any_due else live.recall(state, key)
+    if new is not None and new.n:
+        rows.append(new)
+        live.remember(state, key, live.later(new, calendar.high))
+    out = (
+        [r for r in (_at_reports(f, step, calendar) for f in rows) if r.n]
+        if calendar.any_due
+        else []
+    )
+    live.forget(state, key, calendar.made)
+    if not out:
+        return None
+    found = concat(out)
+    return netted(found, node) if "w" in found else found
+
+
+def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
+    if not rows.n:
+        return Frame({**rows.columns, "r": np.empty(0, np.int64)}, 0)
+    if step.instant:
+        op, r = rows["op"], rows["#s"]
+        at = np.flatnonzero((r > calendar.low[op]) & (r <= calendar.high[op]))
+        r = r[at]
+    else:
+        at, r = calendar.pairs(rows["op"], rows["#s"], rows["#e"], step.listed)
+    kept = Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n)
+    return kept.take(at).with_(r=r)
+
+
+def netted(rows: Frame, node: PlanNode) -> Frame:
+    """Equal rows of one report by the sum of their weights: gone at 0, as often as it says else."""
+    key = with_report(key_of(rows, range(len(node.layout.slots))), rows)
+    codes, first = group(*key)
+    weights = net(codes, rows["w"].astype(np.int64), len(first))
+    assert (weights >= 0).all(), "no more copies leave than came"
+    plain = Frame({n: c for n, c in rows.columns.items() if n != "w"}, rows.n)
+    return plain.take(np.repeat(first, weights))

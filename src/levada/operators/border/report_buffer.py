@@ -1,0 +1,83 @@
+"""Rows that wait for their reports: the state of Report, Panes and Changes (design, section 2,
+"Snapshot above").
+
+Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are
+opened only when a report is due; rows that have left before ``high``, or have been taken back, are
+dropped when pieces are put together, as often as ``due_together`` says. Nothing is rewritten per
+epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from levada.model.frame import Frame, concat
+from levada.model.time import MIN, Times
+from levada.terms.table import Terms
+from levada.windows.state.cancel import uncancelled
+from levada.windows.state.pieces import Piece, State, due_together
+
+OWN = ".live"
+"""How the keys of pieces end whose rows may have brought their own texts."""
+
+
+def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) -> None:
+    """Appends rows (with #s, #e) that still have something to say, and the texts that live no
+    longer than they do.
+    """
+    if rows.n:
+        span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))
+        own = {} if terms is None or not len(terms) else terms.frames("")
+        state.replace(key, [*state.pieces(key), state.put({"": rows, **own}, rows.n, span)])
+
+
+def own_terms(state: State) -> Iterator[Terms]:
+    """The texts that were remembered with rows when the epoch began: what ends in it is still
+    shown.
+    """
+    for piece in state.first_pieces(OWN):
+        frames = state.frames(piece)
+        if f"{piece.name}.id" in frames:
+            yield Terms.from_frames(frames, piece.name)
+
+
+def recall(state: State, key: str) -> list[Frame]:
+    """All rows that are remembered."""
+    return [state.whole(p) for p in state.pieces(key)]
+
+
+def forget(state: State, key: str, low: Times) -> None:
+    """Drops what has left for good: rows with #e <= ``low[op]``, the last report that was made, or
+    one after it.
+    """
+    least = int(low.min(initial=2**62))
+    pieces = [p for p in state.pieces(key) if p.dead > least]
+    if (start := due_together(pieces)) < len(pieces):
+        pieces = _together(state, pieces, start, low)
+    state.replace(key, pieces)
+
+
+def _together(state: State, pieces: list[Piece], start: int, low: Times) -> list[Piece]:
+    """Puts the pieces from ``start`` on into one without the dead rows."""
+    frames = [state.whole(p) for p in pieces[start:]]
+    rows = concat([f.where(f["#e"] > low[f["op"]]) if f.n else f for f in frames])
+    rows = uncancelled(rows, rows["#s"] <= low[rows["op"]])
+    if not rows.n:
+        return pieces[:start]
+    span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))
+    return [*pieces[:start], state.put({"": rows}, rows.n, span)]
+
+
+def timed(rows: Frame, s: Times, e: Times) -> Frame:
+    """Rows that count at some instant, with #s and #e in place of event times."""
+    counts = s < e
+    kept = {n: c for n, c in rows.columns.items() if not n.startswith(("lo", "hi", "prev"))}
+    frame = Frame({**kept, "#s": s, "#e": e}, rows.n)
+    return frame.where(counts) if rows.n else frame
+
+
+def later(rows: Frame, high: Times) -> Frame:
+    """The rows that count at some report after ``high`` (per member)."""
+    return rows.where(rows["#e"] > np.maximum(high[rows["op"]], MIN) + 1) if rows.n else rows

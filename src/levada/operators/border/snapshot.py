@@ -1,0 +1,170 @@
+"""Whole results of what is kept by changes: Rstream, periodic and non-empty reports over a query
+within the query.
+
+A query within the query is known where its rows are made, and so are its reports: at them its
+content changes. So the changes of all windows of the level come here (``w`` of each, no columns),
+and with the changes of the result they say everything:
+
+    windows   ->  how many rows they hold after each instant; so when the level reports (``operators/border/nonempty``)
+    result    ->  how often each row stands after each instant; RStream shows those that stand at a report, differences the changes
+                  since the report before
+
+The state is what stands (RStream) or has changed since the last report (differences). All of a
+member is in one place. Cost: the changes; of RStream also what stands, in epochs in which it
+reports, which is what it puts out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.model.frame import Frame, concat
+from levada.model.query import Output
+from levada.model.time import MAX, MIN
+from levada.operators.border import report_buffer as live
+from levada.operators.border.calendar import Calendar
+from levada.operators.border.changes import netted
+from levada.operators.border.nonempty import Due, Occupied, places, reports, tick
+from levada.operators.rows.edges import key_of
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Facet
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
+from levada.windows.state.pieces import State
+
+Longs = npt.NDArray[np.int64]
+
+
+def snapshot(
+    node: PlanNode, state: State, frames: Sequence[Frame | None], calendar: Calendar, pool: Pool
+) -> tuple[Frame | None, Frame]:  # fmt: skip
+    """The rows of the due reports: whole results, or what has changed since the report before, with
+    its sign.
+
+    And the reports themselves (``op``, ``r``), where also those without rows are shown.
+    """
+    step = node.step
+    assert isinstance(step, s.Snapshot), "a snapshot"
+    due = _due(node, step, state, [f for f in frames[1:] if f is not None and f.n], calendar)
+    return _rows(node, step, state, frames, due.full, calendar, pool), due.empty
+
+
+def _rows(
+    node: PlanNode,
+    step: s.Snapshot,
+    state: State,
+    frames: Sequence[Frame | None],
+    due: Frame,
+    calendar: Calendar,
+    pool: Pool,
+) -> Frame | None:
+    new = (
+        None
+        if frames[0] is None or not frames[0].n
+        else frames[0].with_(w=frames[0]["w"].astype(np.int64))
+    )
+    if new is None and not due.n:
+        return None
+    key = f"{node.id}.live"
+    rows = [_unmarked(f) for f in (*live.recall(state, key), new) if f is not None]
+    if not rows:
+        return None
+    every = concat(rows)
+    every = every if node.alive.all() else every.where(node.alive[every["op"]])
+    if step.output is Output.RSTREAM:
+        out, kept = _standing(node, every, due)
+    else:
+        at = _following(step, node, every, due, calendar)
+        out = netted(node, every.with_(r=at).where(at < MAX), step.output)
+        kept = every.where(at >= MAX)
+    if new is not None or kept.n != every.n:
+        state.replace(key, [])
+        live.remember(
+            state,
+            key,
+            kept.with_(**{"#s": kept["r"], "#e": np.full(kept.n, MAX)}),
+            _texts(node, kept, pool),
+        )
+    return out
+
+
+def _unmarked(rows: Frame) -> Frame:
+    return Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n)
+
+
+def _due(
+    node: PlanNode, step: s.Snapshot, state: State, windows: list[Frame], calendar: Calendar
+) -> Due:
+    """The due reports; what windows hold is remembered."""
+    key = f"{node.id}.occupied"
+    kept = [state.whole(p) for p in state.pieces(key)]
+    before = Occupied.of(kept, len(node.members))
+    before.held[~node.alive] = 0  # of members that are gone nothing is kept
+    op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in windows)])
+    r, w = (
+        np.concatenate([np.empty(0, np.int64), *(f[name].astype(np.int64) for f in windows)])
+        for name in ("r", "w")
+    )
+    due = reports(node, step, before, (op, r, w), calendar)
+    if windows:
+        left = due.after.frame(empty=step.every)
+        state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
+    return due
+
+
+def _standing(node: PlanNode, rows: Frame, due: Frame) -> tuple[Frame | None, Frame]:
+    """The rows that stand at each due report, and those that stand in the end."""
+    codes, first = group(*key_of(rows, range(len(node.layout.slots))))
+    order = np.lexsort((rows["r"], codes))
+    of, r = codes[order], rows["r"][order]
+    last = np.append((of[1:] != of[:-1]) | (r[1:] != r[:-1]), True)
+    count = np.cumsum(rows["w"][order])
+    ends = np.append(of[1:] != of[:-1], True)  # of each row all changes
+    before = np.concatenate([[0], count[ends][:-1]])
+    count, of, r = (count - before[of])[last], of[last], r[last]
+    final = np.append(of[1:] != of[:-1], True)
+    assert (count >= 0).all(), "no more copies leave than came"
+    until = np.where(final, MAX, np.append(r[1:], MAX))
+    kept = rows.take(first).with_(r=np.full(len(first), MIN), w=count[final])
+    op = rows["op"][first][of]
+    start = places(due, op, r)
+    many = places(due, op, until) - start
+    at = np.repeat(np.arange(len(of)), many)
+    report = np.repeat(start, many) + np.arange(len(at)) - np.repeat(np.cumsum(many) - many, many)
+    copies = count[at]
+    at, report = np.repeat(at, copies), np.repeat(report, copies)
+    out = rows.take(first[of[at]]).with_(r=due["r"][report])
+    shown = Frame({n: c for n, c in out.columns.items() if n != "w"}, len(at))
+    return (shown if len(at) else None), kept.where(kept["w"] > 0)
+
+
+def _following(
+    step: s.Snapshot, node: PlanNode, rows: Frame, due: Frame, calendar: Calendar
+) -> Longs:
+    """The report at which each change shows: the first at or after it; MAX where that is not due
+    yet.
+    """
+    op, r = rows["op"], rows["r"]
+    if not step.nonempty:
+        at = tick(node, step, op, r) if step.clock else r
+        return np.where(at <= calendar.high[op], at, MAX)
+    first = places(due, op, r)
+    there = first < due.n
+    there[there] = due["op"][first[there]] == op[there]
+    at = np.full(rows.n, MAX, np.int64)
+    at[there] = due["r"][first[there]]
+    return at
+
+
+def _texts(node: PlanNode, rows: Frame, pool: Pool) -> Terms:
+    """The texts of rows that outlive what they came from."""
+    slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
+    if not slots or not rows.n:
+        return Terms.empty()
+    x, y = (np.concatenate([rows[f"{half}{i}"] for i in slots]) for half in "xy")
+    return pool.pick(x, y)

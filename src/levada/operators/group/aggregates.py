@@ -1,0 +1,293 @@
+"""Aggregates that add up: partial sums of rows, sums of partials, the value at the end (SPARQL 1.1,
+18.5.1).
+
+Each aggregate j keeps columns ``a{j}.*``; ``fold`` makes them from rows, ``merge`` from other
+partials, ``finish`` turns them into a slot. Sums are exact and independent of order: integers in
+two words, decimals in three limbs at 18 digits behind the point, floats and doubles as
+double-double pairs with NaN and infinities counted apart, rounded once at the end. A row whose
+value is unbound or, for SUM and AVG, no number, is an error: the group's value is unbound (COUNT
+passes over it).
+
+    COUNT           n                        SUM, AVG   n err t ih il e0 e1 e2 fh fl nan pinf ninf
+    MIN MAX SAMPLE  err + the slot's columns of the row that wins
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.sums import merge_int, net, round_int, sum_int, winners
+from levada.kernels.keyed.sums_dd import Sums, merge_dd, round_dd, sum_dd
+from levada.model.expression import AggregateFunction
+from levada.model.frame import Column, Frame
+from levada.model.term import Kind
+from levada.operators.group import decimals
+from levada.operators.rows.edges import bound, value
+from levada.plan.sealed.steps import Aggregate
+
+Codes = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.int64]
+Rank = Callable[[Frame, int], npt.NDArray[np.float64] | npt.NDArray[np.int64]]
+_A = AggregateFunction
+_DD = ("fh", "fl", "nan", "pinf", "ninf")
+_TYPE = {Kind.INTEGER: 0, Kind.DECIMAL: 1, Kind.HARD_NUMBER: 1, Kind.FLOAT: 2, Kind.DOUBLE: 3}
+_RANKS = np.array(
+    [_TYPE.get(Kind(k), -1) if k in Kind._value2member_map_ else -1 for k in range(256)], np.int8
+)
+
+
+def fold(
+    rows: Frame, codes: Codes, g: int, specs: Sequence[Aggregate], rank: Rank, hard: decimals.Hard
+) -> dict[str, Column]:
+    """The partials of g groups from rows (``codes``: each row's group)."""
+    columns: dict[str, Column] = {}
+    for j, spec in enumerate(specs):
+        match spec.function:
+            case _A.COUNT:
+                ones = (
+                    np.ones(rows.n, np.int64)
+                    if spec.slot < 0
+                    else bound(rows, spec.slot).astype(np.int64)
+                )
+                columns[f"a{j}.n"] = net(codes, ones, g)
+            case _A.SUM | _A.AVG:
+                columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", hard))
+            case _:
+                columns.update(_fold_winner(rows, codes, g, spec, spec.slot, f"a{j}.", rank))
+    return columns
+
+
+def _fold_sum(
+    rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.Hard
+) -> dict[str, Column]:
+    kind = rows[f"k{i}"]
+    limbs, integers, too_great = decimals.fold(rows, i, codes, g, hard)
+    types = _RANKS[kind]
+    types[integers] = 0
+    ones = np.ones(rows.n, np.int64)
+    error = (types < 0) | too_great
+    out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": _counted(codes, error, g)}
+    out[p + "t"] = _greatest(codes, types, g)
+    integer = kind == Kind.INTEGER
+    out[p + "ih"], out[p + "il"] = np.zeros(g, np.int64), np.zeros(g, np.int64)
+    if integer.any():
+        out[p + "ih"], out[p + "il"] = sum_int(
+            codes, np.where(integer, value(rows, "m", i), 0), ones, g
+        )
+    for n in range(3):
+        out[f"{p}e{n}"] = limbs[n]
+    floats = _where(types >= 2, codes)
+    out.update(zip([p + n for n in _DD], sum_dd(floats, value(rows, "d", i), ones, g), strict=True))
+    return out
+
+
+def _counted(codes: Codes, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.int64]:
+    return net(codes, mask.astype(np.int64), g) if mask.any() else np.zeros(g, np.int64)
+
+
+def _where(mask: npt.NDArray[np.bool_], codes: Codes) -> Codes:
+    """The codes of the rows that take part; -1 elsewhere."""
+    return codes if mask.all() else np.where(mask, codes, np.int32(-1)).astype(np.int32)
+
+
+def _greatest(codes: Codes, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
+    """The greatest type of each group, at least 0; a group has rows, or there are none at all."""
+    if len(types) and types.min() == types.max() >= 0:
+        return np.full(g, types[0])
+    out = np.zeros(g, np.int8)
+    np.maximum.at(out, codes, types)
+    return out
+
+
+def _fold_winner(
+    rows: Frame,
+    codes: Codes,
+    g: int,
+    spec: Aggregate,
+    i: int,
+    p: str,
+    rank: Rank,
+    chosen: Rows | None = None,
+) -> dict[str, Column]:
+    """The row with the least or greatest value; the rows of SAMPLE rank alike, so the least
+    identity stands for all.
+
+    ``chosen``: which rows ``codes`` speaks of (None: all).
+    """
+    there = bound(rows, i)
+    ranks = np.zeros(rows.n, np.int64) if spec.function is _A.SAMPLE else rank(rows, i)
+    x, y = _identity(rows, i)
+    if chosen is not None:
+        there, ranks, x, y = there.take(chosen), ranks.take(chosen), x.take(chosen), y.take(chosen)
+    best = winners(_where(there, codes), ranks, x, y, g, spec.function is _A.MAX)
+    out: dict[str, Column] = {p + "err": _counted(codes, ~there, g)}
+    at = np.maximum(best, 0) if chosen is None or not len(chosen) else chosen[np.maximum(best, 0)]
+    for name in ("x", "y", "k", "d", "m", "c"):
+        if f"{name}{i}" in rows:
+            values = rows[f"{name}{i}"][at] if rows.n else np.zeros(g, rows[f"{name}{i}"].dtype)
+            out[p + name] = np.where(best >= 0, values, np.zeros(1, values.dtype)).astype(
+                values.dtype
+            )
+    return out
+
+
+def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    if f"x{i}" in rows:
+        return rows[f"x{i}"], rows[f"y{i}"]
+    m, d = (np.ascontiguousarray(value(rows, n, i)).view(np.uint64) for n in "md")
+    return m, d
+
+
+@dataclass(frozen=True, slots=True)
+class _Partials:
+    """Partials to be added up: those ``chosen`` (None: all) of a frame, each for the group of its
+    code.
+    """
+
+    parts: Frame
+    chosen: Rows | None
+    codes: Codes
+    g: int
+
+    def column(self, name: str) -> Column:
+        column = self.parts[name]
+        return column if self.chosen is None else column.take(self.chosen)
+
+    def net(self, name: str) -> npt.NDArray[np.int64]:
+        """The sums of a column; most columns of most sums are zero throughout, and cost nothing."""
+        return (
+            net(self.codes, self.column(name), self.g)
+            if self.parts[name].any()
+            else np.zeros(self.g, np.int64)
+        )
+
+
+def merge(
+    parts: Frame,
+    codes: Codes,
+    g: int,
+    specs: Sequence[Aggregate],
+    rank: Rank,
+    chosen: Rows | None = None,
+) -> dict[str, Column]:
+    """The partials of g groups from partials, those ``chosen`` (None: all): a partial may be in
+    several groups.
+    """
+    columns: dict[str, Column] = {}
+    partials = _Partials(parts, chosen, codes, g)
+    for j, spec in enumerate(specs):
+        p = f"a{j}."
+        match spec.function:
+            case _A.COUNT:
+                columns[p + "n"] = partials.net(p + "n")
+            case _A.SUM | _A.AVG:
+                columns.update(_merge_sum(partials, p))
+            case _:
+                columns.update(_merge_winner(partials, spec, p, rank))
+    return columns
+
+
+def _merge_sum(partials: _Partials, p: str) -> dict[str, Column]:
+    parts, codes, g = partials.parts, partials.codes, partials.g
+    out: dict[str, Column] = {p + n: partials.net(p + n) for n in ("n", "err")}
+    out[p + "t"] = _greatest(codes, partials.column(p + "t"), g)
+    names = [p + n for n in ("ih", "il", "e0", "e1", "e2")]
+    out.update({n: np.zeros(g, np.int64) for n in names})
+    if any(parts[n].any() for n in names[:2]):
+        out[names[0]], out[names[1]] = merge_int(
+            codes, partials.column(names[0]), partials.column(names[1]), g
+        )
+    if any(parts[n].any() for n in names[2:]):
+        limbs = decimals.merge([partials.column(n) for n in names[2:]], codes, g)
+        out.update(zip(names[2:], limbs, strict=True))
+    doubles = [p + n for n in _DD]
+    if any(parts[n].any() for n in doubles):
+        out.update(
+            zip(
+                doubles,
+                merge_dd(codes, Sums(*(partials.column(n) for n in doubles)), g),
+                strict=True,
+            )
+        )
+    else:
+        out.update(zip(doubles, Sums.zero(g), strict=True))
+    return out
+
+
+def _merge_winner(partials: _Partials, spec: Aggregate, p: str, rank: Rank) -> dict[str, Column]:
+    """As folding: the winners of the parts are rows again."""
+    parts = partials.parts
+    names = [n for n in ("x", "y", "k", "d", "m", "c") if p + n in parts]
+    rows = Frame({f"{n}0": parts[p + n] for n in names}, parts.n)
+    out = _fold_winner(rows, partials.codes, partials.g, spec, 0, p, rank, partials.chosen)
+    out[p + "err"] = partials.net(p + "err")
+    return out
+
+
+def finish(parts: Frame, j: int, spec: Aggregate) -> tuple[dict[str, Column], dict[int, str]]:
+    """The value columns (x, y, k, d, m, c as far as there are) of aggregate j, one row a group;
+    texts of HARD values.
+    """
+    p = f"a{j}."
+    match spec.function:
+        case _A.COUNT:
+            return number(Kind.INTEGER, parts[p + "n"]), {}
+        case _A.SUM | _A.AVG:
+            return _finish_sum(parts, p, spec.function is _A.AVG)
+        case _:
+            columns = {n: parts[p + n] for n in ("x", "y", "k", "d", "m", "c") if p + n in parts}
+            failed = (
+                parts[p + "err"] > 0 if spec.function is not _A.SAMPLE else np.zeros(parts.n, bool)
+            )
+            return {
+                n: np.where(failed, np.zeros(1, c.dtype), c).astype(c.dtype)
+                for n, c in columns.items()
+            }, {}
+
+
+def number(kind: Kind, values: npt.NDArray[np.int64]) -> dict[str, Column]:
+    """Value columns of integers."""
+    n = len(values)
+    kinds = np.full(n, kind, np.uint8)
+    return {"k": kinds, "d": values.astype(np.float64), "m": values, "c": np.zeros(n, np.uint8)}
+
+
+def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Sums of xsd:float, rounded to its precision; beyond its range they are infinite."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)
+
+
+def _finish_sum(parts: Frame, p: str, average: bool) -> tuple[dict[str, Column], dict[int, str]]:
+    """By the greatest type of the group: integer, decimal, float, double; AVG of integers is a
+    decimal.
+    """
+    n = parts[p + "n"]
+    types = parts[p + "t"]
+    total, overflow = round_int(parts[p + "ih"], parts[p + "il"])
+    columns = number(Kind.INTEGER, total)
+    limbs = [parts[f"{p}e{i}"] for i in range(3)]
+    ints = (parts[p + "ih"], parts[p + "il"])
+    difficult = (types == 0) & ((limbs[0] != 0) | (limbs[1] != 0) | (limbs[2] != 0))
+    overflow &= ~difficult
+    overflow[decimals.whole(limbs, ints, columns["m"], np.flatnonzero(difficult))] = True
+    columns["d"] = columns["m"].astype(np.float64)
+    failed = (parts[p + "err"] > 0) | (overflow & (types == 0))
+    by_decimal = (types == 1) | ((types == 0) & average & (n > 0))
+    hard = decimals.finish(columns, np.flatnonzero(by_decimal & ~failed), limbs, ints, n, average)
+    by_float = np.flatnonzero((types >= 2) & ~failed)
+    if len(by_float):
+        sums = round_dd(Sums(*(parts[p + c][by_float] for c in _DD)))
+        sums = sums + decimals.as_double(limbs, *ints, by_float)
+        value = sums / n[by_float] if average else sums
+        single = types[by_float] == 2
+        value[single] = _single(value[single])
+        columns["k"][by_float] = np.where(single, Kind.FLOAT, Kind.DOUBLE)
+        columns["d"][by_float] = value
+        columns["m"][by_float] = 0
+    columns["k"][failed] = Kind.UNBOUND
+    return columns, hard

@@ -1,0 +1,231 @@
+"""MIN and MAX by changes: how often each value of a group stands, and the best of those that do.
+
+``kernels.time.running.running_best`` follows the changes of a group's values. It needs what stood
+before only from the best value down to one that stands throughout: nothing below that is ever the
+best. So the state is in order of the values (``windows/state/ordered``), and of each group that
+changes so many of the best are read that one of them is sure to stay. Where the best values leave,
+as many are read as leave, and taken out of the state with what has gone; where they stay, one or
+two.
+
+Cost: the changes, whatever the groups hold; values move between pieces of state as in
+``windows/state/ordered``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import combine
+from levada.kernels.time.running import running_best
+from levada.model.expression import AggregateFunction
+from levada.model.frame import Column, Frame, concat
+from levada.operators.border import report_buffer as live
+from levada.operators.expressions import compare_rank
+from levada.operators.rows.edges import bound, value
+from levada.operators.rows.values import column
+from levada.plan.sealed import steps as s
+from levada.terms.term_pool import Pool
+from levada.windows.state import ordered
+from levada.windows.state.pieces import State
+
+if TYPE_CHECKING:
+    from levada.operators.group.by_changes import Runs
+
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+_FACETS = ("x", "y", "k", "d", "m", "c")
+_FIRST = 2  # values of a group that are read at first
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The distinct values that are known of the groups that change, by group, each group's from the
+    worst to the best.
+
+    ``base``: how often each stood before, as far as is known; ``starts`` of the groups; ``place``
+    of each row of ``found`` and of each new one. From the place ``sure`` of its group on all is
+    known; of the groups that are ``whole`` there is no more.
+    """
+
+    rows: Frame
+    base: Longs
+    starts: Longs
+    found: ordered.First | None
+    found_place: Longs
+    place: Longs
+    sure: Longs
+    whole: Bools
+
+    @property
+    def known(self) -> Bools:
+        """The values of which all is known."""
+        return np.arange(self.rows.n) >= self.sure[self.rows["#g"]]
+
+    def enough(self, w: npt.NDArray[np.int8]) -> Bools:
+        """The groups of which something is sure to stand at every report: not all that stands can
+        leave.
+        """
+        groups = len(self.starts) - 1
+        leaving = np.zeros(self.rows.n, np.bool_)
+        leaving[self.place[w < 0]] = True
+        staying = np.bincount(
+            self.rows["#g"][self.known & (self.base > 0) & ~leaving], minlength=groups
+        )
+        return (staying > 0) | self.whole
+
+
+def best_values(
+    key: str, state: State, rows: Frame, runs: Runs, spec: s.Aggregate, prefix: str, pool: Pool
+) -> dict[str, Column]:  # fmt: skip
+    """The columns of the least or greatest value of each group at every point; zeros where none
+    stands.
+    """
+    there = np.flatnonzero(runs.rows >= 0)
+    there = there[bound(rows, spec.slot)[runs.rows[there]]] if rows.n else there[:0]
+    of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))[there]
+    w = runs.w[there]
+    new = (
+        _slot(rows, spec.slot)
+        .take(runs.rows[there])
+        .with_(**{"#g": of, "#n": np.zeros(len(there), np.int64)})
+    )
+    least = spec.function is AggregateFunction.MIN
+    leaving = np.bincount(of[w < 0], minlength=runs.groups)
+    wanted = np.full(runs.groups, _FIRST, np.int64)
+    while True:
+        values = _values(
+            ordered.first(state, key, runs.k, runs.h, wanted), new, runs.groups, least, pool
+        )
+        enough = values.enough(w)
+        if enough.all():
+            break
+        wanted = np.where(enough, wanted, np.maximum(2 * wanted, leaving + 1))
+    at = np.full(len(runs.rows), -1, np.int64)
+    at[there] = values.place
+    before, after = running_best(
+        runs.starts, runs.run, at, runs.w, values.starts, values.base, len(runs.of)
+    )
+    _remember(key, state, values, w, runs, least, pool)
+    best = runs.placed(before, after)
+    return {
+        prefix + n: _taken(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows
+    }
+
+
+def _slot(rows: Frame, i: int) -> Frame:
+    """The columns of slot ``i`` as those of slot 0."""
+    return Frame(
+        {f"{name}0": rows[f"{name}{i}"] for name in _FACETS if f"{name}{i}" in rows}, rows.n
+    )
+
+
+def _values(
+    found: ordered.First | None, new: Frame, groups: int, least: bool, pool: Pool
+) -> _Values:
+    """What has been found of the state and the new values, as one."""
+    n = 0 if found is None else found.rows.n
+    every = (
+        new
+        if found is None
+        else concat([found.rows.with_(**{"#g": found.of}).select(new.columns), new])
+    )
+    codes, first = group(*_identity(every, every["#g"]))
+    distinct = every.take(first)
+    order = _ranked(distinct, least, pool)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    base = np.zeros(len(order), np.int64)
+    np.add.at(base, codes, every["#n"])
+    places = place[codes]
+    rows = distinct.take(order)
+    starts = np.searchsorted(rows["#g"], np.arange(groups + 1))
+    sure, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
+    if found is not None:  # of what is below the last that was read of a piece, the piece has more
+        cut = found.of[found.cut]
+        np.maximum.at(sure, cut, places[found.cut])
+        whole[cut] = False
+    return _Values(rows, base[order], starts, found, places[:n], places[n:], sure, whole)
+
+
+def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
+    """A key of group and value."""
+    if "x0" in values:
+        x, y = values["x0"], values["y0"]
+    else:
+        x, y = (np.ascontiguousarray(value(values, n, 0)).view(np.uint64) for n in "md")
+    return combine(x, y, np.ascontiguousarray(of).view(np.uint64), np.zeros(values.n, np.uint64))
+
+
+def _ranked(values: Frame, least: bool, pool: Pool) -> Longs:
+    """The values by group, each group's from the worst to the best; of equal ones the greatest
+    identity first.
+    """
+    if not values.n:
+        return np.empty(0, np.int64)
+    rank = np.unique(compare_rank(column(values, 0, pool)), return_inverse=True)[1]
+    by = values["#g"] * (int(rank.max()) + 1) + (rank.max() - rank if least else rank)
+    order = np.argsort(by, kind="stable")
+    if (by[order[1:]] != by[order[:-1]]).all():
+        return order
+    x, y = _identity(values, np.zeros(values.n, np.int64))
+    return np.lexsort((~x, ~y, by))
+
+
+def _remember(
+    key: str,
+    state: State,
+    values: _Values,
+    w: npt.NDArray[np.int8],
+    runs: Runs,
+    least: bool,
+    pool: Pool,
+) -> None:
+    """Adds what each value's count has changed by; where some of the best are gone, takes these and
+    writes anew what stands.
+    """
+    change = np.zeros(values.rows.n, np.int64)
+    np.add.at(change, values.place, w.astype(np.int64))
+    known, of = values.known, values.rows["#g"]
+    found = values.found
+    if found is not None:
+        read = np.zeros(values.rows.n, np.bool_)
+        read[values.found_place] = True
+        gone = np.zeros(runs.groups, np.bool_)
+        gone[of[known & read & (values.base + change <= 0)]] = True
+        anew = known & gone[of]
+        change = np.where(anew, values.base + change, change)
+        ordered.take(state, key, found, np.flatnonzero(anew[values.found_place]), runs.k, runs.h)
+    plain = {n: c for n, c in values.rows.columns.items() if n != "#g"}
+    rows = Frame({**plain, "#k": runs.k[of], "#h": runs.h[of], "#n": change}, values.rows.n)
+    rows = rows.take(np.flatnonzero(change)[::-1])
+    words = [n for n in ("x0", "y0") if n in rows] or [n for n in ("m0", "d0") if n in rows]
+
+    def order(some: Frame) -> Longs:
+        """Groups together, the best of each first."""
+        codes = group(some["#k"], some["#h"])[0].astype(np.int64)
+        return _ranked(some.with_(**{"#g": codes}), least, pool)[::-1]
+
+    def texts(some: Frame) -> Mapping[str, Frame]:
+        """Of values that came as changes from another stage no row is here that would keep them."""
+        return (
+            pool.pick(some["x0"], some["y0"]).frames("")
+            if key.endswith(live.OWN) and "x0" in some
+            else {}
+        )
+
+    ordered.insert(state, key, rows, tuple(words), order, texts)
+
+
+def _taken(values: Column, best: Longs) -> Column:
+    if not len(values):
+        return np.zeros(len(best), values.dtype)
+    return np.where(best >= 0, values[np.maximum(best, 0)], np.zeros(1, values.dtype)).astype(
+        values.dtype
+    )

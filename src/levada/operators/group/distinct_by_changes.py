@@ -1,0 +1,58 @@
+"""Aggregates of distinct values by changes: a value comes in with its first row in the group, and
+leaves with its last.
+
+So each change of a row becomes a change of the values: +1 where the count of its value rises from
+0, -1 where it falls back, 0 elsewhere. Where a count falls and rises at one report the two make up
+for each other. The state is a count per group and value. Cost: the changes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import combine
+from levada.kernels.time.running import running_counts
+from levada.model.frame import Frame
+from levada.operators.rows.edges import bound
+from levada.windows.state import tallies
+from levada.windows.state.numbered import summed
+from levada.windows.state.pieces import State
+
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+_ADDED = partial(tallies.added, by=(), sums=("#n",))
+
+
+def distinct_weights(
+    state: State,
+    key: str,
+    rows: Frame,
+    slot: int,
+    at: Longs,
+    w: npt.NDArray[np.int8],
+    of: tuple[Words, Words],
+) -> npt.NDArray[np.int8]:
+    """What changes of rows are of values in ``slot``: ``at`` are rows in order of group and report
+    (-1: none), ``of`` their groups.
+
+    A row without a value counts for itself.
+    """
+    there = np.flatnonzero(at >= 0)
+    there = there[bound(rows, slot)[at[there]]] if rows.n else there[:0]
+    x, y = (rows[f"{name}{slot}"][at[there]] for name in "xy")
+    k, h = combine(of[0][there], of[1][there], x, y)
+    codes, first = group(k, h)
+    order = np.argsort(codes, kind="stable")
+    before = summed(tallies.found(state, key, k[first], h[first]), len(first), "#n")
+    earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
+    change = np.zeros(len(first), np.int64)
+    np.add.at(change, codes, w[there])
+    kept = Frame({"#k": k[first], "#h": h[first], "#n": change}, len(first))
+    tallies.insert(state, key, kept.where(change != 0), _ADDED)
+    out = w.copy()
+    out[there[order]] = (after > 0).astype(np.int8) - (earlier > 0).astype(np.int8)
+    return out

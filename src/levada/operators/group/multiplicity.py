@@ -1,0 +1,95 @@
+"""DISTINCT, Except and relations by changes: how often equal rows stand, and what follows from it
+(CQL's bags; design, section 2).
+
+Of n equal rows DISTINCT shows one if n > 0; Except shows as many as stand on the left more than on
+the right. Both are functions of one count (on the right it goes down), so a change of the count at
+a report is a change of what is shown. The state is a count per row, by the row's identity; the rows
+themselves come with the changes. What a relation is told to delete although it does not hold it is
+passed over: its counts never fall below 0 (at a report; insertions and deletions of one instant are
+added up first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.time.running import running_counts
+from levada.model.frame import Frame, concat
+from levada.operators.rows.edges import key_of, with_report
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import Shown
+from levada.plan.sealed.plan import PlanNode
+from levada.windows.state import tallies
+from levada.windows.state.pieces import State
+
+Longs = npt.NDArray[np.int64]
+
+
+def tally(node: PlanNode, state: State, frames: Sequence[Frame | None]) -> Frame | None:
+    """The changes of what is shown, from the changes of the inputs."""
+    step = node.step
+    assert isinstance(step, s.Tally), "a tally"
+    sides = [f.with_(w=_signed(f, i)) for i, f in enumerate(frames) if f is not None]
+    if not sides:
+        return None
+    rows = concat(sides)
+    k, h = key_of(rows, range(len(node.layout.slots)))
+    codes, first = group(k, h)
+    order = np.lexsort((rows["r"], codes))
+    codes, r, w = codes[order], rows["r"][order], rows["w"][order].astype(np.int64)
+    key = f"{node.id}.tally"
+    last = np.concatenate([(codes[1:] != codes[:-1]) | (r[1:] != r[:-1]), [True]])
+    net = np.diff(np.cumsum(w)[last], prepend=0)
+    before = _standing(state, key, k[first], h[first])
+    earlier, count = running_counts(codes[last], net, before, step.shown is Shown.HELD)
+    change = _shown(count, step.shown) - _shown(earlier, step.shown)
+    kept = np.zeros(len(first), np.int64)
+    np.add.at(kept, codes[last], count - earlier)
+    rest = Frame({"#k": k[first], "#h": h[first], "#n": kept}).where(kept != 0)
+    tallies.insert(state, key, rest, partial(tallies.added, by=(), sums=("#n",)))
+    return repeated(rows.take(order[last]), change)
+
+
+def _signed(frame: Frame, side: int) -> npt.NDArray[np.int8]:
+    return frame["w"] if side == 0 else (-frame["w"]).astype(np.int8)
+
+
+def _standing(
+    state: State, key: str, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64]
+) -> Longs:
+    """How often each row stood before."""
+    before = np.zeros(len(k), np.int64)
+    kept = tallies.found(state, key, k, h)
+    if kept is not None:
+        np.add.at(before, kept[0], kept[1]["#n"])
+    return before
+
+
+def _shown(count: Longs, shown: Shown) -> Longs:
+    return np.clip(count, 0, 1) if shown is Shown.DISTINCT else np.maximum(count, 0)
+
+
+def repeated(rows: Frame, change: Longs) -> Frame | None:
+    """Each row as often as its change says, with its sign."""
+    at = np.repeat(np.arange(rows.n), np.abs(change))
+    if not len(at):
+        return None
+    return rows.take(at).with_(w=np.repeat(np.sign(change), np.abs(change)).astype(np.int8))
+
+
+def rexcept(node: PlanNode, left: Frame | None, right: Frame | None) -> Frame | None:
+    """The bag difference of report rows, report by report."""
+    if left is None:
+        return None
+    rows = left if right is None else concat([left, right])
+    codes, first = group(*with_report(key_of(rows, range(len(node.layout.slots))), rows))
+    count = np.bincount(codes[: left.n], minlength=len(first)) - np.bincount(
+        codes[left.n :], minlength=len(first)
+    )
+    out = rows.take(np.repeat(first, np.maximum(count, 0)))
+    return out if out.n else None

@@ -1,0 +1,330 @@
+"""GROUP BY: by panes where rows have event times, per report where they are report rows (design,
+section 2).
+
+A *pane* is all rows of a group that count in the same [s, e): for windows on close there are as
+many as slices of the gcd of range and step. New rows are folded into one partial aggregate per
+(member, group, pane); at a report the panes that count are added up. So the work of an epoch is its
+rows, and that of a report its panes, whatever the window holds. Without GROUP BY there is a row at
+every report at which some window holds something, also where nothing matched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import beside, combine
+from levada.model.expression import AggregateFunction
+from levada.model.frame import Column as Array
+from levada.model.frame import Frame, concat
+from levada.operators.border import report_buffer as live
+from levada.operators.border.calendar import Calendar
+from levada.operators.expressions import compare_rank
+from levada.operators.expressions.values import Column
+from levada.operators.group import aggregates
+from levada.operators.group.change_points import Turns, values
+from levada.operators.group.group_concat import concatenated
+from levada.operators.rows.edges import key_of, renumbered, value, with_report
+from levada.operators.rows.values import column, slot
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import slot_columns
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
+from levada.windows.intervals import exact
+from levada.windows.state.pieces import State
+
+Codes = npt.NDArray[np.int32]
+
+
+def panes(
+    node: PlanNode,
+    state: State,
+    frame: Frame | None,
+    partials: Sequence[Frame],
+    calendar: Calendar,
+    pool: Pool,
+    home: npt.NDArray[np.bool_],
+) -> Frame | None:
+    """New rows, and ``partials`` that were folded before they came, into panes; at the due reports,
+    the groups' values.
+
+    ``home``: members whose home is this partition.
+    """
+    step = node.step
+    assert isinstance(step, s.Panes), "panes"
+    key = f"{node.id}.live"
+    new = list(partials)
+    if frame is not None:
+        new += [f for f in (folded(node, frame, pool, 1.0),) if f is not None and f.n]
+    parts = live.recall(state, key) if calendar.any_due else []
+    if new:
+        whole = concat(new)
+        parts.append(whole)
+        live.remember(state, key, live.later(whole, calendar.high))
+    out = _at_reports(node, step, parts, calendar, pool, home) if calendar.any_due else None
+    live.forget(state, key, calendar.made)
+    return out
+
+
+def folded(node: PlanNode, frame: Frame, pool: Pool, most: float) -> Frame | None:
+    """One partial per (member, group, s, e) of rows with event times; None if they are more than
+    ``most`` of the rows.
+
+    Panes are the same wherever rows are folded: also before an exchange, and before the watermark
+    has reached the rows, because a row that is ahead of it counts at no report that is due.
+    """
+    step = node.step
+    assert isinstance(step, s.Panes), "panes"
+    rows = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
+    codes, first = group(*beside(*key_of(rows, step.keys), rows["#s"], rows["#e"]))
+    if len(first) > most * frame.n:
+        return None
+    kept = group_columns(rows, step.keys, first)
+    sums = aggregates.fold(
+        rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(_texts, pool)
+    )
+    return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **sums}, len(first))
+
+
+def group_columns(
+    rows: Frame, keys: Sequence[int], first: npt.NDArray[np.int64]
+) -> dict[str, Array]:
+    """The member and the key slots of each group, renumbered from 0."""
+    out: dict[str, Array] = {"op": rows["op"][first]}
+    for n, i in enumerate(keys):
+        for name in ("x", "y", "k", "d", "m", "c"):
+            if f"{name}{i}" in rows:
+                out[f"{name}{n}"] = rows[f"{name}{i}"][first]
+    return out
+
+
+def _rank(pool: Pool, rows: Frame, i: int) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
+    return compare_rank(column(rows, i, pool))
+
+
+def _texts(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
+    """The texts of the numbers of slot ``i`` in rows ``at``."""
+    texts: list[str] = column(rows.take(at), i, pool).texts().to_list()
+    return texts
+
+
+def _at_reports(
+    node: PlanNode,
+    step: s.Panes,
+    parts: list[Frame],
+    calendar: Calendar,
+    pool: Pool,
+    home: npt.NDArray[np.bool_],
+) -> Frame | None:
+    """Panes that count at each due report, added up per group."""
+    merged = _slid(step, concat(parts), calendar, pool) if parts and not step.listed else None
+    if merged is not None:
+        return finished(node, step, merged, pool) if merged.n else None
+    if not all(kind.on_close for kind in step.kinds):
+        parts = _turning(step, parts, calendar, pool)
+    expanded = []
+    for part in parts:
+        at, r = calendar.pairs(part["op"], part["#s"], part["#e"], step.listed)
+        if len(at):
+            columns = Frame(
+                {n: c for n, c in part.columns.items() if n not in ("#s", "#e")}, part.n
+            )
+            expanded.append(columns.take(at).with_(r=r))
+    merged = _merged(step, concat(expanded), pool) if expanded else None
+    if not step.keys and step.listed:
+        merged = _everywhere(step, merged, calendar, home, pool)
+    return finished(node, step, merged, pool) if merged is not None and merged.n else None
+
+
+def _turning(step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool) -> list[Frame]:
+    """Groups between the instants at which they change, as if these were panes; of rows that count
+    at some due report.
+    """
+    due = []
+    for part in parts:
+        op = part["op"]
+        low, high = (
+            np.maximum(part["#s"], calendar.low[op] + 1),
+            np.minimum(part["#e"] - 1, calendar.high[op]),
+        )
+        due.append(part.where(low <= high))
+    rows = concat(due) if due else None
+    if rows is None or not rows.n:
+        return []
+    op = rows["op"]
+    turns = Turns.of_rows(rows, len(step.keys), calendar.low[op] + 1, calendar.high[op])
+    shown, merged = values(rows, turns, step.aggregates, partial(_rank, pool))
+    of = turns.first[turns.of[shown]]
+    times = {"#s": turns.at[shown], "#e": np.minimum(turns.until[shown], calendar.high[op[of]] + 1)}
+    return [Frame({**group_columns(rows, range(len(step.keys)), of), **times, **merged}, len(of))]
+
+
+def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame | None:
+    """The same where one window says the reports, and every group's panes are in order of time;
+    else None.
+    """
+    codes, first = group(*key_of(rows, range(len(step.keys))))
+    slid = calendar.slide(codes, len(first), rows["op"], rows["#s"], rows["#e"])
+    if slid is None:
+        return None
+    kept = group_columns(rows, range(len(step.keys)), slid.first)
+    merged = aggregates.merge(
+        rows, slid.code, len(slid.first), step.aggregates, partial(_rank, pool), slid.row
+    )
+    return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
+
+
+def _merged(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
+    k, h = with_report(key_of(rows, range(len(step.keys))), rows)
+    codes, first = group(k, h)
+    kept = group_columns(rows, range(len(step.keys)), first)
+    merged = aggregates.merge(rows, codes, len(first), step.aggregates, partial(_rank, pool))
+    return Frame({**kept, "r": rows["r"][first], **merged}, len(first))
+
+
+def _everywhere(
+    step: s.Panes | s.RGroup,
+    merged: Frame | None,
+    calendar: Calendar,
+    home: npt.NDArray[np.bool_],
+    pool: Pool,
+) -> Frame | None:
+    """Adds the empty group for the reports of members at home here that have no row."""
+    op, r = calendar.everywhere()
+    mine = home[op]
+    op, r = op[mine], r[mine]
+    if merged is not None:
+        both = (np.concatenate([merged[name], own]) for name, own in (("op", op), ("r", r)))
+        codes, _ = group(*(column.astype(np.uint64) for column in both))
+        lacking = ~np.isin(codes[merged.n :], codes[: merged.n])
+        op, r = op[lacking], r[lacking]
+    if not len(op):
+        return merged
+    blank = _blank(step.aggregates, op, r, pool, merged)
+    return blank if merged is None else concat([merged, blank.select(merged.columns)])
+
+
+def _blank(
+    specs: Sequence[s.Aggregate],
+    op: Codes,
+    r: npt.NDArray[np.int64],
+    pool: Pool,
+    like: Frame | None,
+) -> Frame:
+    """Partials of groups without rows."""
+    n = len(op)
+    none = np.empty(0, np.int32)
+    slots = {f"{name}{a.slot}": c for a in specs if a.slot >= 0 for name, c in _no_slot().items()}
+    rows = Frame({"op": none, **slots}, 0)
+    sums: dict[str, Array] = {}
+    for j, spec in enumerate(specs):
+        sums.update(_fold_one(rows, none, n, j, spec, lambda f, _: np.empty(f.n, np.int64), pool))
+    if like is not None:
+        sums = {c: v for c, v in sums.items() if c in like}
+    return Frame({"op": op, "r": r, **sums}, n)
+
+
+def _no_slot() -> dict[str, Array]:
+    return {
+        "x": np.empty(0, np.uint64), "y": np.empty(0, np.uint64), "k": np.empty(0, np.uint8),
+        "d": np.empty(0, np.float64), "m": np.empty(0, np.int64), "c": np.empty(0, np.uint8),
+    }  # fmt: skip
+
+
+def finished(
+    node: PlanNode, step: s.Panes | s.RGroup | s.Running, merged: Frame, pool: Pool
+) -> Frame:
+    """The output slots: keys, then aggregates, those that are kept."""
+    columns: dict[str, Array] = {"op": merged["op"], "r": merged["r"]}
+    for i, at in enumerate(step.kept):
+        facets = node.layout.slots[i]
+        if at < len(step.keys):
+            columns.update(renumbered(merged, at, i, facets))
+            continue
+        j = at - len(step.keys)
+        found, hard = aggregates.finish(merged, j, step.aggregates[j])
+        names = slot_columns(i, facets)
+        if all(n[0] in found for n in names):
+            columns.update({n: found[n[0]] for n in names})
+        else:
+            columns.update(
+                slot(_computed(found, hard, merged.n), i, facets, pool, tuples=step.tuples)
+            )
+    return Frame(columns, merged.n)
+
+
+def _computed(found: dict[str, Array], hard: dict[int, str], n: int) -> Column:
+    """A computed aggregate; values that no mantissa holds come with their texts."""
+    texts = None
+    if hard:
+        shown = [hard.get(i) for i in range(n)]
+        texts = partial(pl.Series, values=shown, dtype=pl.String)
+    named = Frame({f"{name}0": c for name, c in found.items()}, n)
+    d, m, c = (value(named, name, 0) for name in "dmc")
+    return Column(n, None, None, found["k"], d, m, c, texts)
+
+
+def rgroup(
+    node: PlanNode, frame: Frame | None, calendar: Calendar, pool: Pool, home: npt.NDArray[np.bool_]
+) -> Frame | None:  # fmt: skip
+    """Groups of report rows: everything of a report is here, so rows fold straight into values."""
+    step = node.step
+    assert isinstance(step, s.RGroup), "a group of report rows"
+    merged: Frame | None = None
+    if frame is not None and frame.n:
+        k, h = with_report(key_of(frame, step.keys), frame)
+        codes, first = group(k, h)
+        kept = group_columns(frame, step.keys, first)
+        sums = _fold_distinct(step, frame, k, h, codes, len(first), pool)
+        merged = Frame({**kept, "r": frame["r"][first], **sums}, len(first))
+    if not step.keys and step.listed:
+        merged = _everywhere(step, merged, calendar, home, pool)
+    return finished(node, step, merged, pool) if merged is not None and merged.n else None
+
+
+def _fold_distinct(
+    step: s.RGroup,
+    frame: Frame,
+    k: npt.NDArray[np.uint64],
+    h: npt.NDArray[np.uint64],
+    codes: Codes,
+    g: int,
+    pool: Pool,
+) -> dict[str, Array]:
+    """DISTINCT aggregates see each value of a group once (COUNT(DISTINCT *): each row)."""
+    out: dict[str, Array] = {}
+    for j, spec in enumerate(step.aggregates):
+        rows, own = frame, codes
+        if spec.distinct:
+            first = _distinct_rows(frame, k, h, spec)
+            rows, own = frame.take(first), codes[first]
+        out.update(_fold_one(rows, own, g, j, spec, partial(_rank, pool), pool))
+    return out
+
+
+def _fold_one(
+    rows: Frame, codes: Codes, g: int, j: int, spec: s.Aggregate, rank: aggregates.Rank, pool: Pool
+) -> dict[str, Array]:  # fmt: skip
+    """The columns of aggregate j."""
+    if spec.function is AggregateFunction.GROUP_CONCAT:
+        return {f"a{j}.{name}": c for name, c in concatenated(rows, codes, g, spec, pool).items()}
+    one = aggregates.fold(rows, codes, g, (spec,), rank, partial(_texts, pool))
+    return {f"a{j}.{name.removeprefix('a0.')}": c for name, c in one.items()}
+
+
+def _distinct_rows(
+    frame: Frame, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64], spec: s.Aggregate
+) -> npt.NDArray[np.int64]:  # fmt: skip
+    slots = (
+        [spec.slot]
+        if spec.slot >= 0
+        else [i for i in range(len(frame.columns)) if f"x{i}" in frame]
+    )
+    for i in slots:
+        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+    return group(k, h)[1]

@@ -1,0 +1,1 @@
+"""Operators on rows with event times, incremental."""

@@ -1,0 +1,305 @@
+"""Count windows: the last n rows of a stream as changes of its content (design, section 1, TRIPLES
+n; section 2, weights).
+
+Rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is
+the step, mostly 1): with number b*m it becomes the numbers above b*m - n. So number q enters with
+the first multiple of m that is not less than q, and leaves with the first that is not less than q +
+n; if these are one, it never was there. Over triples the content is a set: an occurrence
+*continues* an earlier one of its triple if that is still there when it enters; then neither does it
+enter nor does the earlier one leave. Over tuples every row does both. A row has ``lo`` of its
+triple and ``hi`` of the instant of its change.
+
+The state is what can still be there or come in, by number (``windows/state/numbered``); over
+triples the latest number of each, and the numbers that are continued. Cost: the rows that are new
+and those that they push out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import combine
+from levada.model.frame import Frame, concat
+from levada.operators.rows.edges import gather, key_of
+from levada.operators.rows.values import column
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
+from levada.windows.state import tallies
+from levada.windows.state.numbered import came, count
+from levada.windows.state.pieces import State
+
+Longs = npt.NDArray[np.int64]
+Members = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+
+def last(node: PlanNode, state: State, frame: Frame, pool: Pool) -> Frame | None:
+    """New rows of streams -> changes of their count windows."""
+    step = node.step
+    assert isinstance(step, s.Last), "a count window"
+    key = f"{node.id}.last"
+    sizes = _Sizes(
+        *(
+            np.array([getattr(m.windows[0], f) for m in node.members], np.int64)
+            for f in ("count", "step")
+        )
+    )
+    fresh = ordered(node, _occurrences(node, frame, step.bag), pool)
+    new = _New.of(state, key, fresh)
+    rows = fresh.with_(**{"#q": new.q})
+    there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
+    rows = rows.where(there)
+    before = np.zeros(rows.n, np.int64) if step.bag else _continued(node, state, key, rows, sizes)
+    rows = rows.with_(**{"#on": (before > 0).astype(np.int8)})
+    stored = _due(state, key, rows, new, sizes)
+    out = _changes(
+        state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes
+    )
+    count(state, f"{key}.count", *key_of(new.heads, ()), new.top - new.base)
+    _remember(node, state, key, rows, before, sizes)
+    if not step.bag:
+        _remember_latest(node, state, key, rows, sizes)
+    return out if out.n else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Of each member how many occurrences its window holds, and after how many it changes."""
+
+    count: Longs
+    step: Longs
+
+    def enters(self, op: Members, q: Longs) -> Longs:
+        """The number with which occurrence q enters."""
+        return self._up(op, q)
+
+    def leaves(self, op: Members, q: Longs) -> Longs:
+        """The number with which it leaves."""
+        return self._up(op, q + self.count[op])
+
+    def since(self, op: Members, last_: Longs) -> Longs:
+        """After number ``last_``: the greatest that is not there any more."""
+        kept: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
+        return kept
+
+    def _up(self, op: Members, q: Longs) -> Longs:
+        m = self.step[op]
+        up: Longs = -(-q // m) * m
+        return up
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """An epoch's rows in order: the number ``q`` and time ``lo`` of each; the first row of each
+    member, ``heads``, at ``starts``.
+
+    ``base`` and ``top``: the last number of each member of ``heads`` before these rows, and with
+    them.
+    """
+
+    q: Longs
+    lo: Longs
+    heads: Frame
+    starts: Longs
+    base: Longs
+    top: Longs
+
+    @staticmethod
+    def of(state: State, key: str, fresh: Frame) -> _New:
+        """Rows that are in order are numbered on from those of before."""
+        first = _firsts(fresh["op"])
+        starts = np.flatnonzero(first)
+        heads = Frame({"op": fresh["op"][starts]}, len(starts))
+        base = came(state, f"{key}.count", *key_of(heads, ()))
+        size = np.diff(np.append(starts, fresh.n))
+        q = np.repeat(base - starts, size) + np.arange(1, fresh.n + 1)
+        return _New(q, fresh["lo0"], heads, starts, base, base + size)
+
+    def instants(self, op: Members, number: Longs) -> tuple[Longs, Bools]:
+        """The time of occurrence ``number`` of each member, and whether it is one of these rows."""
+        at = np.searchsorted(self.heads["op"], op)
+        new = (number > self.base[at]) & (number <= self.top[at])
+        place = np.where(new, self.starts[at] + number - self.base[at] - 1, 0)
+        return self.lo[place], new
+
+
+def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
+    """Equal triples of one ts are one occurrence; rows of tuples all stay."""
+    if bag:
+        return frame
+    k, h = key_of(frame, range(len(node.input_layouts[0].slots)))
+    k, h = combine(k, h, frame["lo0"].view(np.uint64), np.zeros(frame.n, np.uint64))
+    return frame.take(group(k, h)[1])
+
+
+def ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+    """By (member, ts, text)."""
+    texts = [
+        column(frame, i, pool).texts().fill_null("")
+        for i in range(len(node.input_layouts[0].slots))
+    ]
+    ranks = [t.rank("dense").to_numpy() for t in reversed(texts)] if frame.n else []
+    return frame.take(np.lexsort((*ranks, frame["lo0"], frame["op"])))
+
+
+def _firsts(values: npt.NDArray[np.int32]) -> Bools:
+    return np.concatenate([[True], values[1:] != values[:-1]]) if len(values) else np.empty(0, bool)
+
+
+def _continued(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
+    """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are
+    all of it that are ever there.
+    """
+    codes, first = group(*_triple(node, rows))
+    latest = np.zeros(len(first), np.int64)
+    found = tallies.found(state, f"{key}.latest", *_triple(node, rows.take(first)))
+    if found is not None:
+        np.maximum.at(latest, found[0], found[1]["#q"])
+    order = np.argsort(codes, kind="stable")
+    previous = np.empty(rows.n, np.int64)
+    previous[order[1:]] = rows["#q"][order[:-1]]
+    new = order[_firsts(codes[order])]
+    previous[new] = latest[codes[new]]
+    still = sizes.leaves(rows["op"], previous) > sizes.enters(rows["op"], rows["#q"])
+    return np.where((previous > 0) & still, previous, 0)
+
+
+def _triple(node: PlanNode, rows: Frame) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    return key_of(rows, range(len(node.input_layouts[0].slots)))
+
+
+def _row(op: Members, q: Longs) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The key of number q of a member; the keys of rows that follow one another do so, too."""
+    k = _one(op, q).view(np.uint64)
+    return k, np.zeros(len(k), np.uint64)
+
+
+def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame | None:
+    """The rows of before that enter or leave with new ones, looked up by their numbers."""
+    op = new.heads["op"]
+    m = sizes.step[op]
+    low, high = new.base // m * m, new.top // m * m
+    gone = np.maximum(low - sizes.count[op], 0)  # what has left by number ``low``
+    going = np.clip(high - sizes.count[op], gone, new.base)
+    waiting = np.where(high > low, np.clip(low, going, new.base), new.base)
+    begins, ends = np.concatenate([gone, waiting]), np.concatenate([going, new.base])
+    counts = ends - begins
+    of = np.repeat(np.tile(op, 2), counts)
+    if not len(of):
+        return None
+    q = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(1, len(of) + 1)
+    found = tallies.found(state, f"{key}.rows", *_row(of, q))
+    return None if found is None else found[1].select(like.columns)
+
+
+def _remember(
+    node: PlanNode, state: State, key: str, rows: Frame, before: Longs, sizes: _Sizes
+) -> None:
+    """What can still be there or come in, and which numbers are continued."""
+    left = _living_of(node, state, key, sizes)
+    k, h = _row(rows["op"], rows["#q"])
+    tallies.insert(state, f"{key}.rows", left(rows.with_(**{"#k": k, "#h": h})), left)
+    on = np.flatnonzero(before)
+    some = Frame({"op": rows["op"][on], "#q": before[on]}, len(on))
+    k, h = _row(rows["op"][on], before[on])
+    tallies.insert(state, f"{key}.on", some.with_(**{"#k": k, "#h": h}), left)
+
+
+def _remember_latest(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> None:
+    """The latest number of each triple."""
+    left = _living_of(node, state, key, sizes)
+
+    def newest(many: Frame) -> Frame:
+        """Of each triple the last row: pieces are put together from the oldest on."""
+        many = left(many)
+        codes, first = group(many["#k"], many["#h"])
+        at = np.empty(len(first), np.int64)
+        at[codes] = np.arange(many.n)
+        return many.take(at)
+
+    k, h = _triple(node, rows)
+    plain = Frame({"op": rows["op"], "#q": rows["#q"], "#k": k, "#h": h}, rows.n)
+    tallies.insert(state, f"{key}.latest", newest(plain), newest)
+
+
+def _living_of(node: PlanNode, state: State, key: str, sizes: _Sizes) -> Callable[[Frame], Frame]:
+    """Of rows with ``op`` and ``#q`` those that have not left by their members' last numbers; of
+    queries that are gone none.
+    """
+
+    def living(rows: Frame) -> Frame:
+        if not rows.n:
+            return rows
+        op, at = np.unique(rows["op"], return_inverse=True)
+        number = came(state, f"{key}.count", *key_of(Frame({"op": op}, len(op)), ()))
+        return rows.where(node.alive[rows["op"]] & (rows["#q"] > sizes.since(op, number)[at]))
+
+    return living
+
+
+def _changes(state: State, key: str, rows: Frame, before: Longs, new: _New, sizes: _Sizes) -> Frame:
+    """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new.
+
+    ``before``: what the last of these rows, the new ones, continue.
+    """
+    op, q = rows["op"], rows["#q"]
+    begin, comes = new.instants(op, sizes.enters(op, q))
+    end, goes = new.instants(op, sizes.leaves(op, q))
+    entering = np.flatnonzero(comes & (rows["#on"] == 0))
+    on = np.flatnonzero(before)
+    goes &= ~np.isin(_one(op, q), _one(op[rows.n - len(before) :][on], before[on]))
+    leaving = np.flatnonzero(goes)
+    found = tallies.found(state, f"{key}.on", *_row(op[leaving], q[leaving]))
+    if found is not None:
+        leaving = np.delete(leaving, found[0])
+    plus, minus = (
+        weighted_row(rows, entering, begin[entering], 1),
+        weighted_row(rows, leaving, end[leaving], -1),
+    )
+    return concat([plus, minus])
+
+
+def _one(op: Members, q: Longs) -> Longs:
+    """Member and number as one integer."""
+    both: Longs = (op.astype(np.int64) << 40) | q
+    return both
+
+
+def weighted_row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:
+    """These rows as changes at these instants."""
+    plain = Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n).take(at)
+    return plain.with_(hi0=instant.astype(np.int64), w=np.full(plain.n, weight, np.int8))
+
+
+def select(node: PlanNode, frame: Frame, seed_identity: npt.NDArray[np.uint64]) -> Frame:
+    """A triple pattern over rows s, p, o: the members' constants (identities, shape (members, 3,
+    2)) and repeated variables.
+    """
+    step = node.step
+    assert isinstance(step, s.Select), "a selection"
+    keep = np.ones(frame.n, bool)
+    first: dict[int, int] = {}
+    for position, slot in enumerate(step.positions):
+        x, y = frame[f"x{position}"], frame[f"y{position}"]
+        if slot < 0:
+            wanted = seed_identity[frame["op"], position]
+            keep &= (x == wanted[:, 0]) & (y == wanted[:, 1])
+        elif slot in first:
+            keep &= (x == frame[f"x{first[slot]}"]) & (y == frame[f"y{first[slot]}"])
+        else:
+            first[slot] = position
+    rows = np.flatnonzero(keep)
+    columns = {
+        n: c[rows]
+        for n, c in frame.columns.items()
+        if n in ("op", "w") or n.startswith(("lo", "hi", "prev"))
+    }
+    for i, slot in enumerate(step.kept):
+        columns.update(gather(frame, rows, first[slot], i, node.layout.slots[i]))
+    return Frame(columns, len(rows))

@@ -1,0 +1,273 @@
+"""The incremental windowed join: new rows of each side meet the runs of the other, and each other,
+exactly once.
+
+    out = new_left x old_right  +  old_left x new_right  +  new_left x new_right
+
+Pairs have equal keys (the member is part of the key) and instants in common; times are joined by
+min and max, so a row of the result counts exactly while both its parts do. Raw sides are made sets
+on the way in. (Parallel windowed joins, W3, W20; CQELS Cloud, Algorithm 1, batch version C24. Runs
+in place of block lists: ``windows/state/runs``.)
+
+Cost: by the new rows and the result, a probe per run; never by the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.probe import join_pairs
+from levada.model.frame import Column, Frame
+from levada.operators.interval.occur import as_set, picked
+from levada.operators.rows import edges as r
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Layout, slot_columns
+from levada.plan.sealed.plan import PlanNode
+from levada.plan.sealed.window_table import WindowTable
+from levada.windows.intervals import by_weight, exact, outer, quarter
+from levada.windows.state import runs
+from levada.windows.state.pieces import State
+
+PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs of row i of a left frame and row j of a right one."""
+
+    a: Frame
+    i: Rows
+    b: Frame
+    j: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """New rows of one side as a run, and the runs of before."""
+
+    new: runs.Run
+    old: list[runs.Run]
+    layout: Layout
+    ends: tuple[
+        str, ...
+    ]  # of windows whose rows end by a row of weight -1, which has the instant of that
+
+
+def join(
+    node: PlanNode, state: State, inputs: list[Frame | None], horizons: runs.Horizons
+) -> Frame | None:
+    """The new result rows. ``horizons``: rows that are dead by then are dropped."""
+    step = node.step
+    assert isinstance(step, s.Join), "a join"
+    left, right = (_side(node, step, state, i, frame, horizons) for i, frame in enumerate(inputs))
+    found = [
+        *_meet(step, left.new, right.old, turned=False),
+        *_meet(step, right.new, left.old, turned=True),
+        *_meet(step, left.new, [right.new], turned=False),
+    ]
+    joined = _paired(node, step, found, left, right)
+    for i, side in enumerate((left, right)):
+        if (
+            side.new.rows.n and node.layout.windows
+        ):  # static rows all come in one epoch: none is met again
+            longest = quarter(node.windows.pick(range(len(step.windows))))
+            runs.insert(
+                state, f"{node.id}.{i}", side.new, longest, horizons.next, side.ends, node.alive
+            )
+    return joined
+
+
+def _side(
+    node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | None, horizons: runs.Horizons
+) -> _Side:
+    """One input: its keys, its occurrences if it is raw, its runs."""
+    layout = node.input_layouts[i]
+    old = runs.live(state, f"{node.id}.{i}", horizons.now)
+    raw = step.raw[i]
+    if frame is None:
+        frame = r.empty(layout)
+    key = r.key_of(frame, step.left if i == 0 else step.right)
+    whole = None
+    if raw:
+        whole_key = r.key_of(frame, range(len(layout.slots)))
+        frame, kept = as_set(frame, key, whole_key, old)
+        key, whole = picked(key, kept), picked(whole_key, kept)[1]
+    frame = _shown(frame, node, step, i)
+    columns = [(left, right)[i] for left, right in step.windows]
+    table = _project(node, columns, len(layout.windows))
+    start, end = outer(frame, layout, table)
+    return _Side(
+        runs.arranged(runs.keyed(frame, key, start, end, whole)), old, layout, by_weight(table)
+    )
+
+
+def _shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
+    """What the result takes of a side: what it shows of slots, what may have to be filled, times;
+    keys are in the # columns.
+    """
+    shown = {f"{n[0]}{at}" for out, (side, at) in enumerate(step.out) if side == i
+             for n in slot_columns(out, node.layout.slots[out])}  # fmt: skip
+    filled = {pair[i] for pair in step.fills}
+    kept = {
+        n: c
+        for n, c in frame.columns.items()
+        if not (n[0] in "xykdmc" and n[1:].isdigit()) or n in shown or int(n[1:]) in filled
+    }
+    return Frame(kept, frame.n)
+
+
+def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
+    """The node's window table in the order of one input's windows."""
+    order = [columns.index(w) for w in range(width)]
+    return node.windows.pick(order)
+
+
+def _meet(
+    step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool
+) -> Iterator[_Pairs]:
+    """New rows of one side against runs of the other; ``turned``: the new rows are the
+    right ones.
+    """
+    for run in old:
+        by_bucket = (
+            run.rows.n > new.rows.n
+        )  # then a large run is read from front to back, not at random
+        for mine, theirs in _probed(new, run, by_bucket):
+            pairs = (
+                _Pairs(run.rows, theirs, new.rows, mine)
+                if turned
+                else _Pairs(new.rows, mine, run.rows, theirs)
+            )
+            yield _agreeing(step, pairs)
+
+
+def _probed(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
+    """Row numbers of pairs of a new run and another, a piece of probes at a time."""
+    b = new.buckets
+    k, h, s_, e = (
+        (b.k, b.h, b.s, b.ends)
+        if by_bucket
+        else (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
+    )
+    for at in range(0, new.rows.n, PIECE):
+        cut = slice(at, at + PIECE)
+        probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)
+        if len(probes):
+            yield new.at(probes + at) if by_bucket else probes.astype(np.intp) + at, run.at(places)
+
+
+def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:
+    if not step.fills:
+        return pairs
+    keep = compatible(pairs.a, pairs.i, pairs.b, pairs.j, step.fills)
+    return _Pairs(pairs.a, pairs.i[keep], pairs.b, pairs.j[keep])
+
+
+def _paired(
+    node: PlanNode, step: s.Join, found: Sequence[_Pairs], left: _Side, right: _Side
+) -> Frame | None:
+    """The result rows of all pairs: those that count at some instant."""
+    n = sum(len(p.i) for p in found)
+    if not n:
+        return None
+    layout, filled = node.layout, dict(step.fills)
+    columns: dict[str, Column] = {"op": _gathered(found, 0, "op")}
+    for out, (side, at) in enumerate(step.out):
+        for name in slot_columns(out, layout.slots[out]):
+            columns[name] = _gathered(found, side, f"{name[0]}{at}")
+        if side == 0 and at in filled:
+            _fill(columns, slot_columns(out, layout.slots[out]), found, at, filled[at])
+    for w, places in enumerate(step.windows):
+        columns.update(_times(layout, w, found, (left.layout, right.layout), places))
+    if layout.weighted:
+        weight = _weight(found, 0, n) * _weight(found, 1, n)
+        columns["w"] = -weight if step.negative else weight
+    return _counting(node, Frame(columns, n))
+
+
+def _column(frame: Frame, name: str) -> Column:
+    """A column; a value facet that a typed column leaves out follows from the others."""
+    return frame[name] if name in frame else r.value(frame, name[0], int(name[1:]))
+
+
+def _gathered(found: Sequence[_Pairs], side: int, name: str) -> Column:
+    """A column of one side at all pairs; written once, whatever the number of runs."""
+    parts = [(_column(p.a, name), p.i) if side == 0 else (_column(p.b, name), p.j) for p in found]
+    if len(parts) == 1:
+        return parts[0][0].take(parts[0][1])
+    out = np.empty(sum(len(rows) for _, rows in parts), parts[0][0].dtype)
+    at = 0
+    for column, rows in parts:
+        column.take(rows, out=out[at : at + len(rows)], mode="clip")  # the other mode makes a copy
+        at += len(rows)
+    return out
+
+
+def _counting(node: PlanNode, joined: Frame) -> Frame:
+    """Outer instants are wider than exact ones for windows on close or in the past, and for
+    repeated triples.
+    """
+    on_event = (node.windows.kind >= 2).all() and not node.windows.to.any()
+    if on_event and not any(w.prev for w in node.layout.windows):
+        return joined
+    start, end = exact(joined, node.layout, node.windows)
+    return joined.where(start < end)
+
+
+def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
+    """The weights of one side; a side has them in all its runs or in none."""
+    first = found[0].a if side == 0 else found[0].b
+    return _gathered(found, side, "w") if "w" in first else np.ones(n, np.int8)
+
+
+def compatible(
+    a: Frame, i: Rows, b: Frame, j: Rows, fills: tuple[tuple[int, int], ...]
+) -> npt.NDArray[np.bool_]:
+    """Which pairs agree on the shared slots that may be unbound."""
+    keep = np.ones(len(i), bool)
+    for left, right in fills:
+        ax, ay = a[f"x{left}"][i], a[f"y{left}"][i]
+        bx, by = b[f"x{right}"][j], b[f"y{right}"][j]
+        keep &= ((ax == bx) & (ay == by)) | ((ax == 0) & (ay == 0)) | ((bx == 0) & (by == 0))
+    return keep
+
+
+def _fill(
+    columns: dict[str, Column], names: Sequence[str], found: Sequence[_Pairs], at: int, other: int
+) -> None:
+    """Takes the right side's value where the left's is unbound."""
+    missing = (_gathered(found, 0, f"x{at}") == 0) & (_gathered(found, 0, f"y{at}") == 0)
+    for name in names:
+        columns[name] = np.where(missing, _gathered(found, 1, f"{name[0]}{other}"), columns[name])
+
+
+def _times(
+    layout: Layout,
+    w: int,
+    found: Sequence[_Pairs],
+    layouts: tuple[Layout, Layout],
+    places: tuple[int, int],
+) -> dict[str, Column]:
+    """min of lo, max of hi, max of prev over the sides that carry the window."""
+    sides = [(i, layouts[i].windows[at], at) for i, at in enumerate(places) if at >= 0]
+    columns: dict[str, Column] = {
+        f"lo{w}": _reduced(np.minimum, [_gathered(found, i, f"lo{at}") for i, _, at in sides])
+    }
+    if layout.windows[w].hi:
+        names = [(i, f"hi{at}" if span.hi else f"lo{at}") for i, span, at in sides]
+        columns[f"hi{w}"] = _reduced(np.maximum, [_gathered(found, i, name) for i, name in names])
+    if layout.windows[w].prev:
+        known = [
+            (i, f"prev{at}") for i, _, at in sides if f"prev{at}" in (found[0].a, found[0].b)[i]
+        ]
+        prevs = [_gathered(found, i, name) for i, name in known]
+        columns[f"prev{w}"] = _reduced(np.maximum, prevs)
+    return columns
+
+
+def _reduced(both: np.ufunc, columns: Sequence[Column]) -> Column:
+    return columns[0] if len(columns) == 1 else both(*columns)

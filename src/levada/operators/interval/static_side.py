@@ -1,0 +1,85 @@
+"""What static data alone say, kept: answers that are evaluated once, and right sides that are there
+at every report alike.
+
+``once`` turns the answer of a part that reads no window, whose rows are of the timeless report,
+into rows of static data. Where these may be replaced the answer is remembered, and a new one is
+told as what it changes: with weights, at the instant of the replacement. ``lasting`` keeps the
+right side of a join of report rows as one run; static rows come in one epoch, whole.
+
+Cost: ``lasting`` by the new left rows and what they meet; ``once`` nothing, but at a replacement
+both answers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.sums import net
+from levada.model.frame import Frame, concat
+from levada.model.time import MAX, MIN, Times
+from levada.operators.rows import edges as r
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.windows.state import runs
+from levada.windows.state.pieces import State
+
+ALWAYS = MIN + 1  # the event time of what was there before all elements
+Mask = npt.NDArray[np.bool_]
+
+
+def once(
+    node: PlanNode, state: State, frame: Frame | None, answered: Mask, instants: Times
+) -> Frame | None:
+    """New answers of the members that are ``answered``; ``instants``: of each member, from when on
+    they are that.
+    """
+    step = node.step
+    assert isinstance(step, s.Once), "an answer"
+    if not step.weighted:
+        return None if frame is None else _plain(frame)
+    if not answered.any():
+        return None
+    key = f"{node.id}.once"
+    now = _plain(r.empty(node.input_layouts[0]) if frame is None else frame)
+    known = concat([now.slice(0, 0), *(state.whole(p) for p in state.pieces(key))])
+    again = answered[known["op"]]
+    left = concat([known.where(~again & node.alive[known["op"]]), now])
+    state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
+    changed = _difference(node, known.where(again), now)
+    return changed.with_(lo0=instants[changed["op"]]) if changed.n else None
+
+
+def _plain(rows: Frame) -> Frame:
+    return Frame({n: c for n, c in rows.columns.items() if n not in ("r", "w")}, rows.n)
+
+
+def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
+    """What is there now and was not as often, with weight +1, and what was, with -1; as often as
+    that.
+    """
+    both = concat([before, now])
+    codes, first = group(*r.key_of(both, range(len(node.layout.slots))))
+    sign = np.repeat(np.array([-1, 1], np.int64), [before.n, now.n])
+    change = net(codes, sign, len(first))
+    times = np.abs(change)
+    return both.take(np.repeat(first, times)).with_(
+        w=np.repeat(np.sign(change), times).astype(np.int8)
+    )
+
+
+def lasting(node: PlanNode, state: State, frame: Frame | None) -> runs.Run | None:
+    """The right side, with what has come to it."""
+    step = node.step
+    assert isinstance(step, (s.RJoin, s.RLeft, s.RSemi)), "a join of report rows"
+    key = f"{node.id}.lasting"
+    if frame is not None and frame.n:
+        if isinstance(step, s.RSemi) and step.condition is None:  # each is met once
+            seen = (*step.right, *(at for _, at in step.fills))
+            frame = frame.take(group(*r.key_of(frame, seen))[1])
+        begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)
+        keyed = runs.keyed(frame, r.key_of(frame, step.right), begin, end, None)
+        runs.together(state, key, runs.arranged(keyed), node.alive)
+    pieces = state.pieces(key)
+    return runs.opened(state, pieces[0]) if pieces else None

@@ -1,0 +1,1 @@
+"""Operators on report rows: the report is one more key."""

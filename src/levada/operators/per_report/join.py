@@ -1,0 +1,215 @@
+"""Joins of report rows: everything of a report is in one place, so they are hash joins with the
+report as one more key.
+
+RJoin pairs compatible rows; RLeft keeps left rows without a partner, its condition seeing both
+sides (SPARQL 1.1, 18.5). RSemi (MINUS, EXISTS, NOT EXISTS) keeps left rows with a partner, or
+without one, or tells which have one (MARK); without a condition each distinct right row is met
+once: pairs are at most as many as left rows wherever all shared variables are keys. Shared
+variables that may be unbound are no keys: pairs are tested for compatibility and filled from either
+side.
+
+Right rows that last (``operators/interval/static_side``) come as a run: they are of no report, and
+left ones may have event times.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.probe import arrange, join_pairs
+from levada.model.frame import Column, Frame, concat
+from levada.operators.expressions import truth
+from levada.operators.expressions.logic import column_of
+from levada.operators.interval.join import compatible
+from levada.operators.rows import edges as r
+from levada.operators.rows.compute import scope
+from levada.operators.rows.values import slot
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import Semi
+from levada.plan.sealed.layout import slot_columns
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
+from levada.windows.state.runs import Run
+
+Ints = npt.NDArray[np.int64]
+Right = Frame | Run
+Origins = tuple[tuple[int, int], ...]
+
+
+def rjoin(node: PlanNode, left: Frame | None, right: Right | None) -> Frame | None:
+    """All compatible pairs of one report."""
+    if left is None or right is None:
+        return None
+    step = node.step
+    assert isinstance(step, s.RJoin), "a join of report rows"
+    i, j = _pairs(left, step.left, right, step.right, step.fills)
+    return _paired(node, left, i, _rows(right), j, step.out, step.fills) if len(i) else None
+
+
+def rleft(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -> Frame | None:
+    """All compatible pairs that satisfy the condition, and the left rows that have none."""
+    if left is None:
+        return None
+    step = node.step
+    assert isinstance(step, s.RLeft), "a left join of report rows"
+    none = np.empty(0, np.int64)
+    i, j = (none, none) if right is None else _pairs(left, step.left, right, step.right, step.fills)
+    if right is not None and step.condition is not None and len(i):
+        keep = _satisfying(node, step, left, i, _rows(right), j, pool)
+        i, j = i[keep], j[keep]
+    alone = np.ones(left.n, bool)
+    alone[i] = False
+    rest = np.flatnonzero(alone)
+    parts = []
+    if right is not None and len(i):
+        parts.append(_paired(node, left, i, _rows(right), j, step.out, step.fills))
+    if len(rest):
+        parts.append(_unpaired(node, left, rest, step.out))
+    return concat(parts) if parts else None
+
+
+def rsemi(node: PlanNode, left: Frame | None, right: Right | None, pool: Pool) -> Frame | None:
+    """The left rows that have a partner in their report, or those that have none."""
+    if left is None:
+        return None
+    step = node.step
+    assert isinstance(step, s.RSemi), "a semi-join of report rows"
+    partnered = np.zeros(left.n, bool)
+    if right is not None:
+        partnered[_partners(node, step, left, right, pool)] = True
+    marks = step.test is Semi.MARK
+    keep = np.arange(left.n) if marks else np.flatnonzero(partnered == (step.test is Semi.EXISTS))
+    columns = _about(left, keep)
+    for n, at in enumerate(step.kept):
+        columns.update(r.gather(left, keep, at, n, node.layout.slots[n]))
+    if len(node.layout.slots) > (last := len(step.kept)):
+        columns.update(
+            slot(column_of(partnered.astype(np.uint8)), last, node.layout.slots[last], pool)
+        )
+    return Frame(columns, len(keep)) if len(keep) else None
+
+
+def _partners(node: PlanNode, step: s.RSemi, left: Frame, right: Right, pool: Pool) -> Ints:
+    """The left row of each pair that counts."""
+    if step.condition is None and not isinstance(
+        right, Run
+    ):  # those that last are distinct already
+        seen = (*step.right, *(at for _, at in step.fills))
+        right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
+    i, j = _pairs(left, step.left, right, step.right, step.fills)
+    if (
+        step.test is Semi.MINUS and not step.left and len(i)
+    ):  # keys are bound: there, all pairs meet
+        keep = _meeting(left, i, _rows(right), j, step.fills)
+        i, j = i[keep], j[keep]
+    if step.condition is not None and len(i):
+        i = i[_satisfying(node, step, left, i, _rows(right), j, pool)]
+    return i
+
+
+def _meeting(left: Frame, i: Ints, right: Frame, j: Ints, fills: Origins) -> npt.NDArray[np.bool_]:
+    """Which pairs have a shared variable that both rows bind."""
+    meet = np.zeros(len(i), bool)
+    for a, b in fills:
+        meet |= r.bound(left, a)[i] & r.bound(right, b)[j]
+    return meet
+
+
+def _pairs(
+    left: Frame,
+    left_keys: tuple[int, ...],
+    right: Right,
+    right_keys: tuple[int, ...],
+    fills: tuple[tuple[int, int], ...],
+) -> tuple[Ints, Ints]:
+    """Row numbers of compatible pairs."""
+    lk, lh = r.key_of(left, left_keys)
+    if not isinstance(right, Run):
+        lk, lh = r.with_report((lk, lh), left)
+        right = run_of(right, r.with_report(r.key_of(right, right_keys), right))
+    found, at = join_pairs(
+        lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), right.buckets
+    )
+    i, j = found.astype(np.int64), right.at(at).astype(np.int64)
+    if fills:
+        keep = compatible(left, i, right.rows, j, fills)
+        i, j = i[keep], j[keep]
+    return i, j
+
+
+def run_of(rows: Frame, key: r.Key) -> Run:
+    """Rows that meet whoever has their key."""
+    order, buckets = arrange(*key, np.zeros(rows.n, np.int64), np.ones(rows.n, np.int64))
+    return Run(rows, buckets, order.astype(np.int32), None)
+
+
+def _rows(right: Right) -> Frame:
+    return right.rows if isinstance(right, Run) else right
+
+
+def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
+    """What rows have beside slots: member, and report or event times and weight."""
+    return {n: c[i] for n, c in left.columns.items() if not (n[0] in "xykdmc" and n[1:].isdigit())}
+
+
+def _satisfying(
+    node: PlanNode, step: s.RLeft | s.RSemi, left: Frame, i: Ints, right: Frame, j: Ints, pool: Pool
+) -> npt.NDArray[np.bool_]:  # fmt: skip
+    """The condition over the pairs: left slots, then right slots; a shared variable has the value
+    of the joined row.
+    """
+    width = len(node.input_layouts[0].slots)
+    columns = _about(left, i)
+    for at, facets in enumerate(node.input_layouts[0].slots):
+        columns.update(r.gather(left, i, at, at, facets))
+    for at, facets in enumerate(node.input_layouts[1].slots):
+        columns.update(r.gather(right, j, at, width + at, facets))
+    filled = dict(step.fills)
+    for at in filled:
+        _take_right(
+            columns, at, slot_columns(at, node.input_layouts[0].slots[at]), width + filled[at]
+        )
+    assert step.condition is not None, "a condition"
+    pairs = Frame(columns, len(i))
+    return truth(step.condition, scope(node, pairs, pool, width + len(node.input_layouts[1].slots)))
+
+
+def _take_right(columns: dict[str, Column], at: int, names: list[str], other: int) -> None:
+    missing = (columns[f"x{at}"] == 0) & (columns[f"y{at}"] == 0)
+    for name in names:
+        if f"{name[0]}{other}" in columns:
+            columns[name] = np.where(missing, columns[f"{name[0]}{other}"], columns[name])
+
+
+def _paired(
+    node: PlanNode, left: Frame, i: Ints, right: Frame, j: Ints, out: Origins, fills: Origins
+) -> Frame:  # fmt: skip
+    columns = _about(left, i)
+    filled = dict(fills)
+    for n, (side, at) in enumerate(out):
+        facets = node.layout.slots[n]
+        columns.update(r.gather((left, right)[side], (i, j)[side], at, n, facets))
+        if side == 0 and at in filled:
+            missing = (left[f"x{at}"][i] == 0) & (left[f"y{at}"][i] == 0)
+            for name in slot_columns(n, facets):
+                columns[name] = np.where(missing, right[f"{name[0]}{filled[at]}"][j], columns[name])
+    return Frame(columns, len(i))
+
+
+def _unpaired(node: PlanNode, left: Frame, rest: Ints, out: tuple[tuple[int, int], ...]) -> Frame:
+    """Left rows alone: the right side's slots are unbound."""
+    columns = _about(left, rest)
+    blank = r.empty(node.layout)
+    for n, (side, at) in enumerate(out):
+        facets = node.layout.slots[n]
+        if side == 0:
+            columns.update(r.gather(left, rest, at, n, facets))
+        else:
+            columns.update(
+                {name: np.zeros(len(rest), blank[name].dtype) for name in slot_columns(n, facets)}
+            )
+    return Frame(columns, len(rest))

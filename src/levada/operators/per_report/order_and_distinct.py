@@ -1,0 +1,72 @@
+"""DISTINCT, ORDER BY with OFFSET and LIMIT: what forms the rows of a report (SPARQL 1.1, 15 and
+18.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.kernels.keyed.groups import group
+from levada.model.frame import Frame
+from levada.operators.expressions import evaluate, order_rows
+from levada.operators.expressions.values import broadcast
+from levada.operators.rows.compute import scope
+from levada.operators.rows.edges import key_of, with_report
+from levada.operators.rows.values import column
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
+
+
+def distinct(node: PlanNode, frame: Frame) -> Frame:
+    """Equal rows of a report once."""
+    key = with_report(key_of(frame, range(len(node.layout.slots))), frame)
+    _, first = group(*key)
+    return frame.take(first)
+
+
+def order(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+    """Rows in order per (member, report), ties by the terms' texts; then OFFSET and LIMIT."""
+    step = node.step
+    assert isinstance(step, s.ROrder), "an order"
+    if step.in_order:
+        return _cut(
+            frame.take(np.lexsort((np.arange(frame.n), frame["r"], frame["op"]))),
+            step.offset,
+            step.limit,
+        )
+    seen = scope(node, frame, pool)
+    keys = [broadcast(evaluate(e, seen), frame.n) for e, _ in step.keys]
+    texts = [column(frame, i, pool).texts() for i in range(len(node.layout.slots))]
+    ranked = (
+        order_rows(keys, [d for _, d in step.keys], texts) if keys else _by_text(texts, frame.n)
+    )
+    op, r = frame["op"][ranked], frame["r"][ranked]
+    by_report = ranked[np.lexsort((np.arange(frame.n), r, op))]
+    return _cut(frame.take(by_report), step.offset, step.limit)
+
+
+def _by_text(texts: Sequence[pl.Series], n: int) -> npt.NDArray[np.int64]:
+    """Without sort keys the texts alone decide, so that a LIMIT takes the same rows however they
+    come.
+    """
+    ranks = [t.fill_null("").rank("dense").to_numpy() for t in reversed(texts)]
+    return np.lexsort(ranks) if ranks else np.arange(n)
+
+
+def _cut(rows: Frame, offset: int, limit: int | None) -> Frame:
+    """Rows offset .. offset + limit of each (member, report); they come sorted by these."""
+    if not rows.n or (offset == 0 and limit is None):
+        return rows
+    op, r = rows["op"], rows["r"]
+    first = np.concatenate([[True], (op[1:] != op[:-1]) | (r[1:] != r[:-1])])
+    starts = np.maximum.accumulate(np.where(first, np.arange(rows.n), 0))
+    place = np.arange(rows.n) - starts
+    keep = place >= offset
+    if limit is not None:
+        keep &= place < offset + limit
+    return rows.where(keep)

@@ -1,0 +1,230 @@
+"""Filter and Extend: expressions over slots and the members' constants (SPARQL 1.1, 17 and 18.5).
+
+All members of a shape are evaluated in one call: what differs between them is a column of
+parameters, gathered by member. A large fan-out of comparisons with a constant (thousands of
+thresholds over one input) is not expanded row by row: the thresholds are sorted once, and each row
+meets exactly those that it passes (``thresholds``).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.kernels.keyed.keyed import combine
+from levada.model.expression import Call, Expression, Function, Param, Var
+from levada.model.frame import Frame
+from levada.model.term import Kind, Term
+from levada.model.time import TIMELESS
+from levada.operators.expressions import Scope, evaluate, truth
+from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
+from levada.operators.rows.edges import renumbered, value, with_report, zeros
+from levada.operators.rows.solutions import copies, name_seed
+from levada.operators.rows.values import column, slot
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.plan import PlanNode
+from levada.terms.term_pool import Pool
+
+_COMPARE = (Function.LESS, Function.LESS_EQUAL, Function.GREATER, Function.GREATER_EQUAL)
+
+
+def filter_(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+    """The rows whose condition is true."""
+    step = node.step
+    assert isinstance(step, s.Filter), "a filter"
+    keep = np.flatnonzero(truth(step.condition, scope(node, frame, pool)))
+    return _kept(frame, keep, step.kept, node.layout)
+
+
+def extend(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
+    """The rows with a computed slot; an error leaves it unbound."""
+    step = node.step
+    assert isinstance(step, s.Extend), "an extension"
+    out = _kept(frame, None, step.kept, node.layout)
+    if len(node.layout.slots) == len(step.kept):
+        return out
+    values = evaluate(step.expression, scope(node, frame, pool))
+    last = len(step.kept)
+    return out.with_(
+        **slot(broadcast(values, frame.n), last, node.layout.slots[last], pool, tuples=step.tuples)
+    )
+
+
+def _kept(
+    frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout
+) -> Frame:
+    """These rows (ascending; None: all) with the kept slots renumbered, and all times."""
+    if rows is not None and len(rows) < frame.n:  # rows are in order: as many are all
+        frame = frame.take(rows)
+    columns = {
+        n: c
+        for n, c in frame.columns.items()
+        if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))
+    }
+    for i, at in enumerate(kept):
+        columns.update(renumbered(frame, at, i, layout.slots[i]))
+    return Frame(columns, frame.n)
+
+
+def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) -> Scope:
+    """What an expression sees: slots by number (``width`` of them), parameters per row, the report
+    time as NOW().
+    """
+    slots = len(node.input_layouts[0].slots) if width is None else width
+    columns = {str(i): column(frame, i, pool) for i in range(slots)}
+    columns[""] = constant(None)
+    draw = _draw(node)
+    return Scope(
+        n=frame.n,
+        columns=columns,
+        params=[gather(c, frame["op"].astype(np.int64)) for c in parameters(node)],
+        now=_now(frame, pool),
+        seeds=seeds(node, frame, slots) if node.members[0].query else None,
+        place=draw[1] if draw else 0,
+        identify=pool.identify,
+        times=frame.columns.get("lo0", 0),
+    )
+
+
+def _now(frame: Frame, pool: Pool) -> npt.NDArray[np.int64] | int:
+    """NOW(): the report time; of a query without windows the wall time of the epoch that answers
+    it.
+    """
+    if "r" not in frame:
+        return 0
+    return np.where(frame["r"] == TIMELESS, pool.wall, frame["r"])
+
+
+def parameters(node: PlanNode) -> list[Column]:
+    """The members' constants, one column per parameter with a row per member; read once per node of
+    a plan.
+    """
+    kept = _PARAMETERS.get(id(node))
+    if kept is None or kept[0]() is not node:
+        width = max((len(m.constants) for m in node.members), default=0)
+        columns = [
+            _constants([m.constants[i] if i < len(m.constants) else None for m in node.members])
+            for i in range(width)
+        ]
+        kept = _PARAMETERS[id(node)] = (weakref.ref(node), columns)
+        weakref.finalize(node, _PARAMETERS.pop, id(node), None)
+    return kept[1]
+
+
+_PARAMETERS: dict[int, tuple[weakref.ref[PlanNode], list[Column]]] = {}
+
+
+def _constants(terms: Sequence[Term | None]) -> Column:
+    column = from_texts(pl.Series([None if t is None else str(t) for t in terms], dtype=pl.String))
+    column.values()
+    return column
+
+
+def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
+    """A seed per row from (query, report, solution, its number among equal ones): what RAND, UUID
+    and BNODE derive from.
+    """
+    draw = _draw(node)
+    names = np.array([name_seed(m.query) for m in node.members], np.uint64)
+    k, h = names[frame["op"]], zeros(frame.n)
+    for i in draw[0] if draw else [i for i in range(width) if f"x{i}" in frame]:
+        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+    k, h = with_report((k, h), frame)
+    return combine(k, h, copies(k, h), zeros(frame.n))[0]
+
+
+def _draw(node: PlanNode) -> tuple[tuple[int, ...], int] | None:
+    return node.step.draw if isinstance(node.step, (s.Filter, s.Extend)) else None
+
+
+def is_threshold(expression: Expression) -> bool:
+    """Whether a condition compares one slot with one constant, which members can differ in."""
+    match expression:
+        case Call(function, (Var(_), Param(_))) if function in _COMPARE:
+            return True
+        case _:
+            return False
+
+
+def thresholds(
+    node: PlanNode, frame: Frame, members: npt.NDArray[np.int32], pool: Pool
+) -> Frame | None:
+    """All (row, member) pairs whose comparison is true, for one input row and many members; None:
+    not all are numbers.
+
+    ``frame`` holds the input's rows once; ``members`` are all members that read them. Numbers are
+    compared as doubles where that is exact; where it might not be the caller expands.
+    """
+    step = node.step
+    assert isinstance(step, s.Filter) and isinstance(step.condition, Call), "a threshold"
+    variable, _ = step.condition.args
+    assert isinstance(variable, Var), "a slot against a constant"
+    i = int(variable.name)
+    values = gather(parameters(node)[0], members.astype(np.int64)).values()
+    d = value(frame, "d", i)
+    if not _as_doubles((frame[f"k{i}"], d, value(frame, "m", i)), values[:3]):
+        return None
+    order = np.argsort(values[1], kind="stable")
+    rows, at = _passing(step.condition.function, d, values[1][order])
+    out = frame.take(rows).with_(op=members[order[at]])
+    return _kept(out, None, step.kept, node.layout)
+
+
+_Values = tuple[
+    npt.NDArray[np.uint8], npt.NDArray[np.float64], npt.NDArray[np.int64]
+]  # kinds, doubles, mantissas
+
+
+def _as_doubles(rows: _Values, constants: _Values) -> bool:
+    """Whether comparing all rows with all constants as doubles is what SPARQL means (XPath's
+    numeric promotion).
+
+    A double makes whatever it is compared with a double; integers below 2**53 are exact as doubles.
+    NaN compares with nothing.
+    """
+    if np.isnan(rows[1]).any() or np.isnan(constants[1]).any():
+        return False
+    if (rows[0] == Kind.DOUBLE).all():
+        return bool(
+            np.isin(constants[0], (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)).all()
+        )
+    return _small(rows[0], rows[2]) and _small(constants[0], constants[2])
+
+
+def _small(kind: npt.NDArray[np.uint8], man: npt.NDArray[np.int64]) -> bool:
+    return bool(((kind == Kind.DOUBLE) | ((kind == Kind.INTEGER) & (np.abs(man) < 2**53))).all())
+
+
+def _passing(
+    function: Function, values: npt.NDArray[np.float64], bounds: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # fmt: skip
+    """(row, place among the sorted bounds) for value < bound, value > bound and so on."""
+    n = len(bounds)
+    match function:
+        case Function.GREATER:
+            low, high = (
+                np.zeros(len(values), np.int64),
+                np.searchsorted(bounds, values, side="left"),
+            )
+        case Function.GREATER_EQUAL:
+            low, high = (
+                np.zeros(len(values), np.int64),
+                np.searchsorted(bounds, values, side="right"),
+            )
+        case Function.LESS:
+            low, high = np.searchsorted(bounds, values, side="right"), np.full(len(values), n)
+        case _:
+            low, high = np.searchsorted(bounds, values, side="left"), np.full(len(values), n)
+    counts = high - low
+    rows = np.repeat(np.arange(len(values)), counts)
+    starts = (
+        np.repeat(low - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+        if len(values)
+        else rows
+    )
+    return rows, (starts + np.arange(len(rows))).astype(np.int64)

@@ -1,0 +1,171 @@
+"""Rows by slots: keys, and moving frames along edges. Shared by all operators.
+
+A slot's identity is ``x{i}, y{i}``; a slot with value facets only (typed columns) gets one from its
+kind and value where an operator needs keys. ``along`` maps a producer's frame to a consumer's
+layout and members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.keyed import combine, mix
+from levada.model.frame import Column, Frame
+from levada.model.time import MAX, MIN
+from levada.plan.sealed.layout import DTYPES, Facet, Layout, slot_columns
+from levada.plan.sealed.plan import Consumer, FanOut, home_number
+
+Words = npt.NDArray[np.uint64]
+Key = tuple[Words, Words]
+
+
+def zeros(n: int) -> Words:
+    """n unbound halves of an identity."""
+    return np.zeros(n, np.uint64)
+
+
+def key_of(frame: Frame, slots: Sequence[int], salt: int = 0) -> Key:
+    """A 128-bit key of the member and the identities of these slots (``salt`` tells node and side
+    apart).
+    """
+    op = frame["op"] if not salt else (frame["op"] + np.int32(salt))
+    if not slots:
+        return mix(zeros(frame.n), zeros(frame.n), op)
+    k, h = mix(frame[f"x{slots[0]}"], frame[f"y{slots[0]}"], op)
+    for i in slots[1:]:
+        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+    return k, h
+
+
+def with_report(key: Key, frame: Frame) -> Key:
+    """A key with the report time as one more slot."""
+    return combine(*key, np.ascontiguousarray(frame["r"]).view(np.uint64), zeros(frame.n))
+
+
+def placing(frame: Frame, slots: Sequence[int], node: int) -> Words:
+    """What partitions rows: the identities of these slots, whatever the operator; by the member
+    where there are none.
+    """
+    if not slots:
+        return home_hash(home_number(node, frame["op"].astype(np.int64)))
+    k, h = frame[f"x{slots[0]}"], frame[f"y{slots[0]}"]
+    for i in slots[1:]:
+        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+    return h
+
+
+def home_hash(home: npt.NDArray[np.int64]) -> Words:
+    """What partitions rows that are exchanged by their member, from the members' home numbers."""
+    return mix(zeros(len(home)), zeros(len(home)), home.astype(np.int32))[1]
+
+
+def fan_out(
+    op: npt.NDArray[np.int32], fan: FanOut
+) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int32]]:
+    """For rows of a producer's members: (rows or None for all, consumer's members)."""
+    if fan.identity:
+        return None, op
+    first = fan.offsets[op]
+    counts = fan.offsets[op + 1] - first
+    if (counts == 1).all():
+        return None, fan.members[first]
+    rows = np.repeat(np.arange(len(op), dtype=np.int64), counts)
+    starts = np.repeat(first - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+    return rows, fan.members[(starts + np.arange(len(rows))).astype(np.int64)]
+
+
+def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
+    """A producer's rows as rows of the consumer's input."""
+    rows, op = fan_out(frame["op"], consumer.fan)
+    if rows is not None:
+        frame = frame.take(rows)
+    edge = consumer.edge
+    columns: dict[str, Column] = {"op": op}
+    for i, (at, facets) in enumerate(zip(edge.slots, edge.layout.slots, strict=True)):
+        columns.update(_slot(frame, at, i, facets))
+    for j, (at, span) in enumerate(zip(edge.windows, edge.layout.windows, strict=True)):
+        columns.update(_window(frame, source, at, j, span.hi, span.prev))
+    if edge.layout.weighted:
+        columns["w"] = frame["w"] if "w" in frame else np.ones(frame.n, np.int8)
+    if "r" in frame:
+        columns["r"] = frame["r"]
+    return Frame(columns, frame.n)
+
+
+def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
+    if at < 0:
+        return {n: np.zeros(frame.n, DTYPES[n[0]]) for n in slot_columns(i, facets)}
+    return renumbered(frame, at, i, facets)
+
+
+def renumbered(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
+    """The columns of slot ``at`` as columns of slot ``i`` with these facets.
+
+    Of a typed column only some value facets travel; where it meets columns of no type, the others
+    follow from these.
+    """
+    return {
+        n: frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at)
+        for n in slot_columns(i, facets)
+    }
+
+
+def _window(
+    frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool
+) -> dict[str, Column]:
+    """A window's times; an absent window (lo MAX, hi MIN) counts always."""
+    columns: dict[str, Column] = {}
+    if at < 0:
+        columns[f"lo{j}"] = np.full(frame.n, MAX, np.int64)
+        if hi:
+            columns[f"hi{j}"] = np.full(frame.n, MIN, np.int64)
+    else:
+        columns[f"lo{j}"] = frame[f"lo{at}"]
+        if hi:
+            columns[f"hi{j}"] = frame[f"hi{at}" if source.windows[at].hi else f"lo{at}"]
+    if prev:
+        here = at >= 0 and source.windows[at].prev
+        columns[f"prev{j}"] = frame[f"prev{at}"] if here else np.full(frame.n, MIN, np.int64)
+    return columns
+
+
+def gather(
+    frame: Frame, rows: npt.NDArray[np.integer[Any]], at: int, i: int, facets: Facet
+) -> dict[str, Column]:
+    """The columns of slot ``at`` at these rows, as columns of slot ``i`` with these facets."""
+    at_rows = rows.astype(np.intp, copy=False)
+    names = slot_columns(i, facets)
+    return {
+        n: (frame[f"{n[0]}{at}"] if n[0] in "xyk" else value(frame, n[0], at)).take(at_rows)
+        for n in names
+    }
+
+
+def value(frame: Frame, name: str, i: int) -> Column:
+    """A value facet (d, m or c) of slot ``i``; of typed columns what the frame leaves out follows
+    from the rest.
+    """
+    column = frame.columns.get(f"{name}{i}")
+    if column is not None:
+        return column
+    if name == "d":
+        return frame[f"m{i}"].astype(np.float64)
+    return np.zeros(frame.n, np.int64 if name == "m" else np.uint8)
+
+
+def bound(frame: Frame, i: int) -> npt.NDArray[np.bool_]:
+    """Where slot ``i`` is bound."""
+    if f"k{i}" in frame:
+        return np.not_equal(frame[f"k{i}"], 0)
+    there: npt.NDArray[np.bool_] = (frame[f"x{i}"] != 0) | (frame[f"y{i}"] != 0)
+    return there
+
+
+def empty(layout: Layout) -> Frame:
+    """No rows of a layout."""
+    dtypes = {**DTYPES, "l": "i8", "h": "i8", "p": "i8", "w": "i1", "r": "i8", "o": "i4"}
+    return Frame({n: np.empty(0, dtypes[n[0]]) for n in layout.columns()}, 0)

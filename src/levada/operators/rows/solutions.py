@@ -1,0 +1,48 @@
+"""Solutions as seeds: what RAND, BNODE and the blank nodes of CONSTRUCT derive from, so that they
+are equal wherever they are made.
+
+A solution stands for itself by its query, its report, its terms and its number among equal ones
+(design, section 1, Output).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.terms.identity import identify_one
+
+Words = npt.NDArray[np.uint64]
+
+
+@lru_cache(maxsize=10_000)
+def name_seed(name: str) -> int:
+    """64 bits that stand for a query's name."""
+    return int(identify_one(name, 0)[0])
+
+
+def copies(k: Words, h: Words) -> Words:
+    """0, 1, 2, ... among rows of equal keys.
+
+    >>> copies(np.array([7, 8, 7], np.uint64), np.zeros(3, np.uint64)).tolist()
+    [0, 0, 1]
+    """
+    codes, _ = group(k, h)
+    order = np.argsort(codes, kind="stable")
+    sorted_codes = codes[order]
+    first = (
+        np.concatenate([[True], sorted_codes[1:] != sorted_codes[:-1]])
+        if len(codes)
+        else np.empty(0, bool)
+    )
+    starts = (
+        np.maximum.accumulate(np.where(first, np.arange(len(codes)), 0))
+        if len(codes)
+        else np.empty(0, np.int64)
+    )
+    out = np.empty(len(codes), np.uint64)
+    out[order] = (np.arange(len(codes)) - starts).astype(np.uint64)
+    return out

@@ -1,0 +1,87 @@
+"""Slots as columns of terms for expressions, ranks and results; and computed columns back into
+slots.
+
+``column`` gives an expression the facets that the frame has; texts come from the pool when they are
+asked for, or, for typed columns, from the values. ``slot`` turns a computed column into the facets
+that a layout wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from levada.model.frame import Column as Array
+from levada.model.frame import Frame
+from levada.model.term import Kind
+from levada.operators.expressions.values import Column
+from levada.operators.rows.edges import value
+from levada.plan.sealed.layout import Facet, slot_columns
+from levada.terms.identity import identify_ints
+from levada.terms.term_pool import Pool
+
+Words = npt.NDArray[np.uint64]
+
+
+def _by_value(values: Column, facets: Facet, pool: Pool) -> tuple[Words, Words]:
+    """Identities of the values of integers, doubles and booleans, of the texts of all others; null
+    is (0, 0).
+    """
+    kind, dbl, man, _ = values.values()
+    x, y = np.zeros(values.n, np.uint64), np.zeros(values.n, np.uint64)
+    rest = kind != Kind.UNBOUND
+    for tag in (Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN):
+        own = np.flatnonzero(kind == tag)
+        if len(own):
+            bits = (dbl[own] + 0.0).view(np.int64) if tag == Kind.DOUBLE else man[own]
+            x[own], y[own] = identify_ints(bits, tag, pool.seed)
+            rest[own] = False
+    others = np.flatnonzero(rest)
+    if len(others):
+        x[others], y[others] = pool.identify(values.texts().gather(others))
+    if Facet.TEXT in facets:
+        pool.name(x, y, values.texts())
+    return x, y
+
+
+def column(frame: Frame, i: int, pool: Pool) -> Column:
+    """Slot ``i`` as a column of terms."""
+    get = frame.columns.get
+    text: Callable[[], pl.Series] | None = None
+    if f"x{i}" in frame:
+        text = partial(pool.texts, frame[f"x{i}"], frame[f"y{i}"])
+    if f"k{i}" not in frame:
+        return Column(frame.n, get(f"x{i}"), get(f"y{i}"), text=text)
+    d, m, c = (value(frame, name, i) for name in "dmc")
+    return Column(frame.n, get(f"x{i}"), get(f"y{i}"), frame[f"k{i}"], d, m, c, text)
+
+
+def slot(
+    values: Column, i: int, facets: Facet, pool: Pool, *, tuples: bool = False
+) -> dict[str, Array]:
+    """A computed column as the columns of slot ``i``; its texts become known to the pool where they
+    are wanted.
+
+    ``tuples``: numbers and booleans get the identity of their values, as those of tuple streams
+    have it.
+    """
+    out: dict[str, Array] = {}
+    if Facet.ID in facets or Facet.TEXT in facets:
+        known = values.x is not None and values.y is not None and Facet.TEXT not in facets
+        x: Words | None
+        y: Words | None
+        if known:
+            x, y = values.x, values.y
+        else:
+            x, y = _by_value(values, facets, pool) if tuples else pool.identify(values.texts())
+        assert x is not None and y is not None, "an identified column has both halves"
+        out[f"x{i}"], out[f"y{i}"] = x, y
+    names = [n for n in slot_columns(i, facets) if n[0] in "kdmc"]
+    if names:
+        by_name: dict[str, Array] = dict(zip("kdmc", values.values(), strict=True))
+        out.update({n: by_name[n[0]] for n in names})
+    return {name: np.ascontiguousarray(a) for name, a in out.items()}

@@ -1,0 +1,1 @@
+"""Physical operators -> shapes and members: names become slots, constants become parameters."""

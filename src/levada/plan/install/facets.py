@@ -1,0 +1,278 @@
+"""Which facets each operator needs of its inputs: texts and values travel only where something
+reads them.
+
+``input_needs`` goes from an operator's output needs (variable -> facets) to those of its inputs. A
+variable without needs has no slot below. Numeric comparisons with constants and arithmetic read
+value facets only; what may compare or build strings reads texts, and so do sums that may be of
+dates and durations, whose values are in no facet. The text of a typed column follows from its
+value, so it never travels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from levada.model.expression import (
+    AggregateFunction,
+    Call,
+    Const,
+    Expression,
+    Function,
+    Param,
+    Var,
+    random,
+)
+from levada.model.query import Output
+from levada.model.term import XSD, Literal
+from levada.plan.physical import operators as p
+from levada.plan.physical.lineage import column_type
+from levada.plan.physical.operators import Op
+from levada.plan.sealed.layout import NOTHING, Facet
+
+Needs = dict[str, Facet]
+_ALL = Facet.ID | Facet.NUM | Facet.TEXT
+_F = Function
+_ARITHMETIC = {
+    _F.ADD,
+    _F.SUBTRACT,
+    _F.MULTIPLY,
+    _F.DIVIDE,
+    _F.PLUS,
+    _F.MINUS,
+    _F.ABS,
+    _F.ROUND,
+    _F.CEIL,
+    _F.FLOOR,
+}
+_SUMS = {_F.ADD, _F.SUBTRACT, _F.PLUS, _F.MINUS}
+_COMPARE = {_F.EQUAL, _F.NOT_EQUAL, _F.LESS, _F.GREATER, _F.LESS_EQUAL, _F.GREATER_EQUAL}
+_LOGIC = {_F.AND, _F.OR, _F.NOT}
+_KIND = {_F.BOUND, _F.IS_IRI, _F.IS_BLANK, _F.IS_LITERAL, _F.IS_NUMERIC}
+_NUMBERS = {
+    XSD + t for t in ("integer", "decimal", "double", "float", "int", "long", "short", "byte")
+}
+
+
+_VALUE = {"integer": Facet.INT, "double": Facet.DBL}
+
+
+def expression_needs(expression: Expression) -> Needs:
+    """The facets that evaluating an expression reads of each variable.
+
+    >>> expression_needs(Call(Function.MULTIPLY, (Var("a"), Var("b"))))["a"] is Facet.NUM
+    True
+    """
+    needs: Needs = {}
+    _visit(expression, needs)
+    return needs
+
+
+def _visit(expression: Expression, needs: Needs, number: bool = False) -> None:
+    """``number``: what is no number is an error for whoever reads the value."""
+    match expression:
+        case Var(name):
+            add(needs, name, Facet.NUM if number else _ALL)
+        case Call(function, args) if function in _KIND:
+            for arg in args:
+                _visit(arg, needs, isinstance(arg, Var))
+        case Call(function, args) if function in _ARITHMETIC and (number or _is_number(expression)):
+            _numeric(args, needs)
+        case Call(function, args) if function in _COMPARE and any(map(_is_number, args)):
+            _numeric(args, needs)
+        case Call(function, args) if function in _LOGIC:
+            for arg in args:
+                add(needs, arg.name, _ALL) if isinstance(arg, Var) else _visit(arg, needs)
+        case Call(_, args):
+            for arg in args:
+                _visit(arg, needs)
+        case _:
+            return
+
+
+def _numeric(args: tuple[Expression, ...], needs: Needs) -> None:
+    for arg in args:
+        _visit(arg, needs, number=True)
+
+
+def _is_number(expression: Expression) -> bool:
+    """Whether the value, if there is one, is a number for certain."""
+    if isinstance(expression, Const) and isinstance(expression.term, Literal):
+        return expression.term.datatype in _NUMBERS
+    if not isinstance(expression, Call) or expression.function not in _ARITHMETIC:
+        return False
+    return expression.function not in _SUMS or any(map(_is_number, expression.args))
+
+
+def add(needs: Needs, name: str, facets: Facet) -> None:
+    """Adds facets to a variable's needs."""
+    needs[name] = needs.get(name, NOTHING) | facets
+
+
+def merge(*parts: Mapping[str, Facet]) -> Needs:
+    """The union of needs."""
+    out: Needs = dict(parts[0]) if parts else {}
+    for part in parts[1:]:
+        for name, facets in part.items():
+            known = out.get(name)
+            out[name] = facets if known is None or known is facets else known | facets
+    return out
+
+
+def _ids(names: tuple[str, ...]) -> Needs:
+    return dict.fromkeys(names, Facet.ID)
+
+
+def _trim(needs: Needs, op: Op) -> Needs:
+    """Only what the input has; texts of typed columns become value facets."""
+    out: Needs = {}
+    for name in op.variables:
+        facets = needs.get(name, NOTHING)
+        if name in op.typed and Facet.TEXT in facets:
+            facets = (facets & ~Facet.TEXT) | Facet.NUM
+        if Facet.NUM in facets and name in op.typed:
+            facets = (facets & ~Facet.NUM) | _VALUE.get(column_type(op, name), Facet.NUM)
+        elif Facet.NUM in facets:
+            facets |= (
+                Facet.ID
+            )  # by which the text of a number is found that the value facets cannot hold
+        if Facet.TEXT in facets and name in op.mixed:
+            facets |= Facet.NUM | Facet.ID
+        if facets:
+            out[name] = facets
+    return out
+
+
+def emit_needs(op: Op) -> Needs:
+    """What the results of a query show: the text of every variable."""
+    return _trim(dict.fromkeys(op.variables, Facet.TEXT), op)
+
+
+def input_needs(op: Op, out: Needs) -> list[Needs]:
+    """The needs of each input, given those of the output."""
+    wanted = _wanted(op, out)
+    exchanged = [[v for v in (e or ()) if v] for e in op.exchange]
+    needs = [merge(w, _ids(tuple(x))) for w, x in zip(wanted, exchanged, strict=True)]
+    return [_trim(n, i) for n, i in zip(needs, op.inputs, strict=True)]
+
+
+def _wanted(op: Op, out: Needs) -> list[Needs]:
+    spec = op.spec
+    match spec:
+        case p.Filter(condition, draw):
+            return [merge(out, expression_needs(condition), _drawn(draw))]
+        case p.Extend(expression, draw):
+            rest = {v: f for v, f in out.items() if v != op.variables[-1]}
+            return [merge(rest, expression_needs(expression), _drawn(draw))]
+        case p.Join(keys, raw, _):
+            shared = tuple(v for v in op.inputs[0].variables if v in op.inputs[1].variables)
+            return [
+                merge(out, _ids(i.variables if is_raw else (*keys, *shared)))
+                for i, is_raw in zip(op.inputs, raw, strict=True)
+            ]
+        case p.RJoin(_, shared, _):
+            return [merge(out, _ids(shared)) for _ in op.inputs]
+        case p.RSemi(_, _, shared, condition, _):
+            own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
+            if condition is not None and random(condition):
+                return [merge(whole, own) for whole in _every(op, out)]
+            return [merge(out, own), own]
+        case p.RLeft(_, shared, condition, _):
+            own = expression_needs(condition) if condition is not None else {}
+            if condition is not None and random(condition):
+                return [merge(whole, own) for whole in _every(op, out)]
+            return [merge(out, own, _ids(shared)) for _ in op.inputs]
+        case p.Closure():
+            ends = merge(
+                *(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values()))
+            )
+            steps = len(op.inputs) - (spec.seed is not None)
+            return [ends if i < steps else _ids(rows.variables) for i, rows in enumerate(op.inputs)]
+        case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
+            return [_group_needs(op, keys, aggregates, out)]
+        case p.Running(keys, aggregates):
+            return [_group_needs(op, keys, aggregates, out), *({} for _ in op.inputs[1:])]
+        case p.Snapshot():
+            return [*_every(op, out)[:1], *({} for _ in op.inputs[1:])]
+        case p.ROrder(keys, _, _, _):
+            own = merge(*(expression_needs(e) for e, _ in keys))
+            return [merge(out, own, dict.fromkeys(op.variables, Facet.TEXT | Facet.ID))]
+        case p.Occur() | p.RDistinct() | p.Tally() | p.RExcept() | p.Net():
+            return _every(op, out)
+        case p.Changes(output, _):
+            return _every(op, out) if op.weighted or output is not Output.ISTREAM else [out]
+        case p.Session(_, _, bag):
+            return [out] if bag else _every(op, out)
+        case p.Last() | p.LastBy():
+            return [merge(_every(op, out)[0], dict.fromkeys(op.variables, Facet.TEXT))]
+        case p.Select(_):
+            return [_select_needs(op, out)]
+        case p.Once():
+            return _every(op, out) if op.weighted else [out]
+        case p.Report():
+            return _every(op, out) if op.inputs[0].weighted else [out]
+        case _:
+            return [out for _ in op.inputs]
+
+
+def _every(op: Op, out: Needs) -> list[Needs]:
+    """Whole rows are told apart: what is read above, and all identities."""
+    return [merge(out, _ids(i.variables)) for i in op.inputs]
+
+
+def _drawn(draw: p.Draw | None) -> Needs:
+    return {} if draw is None else _ids(draw.solution)
+
+
+def _select_needs(op: Op, out: Needs) -> Needs:
+    assert isinstance(op.spec, p.Select), "a selection"
+    needs: Needs = _ids(("s", "p", "o", *op.spec.beside))
+    positions = (*op.spec.pattern.positions, *map(Var, op.spec.beside))
+    for position, name in zip(positions, ("s", "p", "o", *op.spec.beside), strict=True):
+        if isinstance(position, Var):
+            add(needs, name, out.get(position.name, NOTHING))
+    return needs
+
+
+def _group_needs(
+    op: Op, keys: tuple[str, ...], aggregates: tuple[p.AggregateSpec, ...], out: Needs
+) -> Needs:
+    """Keys by identity; SUM and AVG by value; MIN and MAX by value and text (any term may be
+    least); DISTINCT by identity.
+    """
+    child = op.inputs[0]
+    needs = merge({k: out.get(k, NOTHING) for k in keys}, _ids(keys))
+    for spec in aggregates:
+        if spec.arg is None:
+            if spec.distinct:
+                needs = merge(needs, _ids(child.variables))
+            continue
+        facets = Facet.ID if spec.distinct or spec.arg not in child.typed else Facet.NUM
+        match spec.function:
+            case AggregateFunction.SUM | AggregateFunction.AVG:
+                facets |= Facet.NUM
+            case AggregateFunction.MIN | AggregateFunction.MAX:
+                facets |= Facet.NUM | Facet.TEXT
+            case AggregateFunction.GROUP_CONCAT:
+                facets |= Facet.TEXT
+            case AggregateFunction.SAMPLE:
+                facets |= Facet.NUM | Facet.TEXT
+            case AggregateFunction.COUNT:
+                facets |= Facet.ID if spec.arg not in child.typed else Facet.NUM
+        add(needs, spec.arg, facets)
+    return needs
+
+
+def lift(expression: Expression, constants: list[Const]) -> Expression:
+    """The expression with its constants replaced by parameters; they are appended to
+    ``constants``.
+    """
+    match expression:
+        case Const():
+            constants.append(expression)
+            return Param(len(constants) - 1)
+        case Call(Function.CAST, (datatype, arg)):
+            return Call(Function.CAST, (datatype, lift(arg, constants)))
+        case Call(function, args):
+            return Call(function, tuple(lift(arg, constants) for arg in args))
+        case _:
+            return expression

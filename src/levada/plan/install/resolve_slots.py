@@ -1,0 +1,54 @@
+"""Names become slots: expressions, keys and the origins of output slots, as shapes have them.
+
+Constants are taken out of expressions as parameters, so that queries that differ in them alone have
+one shape.
+"""
+
+from __future__ import annotations
+
+from levada.model.expression import Call, Const, Expression, Var
+from levada.model.term import Term
+from levada.plan.install.facets import lift
+from levada.plan.physical import operators as p
+
+
+def by_slots(expression: Expression, names: tuple[str, ...]) -> Expression:
+    """Variables by slot; one that the input lacks is named "" and is unbound."""
+    match expression:
+        case Var(name):
+            return Var(str(names.index(name)) if name in names else "")
+        case Call(function, args):
+            return Call(function, tuple(by_slots(arg, names) for arg in args))
+        case _:
+            return expression
+
+
+def parametrised(
+    expression: Expression, names: tuple[str, ...]
+) -> tuple[Expression, tuple[Term, ...]]:
+    """An expression by slots, and its constants, which become parameters."""
+    constants: list[Const] = []
+    by_slot = by_slots(lift(expression, constants), names)
+    return by_slot, tuple(c.term for c in constants)
+
+
+def key_sides(
+    keys: tuple[str, ...], names: tuple[str, ...], ins: list[tuple[str, ...]]
+) -> tuple[
+    tuple[tuple[int, ...], tuple[int, ...]],
+    tuple[tuple[int, int], ...],
+    tuple[tuple[int, int], ...],
+]:
+    """Key slots of both sides, the origin of each output slot, and shared slots that may be
+    unbound.
+    """
+    left, right = ins
+    sides = (tuple(left.index(k) for k in keys), tuple(right.index(k) for k in keys))
+    out = tuple([(0, left.index(v)) if v in left else (1, right.index(v)) for v in names])
+    fills = tuple([(left.index(v), right.index(v)) for v in left if v in right and v not in keys])
+    return sides, out, fills
+
+
+def draw_slots(draw: p.Draw | None, names: tuple[str, ...]) -> tuple[tuple[int, ...], int] | None:
+    """What random values derive from, by slots."""
+    return None if draw is None else (tuple(names.index(v) for v in draw.solution), draw.place)

@@ -1,0 +1,105 @@
+"""When the rows of a query's operators count, and when it reports: its windows, streams and start
+as what members are made of.
+
+A member's windows are those of its rows, or those of all its level's reports. Behind the windows of
+a query stands ``static``, for the static graphs that may be replaced: rows carry its times, reports
+know nothing of it (design, section 2, "Weights").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from levada.algebra.nodes import Query, Reporting
+from levada.model.query import WindowOn
+from levada.model.time import Window, WindowKind
+from levada.plan.sealed.shapes import Member
+
+STATIC = WindowOn("", "", Window(WindowKind.STATIC))
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The times of one query: ``start``, whether it shows empty reports (``every``), and for
+    members ``again``.
+    """
+
+    query: Query
+    start: int
+    every: bool
+    again: tuple[str | None, ...] = ()
+
+    def windowless(self, again: tuple[str | None, ...]) -> Timing:
+        """The times of a part that reads no window: it is answered as a query without windows."""
+        return Timing(replace(self.query, windows=(), reports=Reporting()), self.start, True, again)
+
+    def kinds(self, level: tuple[int, ...]) -> tuple[WindowKind, ...]:
+        """The kinds of the windows whose reports are those of a level, and of the clock."""
+        return tuple(w.kind for w in (*(self.query.windows[w].window for w in level), *self._clock))
+
+    @property
+    def _clock(self) -> tuple[Window, ...]:
+        """What says in place of the windows when there are reports: behind them, without a
+        stream.
+        """
+        return () if self.query.reports.clock is None else (self.query.reports.clock,)
+
+    @property
+    def _static(self) -> int:
+        return len(self.query.windows)
+
+    def places(self, level: tuple[int, ...], carried: tuple[int, ...]) -> tuple[int, ...]:
+        """Where the windows of rows stand in the table of a level's reports (``of_reports``)."""
+        behind = len(self._over(level)) + len(self._clock)
+        return tuple(behind if w == self._static else level.index(w) for w in carried)
+
+    def of_rows(self, windows: tuple[int, ...]) -> Member:
+        """The windows whose times rows carry."""
+        return self._member(self._over(windows))
+
+    def of_reports(self, level: tuple[int, ...], carried: tuple[int, ...] = ()) -> Member:
+        """What decides the reports of a level: its windows, the clock; behind them ``static``, if
+        its rows have its times.
+        """
+        own = self._member(self._over(level))
+        behind = (*self._clock, *([STATIC.window] if self._static in carried else []))
+        return own._replace(
+            windows=own.windows + behind,
+            streams=own.streams + ("",) * len(behind),
+            every=self.every,
+            nonempty=self.query.reports.nonempty,
+            again=self.again,
+        )
+
+    def snapshot_kinds(self, level: tuple[int, ...], reports: Reporting) -> tuple[WindowKind, ...]:
+        """The kinds of a level's windows, and of its clock behind them."""
+        return tuple(w.kind for w in self._deciding(level, reports))
+
+    def of_snapshot(self, level: tuple[int, ...], reports: Reporting, *, every: bool) -> Member:
+        """What decides the reports of a level kept by changes: its windows, its clock; behind these
+        what only holds them back.
+        """
+        on = self._over(level)
+        beneath = on[len(level) :]
+        clock = [WindowOn("", "", w) for w in self._deciding(level, reports)[len(level) :]]
+        return self._member([*on[: len(level)], *clock, *beneath])._replace(every=every)
+
+    def _deciding(self, level: tuple[int, ...], reports: Reporting) -> list[Window]:
+        return [self.query.windows[w].window for w in level] + [
+            w for w in (reports.clock,) if w is not None
+        ]
+
+    def _over(self, windows: tuple[int, ...]) -> list[WindowOn]:
+        """Windows with their streams; behind them those that are beneath, whose streams hold these
+        back.
+        """
+        on = [STATIC if w == self._static else self.query.windows[w] for w in windows]
+        beneath = sorted({w for o in on for w in o.beneath} - set(windows))
+        return on + [self.query.windows[w] for w in beneath]
+
+    def _member(self, on: list[WindowOn]) -> Member:
+        return Member(
+            windows=tuple(w.window for w in on),
+            streams=tuple(w.stream for w in on),
+            start=self.start,
+        )

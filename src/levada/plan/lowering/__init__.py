@@ -1,0 +1,1 @@
+"""Algebra -> physical operators of one query."""

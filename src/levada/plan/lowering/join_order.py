@@ -1,0 +1,132 @@
+"""In which order the parts of a conjunction are joined: greedily, by what the next join costs.
+
+Stars of one subject come first, then what takes the fewest stages, Cartesian products last; of
+equal ones what stands first. Only pairs that share a variable are looked at as long as there are
+such, each once: a path of n steps has n of them, a star n**2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from levada.model.expression import Expression, Var, variables
+from levada.plan.physical import operators as p
+from levada.plan.physical.build import filter_, join
+from levada.plan.physical.operators import Op
+from levada.plan.physical.partitioning import join_keys, place
+
+Cost = tuple[bool, bool, int, int]
+
+
+def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
+    """Joins all parts, each filter as soon as its variables are there."""
+    pending = list(conjuncts)
+    order = _Order([_filtered(part, pending, parts) for part in parts])
+    rank = 0
+    while len(order.parts) > 1:
+        left, right = order.next()
+        rank -= 1
+        joined = join(left, right)
+        order.add(rank, _filtered(joined, pending, [joined, *order.parts.values()]))
+    (whole,) = order.parts.values()
+    for condition in pending:
+        whole = filter_(whole, condition)
+    return whole
+
+
+class _Order:
+    """What is still to be joined, by rank: parts as they stand, in front of them what has been
+    joined, the newest first.
+    """
+
+    def __init__(self, parts: Sequence[Op]) -> None:
+        self.parts: dict[int, Op] = {}
+        self._with: dict[str, set[int]] = {}  # variable -> the parts that have it
+        self._pairs: list[tuple[Cost, int, int]] = []
+        self._centers: dict[int, str | None] = {}
+        self._products = False  # pairs without a common variable are among the pairs
+        for rank, part in enumerate(parts):
+            self.add(rank, part)
+
+    def add(self, rank: int, part: Op) -> None:
+        """A part, and its pairs with those that are there."""
+        near = {other for v in part.variables for other in self._with.get(v, ())}
+        self._centers[rank] = _center(part)
+        others = list(self.parts) if self._products else near
+        self.parts[rank] = part
+        for other in others:
+            self._push(rank, other)
+        for v in part.variables:
+            self._with.setdefault(v, set()).add(rank)
+
+    def next(self) -> tuple[Op, Op]:
+        """Takes out the pair that is to be joined next."""
+        while self._pairs:
+            cost, i, j = self._pairs[0]
+            if i in self.parts and j in self.parts:
+                if cost[0] and not self._products:
+                    break  # a product; perhaps there are better ones
+                return self._take(i), self._take(j)
+            heappop(self._pairs)
+        self._push_products()
+        return self.next()
+
+    def _push_products(self) -> None:
+        assert not self._products, "two parts have a pair"
+        self._products = True
+        ranks = list(self.parts)
+        for n, i in enumerate(ranks):
+            for j in ranks[n + 1 :]:
+                if set(self.parts[i].variables).isdisjoint(self.parts[j].variables):
+                    self._push(i, j)
+
+    def _push(self, i: int, j: int) -> None:
+        i, j = min(i, j), max(i, j)
+        heappush(self._pairs, (self._cost(i, j), i, j))
+
+    def _cost(self, i: int, j: int) -> Cost:
+        left, right = self.parts[i], self.parts[j]
+        _, keys, placed = join_keys(left, right)
+        stage, _ = place((left, right), placed)
+        star = self._centers[i] is not None and self._centers[i] == self._centers[j]
+        return (not keys, not star, stage, -len(keys))
+
+    def _take(self, rank: int) -> Op:
+        part = self.parts.pop(rank)
+        for v in part.variables:
+            self._with[v].discard(rank)
+        return part
+
+
+def _filtered(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
+    """Applies the pending filters whose variables this part binds for good."""
+    for condition in list(pending):
+        names = set(variables(condition))
+        if names and names <= set(op.variables) and not _open(op, names, others):
+            op = filter_(op, condition)
+            pending.remove(condition)
+    return op
+
+
+def _open(op: Op, names: set[str], others: Sequence[Op]) -> bool:
+    """Whether one of these variables may be unbound here, and bound by another part."""
+    unsure = names & op.maybe
+    return bool(unsure) and any(not unsure.isdisjoint(o.variables) for o in others if o is not op)
+
+
+def _center(op: Op) -> str | None:
+    """The subject that all patterns of this part share, if it is one variable."""
+    below = [op]
+    found: set[str | None] = set()
+    while below and len(found) < 2:
+        part = below.pop()
+        spec = part.spec
+        if isinstance(spec, (p.Filter, p.Extend, p.Join)):
+            below += part.inputs
+            continue
+        subject = None
+        if isinstance(spec, (p.Match, p.Entailed, p.Star)):
+            subject = (spec.patterns[0] if isinstance(spec, p.Star) else spec.pattern).subject
+        found.add(subject.name if isinstance(subject, Var) else None)
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,497 @@
+"""Smart constructors of physical operators: where the rows are, what may be unbound, which stage
+(design, section 2).
+
+Each returns an ``Op`` whose fields hold by construction: an input is local (``exchange`` None) only
+if it is in the same stage and its rows are partitioned as the operator needs; equal rows of a
+window are merged (``Occur``) before anything could lose what tells two triples apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from levada.algebra.nodes import Entailed
+from levada.model.expression import AggregateFunction, Call, Const, Expression, Function, Var
+from levada.model.query import Output, TriplePattern, WindowOn
+from levada.model.term import XSD, Literal, Term
+from levada.plan.physical import operators as p
+from levada.plan.physical.lineage import column_type
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import LOST, grouped, join_keys, place, stay
+
+ZERO = Const(Literal("0", XSD + "integer"))
+_WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could be added up
+
+
+def match(
+    pattern: TriplePattern,
+    stream: str | None,
+    graphs: tuple[str | None, ...],
+    window: int | None,
+    *,
+    raw: bool,
+) -> Op:
+    """A triple pattern at the intake; its variables in order of first position."""
+    names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
+    windows = () if window is None else (window,)
+    lasting = (
+        stream is None and window is not None
+    )  # static rows with times: what is replaced is taken back
+    return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw, weighted=lasting)
+
+
+def entailed(
+    node: Entailed,
+    stream: str | None,
+    graphs: tuple[str | None, ...],
+    window: int | None,
+    *,
+    raw: bool,
+) -> Op:
+    """A triple pattern by its alternatives at the intake. Several triples may entail one match, so
+    its rows are no set yet.
+    """
+    names = tuple(dict.fromkeys(v.name for v in node.pattern.positions if isinstance(v, Var)))
+    windows = () if window is None else (window,)
+    lasting = stream is None and window is not None
+    spec = p.Entailed(node.pattern, node.alternatives, node.alike, stream, graphs)
+    return Op(spec, (), names, windows, 0, raw=raw, weighted=lasting)
+
+
+def star(patterns: Sequence[TriplePattern], stream: str, window: int) -> Op:
+    """Patterns of one subject over a stream whose elements are closed. Their rows are a set: a
+    triple is in one element only.
+    """
+    names = tuple(
+        dict.fromkeys(v.name for t in patterns for v in t.positions if isinstance(v, Var))
+    )
+    return Op(p.Star(tuple(patterns), stream), (), names, (window,), 0)
+
+
+def constant(names: tuple[str, ...], rows: tuple[tuple[Term | None, ...], ...]) -> Op:
+    """VALUES, or the one empty row of an empty group."""
+    maybe = frozenset(v for i, v in enumerate(names) if any(r[i] is None for r in rows))
+    return Op(p.Constant(rows), (), names, (), 0, maybe=maybe)
+
+
+def is_unit(op: Op) -> bool:
+    """Whether this is the one empty row, which joins with everything and changes nothing."""
+    return isinstance(op.spec, p.Constant) and not op.variables and op.spec.rows == ((),)
+
+
+def last(rows: Op, window: int, count: int, *, bag: bool) -> Op:
+    """The changes of a count window, at its home; ``rows`` are all triples (or rows) of the
+    stream.
+    """
+    return replace(
+        rows,
+        spec=p.Last(window, count, bag),
+        inputs=(rows,),
+        stage=rows.stage + 1,
+        exchange=(HOME,),
+        placed=HOME,
+        raw=False,
+        weighted=True,
+    )
+
+
+def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
+    """The rows of a session window; equal ones are together, unless it is a bag."""
+    always = tuple(v for v in rows.variables if v not in rows.maybe)
+    keys = (always[:1] if bag else rows.variables) or HOME
+    stage, exchange = place((rows,), keys)
+    spec = p.Session(window, ended, bag)
+    return Op(
+        spec,
+        (rows,),
+        rows.variables,
+        rows.windows,
+        stage,
+        exchange,
+        keys,
+        rows.maybe,
+        weighted=not ended,
+        typed=rows.typed,
+    )
+
+
+def select(rows: Op, pattern: TriplePattern, *beside: str) -> Op:
+    """A triple pattern over the rows of a count window, which have these variables beside the
+    triple.
+    """
+    names = (*dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)), *beside)
+    return Op(
+        p.Select(pattern, beside),
+        (rows,),
+        names,
+        rows.windows,
+        rows.stage,
+        (None,),
+        HOME,
+        weighted=True,
+    )
+
+
+def occur(op: Op, by: tuple[str, ...] = ()) -> Op:
+    """Makes raw rows a set, partitioned by all their variables, or by some."""
+    if not op.raw:
+        return op
+    keys = by or op.variables or HOME
+    stage, exchange = place((op,), keys)
+    return Op(
+        p.Occur(), (op,), op.variables, op.windows, stage, exchange, keys, op.maybe, typed=op.typed
+    )
+
+
+def hold(op: Op, by: tuple[str, ...] = ()) -> Op:
+    """Rows of one window brought up from the intake, where they wait for its watermark; raw ones
+    become a set.
+    """
+    if op.raw:
+        return occur(op, by)
+    if op.stage > 0 or not op.windows:
+        return op
+    keys = by or tuple(v for v in op.variables if v not in op.maybe)[:1] or HOME
+    stage, exchange = place((op,), keys)
+    return replace(op, spec=p.Hold(), inputs=(op,), stage=stage, exchange=exchange, placed=keys)
+
+
+def drawn(op: Op, place: int) -> p.Draw:
+    """What a random expression over these rows derives from."""
+    while isinstance(op.spec, (p.Filter, p.Extend)):
+        op = op.inputs[0]
+    return p.Draw(op.variables, place)
+
+
+def filter_(op: Op, condition: Expression, draw: p.Draw | None = None) -> Op:
+    """A filter where its input is; one that draws, where equal solutions are together."""
+    return _same(op, p.Filter(condition, draw), op.variables, op.maybe, draw)
+
+
+def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = None) -> Op:
+    """A computed variable, placed as a filter; one that is another variable is only a
+    second name.
+    """
+    if isinstance(expression, Var):
+        source = expression.name
+        named = rename(op, (*op.variables, variable), (*op.variables, source))
+        maybe = (
+            named.maybe - {variable}
+            if source in op.variables and source not in op.maybe
+            else named.maybe
+        )
+        typed = op.typed | ({variable} if source in op.typed else set())
+        return replace(named, maybe=maybe, typed=typed)
+    maybe = op.maybe if isinstance(expression, Const) else op.maybe | {variable}
+    return _same(op, p.Extend(expression, draw), (*op.variables, variable), maybe, draw)
+
+
+def _same(
+    op: Op, spec: p.Spec, names: tuple[str, ...], maybe: frozenset[str], draw: p.Draw | None = None
+) -> Op:
+    stage, exchange, placed = stay(op) if draw is None else grouped(op, draw.solution)
+    return Op(
+        spec,
+        (op,),
+        names,
+        op.windows,
+        stage,
+        exchange,
+        placed,
+        maybe,
+        op.raw,
+        op.weighted,
+        op.typed,
+    )
+
+
+def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -> Op:
+    """Projection, under other names if ``sources`` say whose they are; what the input lacks is
+    unbound.
+    """
+    wanted = tuple(names)
+    if wanted == op.variables:
+        return op
+    if op.raw and not set(op.variables) <= set(wanted):
+        op = occur(op)
+    placed = op.placed if op.placed == HOME or set(op.placed) <= set(wanted) else LOST
+    maybe = (op.maybe & set(wanted)) | (set(wanted) - set(op.variables))
+    typed = op.typed & set(wanted)
+    spec = p.Rename(wanted if sources is None else tuple(sources))
+    return Op(
+        spec,
+        (op,),
+        wanted,
+        op.windows,
+        op.stage,
+        (None,),
+        placed,
+        frozenset(maybe),
+        op.raw,
+        op.weighted,
+        typed,
+    )
+
+
+def applied(tree: Op, names: tuple[str, ...], terms: tuple[Term, ...]) -> Op:
+    """A tree of operators over patterns with these names and terms in place of its own."""
+    assert not (tree.maybe or tree.typed or tree.raw), "a set of matches of a pattern"
+    called = dict(zip(tree.variables, names, strict=True))
+    placed = tuple(called.get(v, v) for v in tree.placed)
+    return Op(
+        p.Applied(terms),
+        (tree,),
+        names,
+        tree.windows,
+        tree.stage,
+        (None,),
+        placed,
+        weighted=tree.weighted,
+    )
+
+
+def require(op: Op, names: Sequence[str]) -> Op:
+    """Only rows in which these variables are bound (an equi-join of tuples never matches nulls)."""
+    for name in names:
+        if name in op.maybe:
+            bound = filter_(op, Call(Function.BOUND, (Var(name),)))
+            op = replace(bound, maybe=bound.maybe - {name})
+    return op
+
+
+def bind_missing(op: Op, names: Sequence[str]) -> Op:
+    """The input with variables that it lacks added as unbound."""
+    missing = [n for n in dict.fromkeys(names) if n not in op.variables]
+    return rename(op, (*op.variables, *missing)) if missing else op
+
+
+def union(*parts: Op) -> Op:
+    """All rows of all parts; each part's missing variables are unbound."""
+    parts = tuple(map(hold, parts))
+    names = tuple(dict.fromkeys(v for part in parts for v in part.variables))
+    common = set(names).intersection(*(part.variables for part in parts))
+    maybe = frozenset(set(names) - common).union(*(part.maybe for part in parts))
+    windows = None
+    if all(part.windows is not None for part in parts):
+        windows = tuple(sorted({w for part in parts for w in part.windows or ()}))
+    stage = max(part.stage for part in parts)
+    together = tuple(sorted(common)) or HOME
+    exchange = tuple(None if part.stage == stage else together for part in parts)
+    first = parts[0].placed
+    same = first != HOME and all(part.placed == first and part.stage == stage for part in parts)
+    placed = first if same else (LOST if stage else ())
+    typed = frozenset(v for v in names if all(v in i.typed or v not in i.variables for i in parts))
+    weighted = any(part.weighted for part in parts)
+    return Op(
+        p.Union(),
+        parts,
+        names,
+        windows,
+        stage,
+        exchange,
+        placed,
+        maybe,
+        weighted=weighted,
+        typed=typed,
+    )
+
+
+def join(left: Op, right: Op) -> Op:
+    """An incremental join of rows with event times."""
+    shared, keys, placed = join_keys(left, right)
+    stage, exchange = place((left, right), placed)
+    names = (*left.variables, *(v for v in right.variables if v not in shared))
+    assert left.windows is not None and right.windows is not None, (
+        "an incremental join has event times"
+    )
+    windows = tuple(sorted({*left.windows, *right.windows}))
+    maybe = _both_maybe(left, right, shared)
+    weighted = left.weighted or right.weighted
+    typed = (left.typed | right.typed) - frozenset(
+        v for v in shared if v not in left.typed or v not in right.typed
+    )
+    spec = p.Join(keys, (left.raw, right.raw))
+    return Op(
+        spec,
+        (left, right),
+        names,
+        windows,
+        stage,
+        exchange,
+        placed,
+        maybe,
+        weighted=weighted,
+        typed=typed,
+    )
+
+
+def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
+    """A shared variable can be unbound in the result only if it can be on both sides."""
+    one_sided = (left.maybe | right.maybe) - set(shared)
+    return one_sided | frozenset(v for v in shared if v in left.maybe and v in right.maybe)
+
+
+def report(op: Op, listed: bool, *, instant: bool = False) -> Op:
+    """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to
+    cancel.
+    """
+    if op.windows is None:
+        return op
+    op = occur(op)
+    if op.stage == 0 or op.weighted:
+        stage, exchange, placed = grouped(op, op.variables)
+    else:
+        stage, exchange, placed = stay(op)
+    return Op(
+        p.Report(listed, instant),
+        (op,),
+        op.variables,
+        None,
+        stage,
+        exchange,
+        placed,
+        op.maybe,
+        typed=op.typed,
+    )
+
+
+def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
+    """I, D or both signs. ``certain``: nothing can cancel (equal solutions have equal times), so
+    nothing is remembered.
+    """
+    op = occur(op)
+    if certain and op.stage > 0:
+        stage, exchange, placed = stay(op)
+    else:
+        stage, exchange, placed = grouped(op, op.variables)
+    spec = p.Changes(output, listed)
+    certain_i = certain and output is Output.ISTREAM
+    return Op(
+        spec,
+        (op,),
+        op.variables,
+        None,
+        stage,
+        exchange,
+        placed,
+        op.maybe,
+        weighted=not certain_i,
+        typed=op.typed,
+    )
+
+
+def group(
+    op: Op,
+    keys: tuple[str, ...],
+    aggregates: tuple[p.AggregateSpec, ...],
+    names: tuple[str, ...],
+    listed: bool,
+    windows: Sequence[WindowOn],
+    *,
+    periodic: bool = False,
+) -> Op:
+    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per
+    report.
+
+    ``periodic``: a clock says when reports are, not the windows.
+    """
+    summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
+    on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
+    computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if is_number(s, op))
+    maybe = (op.maybe & set(keys)) | frozenset(
+        n
+        for n, s in zip(names, aggregates, strict=True)
+        if s.function is not AggregateFunction.COUNT
+    )
+    typed = (op.typed & set(keys)) | computed
+    if op.windows is not None and summable and windows and (on_close or not periodic):
+        op = occur(op)
+        stage, exchange, placed = grouped(op, keys)
+        spec: p.Spec = p.Panes(keys, aggregates, listed)
+    else:
+        op = report(op, listed)
+        stage, exchange, placed = grouped(op, keys)
+        spec = p.RGroup(keys, aggregates, listed)
+    return Op(
+        spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed
+    )
+
+
+def is_number(s: p.AggregateSpec, op: Op) -> bool:
+    """Whether the value facets say all of a result: counts, sums of doubles, sums of whole columns,
+    any typed winner.
+    """
+    if s.function is AggregateFunction.COUNT:
+        return True
+    if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
+        kind = column_type(op, s.arg or "")
+        return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
+    return s.function not in _WHOLE and s.arg in op.typed
+
+
+def rjoin(left: Op, right: Op) -> Op:
+    """An inner join of report rows; right ones that last are there at every report."""
+    shared, keys, placed = join_keys(left, right)
+    stage, exchange = place((left, right), placed)
+    names = (*left.variables, *(v for v in right.variables if v not in shared))
+    typed = (left.typed | right.typed) - frozenset(
+        v for v in shared if v not in left.typed or v not in right.typed
+    )
+    spec = p.RJoin(keys, shared, right.windows is not None)
+    return Op(
+        spec,
+        (left, right),
+        names,
+        None,
+        stage,
+        exchange,
+        placed,
+        _both_maybe(left, right, shared),
+        typed=typed,
+    )
+
+
+def distinct(op: Op) -> Op:
+    """DISTINCT on report rows."""
+    stage, exchange, placed = grouped(op, op.variables)
+    return Op(
+        p.RDistinct(), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed
+    )
+
+
+def order(
+    op: Op,
+    keys: tuple[tuple[Expression, bool], ...],
+    offset: int,
+    limit: int | None,
+    shown: tuple[str, ...] | None = None,
+    *,
+    in_order: bool = False,
+) -> Op:
+    """ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first.
+    ``in_order``: rows are sorted.
+    """
+    if shown is not None:
+        rest = tuple(v for v in op.variables if v not in shown)
+        op = rename(op, (*shown, *rest))
+    stage, exchange, placed = grouped(op, ())
+    spec = p.ROrder(keys, offset, limit, in_order)
+    return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
+
+
+def emit(op: Op) -> Op:
+    """The results; whatever is left at the intake is carried over one exchange first."""
+    assert op.windows is None, "results are report rows"
+    return Op(
+        p.Emit(),
+        (op,),
+        op.variables,
+        None,
+        op.stage,
+        (None,),
+        op.placed,
+        op.maybe,
+        weighted=op.weighted,
+        typed=op.typed,
+    )

@@ -1,0 +1,133 @@
+"""The physical operators at the bottom of a query's tree: what is read of streams, windows and
+static graphs.
+
+They are parts of ``physical``, which says how they fit in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from levada.algebra.nodes import Alternative
+from levada.model.query import TriplePattern
+from levada.model.term import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A triple pattern over a stream (``stream``) or over static graphs (``graphs``; None in it is
+    the default graph).
+    """
+
+    pattern: TriplePattern
+    stream: str | None
+    graphs: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entailed:
+    """A triple pattern by its alternatives, over what ``Match`` is over; ``alike`` as in
+    ``nodes.Entailed``.
+    """
+
+    pattern: TriplePattern
+    alternatives: tuple[Alternative, ...]
+    alike: tuple[tuple[Term, ...], ...]
+    stream: str | None
+    graphs: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """Triple patterns of one subject over a stream whose elements are closed: joined inside the
+    element, at the intake.
+    """
+
+    patterns: tuple[TriplePattern, ...]
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Columns of a tuple stream, one per output variable; ``sign``: the column of the weights, if
+    rows have any.
+    """
+
+    stream: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    sign: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """VALUES: rows of terms."""
+
+    rows: tuple[tuple[Term | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in,
+    -1 out.
+    """
+
+    window: int
+    count: int
+    bag: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The rows of a session window: as they come, with weights, or ``ended``, at the end of their
+    session.
+
+    Whether a session has ended follows from the times of all elements of its stream. ``bag``: no
+    row comes twice, or all count.
+    """
+
+    window: int
+    ended: bool
+    bag: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LastBy:
+    """As ``Last`` over tuples, of each value of the variables ``keys``."""
+
+    window: int
+    count: int
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """Report rows as content of a window: what a query within the query gave at r is there from r
+    on.
+
+    ``level``: the windows of the query within. ``weighted``: its changes, with both signs; else
+    elements of a stream.
+    """
+
+    window: int
+    level: tuple[int, ...]
+    weighted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """The answer of a part that reads static data alone, as static rows; ``again``: the graphs at
+    whose replacement it changes.
+    """
+
+    again: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A triple pattern over rows (s, p, o) of ``Last``, and the variables that they have beside
+    these.
+    """
+
+    pattern: TriplePattern
+    beside: tuple[str, ...] = ()

@@ -1,0 +1,385 @@
+"""The physical operators of one query, by variable names: between the algebra and the topology.
+
+An ``Op`` is a value: what it does (``spec``), its inputs, its output variables (slot i holds
+``variables[i]``), the query's windows that its rows carry times of (None: report rows), and how its
+output is partitioned. ``lower`` builds the tree, ``topology`` turns it into shared nodes with
+slots.
+
+    below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift Once -> Filter Extend Union Occur Join
+    the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
+    above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct RExcept ROrder Closure Changes -> Emit
+    above, by changes    Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift
+
+Closure (paths) also stands below the report, over static rows alone; so do RLeft and RSemi (and
+above it RJoin) whose right side are static rows alone (``lasting``). What static data alone answer
+is a level of its own below a Once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from levada.algebra.nodes import Reporting
+from levada.model.expression import AggregateFunction, Expression
+from levada.model.query import Output
+from levada.model.term import Term
+from levada.plan.physical.leaves import Constant as Constant
+from levada.plan.physical.leaves import Entailed as Entailed
+from levada.plan.physical.leaves import Last as Last
+from levada.plan.physical.leaves import LastBy as LastBy
+from levada.plan.physical.leaves import Lift as Lift
+from levada.plan.physical.leaves import Match as Match
+from levada.plan.physical.leaves import Once as Once
+from levada.plan.physical.leaves import Scan as Scan
+from levada.plan.physical.leaves import Select as Select
+from levada.plan.physical.leaves import Session as Session
+from levada.plan.physical.leaves import Star as Star
+from levada.plan.sealed.kinds import Semi, Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What RAND, UUID and BNODE derive from beside query and report: the solution before any BIND,
+    the place in the query.
+    """
+
+    solution: tuple[str, ...]
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps rows whose condition is true."""
+
+    condition: Expression
+    draw: Draw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Appends a computed variable."""
+
+    expression: Expression
+    draw: Draw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Only these variables, in this order, under the names of the output (projection)."""
+
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of all inputs; what an input does not bind is unbound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The operators of the input with these terms, and other names, in place of its patterns' own
+    (``merge``, ``recorded``).
+    """
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Occur:
+    """Makes the window a set: ``prev`` of each row, equal rows of one time merged (design, section
+    2).
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Passes rows on as they are: where rows of one window wait for its watermark before they meet
+    others.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs with equal keys whose intervals meet; ``raw`` inputs are made sets on the way in.
+
+    ``negative``: the pairs count less than nothing; they take back what a union of both sides
+    counts twice.
+    """
+
+    keys: tuple[str, ...]
+    raw: tuple[bool, bool]
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Each row once for every report at which it counts; ``instant``: it counts at one instant,
+    which is a report.
+    """
+
+    listed: bool
+    instant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateSpec:
+    """One aggregate of a group: function, argument variable (None: the row itself), DISTINCT,
+    GROUP_CONCAT's separator.
+    """
+
+    function: AggregateFunction
+    arg: str | None
+    distinct: bool
+    separator: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """Groups of interval rows: partial aggregates per (group, interval), added up at each
+    report.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RJoin:
+    """Inner join of report rows per report; compatible where keys may be unbound. ``lasting``: the
+    right rows are of no report.
+    """
+
+    keys: tuple[str, ...]
+    shared: tuple[str, ...]
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RLeft:
+    """Left join of report rows per report, with the OPTIONAL's condition; with ``lasting`` right
+    rows also of rows with times.
+    """
+
+    keys: tuple[str, ...]
+    shared: tuple[str, ...]
+    condition: Expression | None
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """Distinct pairs (first and second variable) that paths connect: ``many`` steps or at most one;
+    ``ends`` that are given.
+
+    The first input has the pairs of one step; a second one, the terms that a path of no step
+    connects with themselves. ``seed``: the end (0 or 1) of which nothing matters but the values
+    that the last input has.
+    """
+
+    many: bool
+    ends: tuple[Term | None, Term | None]
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RSemi:
+    """The left report rows with, or without, a compatible right one that satisfies the condition;
+    ``lasting`` as in ``RLeft``.
+    """
+
+    test: Semi
+    keys: tuple[str, ...]
+    shared: tuple[str, ...]
+    condition: Expression | None
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RGroup:
+    """Groups of report rows."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RExcept:
+    """The bag difference of report rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deltas:
+    """Rows with event times as changes: weight +1 at the report at which a row begins to count, -1
+    at that at which it ends.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Groups kept by changes: the group's row before out, its row after in. Further inputs only
+    keep the one group without keys.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of equal rows kept by changes."""
+
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """The changes of a report, equal rows netted: IStream, DStream, relation."""
+
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a result kept by changes (the first input) is at its reports; the other inputs are the
+    windows that decide these.
+
+    ``level``: the windows. ``listed``: the last report follows from all elements, too. ``every``:
+    also reports without content.
+    """
+
+    output: Output
+    level: tuple[int, ...]
+    reports: Reporting
+    listed: bool
+    every: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RDistinct:
+    """Equal report rows once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ROrder:
+    """ORDER BY, OFFSET, LIMIT per report; ties by the terms' text."""
+
+    keys: tuple[tuple[Expression, bool], ...]
+    offset: int
+    limit: int | None
+    in_order: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What began or ended at each report: IStream, DStream, relation."""
+
+    output: Output
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """The result rows of a query."""
+
+
+Spec = (
+    Match
+    | Entailed
+    | Star
+    | Scan
+    | Constant
+    | Last
+    | LastBy
+    | Session
+    | Select
+    | Lift
+    | Once
+    | Filter
+    | Extend
+    | Rename
+    | Applied
+    | Union
+    | Occur
+    | Hold
+    | Join
+    | Report
+    | Panes
+    | RJoin
+    | RLeft
+    | RSemi
+    | RGroup
+    | RDistinct
+    | RExcept
+    | ROrder
+    | Closure
+    | Changes
+    | Deltas
+    | Running
+    | Tally
+    | Net
+    | Snapshot
+    | Emit
+)
+
+TIME = "#time"  # the column of a scan that is the event time
+HOME = ("",)  # partitioned by the operator itself: all rows of a query's operator in one place
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One physical operator of one query.
+
+    ``windows``: indexes of the query's windows whose times the rows carry; None for report rows.
+    ``exchange``: per input the variables by whose identities its rows must be partitioned, None
+    where no exchange is needed.
+    ``maybe``: variables that can be unbound. ``raw``: rows of a window that are not yet made a set.
+    ``placed``: the variables by whose identities the rows are partitioned; () at the source, HOME
+    by operator.
+    ``typed``: variables whose values are typed columns, so that their text follows from the value
+    facets.
+    ``mixed``: other variables that are typed columns in some rows, since rows of both sorts were
+    put together below: texts are with the rows for some, and follow from the values for others. It
+    follows from the other fields.
+    """
+
+    spec: Spec
+    inputs: tuple[Op, ...]
+    variables: tuple[str, ...]
+    windows: tuple[int, ...] | None
+    stage: int
+    exchange: tuple[tuple[str, ...] | None, ...] = ()
+    placed: tuple[str, ...] = ()
+    maybe: frozenset[str] = field(default_factory=frozenset)
+    raw: bool = False
+    weighted: bool = False
+    typed: frozenset[str] = field(default_factory=frozenset)
+    mixed: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        assert self.typed <= set(self.variables), (
+            "what is hidden here may be another variable above"
+        )
+        if any(i.typed or i.mixed for i in self.inputs):
+            mixed = frozenset(
+                v for i, v in enumerate(self.variables) if v not in self.typed and self._mixed(i, v)
+            )
+            object.__setattr__(self, "mixed", mixed)
+
+    def _mixed(self, at: int, name: str) -> bool:
+        match self.spec:
+            case Extend() if at == len(self.variables) - 1:
+                return False
+            case Rename(sources):
+                return sources[at] in self.inputs[0].mixed
+            case Panes(keys, aggregates) | RGroup(keys, aggregates) | Running(keys, aggregates) if (
+                name not in keys
+            ):
+                return aggregates[at - len(keys)].arg in self.inputs[0].mixed
+            case Union() | Tally() | RExcept() | Join() | RJoin() | RLeft() if any(
+                name in i.typed for i in self.inputs
+            ):
+                return True
+            case _:
+                return any(name in i.mixed for i in self.inputs)

@@ -1,0 +1,52 @@
+"""Where the rows of an operator are: its stage, the exchanges that its inputs take, what its output
+is partitioned by.
+
+Rows stay where they are as long as equal keys are together; an exchange opens the next stage
+(design, section 2). ``join_keys`` prefers what a side is partitioned by already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.plan.physical.operators import HOME, Op
+
+Exchange = tuple[tuple[str, ...] | None, ...]
+Placing = tuple[int, Exchange, tuple[str, ...]]
+LOST = ("?",)  # partitioned by something that the rows no longer show
+
+
+def place(inputs: tuple[Op, ...], keys: tuple[str, ...]) -> tuple[int, Exchange]:
+    """The stage in which all inputs are partitioned by ``keys``, and the exchanges that
+    this takes.
+    """
+    local = [i.stage > 0 and i.placed == keys and keys != HOME for i in inputs]
+    stage = max(i.stage if here else i.stage + 1 for i, here in zip(inputs, local, strict=True))
+    return stage, tuple(
+        None if here and i.stage == stage else keys for i, here in zip(inputs, local, strict=True)
+    )  # fmt: skip
+
+
+def stay(op: Op) -> Placing:
+    """Stage, exchange and placement of an operator that takes rows where they are."""
+    return op.stage, (None,), op.placed
+
+
+def grouped(op: Op, keys: Sequence[str]) -> Placing:
+    """Stage, exchange and placement of an operator that needs rows with equal ``keys`` together."""
+    if op.stage > 0 and (op.placed == HOME or (op.placed and set(op.placed) <= set(keys))):
+        return op.stage, (None,), op.placed
+    wanted = tuple(keys) or HOME
+    return op.stage + 1, (wanted,), wanted
+
+
+def join_keys(left: Op, right: Op) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """All shared variables, those that are always bound on both sides, and the variables to
+    partition by.
+    """
+    shared = tuple(v for v in left.variables if v in right.variables)
+    keys = tuple(v for v in shared if v not in left.maybe and v not in right.maybe)
+    for side in (left, right):
+        if side.stage > 0 and side.placed not in (HOME, LOST, ()) and set(side.placed) <= set(keys):
+            return shared, keys, side.placed
+    return shared, keys, keys[:1] or HOME

@@ -1,0 +1,128 @@
+"""The sealed plan: a version of the topology as workers have it, with arrays instead of
+dictionaries.
+
+It is written once per version and never changes; the topology that it comes from is the driver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.model.query import Form, Output, TriplePattern, WindowOn
+from levada.model.time import Window
+from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.schedules import Schedules
+from levada.plan.sealed.shapes import Edge, Member
+from levada.plan.sealed.steps import Step
+from levada.plan.sealed.window_table import WindowTable
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FanOut:
+    """From a producer's members to a consumer's: consumers of member i are
+    ``members[offsets[i]:offsets[i + 1]]``.
+    """
+
+    offsets: I32
+    members: I32
+    identity: bool
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """An edge as the producer sees it."""
+
+    node: int
+    input: int
+    edge: Edge
+    fan: FanOut
+    stage: int
+
+
+@dataclass(frozen=True)
+class PlanNode:
+    """A node as workers see it. ``fresh``: the members that no epoch has had before this plan
+    version.
+    """
+
+    id: int
+    step: Step
+    stage: int
+    layout: Layout
+    inputs: tuple[int, ...]
+    input_layouts: tuple[Layout, ...]
+    consumers: tuple[Consumer, ...]
+    members: tuple[Member, ...]
+    alive: npt.NDArray[np.bool_]
+    windows: WindowTable
+    schedules: Schedules
+    fresh: npt.NDArray[np.bool_]
+    home: I64  # of each member, the number that decides its partition where all its rows are together; -1 elsewhere
+
+    def read_whole(self, first: bool, replaced: Collection[str | None]) -> npt.NDArray[np.bool_]:
+        """The members that an epoch gives all their static rows and constants, and so the answer of
+        a query without windows.
+
+        ``first``: it is the first of its plan, so of those that are new in it. ``replaced``: the
+        static graphs that it replaces.
+        """
+        new = self.fresh if first else np.zeros(len(self.members), np.bool_)
+        if replaced:
+            new = new | np.array(
+                [not frozenset(m.again).isdisjoint(replaced) for m in self.members], np.bool_
+            )
+        return new & self.alive
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What emission, sinks and status must know of a query; ``clock``: what says in place of its
+    windows when it reports.
+    """
+
+    name: str
+    form: Form
+    output: Output
+    variables: tuple[str, ...]
+    template: tuple[TriplePattern, ...]
+    streams: tuple[str, ...]
+    node: int
+    member: int
+    start: int
+    empty_reports: bool
+    windows: tuple[WindowOn, ...] = ()
+    clock: Window | None = None
+    since: int = 0  # the first plan version that has it
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sealed version of the topology."""
+
+    version: int
+    nodes: Mapping[int, PlanNode]
+    order: tuple[int, ...]  # node numbers, inputs before consumers
+    streams: tuple[str, ...]
+    queries: Mapping[str, QueryPlan]
+    stages: int  # the greatest stage
+    made: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the streams that queries make, and which one
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The streams that queries read."""
+        return frozenset(stream for query in self.queries.values() for stream in query.streams)
+
+
+def home_number(node: int, op: I64) -> I64:
+    """A number per (node, member) that decides the home of the member; fits an int32."""
+    number: I64 = (op * 1_000_003 + node * 7_919) & 0x7FFFFFFF
+    return number

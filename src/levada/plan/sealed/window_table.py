@@ -1,0 +1,79 @@
+"""Windows of members as parameter arrays: what the kernels that say where rows count take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.model.time import MIN, WindowKind
+from levada.plan.sealed.shapes import Member
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class WindowTable:
+    """Windows of members as parameter arrays, shape (windows, members): a row of an array is one
+    window's column.
+    """
+
+    kind: npt.NDArray[np.uint8]
+    range: I64
+    step: I64
+    t0: I64
+    given: npt.NDArray[np.bool_]
+    to: I64
+    stream: I32
+    start: I64  # per window and member: elements before it do not count
+
+    @staticmethod
+    def of(members: Sequence[Member], streams: Mapping[str, int]) -> WindowTable:
+        """The table of these members."""
+        width = max((len(m.windows) for m in members), default=0)
+        shape = (width, len(members))
+        kind, given = np.zeros(shape, np.uint8), np.zeros(shape, np.bool_)
+        range_, t0, to, start = (np.zeros(shape, np.int64) for _ in range(4))
+        step = np.ones(shape, np.int64)
+        stream = np.full(shape, -1, np.int32)
+        for i, m in enumerate(members):
+            for j, (w, name) in enumerate(zip(m.windows, m.streams, strict=False)):
+                kind[j, i], range_[j, i], step[j, i], t0[j, i] = w.kind, w.range, w.step, w.t0
+                given[j, i], to[j, i] = w.t0_given, w.to
+                stream[j, i] = streams.get(name, -1)
+                start[j, i] = MIN if w.kind is WindowKind.STATIC else max(m.start, w.start)
+        return WindowTable(kind, range_, step, t0, given, to, stream, start)
+
+    def params(
+        self, j: int
+    ) -> tuple[npt.NDArray[np.uint8], I64, I64, I64, npt.NDArray[np.bool_], I64]:
+        """Window j of all members as the leading arguments of the kernels that say where rows
+        count.
+        """
+        return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
+
+    def pick(self, rows: Sequence[int]) -> WindowTable:
+        """These windows only, in this order."""
+        at = list(rows)
+        return WindowTable(*(column[at] for column in self._columns))
+
+    def at(self, members: I64) -> WindowTable:
+        """The table of these members, in this order."""
+        return WindowTable(*(column.take(members, axis=1) for column in self._columns))
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        return (
+            self.kind,
+            self.range,
+            self.step,
+            self.t0,
+            self.given,
+            self.to,
+            self.stream,
+            self.start,
+        )

@@ -1,0 +1,1 @@
+"""Shapes -> the topology that all queries share."""

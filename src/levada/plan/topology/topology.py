@@ -1,0 +1,263 @@
+"""The topology: one shared dataflow for all queries, as nodes (shapes) with members (queries'
+operators).
+
+A node is one vectorised operator; a member is a row of its parameter tables. Equal operators over
+equal inputs are one member, whichever query asks for them (hash-consing); members are counted and
+removed with the last query that uses them, nodes with their last member. Numbers of nodes and
+members never change and are never used again, because state refers to them
+(``plan/topology/members``).
+
+``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need,
+with arrays instead of dictionaries; it is pickled once per version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.algebra.nodes import Query
+from levada.model.names import made_by
+from levada.plan.install.install import Installer
+from levada.plan.lowering.lower import lower
+from levada.plan.lowering.scans import StreamFacts, graphs_read
+from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan, home_number
+from levada.plan.sealed.schedules import Schedules
+from levada.plan.sealed.shapes import Member, Shape
+from levada.plan.sealed.window_table import WindowTable
+from levada.plan.topology.members import Members
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass
+class _Node:
+    """A node of the catalog: its shape, the nodes of its inputs, its members."""
+
+    shape: Shape
+    inputs: tuple[int, ...]
+    members: Members = field(default_factory=Members)
+
+
+class Topology:
+    """The catalog of nodes and members; the driver's. ``replaceable``: the static graphs that may
+    be replaced.
+    """
+
+    def __init__(
+        self, streams: Mapping[str, StreamFacts], replaceable: Collection[str | None] = ()
+    ) -> None:
+        self.facts = dict(streams)
+        self.streams = tuple(self.facts)
+        self.nodes: dict[int, _Node] = {}
+        self.index: dict[Shape, int] = {}  # the nodes by their shapes
+        self.alike: dict[
+            Shape, list[int]
+        ] = {}  # and by the shape of their generation 0, oldest first
+        self.numbers = 0  # nodes so far, also those that are gone
+        self.queries: dict[str, QueryPlan] = {}
+        self.made: dict[str, str] = {}  # the streams that queries make, and which one
+        self.replaceable = frozenset(replaceable)
+        self.version = 0
+        self._seen: dict[int, int] = {}
+
+    def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
+        """Fits a query in: reuses what is there, makes what is not. Takes effect with the next
+        ``seal``.
+        """
+        assert name not in self.queries, "a query's name is free when it is added"
+        every = (
+            empty_reports or not query.windows
+        )  # a query without windows has one answer, also an empty one
+        lowered = lower(query, self.facts, every=every, replaceable=self.replaceable)
+        again = () if query.windows else self.replaceable & graphs_read(query, query.pattern)
+        installer = Installer(
+            query, name, start, self._intern, every=every, since=self.version + 1, again=again
+        )
+        root = installer.root(lowered.root)
+        node = self.index[root.shape]
+        self._count(node, root.member, 1)
+        self.queries[name] = QueryPlan(
+            name,
+            query.form,
+            query.output,
+            query.variables,
+            query.template,
+            tuple(dict.fromkeys(w.stream for w in query.windows)),
+            node,
+            root.member,
+            start,
+            empty_reports,
+            query.windows,
+            query.reports.clock,
+            self.version + 1,
+        )
+
+    def remove(self, name: str) -> None:
+        """Takes a query out; members that no other query uses die with it. The stream that it made
+        keeps its number.
+        """
+        query = self.queries.pop(name)
+        self._count(query.node, query.member, -1)
+        self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
+
+    def stream_of(self, maker: str) -> str:
+        """The stream that a query makes, which begins when it is first asked for.
+
+        A query that goes and comes again makes another one, so that nothing of the old one is taken
+        for its own.
+        """
+        stream = f"{made_by(maker)}{self.queries[maker].since}"
+        if stream not in self.made:
+            self.made[stream] = maker
+            self.facts[stream] = StreamFacts()
+            self.streams = (*self.streams, stream)
+        return stream
+
+    def graphs(self) -> frozenset[str | None]:
+        """The static graphs that some query reads."""
+        return frozenset(
+            g for node in self.nodes.values() for m in node.members.index for g in m.graphs
+        )
+
+    def _intern(self, shape: Shape, member: Member) -> tuple[Shape, int]:
+        """The node's own shape and the member's number; made if they are not there."""
+        alike = self.alike.get(shape, [])
+        for number in alike:
+            at = self.nodes[number].members.index.get(member)
+            if at is not None:
+                return self.nodes[number].shape, at
+        node = self.nodes[alike[-1]] if alike else None
+        if node is None or node.members.spent:
+            node = self._node(shape)
+        return node.shape, node.members.add(member, self.version + 1)
+
+    def _node(self, shape: Shape) -> _Node:
+        """A new node; one beside others of its shape is another generation."""
+        alike = self.alike.setdefault(shape, [])
+        number = self.numbers
+        self.numbers += 1
+        own = replace(shape, generation=number) if alike else shape
+        alike.append(number)
+        self.index[own] = number
+        node = self.nodes[number] = _Node(own, tuple(self.index[i] for i, _ in shape.inputs))
+        return node
+
+    def _drop(self, number: int) -> None:
+        """Takes a node without members out."""
+        node = self.nodes.pop(number)
+        del self.index[node.shape]
+        self._seen.pop(number, None)
+        first = replace(node.shape, generation=0)
+        self.alike[first].remove(number)
+        if not self.alike[first]:
+            del self.alike[first]
+
+    def _count(self, node: int, member: int, change: int) -> None:
+        """Counts a use; the inputs are used by a member as long as it is used itself."""
+        entry = self.nodes[node]
+        table = entry.members
+        before = table.uses[member]
+        table.uses[member] = after = before + change
+        if (before == 0) == (after == 0):
+            return
+        inputs = table[member].inputs
+        if after == 0:
+            table.drop(member)
+            if not table.index:
+                self._drop(node)
+        for i, m in zip(entry.inputs, inputs, strict=True):
+            self._count(i, m, change)
+
+    def seal(self, had: int | None = None) -> Plan:
+        """The next version of the plan, for workers. ``had``: the last version that an epoch has
+        had; None: that before.
+        """
+        had = self.version if had is None else had
+        self.version += 1
+        consumers: dict[int, list[Consumer]] = {n: [] for n in self.nodes}
+        for number, node in self.nodes.items():
+            for i, (producer, (_, edge)) in enumerate(
+                zip(node.inputs, node.shape.inputs, strict=True)
+            ):
+                fan = self._fan(node, i, len(self.nodes[producer].members.rows))
+                consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
+        homes: dict[int, I64] = {}
+        nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
+        order = tuple(sorted(nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
+        stages = max((nodes[n].stage for n in order), default=1)
+        return Plan(
+            self.version,
+            nodes,
+            order,
+            self.streams,
+            dict(self.queries),
+            max(stages, 1),
+            dict(self.made),
+        )
+
+    def _depth(self, number: int) -> int:
+        if number not in self._seen:
+            self._seen[number] = 1 + max(
+                (self._depth(i) for i in self.nodes[number].inputs), default=0
+            )
+        return self._seen[number]
+
+    def _sealed(
+        self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, I64]
+    ) -> PlanNode:
+        node = self.nodes[number]
+        numbers = {n: i for i, n in enumerate(self.streams)}
+        living = tuple(node.members.index)
+        places = np.zeros(len(node.members.rows), np.int64)
+        places[node.members.living()] = np.arange(len(living))
+        layouts = tuple(e.layout for _, e in node.shape.inputs)
+        return PlanNode(
+            number,
+            node.shape.step,
+            node.shape.stage,
+            node.shape.layout,
+            node.inputs,
+            layouts,
+            consumers,
+            node.members.table(),
+            node.members.alive(),
+            WindowTable.of(living, numbers).at(places),
+            Schedules.of(living, places, numbers),
+            node.members.born_after(had),
+            self._home(number, homes),
+        )
+
+    def _home(self, number: int, homes: dict[int, I64]) -> I64:
+        """A member that is exchanged by itself is at home there; what follows in place is at the
+        same home.
+        """
+        if number not in homes:
+            homes[number] = self._found_home(number, homes)
+        return homes[number]
+
+    def _found_home(self, number: int, homes: dict[int, I64]) -> I64:
+        node = self.nodes[number]
+        members = np.arange(len(node.members.rows), dtype=np.int64)
+        for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):
+            if edge.exchange == ():
+                return home_number(number, members)
+            if edge.exchange is None:
+                below = self._home(producer, homes)
+                return below[[m.inputs[i] for m in node.members.table()]]
+        return np.full(len(members), -1, np.int64)
+
+    def _fan(self, node: _Node, i: int, producers: int) -> FanOut:
+        """CSR from the producer's members to this node's, the living ones only."""
+        living = node.members.living()
+        sources = np.array([m.inputs[i] for m in node.members.index], np.int64)
+        order = np.argsort(sources, kind="stable")
+        offsets = np.zeros(producers + 1, np.int32)
+        np.cumsum(np.bincount(sources, minlength=producers), out=offsets[1:])
+        members = np.array(living, np.int32)[order]
+        identity = producers == len(living) and bool((members == np.arange(producers)).all())
+        return FanOut(offsets, members, identity and bool((sources[order] == members).all()))

@@ -1,0 +1,1 @@
+"""The driver's side of epochs: decide, write ahead, run, commit, publish."""

@@ -1,0 +1,224 @@
+"""The catalog: which queries the plan holds, and the next plan when that changes (design, sections
+1 and 4).
+
+    registered queries  --difference to the catalog-->  removals, additions  --seal-->  plan p + 1, from the next epoch
+
+The catalog of a plan version is a file beside it. It is loaded only when the open intention of a
+run before, if there was one, has been run with its own plan: so the last manifest always names the
+catalog to go on from, and a version that no epoch used may be written anew. A query that comes to a
+checkpoint with data starts behind the largest event time that its streams have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from levada.algebra import nodes as a
+from levada.algebra.options import QueryOptions
+from levada.algebra.schema import Regime
+from levada.errors import CheckpointError
+from levada.model.names import is_made, made_by, shown
+from levada.model.time import MIN
+from levada.plan.lowering.lower import StreamFacts
+from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.plan.topology.topology import Topology
+from levada.runtime.driver.lifetime import Standing
+from levada.runtime.store.checkpoint import Checkpoint
+from levada.runtime.store.manifest import Manifest, StreamRecord
+from levada.streams.stream_config import StreamConfig
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A query as it was registered, and where it stands."""
+
+    name: str
+    text: str
+    dialect: str
+    options: QueryOptions
+    query: a.Query
+    standing: Standing = field(default_factory=Standing, compare=False)
+
+    @property
+    def identity(self) -> str:
+        """What makes it the same query when it is registered again."""
+        said = f"{self.dialect}\n{self.options}\n{self.text}"
+        if self.options.entailment in (None, Regime.NONE):
+            return said
+        return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"  # what it means follows from the ontology
+
+
+class Catalog:
+    """The queries of a checkpoint's plan.
+
+    ``configs`` are the streams, in the order of their numbers; ``replaceable`` the static graphs
+    that may be replaced.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        configs: Sequence[StreamConfig],
+        replaceable: Collection[str | None] = (),
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._replaceable = frozenset(replaceable)
+        self._facts = {c.name: StreamFacts.of(c) for c in configs}
+        self._topology: Topology | None = None
+        self._identities: dict[str, str] = {}
+        self._standing: dict[str, Standing] = {}
+        self._new_streams = False  # there are some that the last plan does not know
+        self._altered: set[str] = set()  # streams of which the last plan knows other facts
+
+    def follow(
+        self, queries: Mapping[str, Registered], dropped: Collection[str], last: Manifest | None
+    ) -> Plan | None:
+        """The plan of the next epochs, if it is another than that of ``last``; None: it stays.
+
+        ``dropped``: names that have been unregistered since; one that is registered again starts
+        anew.
+        """
+        topology = self._loaded(last)
+        gone = self._gone(topology, queries, dropped)
+        for name in gone:
+            topology.remove(name)
+            if name in self._standing:
+                self._standing.pop(name).end(topology.version + 1)
+        new = [
+            r for n, r in queries.items() if n not in topology.queries
+        ]  # makers stand before readers
+        for registered in new:
+            query = _placed(registered.query, topology)
+            start = _start(query, last, topology)
+            topology.add(
+                registered.name, query, start, empty_reports=registered.options.empty_reports
+            )
+        self._begin(topology, queries)
+        changed = gone or new or not topology.version or self._new_streams
+        return (
+            self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
+        )
+
+    def stand(self, queries: Mapping[str, Registered], last: Manifest) -> None:
+        """Says of the queries where they stand in the last plan of a checkpoint that has ended;
+        others stand nowhere.
+        """
+        topology = self._loaded(last)
+        same = {
+            n: queries[n] for n, query in topology.queries.items() if self._same(query, queries)
+        }
+        self._begin(topology, same)
+
+    def _begin(self, topology: Topology, queries: Mapping[str, Registered]) -> None:
+        for name, registered in queries.items():
+            if name not in self._standing:
+                query = topology.queries[name]
+                registered.standing.begin(query, topology.nodes[query.node].shape.layout)
+                self._standing[name] = registered.standing
+
+    def _gone(
+        self, topology: Topology, queries: Mapping[str, Registered], dropped: Collection[str]
+    ) -> list[str]:
+        """The queries of the plan that are no more, or are others, or read what such a one made."""
+        gone: dict[str, None] = {}
+        for name, query in topology.queries.items():
+            if (
+                name in dropped
+                or not self._same(query, queries)
+                or any(topology.made.get(s) in gone for s in query.streams)
+            ):
+                gone[name] = None
+        return list(gone)
+
+    def _same(self, query: QueryPlan, queries: Mapping[str, Registered]) -> bool:
+        known = queries.get(query.name)
+        if (
+            known is None
+            or known.identity != self._identities.get(query.name)
+            or self._altered & set(query.streams)
+        ):
+            return False
+        return {w.stream for w in known.query.windows} == {_made_by(s) for s in query.streams}
+
+    def _loaded(self, last: Manifest | None) -> Topology:
+        if self._topology is None:
+            self._topology = (
+                Topology(self._facts, self._replaceable) if last is None else self._load(last)
+            )
+        return self._topology
+
+    def _load(self, last: Manifest) -> Topology:
+        topology, self._identities = self._checkpoint.load_topology(last.plan)
+        self._altered = {
+            n for n, facts in self._facts.items() if topology.facts.get(n, facts) != facts
+        }
+        topology.facts |= self._facts
+        new = [n for n in self._facts if n not in topology.streams]
+        topology.streams = (*topology.streams, *new)
+        given = tuple(n for n in topology.streams if not is_made(n))
+        assert given == tuple(self._facts), "streams keep their numbers, new ones come behind"
+        self._check_replaceable(topology)
+        topology.replaceable = self._replaceable
+        self._new_streams = bool(new)
+        return topology
+
+    def _check_replaceable(self, topology: Topology) -> None:
+        """Whether a graph may be replaced is in the plan of the queries that read it."""
+        for graph in sorted(
+            (topology.replaceable ^ self._replaceable) & topology.graphs(), key=str
+        ):
+            name = "the default graph" if graph is None else f"the static graph <{graph}>"
+            was, now = ("not ", "") if graph in self._replaceable else ("", "not ")
+            raise CheckpointError(
+                f"On the checkpoint {self._checkpoint.root} {name} was {was}replaceable, now it is {now}so.",
+                hint="Name it as before, or use a new folder.",
+            )
+
+    def _sealed(self, topology: Topology, queries: Mapping[str, Registered], had: int) -> Plan:
+        plan = topology.seal(had)
+        self._new_streams, self._altered = False, set()
+        self._identities = {n: r.identity for n, r in queries.items()}
+        self._checkpoint.save_plan(plan, topology, self._identities)
+        return plan
+
+    def plan(self, version: int) -> Plan:
+        """A plan version of the checkpoint."""
+        return self._checkpoint.load_plan(version)
+
+
+def _placed(query: a.Query, topology: Topology) -> a.Query:
+    """The query on the streams of the topology."""
+    windows = tuple(
+        replace(w, stream=topology.stream_of(shown(w.stream))) if is_made(w.stream) else w
+        for w in query.windows
+    )
+    return replace(query, windows=windows)
+
+
+def _made_by(stream: str) -> str:
+    """The name of a stream as a registered query has it."""
+    return made_by(shown(stream)) if is_made(stream) else stream
+
+
+def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
+    """The first event time that counts for a query that comes now: after all that its streams have
+    said.
+    """
+    if last is None:
+        return MIN
+    seen = (_seen(w.stream, last, topology) for w in query.windows)
+    latest = max(seen, default=MIN)
+    return latest + 1 if latest > MIN else MIN
+
+
+def _seen(stream: str, last: Manifest, topology: Topology) -> int:
+    """The largest event time that a stream has had: of a made one, the last report with a result of
+    its maker.
+    """
+    maker = topology.made.get(stream)
+    if maker is None:
+        return last.streams.get(stream, StreamRecord()).max_ts
+    began = topology.queries[maker].since <= last.plan
+    return last.latest.get(maker, MIN) if began else MIN

@@ -1,0 +1,115 @@
+"""Streams that queries make, seen from the driver (design, sections 1 "Registration at run time"
+and 5).
+
+What a CONSTRUCT has put into the segments of epoch N is read in epoch N + 1, by reference, by a
+task: report r with a triple is an element of time r. So a made stream needs neither files of its
+own nor a position: the last manifest names what is to be read, and an epoch reads all of it. Epochs
+go on as long as one of these streams, that some query reads, has more to say.
+
+Watermark: no later report of the maker can be below it. After epoch N all reports r with r <= W_q
+are made (r < W_q where they are made once W_q > r), and in epoch N + 1 all of them are read: then
+the stream's watermark is W_q + 1 (or W_q), with the maker's W_q after epoch N. It ends one epoch
+after the last of its maker's streams.
+
+Cost: a reference for each made stream with results, a few comparisons for each other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from levada.kernels.text.ntriples_text import ENGINE
+from levada.model.names import is_made
+from levada.model.query import Form
+from levada.model.time import MAX, MIN, WindowKind
+from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.runtime.context import StreamState
+from levada.runtime.store.manifest import Manifest, StreamRecord
+from levada.sources.reference import Reference
+from levada.streams.formats import MADE
+
+
+def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
+    """A made stream as the epoch after ``last`` begins; one whose maker is gone has ended."""
+    record = last.streams.get(stream, StreamRecord())
+    maker = plan.queries.get(plan.made.get(stream, ""))
+    if maker is None or _ended(maker, last):
+        return StreamState(record.watermark, ended=True)
+    return StreamState(record.watermark, floor=_next_report(maker, last))
+
+
+def _ended(maker: QueryPlan, last: Manifest) -> bool:
+    return all(last.streams.get(s, StreamRecord()).ended for s in maker.streams)
+
+
+def _next_report(maker: QueryPlan, last: Manifest) -> int:
+    """The least time at which the maker can still report."""
+    w = min((last.streams.get(s, StreamRecord()).watermark for s in maker.streams), default=MIN)
+    reaches = all(on.window.kind is WindowKind.CLOSE_OPEN for on in maker.windows)
+    return w + 1 if reaches and MIN < w < MAX else w
+
+
+def references(plan: Plan, last: Manifest, root: Path, made_with: Path) -> Iterator[Reference]:
+    """What the made streams say in the epoch after ``last``; ``made_with`` is the file of the plan
+    of ``last``.
+
+    A stream that begins with this epoch says nothing of what its maker reported before.
+    """
+    size, read = -1, plan.read
+    for stream, maker in plan.made.items():
+        counts = last.counts.get(maker)
+        if counts is None or stream not in read or stream not in last.streams:
+            continue
+        if size < 0:
+            size = sum(os.stat(root / name).st_size for name in last.segments)
+        yield Reference(
+            stream,
+            stream,
+            maker,
+            str(made_with),
+            MADE,
+            0,
+            size,
+            0,
+            int(ENGINE),
+            counts[3],
+            segments=tuple(last.segments),
+        )
+
+
+def unread(plan: Plan) -> Sequence[int]:
+    """The numbers of made streams that no query reads: no epoch is for their sake."""
+    read = plan.read
+    return [i for i, stream in enumerate(plan.streams) if is_made(stream) and stream not in read]
+
+
+def bases(plan: Plan, stream: str) -> set[str]:
+    """The streams from outside that a stream follows from: itself, or those of its maker.
+
+    What waits for a made stream waits for these.
+    """
+    if not is_made(stream):
+        return {stream}
+    maker = plan.queries.get(plan.made.get(stream, ""))
+    return set() if maker is None else {base for s in maker.streams for base in bases(plan, s)}
+
+
+def latest(plan: Plan, last: Manifest, counts: dict[str, list[int]]) -> dict[str, int]:
+    """The last report with a result of each query that can make a stream, with those of a new epoch
+    (``counts``).
+
+    What a query of the same name reported before it came is not its own.
+    """
+    found = {
+        n: t
+        for n, t in last.latest.items()
+        if n in plan.queries and plan.queries[n].since <= last.plan
+    }
+    made = (
+        (n, c[2])
+        for n, c in counts.items()
+        if n in plan.queries and plan.queries[n].form is Form.CONSTRUCT
+    )
+    return found | {n: max(t, found.get(n, MIN)) for n, t in made}

@@ -1,0 +1,430 @@
+"""An epoch, from decision to publication: the table of contents of the data path.
+
+    intend   -> what epoch N will do (the loop writes it ahead)
+    run      -> one job on the executor; the manifest is the commit; what it names is published
+    recover  -> publishes the last manifest again
+
+``run`` of the same intention gives the same results, whoever runs it and however often.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from levada.intake.static_files import StaticFile, replaced
+from levada.model.names import is_made
+from levada.model.time import MAX, MIN
+from levada.plan.sealed.plan import Plan
+from levada.runtime.context import (
+    Context,
+    Control,
+    Done,
+    Replacement,
+    Setup,
+    StreamState,
+    advance,
+    encode,
+    old_watermarks,
+)
+from levada.runtime.driver import derived_streams as made
+from levada.runtime.driver import load_static as gathering
+from levada.runtime.driver import totals as added
+from levada.runtime.driver.rolling import Due, at_once, hold, is_due
+from levada.runtime.driver.sourcing import Sourcing
+from levada.runtime.driver.statics import Statics
+from levada.runtime.driver.task_count import Pace
+from levada.runtime.driver.unread_files import letters_of
+from levada.runtime.local import Executor, Job
+from levada.runtime.store import state_files as files
+from levada.runtime.store.checkpoint import Checkpoint
+from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, read_manifest
+from levada.runtime.task.intake import Payload
+from levada.runtime.task.static_rows import to_read
+from levada.sources.reference import Reference
+from levada.streams.stream_config import StreamConfig
+
+BUNDLE = (
+    64 << 20
+)  # bytes of references per intake task at most, read one after the other; a task costs Spark 10 CPU-ms
+
+Publish = Callable[[Manifest], None]
+
+
+class Epochs:
+    """Decides and runs epochs on one checkpoint. ``wall`` gives the wall clock in ms."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        configs: Sequence[StreamConfig],
+        statics: Statics,
+        sourcing: Sourcing,
+        executor: Executor,
+        publish: Publish,
+        *,
+        epoch_rows: int,
+        wall: Callable[[], int],
+        due: Due = at_once,
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.configs = list(configs)
+        self.sourcing = sourcing
+        self.executor = executor
+        self.publish = publish
+        self.epoch_rows = epoch_rows
+        self.wall = wall
+        self.due = due
+        self.pace = Pace()
+        self.plan: Plan | None = None
+        self.plan_is_new = False
+        self.statics = statics
+        self._saved: tuple[StaticFile, ...] = ()
+        self._setup = ""
+        self._swept = False
+        self._sharing: tuple[int, list[list[int]]] = (-1, [])
+        self._gathered: list[str] = []
+
+    @property
+    def last(self) -> Manifest:
+        """The last manifest, or the state before the first epoch."""
+        return self.checkpoint.last or Manifest(0, 0)
+
+    def use(self, plan: Plan) -> None:
+        """The plan of the next epochs."""
+        self.plan = plan
+        self.plan_is_new = True
+
+    def intend(self, *, flush: bool = False) -> Intention | None:
+        """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what
+        is held and reads nothing.
+        """
+        last, plan = self.last, self.plan
+        if plan is None or last.ended or (flush and not last.held):
+            return None
+        if not flush:
+            self.sourcing.discover(last.positions)
+        overtaken = {} if flush else self.sourcing.overtaken()
+        rows = 0 if flush else self.epoch_rows
+        references, after = self.sourcing.take(last.positions, last.streams, rows)
+        references += made.references(
+            plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan)
+        )
+        ended = self.sourcing.ended(after)
+        newly_ended = any(
+            over and not last.streams.get(c.name, StreamRecord()).ended
+            for c, over in zip(self.configs, ended, strict=True)
+        )
+        broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
+        wall = self.wall()
+        silence = self.sourcing.silence(references, last.streams, wall)
+        setup = last.setup if flush and last.setup else self.setup()
+        replacement = self._replacement(setup)
+        due = bool(
+            references
+            or newly_ended
+            or self.plan_is_new
+            or flush
+            or is_due(last.held, self.due, wall)
+        )
+        due = due or replacement is not None or bool(overtaken or broken)
+        if not (due or silence or plan.made):
+            return None
+        given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
+        states = [
+            given[name] if name in given else made.state(name, plan, last) for name in plan.streams
+        ]
+        unread = made.unread(plan)
+        if not (due or _moves(states, self._shared(plan), unread)):
+            return None
+        return Intention(
+            last.epoch + 1,
+            plan.version,
+            wall,
+            references,
+            after,
+            states,
+            finished,
+            self.plan_is_new,
+            self.sourcing.ends and all(s.ended for i, s in enumerate(states) if i not in unread),
+            flush,
+            setup,
+            replacement,
+            overtaken,
+            broken,
+        )
+
+    def setup(self) -> str:
+        """The streams and static files as they are now, kept in the checkpoint."""
+        files = self.statics.files
+        if not self._setup or files != self._saved:
+            data = pickle.dumps(Setup(self.configs, list(files)), protocol=5)
+            self._saved, self._setup = files, self.checkpoint.save_setup(data)
+        return self._setup
+
+    def _replacement(self, setup: str) -> Replacement | None:
+        """What is other static data than the last epoch saw, from the instant after all that the
+        streams have said.
+        """
+        before = self.last.setup
+        if not before or before == setup:
+            return None
+        graphs = replaced(self.checkpoint.setup(before).static, self.checkpoint.setup(setup).static)
+        latest = max(
+            (_said(name, record) for name, record in self.last.streams.items()), default=MIN
+        )
+        return Replacement(graphs, before, latest + 1) if graphs else None
+
+    def _shared(self, plan: Plan) -> list[list[int]]:
+        """For each stream those that it shares a query with; looked up once a plan."""
+        if self._sharing[0] != plan.version:
+            self._sharing = plan.version, _shared(plan)
+        return self._sharing[1]
+
+    def flush(self) -> str | None:
+        """The loop's last question: an epoch that publishes what is held back, if anything is."""
+        intention = self.intend(flush=True)
+        return None if intention is None else msgspec.json.encode(intention).decode()
+
+    def run(self, intention: Intention) -> None:
+        """Runs an epoch to its publication; one that is committed already is only published
+        again.
+        """
+        if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
+            self.publish(self.checkpoint.last)
+            return
+        context = self._context(intention)
+        outcomes = self._outcomes(self._job(intention, context))
+        manifest = self._manifest(intention, context, outcomes)
+        manifest.side += letters_of(context, intention)
+        self.checkpoint.commit(manifest)
+        self.sourcing.told(intention.overtaken)
+        if self.plan is not None and intention.plan == self.plan.version:
+            self.plan_is_new = False
+        self.publish(manifest)
+        self._forget(manifest)
+        self.checkpoint.unlink(self._gathered)
+        self._gathered = []
+        if intention.replacement is not None or not self._swept:
+            self._sweep(manifest.setup)
+
+    def _sweep(self, setup: str) -> None:
+        """Deletes static data that no epoch will read any more, and what runs of before have left
+        of them.
+        """
+        self._swept = True
+        self.statics.sweep(self.checkpoint.setup(setup).static)
+        self.checkpoint.forget_setups(setup, self.setup())
+
+    def _outcomes(self, job: Job) -> list[bytes]:
+        began = time.monotonic()
+        outcomes = self.executor.run(job)
+        self.pace.took(job.fused, time.monotonic() - began)
+        return outcomes
+
+    def _context(self, intention: Intention) -> Context:
+        last = self.last
+        facts = self.checkpoint.facts
+        plan = self._plan(intention.plan)
+        return Context(
+            intention.epoch,
+            str(self.checkpoint.root),
+            str(self.checkpoint.plan_path(intention.plan)),
+            facts.seed,
+            intention.wall,
+            facts.partitions,
+            facts.groups,
+            intention.streams,
+            last.state,
+            self._path(intention.setup),
+            self._shared(plan),
+            intention.static,
+            self._located(intention.replacement),
+        )
+
+    def _path(self, setup: str) -> str:
+        return str(self.checkpoint.root / setup)
+
+    def _located(self, replacement: Replacement | None) -> Replacement | None:
+        """A replacement with the whole path of what was before, for tasks."""
+        if replacement is None:
+            return None
+        return msgspec.structs.replace(replacement, before=self._path(replacement.before))
+
+    def _plan(self, version: int) -> Plan:
+        if self.plan is not None and self.plan.version == version:
+            return self.plan
+        return self.checkpoint.load_plan(version)
+
+    def _job(self, intention: Intention, context: Context) -> Job:
+        payloads = bundles(intention.references, context.partitions)
+        stages = self._plan(intention.plan).stages
+        fused = self.pace.one_task(intention.references, stages * context.partitions)
+        if intention.static or intention.replacement is not None:
+            static = self._static_payloads(intention, context)
+            fused = fused and len(static) == 1
+            payloads += static
+        encoded = [msgspec.json.encode(p) for p in payloads]
+        return Job(encode(context), encoded, stages, context.partitions, fused=fused)
+
+    def _static_payloads(self, intention: Intention, context: Context) -> list[Payload]:
+        """Constants, and static data: in one task, or gathered before by a job of its own where
+        they are large.
+        """
+        plan = self._plan(intention.plan)
+        pieces, size = to_read(context, plan)
+        self._gathered = gathering.gathered(context, plan, size, self.executor)
+        first = Payload(constants=True, static=[] if self._gathered else pieces)
+        return [first, *(Payload(gathered=name) for name in self._gathered)]
+
+    def _manifest(
+        self, intention: Intention, context: Context, outcomes: Sequence[bytes]
+    ) -> Manifest:
+        """What the outcomes add up to."""
+        last, plan = self.last, self._plan(intention.plan)
+        decoded = [msgspec.json.decode(o) for o in outcomes]
+        controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
+        done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
+        state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
+        counts = added.counts(plan, done, lambda name: files.mapped(context.root, name))
+        totals, gone = added.totals(plan, last, counts)
+        manifest = Manifest(
+            intention.epoch,
+            intention.plan,
+            intention.positions,
+            self._records(intention, context, controls, plan),
+            state,
+            sorted({f for d in done for f in d.files}),
+            [d.segment for d in done if d.segment],
+            [s for c in controls for s in c.side],
+            counts,
+            totals,
+            {q: t for d in done for q, t in d.every.items()},
+            intention.ended,
+            sum(d.rows_in for d in done),
+            added.hits(plan, last, controls),
+            gone=gone,
+            latest=made.latest(plan, last, counts),
+            rows_state=sum(d.rows_state for d in done),
+            setup=intention.setup,
+        )
+        hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
+        return manifest
+
+    def _records(
+        self, intention: Intention, context: Context, controls: Sequence[Control], plan: Plan
+    ) -> dict[str, StreamRecord]:  # fmt: skip
+        new = advance(context.streams, controls, context.shared)
+        records: dict[str, StreamRecord] = {}
+        for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
+            before = self.last.streams.get(name, StreamRecord())
+            own = [c for c in controls if c.stream == i]
+            record = _added(before, own, intention.finished.get(name, []))
+            missed = len(intention.overtaken.get(name, ()))
+            record.overtaken = before.overtaken + missed
+            record.dead += missed + len(intention.broken.get(name, ()))
+            record.watermark = int(new[i])
+            record.ended = state.ended
+            read = sum(c.elements for c in own)
+            slowest = (
+                min((int(new[j]) for j in context.shared[i]), default=MAX)
+                if i < len(context.shared)
+                else MAX
+            )
+            record.ahead = 0 if record.watermark <= slowest else before.ahead + read
+            records[name] = record
+        late = {c.name for c in self.configs if c.counted_late}
+        for c in controls:
+            position = intention.positions.get(plan.streams[c.stream])
+            if position is not None and plan.streams[c.stream] in late:
+                position["passed"] = position.get("passed", 0) + c.passed
+        return records
+
+    def _forget(self, manifest: Manifest) -> None:
+        """Deletes state that neither this manifest nor the one before names, and that one's
+        predecessor.
+        """
+        older = self.checkpoint.root / "manifests" / str(manifest.epoch - 2)
+        previous = self.checkpoint.root / "manifests" / str(manifest.epoch - 1)
+        if not older.exists():
+            return
+        named = set(manifest.files)
+        if previous.exists():
+            named |= set(read_manifest(previous).files)
+        self.checkpoint.forget(manifest.epoch - 2, set(read_manifest(older).files) - named)
+
+
+def _said(name: str, record: StreamRecord) -> int:
+    """The largest event time of a stream so far; one that a query makes may be known further than
+    it has said anything.
+    """
+    if not is_made(name):
+        return record.max_ts
+    return MIN if record.ended else max(record.max_ts, record.watermark)
+
+
+def bundles(references: Sequence[Reference], tasks: int) -> list[Payload]:
+    """References in bundles of bounded size, at least one task's share each; the order within a
+    partition is kept.
+    """
+    if not references:
+        return []
+    total = sum(r.stop - r.start for r in references)
+    bound = max(min(BUNDLE, total // tasks), 1)
+    out: list[Payload] = []
+    size = bound
+    for reference in references:
+        if size >= bound:
+            out.append(Payload([]))
+            size = 0
+        out[-1].references.append(reference)
+        size += max(reference.stop - reference.start, 1)
+    return out
+
+
+def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
+    """A stream's record with an epoch's controls added."""
+    partitions = dict(before.partitions)
+    for c in own:
+        partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts)
+    for name in finished:
+        partitions.pop(name, None)
+    return StreamRecord(
+        before.watermark,
+        max([before.max_ts, *(c.max_ts for c in own)]),
+        partitions,
+        before.ended,
+        before.ahead,
+        before.elements + sum(c.elements for c in own),
+        before.triples + sum(c.triples for c in own),
+        before.late + sum(c.late for c in own),
+        before.dead + sum(c.dead for c in own),
+        before.cut + sum(c.cut for c in own),
+    )
+
+
+def _moves(
+    states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]
+) -> bool:
+    """Whether an epoch without data would raise a watermark: because somebody is silent, or a query
+    has made what it would.
+    """
+    raised = advance(states, [], shared) > old_watermarks(states)
+    raised[list(unread)] = False
+    return bool(raised.any())
+
+
+def _shared(plan: Plan) -> list[list[int]]:
+    """For each stream from outside those that it shares a query with, itself or by what is made of
+    it.
+    """
+    numbers = {name: i for i, name in enumerate(plan.streams)}
+    shared: list[set[int]] = [set() for _ in plan.streams]
+    for query in plan.queries.values():
+        ids = [numbers[base] for s in query.streams for base in made.bases(plan, s)]
+        for i in ids:
+            shared[i].update(j for j in ids if j != i)
+    return [sorted(s) for s in shared]

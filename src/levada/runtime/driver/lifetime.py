@@ -1,0 +1,44 @@
+"""Where a registered query stands in the plans: what its own results are, also when its name has
+been registered again.
+
+A query has one Emit member, from the plan version that first has it (``since``) to the first that
+has it no more (``until``). The rows of that member in epochs of these versions are its results,
+whatever other queries of the name reported before or after. Its layout is kept here, so that
+readers need no plan of long ago.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from levada.model.time import MAX
+from levada.plan.sealed.layout import Layout
+from levada.plan.sealed.plan import QueryPlan
+
+
+@dataclass(eq=False)
+class Standing:
+    """One registration. The loop begins and ends it between epochs, so readers find it settled when
+    they see an epoch's results.
+    """
+
+    query: QueryPlan | None = None  # None: in no plan yet
+    layout: Layout | None = None
+    until: int = MAX
+
+    def begin(self, query: QueryPlan, layout: Layout) -> None:
+        """The query is in the plan."""
+        self.layout, self.query = layout, query
+
+    def end(self, version: int) -> None:
+        """The query is in no plan from this version on."""
+        self.until = min(self.until, version)
+
+    @property
+    def over(self) -> bool:
+        """Whether all epochs that could have results of the query are published."""
+        return self.until < MAX
+
+    def has(self, version: int) -> bool:
+        """Whether results made with this plan version can be the query's."""
+        return self.query is not None and self.query.since <= version < self.until

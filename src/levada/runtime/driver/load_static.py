@@ -1,0 +1,38 @@
+"""Large static files, read by many tasks: a job of its own before that of the epoch.
+
+    pieces of files --gather--> rows, by the hash of the whole row --settle--> a file a partition,
+    in which each row is once
+
+A static graph is a set, and the difference that a replacement makes is one of sets: both need equal
+rows together, which the epoch's own exchange, by the keys of joins, does not promise. The files
+live as long as the epoch; it reads them at its intake as if it had made the rows itself. Small
+files are read in one task of the epoch (``runtime/task/intake``). Cost: each row is written and
+read once more than there.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from levada.plan.sealed.plan import Plan
+from levada.runtime.context import Context, encode
+from levada.runtime.local import Executor, Job
+from levada.runtime.task.static_rows import pieces
+
+LARGE = 48 << 20  # bytes from which on files are read apart
+PIECE = 32 << 20
+FUNCTIONS = ("levada.runtime.task.gather_static:gather", "levada.runtime.task.gather_static:settle")
+
+
+def gathered(context: Context, plan: Plan, size: int, executor: Executor) -> list[str]:
+    """The files with the static rows of an epoch that reads ``size`` bytes of them; none if these
+    are few.
+    """
+    if size < LARGE:
+        return []
+    every = pieces(context, plan, PIECE)
+    tasks = np.array_split(np.arange(len(every)), min(len(every), -(-2 * size // PIECE)))
+    payloads = [msgspec.json.encode([every[i] for i in task.tolist()]) for task in tasks]
+    outcomes = executor.run(Job(encode(context), payloads, 1, context.partitions, FUNCTIONS))
+    return [name for outcome in outcomes for name in msgspec.json.decode(outcome, type=list[str])]

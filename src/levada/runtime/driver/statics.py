@@ -1,0 +1,220 @@
+"""The static data of an engine: what there is, and what comes in its place while the engine runs
+(design, section 1, static data).
+
+A graph may be replaced if its source was declared so. What may be replaced is copied into the
+checkpoint under a name that follows from its content: so epochs that run again after a crash read
+what they did, whatever becomes of the file, and equal content is no replacement. A file is read to
+its end before it counts: what is not well-formed is told to whoever gives it, and no epoch sees it.
+A file with ``reload`` is looked at between epochs; it counts as another one when its size, time or
+number on the disk is.
+
+One thread runs epochs and may ask for ``files`` while others replace; each change is one assignment
+of a tuple, under the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import xxhash
+
+from levada.errors import SourceError, UsageError, near
+from levada.intake.static_files import StaticFile, check_sound, static_source
+from levada.runtime.store.manifest import replace_file
+from levada.streams.formats import QUADS
+
+LOOK = 0.2  # s between two looks at files that may change
+BLOCK = 1 << 20
+Source = str | os.PathLike[str] | Iterable[str]
+Stamp = tuple[int, int, int]
+
+
+class Statics:
+    """The static sources of an engine; copies and lines lie in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files: tuple[StaticFile, ...] = ()
+        self._lock = threading.RLock()
+        self._stamps: dict[str, Stamp] = {}  # of the files that are looked at, by their paths
+        self._looked = 0.0
+
+    @property
+    def graphs(self) -> set[str | None]:
+        """The graphs that there are (None: the default graph)."""
+        return {g for file in self.files for g in file.graphs}
+
+    @property
+    def replaceable(self) -> frozenset[str | None]:
+        """Those that may be replaced."""
+        return frozenset(g for file in self.files if file.replaceable for g in file.graphs)
+
+    # -- before the start --
+
+    def add(
+        self,
+        source: Source,
+        graph: str | None,
+        form: str | None,
+        *,
+        replaceable: bool,
+        reload: bool,
+    ) -> None:
+        """One more source. Raises ``SourceError``, ``UsageError``."""
+        file = static_source(source, graph, form)
+        if reload and not file.path:
+            raise UsageError(
+                "Only a file is looked at for changes.",
+                hint="Lines are replaced by engine.static(lines, graph).",
+            )
+        if replaceable or reload:
+            _check_one_graph(file)
+            file = replace(file, replaceable=True, origin=file.path)
+        if reload:
+            self._stamps[file.path] = _stamp(file.path)
+        self.files = (*self.files, file)
+
+    def place(self) -> None:
+        """Brings into the folder what is not read where it is: lines, and what may be replaced."""
+        self.folder.mkdir(exist_ok=True)
+        placed = []
+        for i, file in enumerate(self.files):
+            if file.replaceable:
+                file = self._copied(file)
+            elif not file.path:  # also where no line was given
+                file = replace(file, path=str(self.folder / f"{i}.nt"), lines=())
+                replace_file(Path(file.path), "".join(self.files[i].lines).encode())
+            placed.append(file)
+        self.files = tuple(placed)
+
+    # -- while epochs run --
+
+    def replace(self, source: Source, graph: str | None, form: str | None) -> None:
+        """Other content for a graph, in place of all its sources. Raises ``SourceError``,
+        ``UsageError``.
+        """
+        self._check_declared(graph)
+        file = static_source(source, graph, form)
+        _check_one_graph(file)
+        file = replace(file, replaceable=True, origin=file.path)
+        with self._lock:
+            copy = self._sound(file)
+            others = (replace(f, graphs=f.graphs - {graph}) for f in self.files)
+            self.files = (*(f for f in others if f.graphs), copy)
+            self._stamps = {
+                f.origin: self._stamps[f.origin] for f in self.files if f.origin in self._stamps
+            }
+
+    def _check_declared(self, graph: str | None) -> None:
+        """Which graphs there are is known when queries are planned: GRAPH ?g goes over those, and
+        no other can come.
+        """
+        if graph in self.replaceable:
+            return
+        name = "The default graph" if graph is None else f"The static graph <{graph}>"
+        close = near(graph or "", [g for g in self.replaceable if g])
+        hint = "Say replaceable=True where it is named, before the engine starts."
+        if graph in self.graphs or graph is None:
+            raise UsageError(
+                f"{name} was not declared replaceable.",
+                hint=close if close.startswith("Did") else hint,
+            )
+        hint = f'Declare it before, empty if there is nothing yet: engine.static([], "{graph}", replaceable=True).'
+        message = f"{name} was not there when the engine started, so no query would see it."
+        raise UsageError(message, hint=f"{close} {hint}" if close.startswith("Did") else hint)
+
+    def reload(self) -> None:
+        """Takes in the files that have changed on the disk; of one that is not well-formed it
+        warns, and what was there stays.
+        """
+        if not self._stamps or time.monotonic() - self._looked < LOOK:
+            return
+        self._looked = time.monotonic()
+        with self._lock:
+            for i, file in enumerate(self.files):
+                if file.origin in self._stamps:
+                    self._reload_one(i, file)
+
+    def _reload_one(self, i: int, file: StaticFile) -> None:
+        try:
+            stamp = _stamp(file.origin)
+            if stamp == self._stamps[file.origin]:
+                return
+            copy = self._sound(file)
+        except SourceError as error:
+            if os.path.exists(file.origin):  # else it is about to come
+                self._stamps[file.origin] = stamp
+                warnings.warn(f"{error} What was there before stays.", stacklevel=1)
+            return
+        if (
+            _stamp(file.origin) == stamp
+        ):  # else it changed while it was read: the next look will see
+            self._stamps[file.origin] = stamp
+            self.files = (*self.files[:i], copy, *self.files[i + 1 :])
+
+    def sweep(self, kept: Collection[StaticFile]) -> None:
+        """Deletes the copies that are neither in use nor ``kept``."""
+        with self._lock:
+            named = {f.path for f in (*self.files, *kept)}
+            for path in (*self.folder.glob("[0-9a-f]" * 32 + "*"), *self.folder.glob(".*")):
+                if str(path) not in named:
+                    path.unlink(missing_ok=True)
+
+    def _sound(self, file: StaticFile) -> StaticFile:
+        """A copy that has been read to its end."""
+        copy = self._copied(file)
+        if copy.path not in {f.path for f in self.files}:
+            check_sound(copy)
+        return copy
+
+    def _copied(self, file: StaticFile) -> StaticFile:
+        """The file with its content in the folder."""
+        if not file.origin:
+            data = "".join(file.lines).encode()
+            path = self.folder / f"{xxhash.xxh3_128_hexdigest(data)}.nt"
+            if not path.exists():
+                replace_file(path, data)
+            return replace(file, path=str(path), lines=())
+        try:
+            return replace(file, path=str(_copy(Path(file.origin), self.folder)))
+        except OSError as error:
+            raise SourceError(
+                f"The static file {file.origin} cannot be read: {error.strerror}."
+            ) from error
+
+
+def _check_one_graph(file: StaticFile) -> None:
+    if file.format in QUADS and not file.whole:
+        raise UsageError(
+            f"The static file {file.path} names its graphs itself: it cannot be replaced as one.",
+            hint="Which graphs there are stays as it is: say graph=IRI for the whole file, or give triples.",
+        )
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise SourceError(f"The static file {path} cannot be read: {error.strerror}.") from error
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _copy(source: Path, folder: Path) -> Path:
+    """A durable copy of a file, named by its content, with its endings."""
+    temporary = folder / f".{os.getpid()}.{threading.get_ident()}"
+    digest = xxhash.xxh3_128()
+    with source.open("rb") as file, temporary.open("wb") as out:
+        while block := file.read(BLOCK):
+            digest.update(block)
+            out.write(block)
+        out.flush()
+        os.fsync(out.fileno())
+    path = folder / (digest.hexdigest() + "".join(source.suffixes[-2:]))
+    os.replace(temporary, path)
+    return path

@@ -1,0 +1,74 @@
+"""Rows of a user's table as lines of N-Triples or N-Quads with their times: a row is one line,
+whatever its columns hold.
+
+A line break within a literal becomes its escape. A row with a column that is not exactly one term
+(nothing, two terms, a comment) would otherwise be read as another statement, or as none: it becomes
+a line that cannot be well-formed, so that it goes to the dead letters as a whole. Cost: a few
+string operations of Polars a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from levada.model.term import XSD
+
+_IRI = r'<[^<>"\x00-\x20]*>'
+_BLANK = r'_:[^<>"#\x00-\x20]+'
+_LITERAL = rf'"(?:[^"\\]|\\.)*"(?:[ \t]*@[A-Za-z0-9-]+|[ \t]*\^\^[ \t]*{_IRI})?'
+_TERM = rf"(?s)^\s*(?:{_IRI}|{_BLANK}|{_LITERAL})\s*$"
+_INTEGER = r"^\s*[+-]?[0-9]+\s*$"
+_NO_TIME = r'["\\#\r\n]'  # what no time holds
+MARK = "not one term in each column: "
+
+
+def statement_lines(found: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    r"""The line of each row; ``columns`` are subject, predicate, object, perhaps the graph (null:
+    none), and the time.
+
+    >>> row = pl.DataFrame({"s": ["<a:s>"], "p": ["<a:p>"], "o": ['"x"'], "ts": [5]})
+    >>> statement_lines(row, ("s", "p", "o", "ts")).to_list()
+    ['<a:s> <a:p> "x" 5 .\n']
+    """
+    *terms, time = columns
+    found = found.with_columns(
+        pl.col(name).cast(pl.String) for name in terms
+    )  # nothing but nulls is of no type
+    whole = [
+        pl.col(name).str.contains(_TERM).fill_null(len(terms) > 3 and name == terms[3])
+        for name in terms
+    ]
+    timed = pl.lit(True)
+    if found[time].dtype == pl.String:
+        timed = ~pl.col(time).str.contains(_NO_TIME).fill_null(False)
+    mark = pl.when(pl.all_horizontal(*whole, timed)).then(pl.lit("")).otherwise(pl.lit(MARK))
+    parts = [pl.col(name).fill_null("") for name in terms]
+    line = pl.concat_str(*parts, _time(found, time).fill_null(""), pl.lit("."), separator=" ")
+    line = line.str.replace_all("\n", r"\n", literal=True).str.replace_all(
+        "\r", r"\r", literal=True
+    )
+    return found.select(line=pl.concat_str(mark, line, pl.lit("\n")))["line"]
+
+
+def text_lines(found: pl.DataFrame, column: str) -> pl.Series:
+    r"""A column of lines as it is; null is no line.
+
+    >>> text_lines(pl.DataFrame({"line": ["<a:s> <a:p> <a:o> 5 .", None]}), "line").to_list()
+    ['<a:s> <a:p> <a:o> 5 .\n']
+    """
+    line = pl.concat_str(pl.col(column).str.strip_chars("\n\r"), pl.lit("\n"))
+    return found.select(line=line)["line"].drop_nulls()
+
+
+def _time(found: pl.DataFrame, name: str) -> pl.Expr:
+    """The event time of each row as a further term: a number of ms, or an xsd:dateTime."""
+    time = pl.col(name)
+    kind = found[name].dtype
+    if kind.is_temporal():
+        time = time.dt.epoch("ms")
+    elif kind == pl.String:
+        moment = pl.concat_str(pl.lit('"'), time.str.strip_chars(), pl.lit(f'"^^<{XSD}dateTime>'))
+        time = pl.when(time.str.contains(_INTEGER)).then(time).otherwise(moment)
+    return time.cast(pl.String)

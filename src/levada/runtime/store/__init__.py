@@ -1,0 +1,1 @@
+"""The checkpoint: intentions, manifests, plans, state files."""

@@ -1,0 +1,271 @@
+"""The checkpoint folder: who may use it, its plans, manifests and files.
+
+levada.json    format version, id, seed, groups, partitions: fixed when the folder is made
+lock           held while an engine runs on it
+plans/         a sealed plan and the catalog that it came from, per version; setups
+manifests/     one per epoch, the last two kept
+state/ results/ side/    files that manifests name; what none names is deleted
+static/        static triples that the Python API was given as lines; static files that may be replaced, by their content
+intentions/    the intention that is written ahead and not yet done
+
+Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made
+anew in the same place has other names.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import filelock
+import msgspec
+import xxhash
+
+from levada.errors import CheckpointError
+from levada.model.names import is_made
+from levada.plan.sealed.plan import Plan
+from levada.plan.topology.topology import Topology
+from levada.runtime.context import Setup, load_plan, load_setup
+from levada.runtime.store.manifest import Manifest, read_manifest, replace_file, write_once
+
+FORMAT = 7
+FOLDERS = ("plans", "manifests", "state", "results", "side")
+
+
+class Facts(msgspec.Struct):
+    """What is fixed for a checkpoint."""
+
+    format: int
+    seed: int
+    groups: int
+    partitions: int
+    id: str
+
+
+class _Version(msgspec.Struct):
+    """What every format of ``levada.json`` has."""
+
+    format: int
+
+
+class Checkpoint:
+    """An open checkpoint; ``close`` gives it free."""
+
+    def __init__(
+        self, root: Path, *, partitions: int, groups: int = 64, seed: int | None = None
+    ) -> None:
+        self.root = root
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(
+                f"The checkpoint {root} cannot be made: {error.strerror}."
+            ) from error
+        self._lock = filelock.FileLock(str(root / "lock"))
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout as error:
+            raise CheckpointError(f"Another engine is running on the checkpoint {root}.") from error
+        except OSError as error:
+            raise CheckpointError(
+                f"The checkpoint {root} cannot be used: {error.strerror}."
+            ) from error
+        try:
+            self.facts = self._facts(partitions, groups, seed)
+            for folder in FOLDERS:
+                (root / folder).mkdir(exist_ok=True)
+            self.last = newest_manifest(root)
+            self._sweep()
+        except BaseException:
+            self._lock.release()
+            raise
+        self.root = root.absolute()  # tasks may stand in another directory
+
+    def _facts(self, partitions: int, groups: int, seed: int | None) -> Facts:
+        path = self.root / "levada.json"
+        if not path.exists():
+            strangers = sorted(
+                p.name
+                for p in self.root.iterdir()
+                if not p.name.startswith(("lock", ".levada.json."))
+            )
+            if strangers:
+                raise CheckpointError(
+                    f"{self.root} is not a checkpoint of Levada: it holds {strangers[0]}.",
+                    hint="Choose an empty folder.",
+                )
+            seed = secrets.randbits(63) if seed is None else seed
+            facts = Facts(FORMAT, seed, groups, partitions, secrets.token_hex(8))
+            write_once(path, msgspec.json.encode(facts))
+            return facts
+        return facts_of(self.root)
+
+    def _sweep(self) -> None:
+        """Deletes what no manifest names: leavings of attempts that did not come to an end."""
+        named = (
+            set(self.last.files) | set(self.last.segments) | {f for _, f, _ in self.last.side}
+            if self.last
+            else set()
+        )
+        previous = self.root / "manifests" / str(self.last.epoch - 1) if self.last else None
+        if previous is not None and previous.exists():
+            named |= set(read_manifest(previous).files)
+        for folder in ("state", "side"):
+            for path in (self.root / folder).iterdir():
+                if f"{folder}/{path.name}" not in named:
+                    path.unlink(missing_ok=True)
+        for folder in ("manifests", "plans"):
+            for path in (self.root / folder).glob(".*"):
+                path.unlink(missing_ok=True)
+        for path in (self.root / "manifests").iterdir():
+            if (
+                self.last is not None
+                and path.name.isdigit()
+                and int(path.name) < self.last.epoch - 1
+            ):
+                path.unlink(missing_ok=True)
+
+    def commit(self, manifest: Manifest) -> None:
+        """The commit of an epoch. Refused if the epoch has a manifest: then another engine is at
+        work here.
+        """
+        path = self.root / "manifests" / str(manifest.epoch)
+        if not write_once(path, msgspec.json.encode(manifest)):
+            raise CheckpointError(
+                f"Another engine has committed epoch {manifest.epoch} in the checkpoint {self.root}."
+            )
+        self.last = manifest
+
+    def forget(self, epoch: int, files: Iterable[str]) -> None:
+        """Deletes a manifest of long ago and files that no later one names."""
+        (self.root / "manifests" / str(epoch)).unlink(missing_ok=True)
+        self.unlink(files)
+
+    def unlink(self, files: Iterable[str]) -> None:
+        """Deletes files of the checkpoint."""
+        for name in files:
+            (self.root / name).unlink(missing_ok=True)
+
+    def forget_plans(self, before: int) -> None:
+        """Deletes the versions before this one, which nothing that is to be run or
+        published names.
+        """
+        for path in (self.root / "plans").glob("[0-9]*"):
+            if int(path.name.split("-", 1)[0]) < before:
+                path.unlink(missing_ok=True)
+
+    def plan_path(self, version: int) -> Path:
+        """The file of a sealed plan."""
+        return _plan_path(self.root, self.facts, version)
+
+    def _catalog_path(self, version: int) -> Path:
+        return self.plan_path(version).with_suffix(".catalog")
+
+    def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> None:
+        """Keeps a plan version and its catalog, which knows each query's identity."""
+        replace_file(self.plan_path(plan.version), pickle.dumps(plan, protocol=5))
+        replace_file(
+            self._catalog_path(plan.version), pickle.dumps((topology, dict(identities)), protocol=5)
+        )
+
+    def load_plan(self, version: int) -> Plan:
+        """A sealed plan."""
+        return plan_of(self.root, self.facts, version)
+
+    def load_topology(self, version: int) -> tuple[Topology, dict[str, str]]:
+        """The catalog of a plan version, and the identities of its queries."""
+        path = self._catalog_path(version)
+        try:
+            topology, identities = pickle.loads(path.read_bytes())
+        except Exception as error:  # a damaged pickle raises almost anything
+            raise CheckpointError(
+                f"The checkpoint's catalog {path} cannot be read.", hint=str(error)
+            ) from error
+        assert isinstance(topology, Topology), "a catalog"
+        return topology, identities
+
+    def streams(self) -> tuple[str, ...]:
+        """The streams that have numbers here: those of the last catalog that was written."""
+        versions = [
+            int(p.name.split("-", 1)[0]) for p in (self.root / "plans").glob("[0-9]*.catalog")
+        ]
+        return self.load_topology(max(versions))[0].streams if versions else ()
+
+    def ordered(self, streams: Iterable[str]) -> list[str]:
+        """These streams in the order of the plans, in which they have their numbers; new ones
+        behind.
+        """
+        names, known = list(streams), [n for n in self.streams() if not is_made(n)]
+        missing = [n for n in known if n not in names]
+        if missing:
+            raise CheckpointError(
+                f"The checkpoint {self.root} has a stream {missing[0]}, which is not named now."
+            )
+        return [*known, *(n for n in names if n not in known)]
+
+    def save_setup(self, data: bytes) -> str:
+        """Keeps the streams and static files of a run; returns the path in the folder, which is
+        another for another content.
+        """
+        name = f"plans/setup-{self.facts.id}-{xxhash.xxh3_64_hexdigest(data)}"
+        replace_file(self.root / name, data)
+        return name
+
+    def setup(self, name: str) -> Setup:
+        """A setup that is kept here."""
+        return load_setup(str(self.root / name))
+
+    def forget_setups(self, *kept: str) -> None:
+        """Deletes all setups but these."""
+        for path in (self.root / "plans").glob("setup-*"):
+            if f"plans/{path.name}" not in kept:
+                path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Gives the checkpoint free."""
+        self._lock.release()
+
+
+def facts_of(root: Path) -> Facts:
+    """What is fixed for the checkpoint in this folder. Raises ``CheckpointError`` if it is none, or
+    of another format.
+    """
+    path = root / "levada.json"
+    if not path.exists():
+        raise CheckpointError(f"{root} is not a checkpoint of Levada.")
+    try:
+        data = path.read_bytes()
+        made = msgspec.json.decode(data, type=_Version).format
+        if made != FORMAT:
+            raise CheckpointError(
+                f"The checkpoint {root} has format {made}, this version of Levada writes format {FORMAT}.",
+                hint="Use the version that made it, or a new folder.",
+            )
+        return msgspec.json.decode(data, type=Facts)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise CheckpointError(
+            f"The checkpoint {root} cannot be read: levada.json is damaged."
+        ) from error
+
+
+def newest_manifest(root: Path) -> Manifest | None:
+    """The manifest of a checkpoint's last epoch; None before the first."""
+    epochs = sorted(int(p.name) for p in (root / "manifests").iterdir() if p.name.isdigit())
+    return read_manifest(root / "manifests" / str(epochs[-1])) if epochs else None
+
+
+def plan_of(root: Path, facts: Facts, version: int) -> Plan:
+    """A sealed plan of a checkpoint."""
+    path = _plan_path(root, facts, version)
+    try:
+        return load_plan(str(path))
+    except Exception as error:  # a damaged pickle raises almost anything
+        raise CheckpointError(
+            f"The checkpoint's plan {path} cannot be read.", hint=str(error)
+        ) from error
+
+
+def _plan_path(root: Path, facts: Facts, version: int) -> Path:
+    return root / "plans" / f"{version}-{facts.id}.plan"

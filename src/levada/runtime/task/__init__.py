@@ -1,0 +1,1 @@
+"""The task's side of epochs: intake and stages over blobs."""

@@ -1,0 +1,139 @@
+"""The check of ``closed=element``: no subject may be in two elements that some window could hold
+together.
+
+Intake sends the subjects of each element to their partition, with where the element stands; here
+they are remembered for as long as the longest window of the stream's queries, and met with what
+comes. A subject that comes again within that time stops the engine: rows that should have been
+joined may have been read apart. Later it may come again, since no window joins the two.
+
+Cost: by the new elements, as one side of a join; the state is the elements of the longest window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from levada.errors import PromiseError
+from levada.intake.matching.star import Ints, Ints32
+from levada.intake.parse.ntriples import Triples
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.probe import join_pairs
+from levada.model.frame import Frame, concat
+from levada.model.time import MAX, MIN, WindowKind
+from levada.runtime.context import load_plan
+from levada.windows.state import runs
+
+if TYPE_CHECKING:
+    from levada.intake.elements import Elements
+    from levada.runtime.task.stage import StageRun
+    from levada.sources.reference import Reference
+    from levada.terms.term_pool import Pool
+
+
+def subjects_of(
+    reference: Reference, triples: Triples, found: Elements, subjects: Ints32, pool: Pool
+) -> Frame:
+    """The subjects of the elements that count: slot 0; their time; where they stand: the path
+    (``file``) and the byte (``m0``).
+    """
+    kept = np.flatnonzero(found.keep)
+    first = kept[_first(subjects[kept])]
+    path = pl.Series([reference.path])
+    x, _ = pool.identify(path)
+    pool.name(
+        x, x, path
+    )  # 64 bits name one of few files well enough, and each subject carries them
+    return Frame(
+        {
+            "x0": triples.s.x[first],
+            "y0": triples.s.y[first],
+            "lo0": found.ts[first],
+            "m0": reference.start + triples.line[first].astype(np.int64),
+            "file": np.repeat(x, len(first)),
+        },
+        len(first),
+    )
+
+
+def _first(numbers: Ints32) -> Ints:
+    """The first row of each number; these ascend where an element is all lines of a subject."""
+    if (numbers[1:] >= numbers[:-1]).all():
+        return np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)])
+    words = numbers.astype(np.uint64)
+    return group(words, np.zeros_like(words))[1]
+
+
+@lru_cache(maxsize=64)
+def reach(plan: str, stream: str) -> int:
+    """How far apart two elements of a stream can be and yet be in one window that is read by stars,
+    ms (exclusive).
+    """
+    queries = load_plan(plan).queries.values()
+    windows = (on.window for q in queries for on in q.windows if on.stream == stream)
+    return max(
+        (w.reach for w in windows if w.kind is not WindowKind.COUNT and not w.kind.by_session),
+        default=0,
+    )
+
+
+def check(run: StageRun) -> int:
+    """Meets the new subjects with those that are remembered; returns how long the last is. Raises
+    ``PromiseError``.
+    """
+    dead = MIN
+    for stream, frames in run.closed.items():
+        rows = concat(frames)
+        within = reach(run.context.plan, run.plan.streams[stream])
+        ends = np.minimum(rows["lo0"] + within, MAX)
+        places = Frame({name: rows[name] for name in ("m0", "file")}, rows.n)
+        new = runs.arranged(runs.keyed(places, (rows["x0"], rows["y0"]), rows["lo0"], ends, None))
+        key = f"closed.{stream}"
+        now, after = (max(int(w[stream]) - 1, MIN) for w in (run.progress.old, run.progress.new))
+        for a, b in _met(new, runs.live(run.state, key, now)):
+            raise _broken(run, run.plan.streams[stream], a, b)
+        runs.insert(run.state, key, new, within // 4, after)
+        dead = max(dead, int(ends.max(initial=MIN)))
+    return dead
+
+
+def _met(new: runs.Run, old: list[runs.Run]) -> Iterator[tuple[Frame, Frame]]:
+    """The first row of each run that meets a new one, with that; ``#s`` is the time of each."""
+    columns = [new.rows[name] for name in ("#k", "#h", "#s", "#e")]
+    for run in [*old, new]:
+        probes, places = join_pairs(columns[0], columns[1], columns[2], columns[3], run.buckets)
+        theirs = run.at(places)
+        two = np.flatnonzero(theirs != probes) if run is new else np.arange(len(probes))
+        if len(two):
+            one = two[:1]
+            old_row = run.rows.take(theirs[one]).with_(**{"#s": run.buckets.s[places[one]]})
+            yield old_row, new.rows.take(probes[one].astype(np.int64))
+
+
+def _broken(run: StageRun, stream: str, a: Frame, b: Frame) -> PromiseError:
+    places = [
+        (int(f["#s"][0]), int(f["m0"][0]), run.pool.texts(f["file"], f["file"])[0]) for f in (a, b)
+    ]
+    (_, at, one), (_, behind, other) = sorted(places)
+    return PromiseError(
+        f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is at byte {at} of {one} and again at "
+        f"byte {behind} of {other}, within one window.",
+        hint="All triples of a subject must come in one element; without that, leave closed=element out.",
+    )
+
+
+def _subject(path: str, at: int) -> str:
+    """The subject of the line there, as far as there is one: the bytes of other formats than lines
+    say none.
+    """
+    try:
+        with open(path, "rb") as file:
+            file.seek(at)
+            words = file.readline().split(maxsplit=1)
+    except OSError:
+        words = []
+    return words[0].decode("utf-8", "replace") if words else "there"

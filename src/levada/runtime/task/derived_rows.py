@@ -1,0 +1,52 @@
+"""What a query has made, as the triples of a stream: the task's side of
+``runtime.driver.derived_streams``.
+
+    segments --the query's rows--> solutions --its template--> N-Triples with times --the byte
+    kernel--> columns
+
+All of an epoch's results of a query are read by one task: triples are one a report, and a
+template's blank nodes number the solutions of a report that look alike. Blank nodes keep their
+names: a node of the input that comes through is still itself, and one of the template is another in
+every solution.
+
+Cost: per triple what writing and reading a line costs (about 1 us), per segment a look at the rows
+of queries of the shape.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+
+import msgspec
+
+from levada.emission.segments import timed_statements
+from levada.intake.parse.ntriples import Triples, parse
+from levada.runtime.context import Context, load_plan
+from levada.runtime.store import state_files as files
+from levada.sources.reference import Reference
+from levada.streams.formats import MADE
+from levada.streams.stream_config import StreamConfig
+
+
+@lru_cache(maxsize=256)
+def _config(stream: str) -> StreamConfig:
+    return StreamConfig(stream, "", MADE, element="report")
+
+
+def made_config(reference: Reference) -> StreamConfig:
+    """What a stream is that a query makes: its elements are reports, with the time behind each
+    triple.
+    """
+    assert reference.format == MADE, "a stream that has no configuration is made by a query"
+    return _config(reference.stream)
+
+
+def made_triples(reference: Reference, context: Context) -> tuple[Triples, Reference]:
+    """The triples of the query's reports, and the reference as one to their text."""
+    plan = load_plan(reference.path)
+    text = timed_statements(
+        plan, plan.queries[reference.name], reference.segments, partial(files.mapped, context.root)
+    )
+    triples = parse(text, quads=False, timed=True, seed=context.seed, document=reference.document)
+    assert not triples.bad, f"a query makes well-formed triples: {triples.bad[:1]}"
+    return triples, msgspec.structs.replace(reference, start=0, stop=len(text))

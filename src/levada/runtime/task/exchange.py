@@ -1,0 +1,211 @@
+"""What leaves a task: rows along the edges, to nodes of this stage or as jumbo blobs, one per
+(task, target).
+
+A blob holds the rows for all nodes of the next stages at one target, the texts that these rows
+need, and the control records of the epoch; every target gets one, also without rows. Static rows
+and rows of windows travel alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.route import partition_of, scatter_order
+from levada.model.frame import Frame, concat, pack
+from levada.model.term import Kind
+from levada.operators.group.panes import folded
+from levada.operators.rows.compute import is_threshold, thresholds
+from levada.operators.rows.edges import along, placing
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Facet, Layout
+from levada.plan.sealed.plan import Consumer, Plan, PlanNode
+from levada.runtime.context import Context, Control, Done, group_table
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
+from levada.windows import presence
+
+Words = npt.NDArray[np.uint64]
+FEWER = 0.5  # panes per row, from which on they are folded before the exchange
+MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
+
+
+class Outbox:
+    """The rows that a task sends to later stages, by target."""
+
+    def __init__(self, context: Context, plan: Plan, stage: int, pool: Pool) -> None:
+        self.context = context
+        self.plan = plan
+        self.stage = stage
+        self.pool = pool
+        self.frames: list[dict[str, list[Frame]]] = [{} for _ in range(context.partitions)]
+        self.table = group_table(context.groups, context.partitions)
+
+    def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
+        """The rows for consumers in this stage; the others are put into the boxes."""
+        for consumer in node.consumers:
+            for at, frame in self._rows(node, out, consumer):
+                if not frame.n:
+                    continue
+                if at.stage == self.stage:
+                    yield at, frame
+                else:
+                    self._put(at, frame)
+
+    def _rows(
+        self, node: PlanNode, out: Frame, consumer: Consumer
+    ) -> Iterator[tuple[Consumer, Frame]]:
+        """One producer's rows for one consumer; a large fan-out of thresholds skips the filter's
+        input.
+        """
+        target = self.plan.nodes[consumer.node]
+        if self._sorted(consumer, target) and consumer.stage == self.stage:
+            passed = self._thresholds(node, out, consumer, target)
+            if passed is not None:
+                for after in target.consumers:
+                    yield from self._rows(target, passed, after)
+                return
+        yield consumer, along(out, consumer, node.layout)
+
+    def _sorted(self, consumer: Consumer, target: PlanNode) -> bool:
+        if not isinstance(target.step, s.Filter) or not is_threshold(target.step.condition):
+            return False
+        producers = len(consumer.fan.offsets) - 1
+        return len(consumer.fan.members) >= MANY * max(producers, 1)
+
+    def _thresholds(
+        self, node: PlanNode, out: Frame, consumer: Consumer, target: PlanNode
+    ) -> Frame | None:
+        """Per producer's member: its rows once against all its consumers' constants."""
+        fan = consumer.fan
+        parts = []
+        for op in np.unique(out["op"]):
+            members = fan.members[fan.offsets[op] : fan.offsets[op + 1]]
+            once = consumer.fan.__class__(np.array([0, 1], np.int32), np.zeros(1, np.int32), True)
+            single = Consumer(consumer.node, consumer.input, consumer.edge, once, consumer.stage)
+            rows = along(out.where(out["op"] == op), single, node.layout)
+            passed = thresholds(target, rows, members, self.pool)
+            if passed is None:
+                return None
+            parts.append(passed)
+        return concat(parts)
+
+    def _put(self, consumer: Consumer, frame: Frame) -> None:
+        """Cuts rows by their target."""
+        slots = consumer.edge.exchange
+        assert slots is not None, "an edge between stages says how its rows are partitioned"
+        target = self.plan.nodes[consumer.node]
+        panes = (
+            folded(target, frame, self.pool, FEWER) if isinstance(target.step, s.Panes) else None
+        )
+        if panes is None:
+            self._scatter(f"n.{consumer.node}.{consumer.input}", frame, slots, consumer.node)
+        elif panes.n:
+            assert isinstance(target.step, s.Panes), "only panes are folded"
+            keys = [target.step.keys.index(i) for i in slots]  # a partial numbers its keys anew
+            self._scatter(f"p.{consumer.node}", panes, keys, consumer.node)
+
+    def _scatter(self, name: str, frame: Frame, slots: Sequence[int], node: int) -> None:
+        if self.context.partitions == 1:
+            self.frames[0].setdefault(name, []).append(frame)
+            return
+        target = partition_of(np.ascontiguousarray(placing(frame, slots, node)), self.table)
+        order, offsets = scatter_order(target, self.context.partitions)
+        for t in range(self.context.partitions):
+            rows = order[offsets[t] : offsets[t + 1]]
+            if len(rows):
+                self.frames[t].setdefault(name, []).append(frame.take(rows))
+
+    def close(self, stream: int, subjects: Frame) -> None:
+        """The subjects of closed elements, to where each is at home."""
+        self._scatter(f"closed.{stream}", subjects, (0,), 0)
+
+    def pass_on(self, target: int, name: str, frames: list[Frame]) -> None:
+        """Rows that are at their target already, for a later stage of it."""
+        self.frames[target].setdefault(name, []).extend(frames)
+
+    def blobs(
+        self,
+        controls: Sequence[Control],
+        done: Sequence[Done],
+        source: int,
+        times: Mapping[int, Sequence[Frame]],
+    ) -> list[tuple[int, bytes]]:
+        """One blob per target. Outcomes of earlier stages go to one target only, controls once from
+        source 0.
+        """
+        seen = (
+            {f"times.{i}": presence.together(parts) for i, parts in times.items()}
+            if source == 0
+            else {}
+        )
+        out = []
+        for target in range(self.context.partitions):
+            meta = {
+                "controls": msgspec.to_builtins(list(controls)) if source == 0 else [],
+                "done": msgspec.to_builtins(list(done)) if target == 0 else [],
+            }
+            frames = {name: concat(parts) for name, parts in self.frames[target].items()}
+            terms = self._terms(frames)
+            out.append((target, pack({**frames, **terms.frames("terms"), **seen}, meta)))
+        return out
+
+    def _terms(self, frames: Mapping[str, Frame]) -> Terms:
+        """The texts that the rows of a blob need: of text slots, and of values that only their text
+        says exactly.
+        """
+        xs, ys = [], []
+        for name, frame in frames.items():
+            kind, number, *at = name.split(".")
+            if kind == "closed":
+                every = frame["file"]
+                files = every[np.append(True, every[1:] != every[:-1])[: frame.n]]
+                xs.append(files)
+                ys.append(files)
+                continue
+            node = self.plan.nodes[int(number)]
+            found = (
+                partial_identities(frame, node)
+                if kind == "p"
+                else text_identities(frame, node.input_layouts[int(at[0])])
+            )
+            for x, y in found:
+                xs.append(x)
+                ys.append(y)
+        if not xs:
+            return Terms.empty()
+        return self.pool.pick(np.concatenate(xs), np.concatenate(ys))
+
+
+def text_identities(frame: Frame, layout: Layout) -> Iterator[tuple[Words, Words]]:
+    """The identities in a frame whose texts must travel with it."""
+    for i, facets in enumerate(layout.slots):
+        yield from _identities(frame, facets, "", str(i))
+
+
+def partial_identities(frame: Frame, node: PlanNode) -> Iterator[tuple[Words, Words]]:
+    """The same for panes that are folded already: of keys, and of the rows that win."""
+    assert isinstance(node.step, s.Panes), "only panes are folded"
+    facets = node.input_layouts[0].slots
+    for n, i in enumerate(node.step.keys):
+        yield from _identities(frame, facets[i], "", str(n))
+    for j, spec in enumerate(node.step.aggregates):
+        if spec.slot >= 0:
+            yield from _identities(frame, facets[spec.slot], f"a{j}.", "")
+
+
+def _identities(
+    frame: Frame, facets: Facet, before: str, after: str
+) -> Iterator[tuple[Words, Words]]:
+    x, y, k = (f"{before}{name}{after}" for name in "xyk")
+    if x not in frame:
+        return
+    if Facet.TEXT in facets:
+        yield frame[x], frame[y]
+    elif Facet.NUM in facets:
+        hard = (frame[k] == Kind.HARD_NUMBER) | (frame[k] == Kind.HARD_TIME)
+        if hard.any():
+            yield frame[x][hard], frame[y][hard]

@@ -1,0 +1,290 @@
+"""The intake of one task: read, parse, find elements, match, evaluate what needs no exchange, ship.
+
+One task reads a bundle of references (or the static files that new queries ask for) and sends one
+blob to every target, headed by a control record per source partition. Late and malformed input goes
+to side files that the manifest will name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from levada.errors import FileFault
+from levada.intake.admission import Dead, dead_records, late_records
+from levada.intake.elements import Elements, elements_of
+from levada.intake.matching.first_rows import Patterns, constants, matched, patterns_of, scanned
+from levada.intake.matching.star import subject_numbers
+from levada.intake.parse.documents import parse_document
+from levada.intake.parse.ntriples import Triples, parse
+from levada.intake.tables.mapped import mapped_of
+from levada.intake.tables.tuples import Tuples, tuples_of
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan, PlanNode
+from levada.runtime.context import Context, Control, load_plan, load_setup
+from levada.runtime.store import state_files as files
+from levada.runtime.task import gather_static
+from levada.runtime.task.closed import subjects_of
+from levada.runtime.task.derived_rows import made_config, made_triples
+from levada.runtime.task.exchange import Outbox
+from levada.runtime.task.stage_zero import local
+from levada.runtime.task.static_rows import Piece, matching, settled
+from levada.sources.read import read_bytes, read_tuples
+from levada.sources.reference import Reference
+from levada.streams.formats import MADE
+from levada.streams.stream_config import StreamConfig
+from levada.terms.term_pool import Pool
+from levada.windows import presence
+
+DAY = 86_400_000
+
+
+class Payload(msgspec.Struct):
+    """What one intake task does: references to read; the ``constants``; pieces of ``static`` data,
+    or a file of rows of them.
+    """
+
+    references: list[Reference] = []
+    constants: bool = False
+    static: list[Piece] = []
+    gathered: str = ""
+
+
+class IntakeRun:
+    """One task's intake."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.plan: Plan = load_plan(context.plan)
+        self.setup = load_setup(context.setup)
+        self.pool = Pool(context.seed, wall=context.wall)
+        self.outbox = Outbox(context, self.plan, 0, self.pool)
+        self.controls: list[Control] = []
+        self.times: dict[int, list[Frame]] = {}
+        self.side: dict[str, list[dict[str, Any]]] = {}
+        self.hits: dict[int, Counter[str]] = {}  # by stream: the triples that matched each pattern
+
+    def run(self, payload: Payload) -> list[tuple[int, bytes]]:
+        """The blobs of this task, one per target."""
+        if payload.constants:
+            self._constants()
+        if payload.static:
+            self._static(payload.static)
+        if payload.gathered:
+            for node, frame in gather_static.read(
+                self.context, self.plan, self.pool, payload.gathered
+            ):
+                local(self.plan, self.pool, self.outbox, node, frame)
+        for reference in payload.references:
+            self._reference(reference)
+        self._write_side()
+        last = {control.stream: control for control in self.controls}
+        for stream, hits in self.hits.items():
+            last[stream].hits = dict(hits)
+        return self.outbox.blobs(self.controls, [], 0, self.times)
+
+    def _reference(self, reference: Reference) -> None:
+        stream = self.plan.streams.index(reference.stream)
+        w = self.context.streams[stream].watermark
+        bounds = {"late_below": w, "future_above": self.context.wall + DAY}
+        config = next((c for c in self.setup.streams if c.name == reference.stream), None)
+        if config is None:
+            config, bounds["future_above"] = (
+                made_config(reference),
+                MAX,
+            )  # windows may close far in the future
+        try:
+            control = (self._tuples if config.tabular else self._triples)(
+                config, reference, stream, bounds
+            )
+        except FileFault as fault:  # nothing of it has been delivered: it is read whole before
+            self._aside(reference, [Dead(reference.start, str(fault), "")], (), w)
+            control = Control(stream, reference.partition, MIN, 0, 0, 0, 1, 0, 0, 0)
+        self.controls.append(control)
+
+    def _triples(
+        self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]
+    ) -> Control:
+        if config.mapping is not None:
+            chunk = read_tuples(reference, config)
+            triples, found = mapped_of(chunk, config, reference, seed=self.context.seed, **bounds)
+        else:
+            triples, reference = self._parsed(config, reference)
+            found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
+        self._see_triples(stream, triples, found)
+        self._aside(reference, found.dead, found.late, bounds["late_below"])
+        patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
+        rows = 0
+        if patterns is not None:
+            keep = None if found.keep.all() else found.keep
+            subjects = None
+            if config.closed:
+                subjects = subject_numbers(triples, found.element, config.element)
+                if patterns.stars:
+                    self.outbox.close(
+                        stream, subjects_of(reference, triples, found, subjects, self.pool)
+                    )
+            hits = self.hits.setdefault(stream, Counter())
+            rows = self._deliver(
+                matched(patterns, triples, found.ts, keep, self.pool, subjects, hits)
+            )
+        return Control(
+            stream,
+            reference.partition,
+            found.max_ts,
+            found.elements,
+            found.triples,
+            len(found.late),
+            len(found.dead),
+            found.cut,
+            found.passed,
+            rows,
+        )
+
+    def _parsed(self, config: StreamConfig, reference: Reference) -> tuple[Triples, Reference]:
+        """The statements of a reference, and the reference to the lines in which they stand."""
+        if reference.format == MADE:
+            return made_triples(reference, self.context)
+        data = read_bytes(reference)
+        if config.documents:
+            return parse_document(data, reference, self.context.seed)
+        triples = parse(
+            data, quads=reference.format == "nq", timed=config.timed, seed=self.context.seed,
+            document=reference.document, unit_ms=config.unit_ms,
+        )  # fmt: skip
+        return triples, reference
+
+    def _tuples(
+        self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]
+    ) -> Control:
+        found = tuples_of(read_tuples(reference, config), config, reference, **bounds)
+        self._see_tuples(stream, found)
+        self._aside(reference, found.dead, found.late, bounds["late_below"])
+        rows = 0
+        if found.n:
+            rows = self._deliver(self._scans(stream, found))
+        return Control(
+            stream,
+            reference.partition,
+            found.max_ts,
+            found.n,
+            found.n,
+            len(found.late),
+            len(found.dead),
+            found.cut,
+            found.passed,
+            rows,
+        )
+
+    def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
+        name = self.plan.streams[stream]
+        for node in self._first_nodes(s.Scan):
+            for m, member in enumerate(node.members):
+                if node.alive[m] and member.streams == (name,):
+                    yield node, scanned(node, m, found, self.pool)
+
+    def _first_nodes(self, kind: type) -> list[PlanNode]:
+        return [
+            n for n in map(self.plan.nodes.__getitem__, self.plan.order) if isinstance(n.step, kind)
+        ]
+
+    def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
+        """Rows of first nodes through the nodes of the intake, into the boxes; returns how many
+        there were.
+        """
+        n = 0
+        for node, frame in rows:
+            n += frame.n
+            local(self.plan, self.pool, self.outbox, node, frame)
+        return n
+
+    def _constants(self) -> None:
+        """The rows of VALUES."""
+        for node in self._first_nodes(s.Constant):
+            frame = constants(
+                node, node.read_whole(self.context.first, self.context.replaced), self.pool
+            )
+            if frame is not None:
+                local(self.plan, self.pool, self.outbox, node, frame)
+
+    def _static(self, pieces: Sequence[Piece]) -> None:
+        """The rows of static patterns."""
+        for number, frame in matching(self.context, self.plan, self.pool, pieces).items():
+            node = self.plan.nodes[number]
+            local(self.plan, self.pool, self.outbox, node, settled(self.context, node, frame))
+
+    def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
+        """The distinct times of elements, where some query's reports follow from them; which
+        triples, where these are counted.
+        """
+        listed = _listed_streams(self.context.plan)
+        if listed.get(stream):
+            terms = [(c.x[found.keep], c.y[found.keep]) for c in (triples.s, triples.p, triples.o)]
+            self.times.setdefault(stream, []).append(
+                presence.occurrences(found.ts[found.keep], terms)
+            )
+        elif stream in listed:
+            self.times.setdefault(stream, []).append(presence.times(found.times))
+
+    def _see_tuples(self, stream: int, found: Tuples) -> None:
+        listed = _listed_streams(self.context.plan)
+        if stream in listed:
+            seen = presence.occurrences(found.ts) if listed[stream] else presence.times(found.times)
+            self.times.setdefault(stream, []).append(seen)
+
+    def _aside(self, reference: Reference, dead: Any, late: Any, watermark: int) -> None:
+        if dead:
+            self.side.setdefault("dead-letter", []).extend(dead_records(reference, dead))
+        if len(late):
+            self.side.setdefault("late", []).extend(late_records(reference, late, watermark))
+
+    def _write_side(self) -> None:
+        if not self.side or not self.controls:
+            return
+        names = []
+        for kind, records in self.side.items():
+            lines = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records)
+            names.append(
+                (
+                    kind,
+                    files.write(
+                        self.context.root, "side", f"{self.context.epoch}-{kind}", [lines.encode()]
+                    ),
+                    len(records),
+                )
+            )
+        self.controls[0].side = names
+
+
+@lru_cache(maxsize=64)
+def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
+    """The table of all living patterns over a stream; cached per plan version."""
+    sealed = load_plan(plan)
+    name = sealed.streams[stream]
+    nodes = [
+        sealed.nodes[n]
+        for n in sealed.order
+        if isinstance(sealed.nodes[n].step, (s.Match, s.Entailed, s.Star))
+    ]
+    chosen = [np.array([m.streams == (name,) for m in n.members], bool) & n.alive for n in nodes]
+    return patterns_of(nodes, chosen, seed)
+
+
+@lru_cache(maxsize=8)
+def _listed_streams(plan: str) -> dict[int, bool]:
+    """Streams whose elements' times decide some query's reports, and whether their occurrences are
+    counted.
+    """
+    sealed = load_plan(plan)
+    listed = [n for n in sealed.nodes.values() if getattr(n.step, "listed", False)]
+    schedules = {d for n in listed for d in n.schedules.distinct}
+    counted = presence.counted_streams(schedules)
+    return {i: i in counted for d in schedules for i in d.streams}

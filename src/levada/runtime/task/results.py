@@ -1,0 +1,98 @@
+"""The results of a task: one segment file for all queries, rows by query and report with the texts
+that they show.
+
+A segment holds one frame per Emit node (columns of its layout, ``op`` telling the query) and one
+term table. It is written under a name unique to the attempt; the manifest names those that count,
+and publication reads them (``emission``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.kernels.keyed.groups import group
+from levada.model.frame import Frame, concat, parts
+from levada.model.time import Times
+from levada.plan.sealed.plan import Plan, PlanNode
+from levada.runtime.context import Context
+from levada.runtime.store import state_files as files
+from levada.runtime.task.exchange import text_identities
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
+
+
+class Results:
+    """Collects what Emit nodes put out."""
+
+    def __init__(self, plan: Plan, pool: Pool) -> None:
+        self.plan = plan
+        self.pool = pool
+        self.frames: dict[int, list[Frame]] = {}
+
+    def add(self, node: PlanNode, frame: Frame) -> None:
+        """Result rows of an Emit node."""
+        self.frames.setdefault(node.id, []).append(frame)
+
+    def write(
+        self, context: Context, stage: int, partition: int
+    ) -> tuple[str | None, dict[str, list[int]]]:
+        """The segment's name (None: no rows) and per query [solutions, least report, greatest
+        report].
+        """
+        if not self.frames:
+            return None, {}
+        frames = {node: concat(parts) for node, parts in self.frames.items()}
+        counts: dict[str, list[int]] = {}
+        named = {f"r.{node}": frame for node, frame in frames.items()}
+        for node, frame in frames.items():
+            own, reports = _counts(self.plan.nodes[node], frame)
+            counts.update(own)
+            if context.partitions > 1:
+                named[f"reports.{node}"] = reports
+        data = parts({**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version})
+        return files.write(
+            context.root, "results", f"{context.epoch}-{stage}-{partition}", data
+        ), counts
+
+    def _terms(self, frames: dict[int, Frame]) -> Terms:
+        pairs = [
+            p
+            for node, f in frames.items()
+            for p in text_identities(f, self.plan.nodes[node].layout)
+        ]
+        if not pairs:
+            return Terms.empty()
+        return self.pool.pick(
+            np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs])
+        )
+
+
+def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
+    """Per query [solutions, least report, greatest report, reports]; the reports (``op``, ``r``),
+    each once.
+
+    A report that two tasks have rows of is with both: the driver counts it once.
+    """
+    if (frame["op"] == frame["op"][0]).all():
+        return _counts_of_one(node.members[int(frame["op"][0])].query, frame)
+    codes, first = group(frame["op"].astype(np.uint64), np.zeros(frame.n, np.uint64))
+    n = np.bincount(codes, minlength=len(first))
+    least = np.full(len(first), 2**62, np.int64)
+    most = np.full(len(first), -(2**62), np.int64)
+    np.minimum.at(least, codes, frame["r"])
+    np.maximum.at(most, codes, frame["r"])
+    _, each = group(codes.astype(np.uint64), np.ascontiguousarray(frame["r"]).view(np.uint64))
+    reports = np.bincount(codes[each], minlength=len(first))
+    queries = [node.members[int(op)].query for op in frame["op"][first]]
+    columns = zip(queries, n, least, most, reports, strict=True)
+    found = {q: [int(c), int(a), int(b), int(r)] for q, c, a, b, r in columns}
+    return found, Frame({"op": frame["op"][each], "r": frame["r"][each]}, len(each))
+
+
+def _counts_of_one(query: str, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
+    """The same for the rows of one query."""
+    report: Times = frame["r"]
+    ordered = report if (report[1:] >= report[:-1]).all() else np.sort(report)
+    each = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    found = {query: [len(report), int(ordered[0]), int(ordered[-1]), len(each)]}
+    return found, Frame({"op": np.full(len(each), frame["op"][0]), "r": each}, len(each))

@@ -1,0 +1,374 @@
+"""One stage of one partition: blobs in, rows through the operators, blobs and results out.
+
+Reads as the data path: receive (controls, terms, rows; what is ahead of its watermark stays
+pending), evaluate the nodes of the stage in order, ship what goes on, write state and results.
+Nodes without new rows and without a due report are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.route import partition_of
+from levada.model.frame import Frame, concat, unpack
+from levada.model.time import MAX, MIN, Times, WindowKind
+from levada.operators.border import report_buffer as live
+from levada.operators.border.calendar import Calendar
+from levada.operators.rows.edges import home_hash
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Facet
+from levada.plan.sealed.plan import Plan, PlanNode
+from levada.plan.sealed.schedules import Families, Schedule
+from levada.runtime.context import (
+    Context,
+    Control,
+    Done,
+    advance,
+    group_table,
+    load_plan,
+    old_watermarks,
+)
+from levada.runtime.store import state_files as files
+from levada.runtime.task import closed, pending
+from levada.runtime.task.evaluate import evaluate_node
+from levada.runtime.task.exchange import Outbox
+from levada.runtime.task.results import Results
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
+from levada.windows import presence
+from levada.windows.intervals import latest_end, outer
+from levada.windows.presence import Seen
+from levada.windows.reports import Progress
+from levada.windows.state import term_runs
+from levada.windows.state.pieces import State, read_head
+from levada.windows.state.runs import Horizons
+
+DUE_KINDS = (s.Report, s.Panes, s.Changes, s.Deltas, s.RGroup, s.Session, s.Once, s.Snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes of one stage, inputs before consumers; those that may have something to do without
+    rows.
+
+    ``schedules``: the distinct ones of nodes whose reports are listed, and their families. ``lag``:
+    how long after it has left its windows a row may still be said to have ended, since the next
+    periodic report is the one that says it.
+    """
+
+    every: tuple[PlanNode, ...]
+    due: frozenset[int]
+    schedules: tuple[Schedule, ...]
+    families: Families
+    lag: int
+
+
+@lru_cache(maxsize=8)
+def nodes_of(plan: str, stage: int) -> Nodes:
+    """The nodes of a stage of a plan, found once."""
+    sealed = load_plan(plan)
+    every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
+    listed = tuple(n for n in every if getattr(n.step, "listed", False))
+    due = {n.id for n in every if isinstance(n.step, DUE_KINDS)} | {
+        n.id for n in listed if isinstance(n.step, s.Emit)
+    }
+    schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
+    return Nodes(
+        every,
+        frozenset(due),
+        schedules,
+        Families.of(schedules),
+        max(map(_period, every), default=0),
+    )
+
+
+def _period(node: PlanNode) -> int:
+    """The longest period of the node's members, if it says at periodic reports what has ended."""
+    if not isinstance(node.step, (s.Changes, s.Deltas)) or WindowKind.CLOCK not in node.step.kinds:
+        return 0
+    return int(node.windows.step[node.step.kinds.index(WindowKind.CLOCK)].max(initial=0))
+
+
+class StageRun:
+    """The work of one partition in one stage; ``run`` does it."""
+
+    def __init__(self, context: Context, plan: Plan, stage: int, partition: int) -> None:
+        self.context = context
+        self.plan = plan
+        self.stage = stage
+        self.partition = partition
+        self.state = self._open_state()
+        older = lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)]  # noqa: E731
+        self.pool = Pool(context.seed, older, context.wall)
+        self.inputs: dict[tuple[int, int], list[Frame]] = {}
+        self.partials: dict[
+            int, list[Frame]
+        ] = {}  # panes that were folded where the rows came from, by node
+        self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
+        self.controls: list[Control] = []
+        self.done: list[Done] = []
+        self.times: dict[int, list[Frame]] = {}
+        self.results = Results(plan, self.pool)
+        self.nodes = nodes_of(context.plan, stage)
+        self.touched = 0
+        self.every: dict[str, list[int]] = {}
+        self.made: list[tuple[Terms, int]] = []
+
+    def _open_state(self) -> State:
+        self.opened = files.opened(self.context.root, self.stage, self.partition)
+        name = self.context.state.get(f"{self.stage}.{self.partition}")
+        head = None if name is None else read_head(self.opened(name)[1])
+        return State(head, name or "", self.opened)
+
+    def run(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[tuple[int, Any]]:
+        """The stage's blobs for the next stage, or its outcome."""
+        if self.context.first:
+            self._forget_removed()
+        arrived = self._receive(blobs)
+        outbox = Outbox(self.context, self.plan, self.stage, self.pool)
+        self._forward(outbox)
+        self.progress = Progress(old_watermarks(self.context.streams), self._new_watermarks())
+        self.presence = self._presence()
+        self.dead = max(self._latest_ends(), closed.check(self))
+        pending.release(self)
+        self.waiting = {node for node, _ in self.inputs} | set(self.partials)
+        moved = self.progress.moved or self.context.first or self.context.replacement is not None
+        for node in self.nodes.every:
+            if node.id in self.waiting or (moved and node.id in self.nodes.due):
+                self._node(node, outbox)
+        self._keep_terms(arrived)
+        return self._finish(outbox)
+
+    def _forget_removed(self) -> None:
+        """What was kept for nodes that this plan has no more; their numbers are never used
+        again.
+        """
+        for key in self.state.keys(""):
+            number = key.split(".", 1)[0]
+            if number.isdigit() and int(number) not in self.plan.nodes:
+                self.state.replace(key, [])
+
+    def _receive(self, blobs: Sequence[bytes | npt.NDArray[np.uint8]]) -> list[Terms]:
+        """Rows by node and input, controls once each, times of flagged streams, terms."""
+        arrived: list[Terms] = []
+        for blob in blobs:
+            frames, meta = unpack(blob)
+            self.controls += msgspec.convert(meta["controls"], list[Control])
+            self.done += msgspec.convert(meta.get("done", []), list[Done])
+            for name, frame in frames.items():
+                kind, _, rest = name.partition(".")
+                if kind == "n":
+                    node, at = rest.split(".")
+                    self.inputs.setdefault((int(node), int(at)), []).append(frame)
+                elif kind == "p":
+                    self.partials.setdefault(int(rest), []).append(frame)
+                elif kind == "closed":
+                    self.closed.setdefault(int(rest), []).append(frame)
+                elif kind == "times":
+                    self.times.setdefault(int(rest), []).append(frame)
+            if "terms.id" in frames:
+                arrived.append(Terms.from_frames(frames, "terms"))
+        for terms in arrived:
+            self.pool.add(terms)
+        return arrived
+
+    def _forward(self, outbox: Outbox) -> None:
+        """Rows from the intake for a later stage: this is their partition already, they only pass
+        through.
+        """
+        for node, at in list(self.inputs):
+            if self.plan.nodes[node].stage > self.stage:
+                outbox.pass_on(self.partition, f"n.{node}.{at}", self.inputs.pop((node, at)))
+        for node in list(self.partials):
+            if self.plan.nodes[node].stage > self.stage:
+                outbox.pass_on(self.partition, f"p.{node}", self.partials.pop(node))
+
+    def _new_watermarks(self) -> Times:
+        return advance(self.context.streams, self.controls, self.context.shared)
+
+    def _latest_ends(self) -> int:
+        """The greatest end of all rows with event times that have arrived."""
+        dead = max(
+            [MIN, *(int(f["#e"].max()) for frames in self.partials.values() for f in frames)]
+        )
+        for (node, at), frames in self.inputs.items():
+            target = self.plan.nodes[node]
+            if not target.input_layouts[at].report:
+                dead = max([dead, *(self._latest_end(target, at, frame) for frame in frames)])
+        return dead
+
+    def _keep_terms(self, arrived: list[Terms]) -> None:
+        """Terms live as long as the rows that came with them, or that they were computed for
+        (report rows are gone by then).
+        """
+        horizon = min(int(self.progress.old.min(initial=MAX)) - 1, MAX - 1)
+        dead = max([self.dead, *(d for _, d in self.made)])
+        dead = dead if dead >= MAX else dead + self.nodes.lag
+        kept = [*(arrived if self.dead > MIN else []), *(terms for terms, _ in self.made)]
+        term_runs.insert(self.state, Terms.merge(kept), dead, horizon)
+
+    def computed(self, node: PlanNode, frame: Frame) -> None:
+        """Keeps the texts of a computed slot of rows with event times for as long as these can
+        count.
+        """
+        assert isinstance(node.step, s.Extend), "an extension"
+        last = len(node.step.kept)
+        unread = last == len(node.layout.slots)
+        if unread or node.layout.report or not frame.n or Facet.TEXT not in node.layout.slots[last]:
+            return
+        dead = int(outer(frame, node.layout, node.windows)[1].max())
+        self.made.append((self.pool.pick(frame[f"x{last}"], frame[f"y{last}"]), dead))
+
+    def lifted(self, node: PlanNode, frame: Frame) -> None:
+        """Keeps the texts of rows that a query within the query has reported, for as long as they
+        can count in their window.
+        """
+        slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
+        if slots:
+            dead = int(outer(frame, node.layout, node.windows)[1].max())
+            self.made += [(self.pool.pick(frame[f"x{i}"], frame[f"y{i}"]), dead) for i in slots]
+
+    def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
+        """The greatest end of these rows; MAX where the operator's windows are not the
+        rows' own.
+        """
+        layout = node.input_layouts[at]
+        if not frame.n:
+            return MIN
+        step = node.step
+        if isinstance(step, s.Join):
+            table = node.windows.pick(
+                [[p[at] for p in step.windows].index(w) for w in range(len(layout.windows))]
+            )
+        elif isinstance(step, (s.Report, s.Panes, s.Changes, s.Deltas)) and step.rows is not None:
+            table = node.windows.pick(step.rows)
+        elif (
+            isinstance(step, (s.Occur, s.Hold, s.Last, s.LastBy, s.RLeft, s.RSemi))
+            and layout.windows
+        ):
+            table = node.windows
+        else:
+            return MAX
+        return latest_end(frame, layout, table)
+
+    def _presence(self) -> dict[int, Seen]:
+        """The distinct event times of all elements that have come up, for nodes whose reports are
+        listed.
+        """
+        of_families = [d for d, _, _ in self.nodes.families.parts]
+        counted = presence.counted_streams(of_families)
+        known: dict[int, Seen] = {}
+        for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
+            key, w = f"times.{i}", int(self.progress.new[i])
+            fresh = self.times.get(i, [])
+            kept = [self.state.whole(p) for p in self.state.pieces(key)]
+            known[i], waiting = presence.came_up(kept, fresh, w, i in counted)
+            if fresh or self.progress.moved:
+                self._keep_times(key, i, known[i], waiting)
+        return known
+
+    def _keep_times(self, key: str, stream: int, seen: Seen, waiting: Frame) -> None:
+        horizon = int(self.progress.new.min(initial=MAX))
+        keep = np.zeros(len(seen.ts), bool)
+        for number in np.unique(self.nodes.families.alike({stream: seen.ts})).tolist():
+            schedule = self.nodes.schedules[number]
+            own = [
+                w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
+            ]
+            keep |= presence.retained(seen, own, schedule.start, horizon, schedule.every)
+        left = presence.to_keep(seen, waiting, keep)
+        self.state.replace(key, [self.state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
+
+    def _node(self, node: PlanNode, outbox: Outbox) -> None:
+        """Evaluates a node if it has rows or reports; its output goes on."""
+        waiting = [self.inputs.pop((node.id, i), None) for i in range(max(len(node.inputs), 1))]
+        frames = [concat(w) if w else None for w in waiting]
+        if isinstance(node.step, s.Emit) and node.step.listed and self.partition == 0:
+            self._show_empty(node, node.step)
+        if node.id not in self.nodes.due and all(f is None for f in frames):
+            return
+        self.touched += sum(
+            f.n for f in [*frames, *self.partials.get(node.id, [])] if f is not None
+        )
+        out = evaluate_node(self, node, frames)
+        if out is None or not out.n:
+            return
+        if isinstance(node.step, s.Emit):
+            self.results.add(node, out)
+            return
+        self.deliver(node, out, outbox)
+
+    def deliver(self, node: PlanNode, out: Frame, outbox: Outbox) -> None:
+        """A node's output to its consumers: of this stage, or by the outbox."""
+        for consumer, frame in outbox.along(node, out):
+            self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
+            self.waiting.add(consumer.node)
+
+    def _show_empty(self, node: PlanNode, step: s.Emit) -> None:
+        """The due reports of queries that show empty ones."""
+        calendar = self.calendar(node, step.kinds)
+        for m in np.flatnonzero(node.alive).tolist():
+            times = calendar.of_member(m)
+            if len(times):
+                self.every[node.members[m].query] = times.tolist()
+
+    def show(self, node: PlanNode, reports: Frame) -> None:
+        """Due reports of members that are at home here, of queries that show empty ones."""
+        at_home = self.home(node)
+        for m in np.unique(reports["op"]).tolist():
+            if at_home[m]:
+                self.every[node.members[m].query] = reports["r"][reports["op"] == m].tolist()
+
+    def calendar(self, node: PlanNode, kinds: Sequence[Any]) -> Calendar:
+        """The due reports of a node."""
+        answered = None if kinds else node.read_whole(self.context.first, self.context.replaced)
+        return Calendar(node, kinds, self.progress, self.presence, answered)
+
+    def home(self, node: PlanNode) -> npt.NDArray[np.bool_]:
+        """Which members of a node are at home in this partition."""
+        table = group_table(self.context.groups, self.context.partitions)
+        return np.equal(partition_of(home_hash(node.home), table), self.partition) & (
+            node.home >= 0
+        )
+
+    def horizons(self, node: PlanNode) -> Horizons:
+        """The least instants that rows of any member can still have, in this epoch and after it.
+
+        Rows of static graphs that may be replaced meet those of any stream.
+        """
+        streams = np.unique(node.windows.stream[node.windows.stream >= 0])
+        of = streams if len(streams) else slice(None)
+        old, new = (int(w[of].min(initial=MAX)) for w in (self.progress.old, self.progress.new))
+        return Horizons(max(old - 1, MIN), max(new - 1, MIN))
+
+    def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:
+        done = Done(
+            self.stage,
+            self.partition,
+            rows_in=self.touched,
+            rows_state=self.state.touched,
+            every=self.every,
+        )
+        done.files = self.state.files()
+        done.state = self.context.state.get(f"{self.stage}.{self.partition}")
+        if self.state.changed:
+            stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
+            done.state = files.write(self.context.root, "state", stem, self.state.finish())
+        if done.state is not None:
+            done.files.append(done.state)
+        self.opened.keep(done.files)
+        done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
+        if self.stage < self.plan.stages:
+            return outbox.blobs(self.controls, [*self.done, done], self.partition, self.times)
+        outcome = {
+            "controls": self.controls if self.partition == 0 else [],
+            "done": [*self.done, done],
+        }
+        return [(-1, msgspec.json.encode(outcome))]

@@ -1,0 +1,27 @@
+"""The two functions that executors run: pure but for the files that they write under names of their
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from levada.runtime.context import decode_context, load_plan
+from levada.runtime.task.intake import IntakeRun, Payload
+from levada.runtime.task.stage import StageRun
+
+
+def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
+    """Reads one bundle of references; one blob per target partition."""
+    return list(IntakeRun(decode_context(context)).run(msgspec.json.decode(payload, type=Payload)))
+
+
+def stage(
+    context: bytes, number: int, partition: int, blobs: Sequence[Any]
+) -> list[tuple[int, Any]]:
+    """Runs one stage of one partition; blobs for the next stage, or the outcome of the last."""
+    decoded = decode_context(context)
+    return StageRun(decoded, load_plan(decoded.plan), number, partition).run(blobs)

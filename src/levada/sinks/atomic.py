@@ -1,0 +1,67 @@
+"""A file that is there whole or not at all.
+
+The bytes go to a hidden file in the same folder, to the disk (fsync), and only then under their
+name (rename); the folder is synced too, so that the name survives a power cut. Readers that list
+``*.ndjson`` never see a part. Writing again replaces the file by an equal one. Cost: two fsyncs a
+file. Errors of the system become one ``SinkError`` in a sentence.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from levada.errors import SinkError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_FOLDER = (errno.ENOTDIR, errno.EEXIST)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Publishes ``data`` at ``path``, whose folders are made if they are missing. Raises
+    ``SinkError``.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hidden = path.with_name(f".{path.name}.tmp")
+        try:
+            _write(hidden, data)
+            hidden.replace(path)
+        finally:
+            hidden.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise sink_error(error, path.parent) from error
+
+
+def sink_error(error: OSError, place: Path | str) -> SinkError:
+    """What a failed write means, for people.
+
+    >>> str(sink_error(OSError(errno.ENOSPC, "x"), "out"))
+    'The disk that holds out is full. Free some space and start again on the same checkpoint: no result is lost.'
+    """
+    if error.errno in _FULL:
+        hint = "Free some space and start again on the same checkpoint: no result is lost."
+        return SinkError(f"The disk that holds {place} is full.", hint=hint)
+    if error.errno in _FORBIDDEN:
+        return SinkError(f"{place} may not be written to: {os.strerror(error.errno or 0).lower()}.")
+    if error.errno in _NO_FOLDER:
+        return SinkError(f"{place} is not a folder.")
+    return SinkError(f"{place} cannot be written: {error.strerror or error}.")
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,3 @@
+"""What a stream is, as its user says it: configuration, formats, mapping files. Values, valid from
+birth.
+"""

@@ -1,0 +1,86 @@
+"""The formats of input: their words, the endings of files, and how files are packed. One table for
+streams and static data.
+
+    nt nq                     lines of N-Triples, N-Quads
+    ttl trig rdf jsonld jelly RDF documents: Turtle (also ``.n3``, read as Turtle), TriG, RDF/XML,
+    JSON-LD, Jelly
+    csv ndjson parquet        rows
+
+Files are plain, gzip (``.gz``) or Zstandard (``.zst``). Other spellings of the words are in
+``ALIASES``.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+LINES = ("nt", "nq")
+DOCUMENTS = ("ttl", "trig", "rdf", "jsonld", "jelly")
+TABLES = ("csv", "ndjson", "parquet")
+RDF = LINES + DOCUMENTS
+QUADS = ("nq", "trig", "jsonld", "jelly")
+PACKED = (".gz", ".zst")
+NAMES = {
+    "nt": "N-Triples",
+    "nq": "N-Quads",
+    "ttl": "Turtle",
+    "trig": "TriG",
+    "rdf": "RDF/XML",
+    "jsonld": "JSON-LD",
+    "jelly": "Jelly",
+    "csv": "CSV",
+    "ndjson": "NDJSON",
+    "parquet": "Parquet",
+}
+MADE = "made"  # no format of files: the results of a query, as the engine keeps them
+ALIASES = {
+    "ntriples": "nt",
+    "n-triples": "nt",
+    "nquads": "nq",
+    "n-quads": "nq",
+    "turtle": "ttl",
+    "rdfxml": "rdf",
+    "xml": "rdf",
+    "json-ld": "jsonld",
+    "jsonl": "ndjson",
+}
+ENDINGS = {
+    ".nt": "nt",
+    ".ntriples": "nt",
+    ".nq": "nq",
+    ".nquads": "nq",
+    ".ttl": "ttl",
+    ".turtle": "ttl",
+    ".n3": "ttl",
+    ".trig": "trig",
+    ".rdf": "rdf",
+    ".owl": "rdf",
+    ".xml": "rdf",
+    ".jsonld": "jsonld",
+    ".jelly": "jelly",
+    ".csv": "csv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".parquet": "parquet",
+}
+
+
+def format_of(file_name: str) -> str | None:
+    """The format that a file name's ending says, ``.gz`` and ``.zst`` left out; None if it says
+    none.
+
+    >>> format_of("a/b.NT.gz"), format_of("b.trig.zst"), format_of("b.dat")
+    ('nt', 'trig', None)
+    """
+    name = PurePath(file_name.lower())
+    return ENDINGS.get(PurePath(name.stem).suffix if name.suffix in PACKED else name.suffix)
+
+
+def word_of(text: str) -> str:
+    """A format's word in its one spelling; an unknown word as it is.
+
+    >>> word_of("Turtle"), word_of("jsonl"), word_of("docx")
+    ('ttl', 'ndjson', 'docx')
+    """
+    word = text.lower()
+    return ALIASES.get(word, word)

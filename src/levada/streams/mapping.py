@@ -1,0 +1,233 @@
+"""Mapping files: which triples a row of a table is (YAML). The description half of
+``intake.tables.mapped``.
+
+    prefixes: {ssn: "http://purl.oclc.org/NET/ssnx/ssn#", sao: "http://purl.oclc.org/NET/sao/"}
+    columns: {avgSpeed: integer}               types of columns; all others are strings
+    header: [user, lat, lon]                   for CSV files without a header
+    let:                                       formulas (``levada.streams.formula``), in order
+      ts: TIMESTAMP
+      time: -1 if avgSpeed == 0 else 1030 / avgSpeed
+    triples:                                   for each row
+      - <http://e/{_id}/time> a ssn:Observation
+      - <http://e/{_id}/time> sao:hasValue {time}
+
+A triple has three terms as in Turtle, without lists and brackets; ``{name}`` stands for a value:
+alone for a literal of its type, in an IRI percent-encoded (``<{name}>``: the whole IRI as it is),
+in a quoted literal escaped, in the label of a blank node, which is one node within its file. A
+triple with a value that is not there is left out. A row is one element. Cost: nothing a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyoxigraph as ox
+
+from levada.errors import UsageError, near
+from levada.model.term import RDF, XSD
+from levada.streams.formula import DTYPES, compiled, names_of
+from levada.streams.yaml_file import read_yaml
+
+How = Literal["text", "value", "iri", "whole", "literal", "blank"]
+ROW = "row"
+_KEYS = ("prefixes", "columns", "header", "let", "triples")
+_TERM = re.compile(
+    r"""\s*(?: (?P<iri> <[^<>\s]*> )
+             | (?P<value> \{\w+\} (?=[\s.]|$) )
+             | (?P<literal> "(?:[^"\\]|\\.)*" ) (?: (?P<tag> @[A-Za-z0-9-]+ ) | \^\^ (?P<type> <[^<>\s]*> | [\w-]*:[\w.-]* ) )?
+             | (?P<blank> _:[\w{}]+ )
+             | (?P<name> (?:[A-Za-z][\w-]*)?:[\w.{}%/-]*[\w{}%/-] | (?:[A-Za-z][\w-]*)?: )
+             | (?P<number> [+-]?[0-9]+(?:\.[0-9]+)? )
+             | (?P<boolean> true | false )
+             | (?P<a> a ) (?=\s) )""",
+    re.VERBOSE,
+)
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a term: a text, or a column's value written in one of the ways."""
+
+    text: str
+    how: How = "text"
+
+
+Term = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowMapping:
+    """A mapping file's content: names and types of columns, formulas by name, triples as terms."""
+
+    columns: tuple[tuple[str, str], ...]
+    header: tuple[str, ...]
+    let: tuple[tuple[str, str], ...]
+    triples: tuple[tuple[Term, Term, Term], ...]
+
+    @property
+    def needed(self) -> dict[str, str]:
+        """The columns that are read, with their types."""
+        typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
+        used = [name for _, formula in self.let for name in names_of(formula)]
+        used += [
+            part.text
+            for triple in self.triples
+            for term in triple
+            for part in term
+            if part.how != "text"
+        ]
+        # A formula may have its column's own name: it is read then, too.
+        own = [name for name, formula in self.let if name in names_of(formula)]
+        return {
+            name: typed.get(name, "string")
+            for name in [*own, *used]
+            if name not in made or name in own
+        }
+
+    def types(self) -> dict[str, str]:
+        """The type of everything that a triple or a time can name. Raises ``UsageError`` for a
+        formula that cannot be.
+        """
+        found = {**self.needed, ROW: "integer"}
+        for name, formula in self.let:
+            found[name] = compiled(formula, found)[1]
+        return found
+
+
+def load_mapping(path: str | Path) -> RowMapping:
+    """A mapping file. Raises ``UsageError`` that says where."""
+    document = read_yaml(Path(path), "mapping file")
+    try:
+        mapping = _mapping(document)
+        mapping.types()
+        return mapping
+    except UsageError as error:
+        raise UsageError(f"The mapping file {path}: {error.message}", hint=error.hint) from error
+
+
+def _mapping(document: Any) -> RowMapping:
+    sections = _section(document, "it", dict)
+    for key in sections:
+        if key not in _KEYS:
+            raise UsageError(f"{key} is not an option.", hint=near(str(key), _KEYS))
+    prefixes = {
+        str(k): str(v) for k, v in _section(sections.get("prefixes"), "prefixes", dict).items()
+    }
+    columns = {
+        str(k): str(v) for k, v in _section(sections.get("columns"), "columns", dict).items()
+    }
+    for name, kind in columns.items():
+        if kind not in DTYPES:
+            raise UsageError(f"columns.{name}: {kind} is no type.", hint=near(kind, DTYPES))
+    let = {str(k): str(v) for k, v in _section(sections.get("let"), "let", dict).items()}
+    if ROW in let:
+        raise UsageError("let.row: row is the number of the record.", hint="Choose another name.")
+    for name, formula in let.items():
+        _checked(f"let.{name}", formula)
+    texts = _section(sections.get("triples"), "triples", list)
+    if not texts:
+        raise UsageError("it has no triples.", hint="Say triples: with a list of them.")
+    triples = tuple(_triple(str(text), f"triples[{i}]", prefixes) for i, text in enumerate(texts))
+    header = tuple(map(str, _section(sections.get("header"), "header", list)))
+    return RowMapping(tuple(columns.items()), header, tuple(let.items()), triples)
+
+
+def _section(value: Any, place: str, kind: type[Any]) -> Any:
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise UsageError(f"{place} is a {'mapping' if kind is dict else 'list'}, not {value!r}.")
+    return value
+
+
+def _checked(place: str, formula: str) -> None:
+    try:
+        names_of(formula)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{place}: the formula {formula} is not well-formed.") from error
+
+
+def _triple(text: str, place: str, prefixes: dict[str, str]) -> tuple[Term, Term, Term]:
+    terms, at = [], 0
+    while at < len(text.rstrip(" .")):
+        found = _TERM.match(text, at)
+        if found is None:
+            raise UsageError(f"{place}, column {at + 1}: no term begins here in {text}.")
+        terms.append(tuple(_term(found, place, prefixes)))
+        at = found.end()
+    if len(terms) != 3:
+        raise UsageError(f"{place}: {text} has {len(terms)} terms, a triple has three.")
+    _check(terms, f"{place}: {text}")
+    return (terms[0], terms[1], terms[2])
+
+
+def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterator[Part]:
+    """The parts of a term."""
+    text = (
+        found[found.lastgroup or ""] if found.lastgroup not in ("tag", "type") else found["literal"]
+    )
+    if found["a"]:
+        yield Part(f"<{RDF}type>")
+    elif found["value"]:
+        yield Part(text[1:-1], "value")
+    elif found["number"] or found["boolean"]:
+        kind = "boolean" if found["boolean"] else "decimal" if "." in text else "integer"
+        yield Part(f'"{text}"^^<{XSD}{kind}>')
+    elif found["name"]:
+        yield from _places(f"<{_expanded(text, place, prefixes)}>", "iri")
+    elif found["iri"]:
+        whole = _PLACE.fullmatch(text[1:-1])
+        yield from _places(text, "whole" if whole else "iri")
+    elif found["blank"]:
+        yield from _places(text, "blank")
+    else:
+        yield from _places(found["literal"], "literal")
+        if found["tag"] or found["type"]:
+            kind = found["type"] or ""
+            datatype = (
+                kind
+                if kind.startswith("<")
+                else f"<{_expanded(kind, place, prefixes)}>"
+                if kind
+                else ""
+            )
+            yield Part(found["tag"] or f"^^{datatype}")
+
+
+def _expanded(name: str, place: str, prefixes: dict[str, str]) -> str:
+    prefix, _, local = name.partition(":")
+    known = {"xsd": XSD, "rdf": RDF, **prefixes}
+    if prefix not in known:
+        raise UsageError(
+            f"{place}: the prefix {prefix}: is not declared.", hint=near(prefix, known)
+        )
+    return known[prefix] + local
+
+
+def _places(text: str, how: How) -> Iterator[Part]:
+    """A text with its places for values."""
+    for i, piece in enumerate(_PLACE.split(text)):
+        if i % 2:
+            yield Part(piece, how)
+        elif piece:
+            yield Part(piece)
+
+
+def _check(terms: list[Term], what: str) -> None:
+    """Asks pyoxigraph whether it is a triple once values are in their places."""
+    sample = {"value": '"0"', "whole": "http://e/0"}
+    line = (
+        " ".join(
+            "".join(p.text if p.how == "text" else sample.get(p.how, "0") for p in t) for t in terms
+        )
+        + " ."
+    )
+    try:
+        list(ox.parse(line, ox.RdfFormat.N_TRIPLES))
+    except SyntaxError as error:
+        raise UsageError(f"{what} is no triple.") from error

@@ -1,0 +1,448 @@
+"""What a stream is and where its event times come from: the description half of ``sources`` and
+``intake``.
+
+A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command
+line, the app file and the Python API share, and is valid from birth: everything downstream may
+trust it. Every wrong word is a ``UsageError`` that names the near misses or the values that exist.
+All durations and times are integer milliseconds (design, section 1).
+
+    format    a word of ``levada.streams.formats``; text formats also as .gz and .zst. By the file's ending unless given.
+    time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column (tuples: field:ts)
+    unit      ms | s: of integer times                                           ms
+    lateness  how far behind the largest event time an element may be            0
+    element   line | subject | graph | blankline | document: what one is         line (documents: document)
+    schema    k:integer;v:double or a mapping (tuple streams; due for CSV)
+    sign      the column of a relation that holds + or -: a row comes, or goes   none: all rows come
+    unique    a promise that no triple repeats; it is not checked                false
+    closed    element: a promise that no subject spans two elements of a window; then patterns of one subject are joined
+              where they are read. It is checked: a stream that breaks it stops the engine
+    idle      how long a silent stream holds the others back                     for ever
+    mapping   a file that says which triples a row is: then the stream is RDF    none
+    files     sequence | parallel: the files of a directory are one partition, or one each
+    ahead     elements that a stream may run ahead of those of its queries        1,000,000
+    from, to  event times [from, to); what is outside is no element
+    limit     the most elements, counted after from and to
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from levada.errors import UsageError, near
+from levada.model.durations import UNITS
+from levada.model.durations import parse_duration as parse_duration
+from levada.model.durations import parse_time as parse_time
+from levada.streams.formats import DOCUMENTS, NAMES, QUADS, RDF, TABLES, format_of, word_of
+
+if TYPE_CHECKING:
+    from levada.streams.mapping import RowMapping
+
+FORMATS = RDF + TABLES
+TYPES = ("integer", "double", "string", "boolean")
+_ELEMENTS = ("line", "subject", "graph", "blankline", "document")
+_TIMES = ("column", "graph", "predicate", "filename", "field")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfig:
+    """A stream of files: made by ``of``; the module head says what each field means. None is "not
+    set".
+
+    >>> config = StreamConfig.of("temp", "temp.nq.gz", time="graph", lateness="10s")
+    >>> config.format, config.element, config.lateness, config.quads
+    ('nq', 'line', 10000, True)
+    """
+
+    name: str
+    path: str
+    format: str
+    time: str = "column"
+    unit: str = "ms"
+    lateness: int = 0
+    element: str = "line"
+    schema: tuple[tuple[str, str], ...] = ()
+    sign: str = ""
+    unique: bool = False
+    closed: bool = False
+    idle: int | None = None
+    files: str = "sequence"
+    ahead: int = 1_000_000
+    from_: int | None = None
+    to: int | None = None
+    limit: int | None = None
+    mapping: RowMapping | None = None
+    settled: bool = (
+        False  # a file is whole as soon as it is there (no user's option: a spool's files)
+    )
+
+    @classmethod
+    def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
+        """The stream ``name`` at ``path`` (a file, a directory or a glob) with options by their
+        words.
+
+        ``from`` may be spelled ``from_``. Values may be texts or what YAML makes of them. Raises
+        ``UsageError``.
+        """
+        if not name or not str(path):
+            raise UsageError("A stream needs a name and a path.", hint="Say NAME=PATH.")
+        values: dict[str, Any] = {}
+        for key, value in options.items():
+            word = "from" if key == "from_" else key
+            if word not in _OPTIONS:
+                raise UsageError(
+                    f"The stream {name} has no option {key}.", hint=near(key, _OPTIONS)
+                )
+            if value is not None:
+                values["from_" if word == "from" else word] = _converted(name, word, value)
+        location = os.path.expanduser(os.fspath(path))
+        values["format"] = values.get("format") or _format_at(name, location, values)
+        if values["format"] in TABLES and values.get("time", "column") == "column":
+            values["time"] = "field:ts"
+        if values["format"] in DOCUMENTS:
+            values.setdefault("element", "document")
+        if (
+            (sign := values.get("sign"))
+            and (schema := values.get("schema"))
+            and sign not in dict(schema)
+        ):
+            values["schema"] = (*schema, (sign, "string"))
+        config = cls(name, location, **values)
+        _check(config)
+        return config
+
+    @property
+    def tabular(self) -> bool:
+        """Whether the elements are rows of a schema (else graphs)."""
+        return self.format in TABLES and self.mapping is None
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns of CSV files that have no header; empty: they have one."""
+        return () if self.mapping is None else self.mapping.header
+
+    @property
+    def read_columns(self) -> tuple[tuple[str, str], ...]:
+        """The columns that are read from a table, with their types; the event time's apart."""
+        return self.schema if self.mapping is None else tuple(self.mapping.needed.items())
+
+    @property
+    def time_field(self) -> str | None:
+        """The column of a table that has the event times; None if no column that is read has."""
+        made = () if self.mapping is None else dict(self.mapping.let)
+        return (
+            self.time_argument
+            if self.time_kind == "field" and self.time_argument not in made
+            else None
+        )
+
+    @property
+    def quads(self) -> bool:
+        """Whether statements may name a graph."""
+        return self.format in QUADS
+
+    @property
+    def timed(self) -> bool:
+        """Whether each line carries its time as a further term."""
+        return self.time == "column"
+
+    @property
+    def unit_ms(self) -> int:
+        """Milliseconds in one unit of an integer time."""
+        return UNITS[self.unit]
+
+    @property
+    def time_kind(self) -> str:
+        """``column``, ``graph``, ``predicate``, ``filename`` or ``field``."""
+        return self.time.partition(":")[0]
+
+    @property
+    def time_argument(self) -> str:
+        """What stands behind the colon: the predicate's IRI, the regular expression, the field's
+        name.
+        """
+        return self.time.partition(":")[2]
+
+    @property
+    def time_column(self) -> str | None:
+        """The column of a tuple stream whose values are the event times as they are: an integer
+        field in ms.
+        """
+        name = self.time_argument if self.time_kind == "field" and self.unit_ms == 1 else ""
+        return name if dict(self.schema).get(name) == "integer" else None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that queries see, with their types: those of the schema but for the sign."""
+        return {column: kind for column, kind in self.schema if column != self.sign}
+
+    @property
+    def bounded(self) -> bool:
+        """Whether ``from`` or ``to`` cuts the stream."""
+        return self.from_ is not None or self.to is not None
+
+    @property
+    def documents(self) -> bool:
+        """Whether each file is an RDF document, which one task reads whole."""
+        return self.format in DOCUMENTS
+
+    @property
+    def whole_files(self) -> bool:
+        """Whether a file is read as a whole or not at all: such files do not grow by lines."""
+        return self.element == "document" or self.documents or self.format == "parquet"
+
+    @property
+    def counted_late(self) -> bool:
+        """Whether only a task can count what the limit counts: with from and to, and the elements
+        within documents.
+        """
+        return self.limit is not None and (
+            self.bounded or (self.documents and self.element != "document")
+        )
+
+
+def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
+    """The format by ending; a directory's by its files, else by what the options need."""
+    if found := format_of(path):
+        return found
+    if os.path.isdir(path):
+        endings = {format_of(entry) for entry in os.listdir(path) if not entry.startswith(".")}
+        if known := [word for word in _PREFERRED if word in endings]:
+            return known[0]
+        if "schema" in values:
+            return "csv"
+        return "nq" if "graph" in (values.get("time"), values.get("element")) else "nt"
+    raise UsageError(
+        f"The format of the stream {name} does not show in its path {path}.",
+        hint=_one_of(FORMATS, "format="),
+    )
+
+
+_PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
+
+
+def _one_of(words: tuple[str, ...], prefix: str = "") -> str:
+    return "Say " + " or ".join(prefix + word for word in words) + "."
+
+
+def _converted(name: str, key: str, value: Any) -> Any:
+    try:
+        return _OPTIONS[key](value)
+    except UsageError as error:
+        raise UsageError(f"{key} of the stream {name}: {error.message}", hint=error.hint) from error
+
+
+def _word(words: tuple[str, ...]) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        if value not in words:
+            raise UsageError(
+                f"{value} is none of {', '.join(words)}.", hint=near(str(value), words)
+            )
+        return str(value)
+
+    return convert
+
+
+def _time(value: Any) -> str:
+    """Checks ``time=``; a predicate loses its angle brackets."""
+    kind, colon, argument = str(value).partition(":")
+    if kind not in _TIMES:
+        raise UsageError(f"{kind} is none of {', '.join(_TIMES)}.", hint=near(kind, _TIMES))
+    if kind in ("column", "graph"):
+        if colon:
+            raise UsageError(f"{kind} takes nothing behind a colon.")
+        return kind
+    if not argument:
+        shape = {"predicate": "predicate:IRI", "filename": "filename:REGEX", "field": "field:NAME"}[
+            kind
+        ]
+        raise UsageError(f"{kind} needs an argument.", hint=f"Say {shape}.")
+    if kind == "predicate":
+        argument = (
+            argument[1:-1] if argument.startswith("<") and argument.endswith(">") else argument
+        )
+    if kind == "filename":
+        _check_pattern(argument)
+    return f"{kind}:{argument}"
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise UsageError(f"{pattern} is not a regular expression: {error}.") from error
+    if groups < 1:
+        raise UsageError(
+            f"The regular expression {pattern} has no group.", hint="Put the time in parentheses."
+        )
+
+
+def _schema(value: Any) -> tuple[tuple[str, str], ...]:
+    """``k:integer;v:double`` or a mapping, in order."""
+    if isinstance(value, Mapping):
+        pairs = [(str(k), str(v)) for k, v in value.items()]
+    elif isinstance(value, (tuple, list)):
+        pairs = [(str(k), str(v)) for k, v in value]
+    else:
+        parts = [part.partition(":") for part in re.split(r"[;,]", str(value)) if part.strip()]
+        pairs = [(column.strip(), kind.strip()) for column, _, kind in parts]
+    if not pairs:
+        raise UsageError(
+            "a schema names at least one column.", hint="Say for example k:integer;v:double."
+        )
+    for column, kind in pairs:
+        if not column or kind not in TYPES:
+            raise UsageError(
+                f"the column {column} has the type {kind or '(none)'}.", hint=_one_of(TYPES)
+            )
+    if len({column for column, _ in pairs}) < len(pairs):
+        raise UsageError("a column stands twice in the schema.")
+    return tuple(pairs)
+
+
+def parse_flag(value: Any) -> bool:
+    """true or false, also as yes or no. Raises ``UsageError``."""
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    if str(value).lower() not in words:
+        raise UsageError(f"{value} is neither true nor false.")
+    return words[str(value).lower()]
+
+
+def _closed(value: Any) -> bool:
+    words = {"element": True, "none": False, "false": False}
+    if str(value).lower() not in words:
+        raise UsageError(f"{value} is nothing that can be closed.", hint="Say closed=element.")
+    return words[str(value).lower()]
+
+
+def _count(value: Any) -> int:
+    if (
+        isinstance(value, bool)
+        or not re.fullmatch(r"[0-9][0-9_]*", str(value))
+        or int(str(value)) < 1
+    ):
+        raise UsageError(f"{value} is not a positive number.")
+    return int(str(value))
+
+
+def _positive(value: Any) -> int:
+    if (duration := parse_duration(value)) == 0:
+        raise UsageError("the duration is not positive.")
+    return duration
+
+
+def _mapping(value: Any) -> RowMapping:
+    from levada.streams.mapping import load_mapping  # here: nobody waits for it who has no mapping
+
+    return load_mapping(os.path.expanduser(str(value)))
+
+
+_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "format": lambda value: _word(FORMATS)(word_of(str(value))),
+    "time": _time,
+    "unit": _word(("ms", "s")),
+    "lateness": parse_duration,
+    "element": _word(_ELEMENTS),
+    "schema": _schema,
+    "sign": str,
+    "unique": parse_flag,
+    "closed": _closed,
+    "idle": _positive,
+    "files": _word(("sequence", "parallel")),
+    "mapping": _mapping,
+    "ahead": _count,
+    "from": parse_time,
+    "to": parse_time,
+    "limit": _count,
+}
+OPTIONS = tuple(_OPTIONS)
+
+
+def _check(config: StreamConfig) -> None:
+    """What holds between options. Each failing sentence is one ``UsageError``."""
+    tuples, kind = config.format in TABLES, config.time_kind
+    wrong = (
+        (
+            tuples and kind in ("graph", "predicate"),
+            f"time={kind} is for RDF streams.",
+            "Say time=field:NAME.",
+        ),
+        (
+            tuples and config.element != "line",
+            "the elements of a table are its rows.",
+            "Leave element= out.",
+        ),
+        (
+            config.format in ("csv", "ndjson") and not config.schema and config.mapping is None,
+            f"{NAMES[config.format]} needs a schema.",
+            "Say schema=k:integer;v:double, or mapping=FILE for RDF.",
+        ),
+        (
+            config.mapping is not None and bool(config.schema),
+            "the mapping says the columns, too.",
+            "Leave schema= out.",
+        ),
+        (
+            config.mapping is not None and not tuples,
+            f"a mapping is for {', '.join(TABLES)}.",
+            "Leave mapping= out.",
+        ),
+        (
+            not tuples and bool(config.schema),
+            f"a schema is for {', '.join(TABLES)}.",
+            "Leave schema= out.",
+        ),
+        (
+            not tuples and kind == "field",
+            f"time=field is for {', '.join(TABLES)}.",
+            "Say time=column or predicate:IRI.",
+        ),
+        (
+            config.documents and kind == "column",
+            f"the statements of {NAMES[config.format]} carry no times.",
+            "Say time=filename:REGEX or time=predicate:IRI"
+            + (" or time=graph." if config.quads else "."),
+        ),
+        (
+            config.documents and config.element == "blankline",
+            "element=blankline is for lines.",
+            "Say element=document, subject or graph.",
+        ),
+        (
+            bool(config.sign)
+            and (not tuples or dict(config.schema).get(config.sign, "string") != "string"),
+            f"the sign {config.sign} is no string column of a tuple stream.",
+            "Say sign=COLUMN, where the column holds + or -.",
+        ),
+        (
+            kind == "predicate" and config.element == "line",
+            "time=predicate needs elements of more than a line.",
+            _one_of(("subject", "graph", "blankline", "document"), "element="),
+        ),
+        (
+            not tuples and not config.quads and "graph" in (kind, config.element),
+            "time=graph and element=graph need quads.",
+            "Say format=nq, trig, jsonld or jelly.",
+        ),
+        (
+            config.closed and config.element == "line",
+            "closed=element needs elements of more than a line.",
+            _one_of(("subject", "graph", "document"), "element="),
+        ),
+        (
+            config.limit is not None and config.files == "parallel",
+            "limit= needs one order of the elements.",
+            "Say files=sequence.",
+        ),
+        (
+            config.from_ is not None and config.to is not None and config.from_ >= config.to,
+            "from is not before to.",
+            "",
+        ),
+    )
+    for fails, message, hint in wrong:
+        if fails:
+            raise UsageError(f"The stream {config.name}: {message}", hint=hint)

@@ -1,0 +1,426 @@
+"""The abstract syntax tree of SPARQL 1.1 Query with RSP-QL's clauses: what a text says, not yet
+what it means.
+
+Names are resolved (prefixes and BASE), literals have their datatype, lists and blank node property
+lists are spelled out as triples, in the text's order. A ``span``, where a node starts, takes no
+part in equality. (SPARQL 1.1, section 19.8.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from levada.errors import Span
+from levada.model.term import Iri, Literal
+from levada.syntax.sparql.window_ast import (
+    Instant,
+    LastTriples,
+    Range,
+    Reporting,
+    Session,
+    WindowSpec,
+)
+
+__all__ = ["Instant", "LastTriples", "Range", "Reporting", "Session", "WindowSpec"]
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A variable by its name, without ``?``."""
+
+    name: str
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An IRI or a literal."""
+
+    term: Iri | Literal
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BlankNode:
+    """A blank node of the text. ``label`` of ``[]`` and of lists starts with a dot, which no
+    written label does.
+    """
+
+    label: str
+    span: Span = field(compare=False, repr=False)
+
+
+Name = Var | Constant
+Node = Var | Constant | BlankNode
+
+
+# --- property paths (section 9)
+@dataclass(frozen=True, slots=True)
+class PathSequence:
+    """``a/b``."""
+
+    steps: tuple[Path, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PathAlternative:
+    """``a|b``."""
+
+    choices: tuple[Path, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PathInverse:
+    """``^a``."""
+
+    path: Path
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PathRepeat:
+    """``a*``, ``a+``, ``a?``."""
+
+    path: Path
+    times: str
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PathNegated:
+    """``!(a|^b)``: one step by any other predicate."""
+
+    forbidden: tuple[Path, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+Path = Constant | PathSequence | PathAlternative | PathInverse | PathRepeat | PathNegated
+Verb = Var | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """A triple pattern; the predicate may be a path."""
+
+    subject: Node
+    predicate: Verb
+    object: Node
+
+
+# --- expressions (section 17)
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator by its SPARQL spelling; ``||`` and ``&&`` take two or more operands, IN the value
+    and then the list.
+    """
+
+    operator: str
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A built-in function by its name in upper case."""
+
+    name: str
+    args: tuple[Expression, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A function named by an IRI: a cast or an extension."""
+
+    name: Iri
+    args: tuple[Expression, ...]
+    distinct: bool
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate by its name in upper case; ``arg`` None is ``*``, ``separator`` is
+    GROUP_CONCAT's.
+    """
+
+    name: str
+    arg: Expression | None
+    distinct: bool
+    separator: str | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """``EXISTS {}`` and ``NOT EXISTS {}``."""
+
+    pattern: Group
+    negated: bool
+    span: Span = field(compare=False, repr=False)
+
+
+Expression = Var | Constant | Operation | BuiltIn | FunctionCall | Aggregate | Exists
+
+
+# --- graph patterns (section 5 to 13)
+@dataclass(frozen=True, slots=True)
+class Triples:
+    """Triple patterns that follow each other without another element between them."""
+
+    triples: tuple[Triple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """``{ ... }``: its elements in order."""
+
+    elements: tuple[Element, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """``OPTIONAL {}``."""
+
+    group: Group
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """``{} UNION {} ...``; at least two."""
+
+    branches: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """``MINUS {}``."""
+
+    group: Group
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """``GRAPH name {}``; with a variable it goes over these ``windows``, too, which FROM NAMED
+    STREAM makes graphs.
+    """
+
+    name: Name
+    group: Group
+    span: Span = field(compare=False, repr=False)
+    windows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """RSP-QL: ``WINDOW name {}``. CQELS-QL's ``STREAM ?s [spec] {}`` goes over ``streams``; without
+    a spec those of the windows.
+    """
+
+    name: Name
+    group: Group
+    span: Span = field(compare=False, repr=False)
+    streams: bool = False
+    spec: WindowSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """``SERVICE [SILENT] name {}``."""
+
+    name: Name
+    silent: bool
+    group: Group
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """``FILTER condition``."""
+
+    condition: Expression
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """``BIND (expression AS variable)``."""
+
+    expression: Expression
+    variable: Var
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InlineData:
+    """``VALUES``; None is UNDEF."""
+
+    variables: tuple[Var, ...]
+    rows: tuple[tuple[Iri | Literal | None, ...], ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SubSelect:
+    """A query in braces."""
+
+    select: Select
+    where: Group
+    modifiers: Modifiers
+    values: InlineData | None
+
+
+Element = (
+    Triples
+    | Group
+    | Optional
+    | Union
+    | Minus
+    | Graph
+    | Window
+    | Service
+    | Filter
+    | Bind
+    | InlineData
+    | SubSelect
+)
+
+
+# --- clauses of a query (sections 11, 15, 16)
+class Duplicates(StrEnum):
+    """What SELECT does with equal solutions."""
+
+    ALL = "ALL"
+    DISTINCT = "DISTINCT"
+    REDUCED = "REDUCED"
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """A variable of SELECT, or ``(expression AS variable)``."""
+
+    variable: Var
+    expression: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """SELECT; ``projection`` None is ``*``."""
+
+    duplicates: Duplicates
+    projection: tuple[Projected, ...] | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """CONSTRUCT with its template (of the short form: its pattern)."""
+
+    template: tuple[Triple, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """ASK."""
+
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE; ``names`` None is ``*``."""
+
+    names: tuple[Name, ...] | None
+    span: Span = field(compare=False, repr=False)
+
+
+Form = Select | Construct | Ask | Describe
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """A key of GROUP BY; ``variable`` is what AS names it, or None."""
+
+    expression: Expression
+    variable: Var | None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """A key of ORDER BY."""
+
+    expression: Expression
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Modifiers:
+    """GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET; empty or None where not given."""
+
+    group_by: tuple[GroupKey, ...] = ()
+    having: tuple[Expression, ...] = ()
+    order_by: tuple[OrderKey, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClause:
+    """``FROM NAMED WINDOW name ON stream [spec]``, or what means the same in another dialect.
+
+    ``merged``: C-SPARQL's ``FROM STREAM``: no pattern names the window, it is part of the default
+    graph. A variable stands for each stream in turn; then ``name`` is of no window.
+    """
+
+    name: Constant
+    stream: Name
+    spec: WindowSpec
+    span: Span = field(compare=False, repr=False)
+    merged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """``FROM graph`` and ``FROM NAMED graph``."""
+
+    graph: Constant
+    named: bool
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """``REGISTER RSTREAM name AS``; ``operator`` in upper case, of ``REGISTER QUERY`` and
+    ``STREAM`` the dialect's.
+    """
+
+    operator: str
+    name: Constant
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryUnit:
+    """A whole query text. ``where`` is None only for a DESCRIBE without a pattern; ``base`` is the
+    last BASE in force.
+
+    ``output`` is RSTREAM, ISTREAM or DSTREAM: of REGISTER, or the dialect's. ``reporting`` is what
+    the text says of its reports, and of its start; what it does not say is its dialect's.
+    """
+
+    register: Register | None
+    form: Form
+    datasets: tuple[From, ...]
+    windows: tuple[WindowClause, ...]
+    where: Group | None
+    modifiers: Modifiers
+    values: InlineData | None
+    base: str | None = None
+    output: str = "RSTREAM"
+    reporting: Reporting = field(default_factory=Reporting)

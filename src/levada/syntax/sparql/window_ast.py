@@ -1,0 +1,85 @@
+"""What stands in a window's brackets, and what a text says of its reports, in every dialect's words
+but one meaning.
+
+The builder has put each dialect's spelling into this form (``TUMBLING`` is a step of the range's
+length, and so on; the table is in ``syntax/dialects``), so nothing behind it knows the dialect.
+Lengths are milliseconds. ``ast`` shows these names as its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``[RANGE d STEP d]`` in milliseconds; without STEP the window slides with each element.
+
+    ``[FROM NOW-d TO NOW-e STEP d]`` is a window in the past: ``to`` is e.
+    """
+
+    range: int
+    step: int | None
+    to: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LastTriples:
+    """``[TRIPLES n]``, and ``[ELEMENTS n STEP m]``: the last n, after each m-th (m = n: it
+    tumbles).
+    """
+
+    count: int
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """``[SESSION d]``: elements less than ``gap`` milliseconds apart."""
+
+    gap: int
+
+
+class Instant(StrEnum):
+    """``[NOW]`` and ``[ALL]``."""
+
+    NOW = "NOW"
+    ALL = "ALL"
+
+
+WindowSpec = Range | LastTriples | Session | Instant
+
+
+def called(stream: str, spec: WindowSpec) -> str:
+    """The name of a window that the text does not name: its stream and brackets.
+
+    >>> called("http://e/s", Range(4000, 2000))
+    'http://e/s[RANGE 4000 STEP 2000]'
+    """
+    match spec:
+        case Range(length, step, to):
+            inner = f"RANGE {length}" + f" TO {to}" * bool(to) + (f" STEP {step}" if step else "")
+        case LastTriples(count, step):
+            inner = f"TRIPLES {count}" + f" STEP {step}" * (step > 1)
+        case Session(gap):
+            inner = f"SESSION {gap}"
+        case Instant():
+            inner = spec.value
+    return f"{stream}[{inner}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """When a text is evaluated, as far as it, or its dialect, says; an option given beside the text
+    goes before.
+
+    ``policy``: on close or on content change. ``every``: COMPUTED EVERY, PERIODIC (ms).
+    ``nonempty``: only where a window holds something. ``t0``: where windows start (ms since 1970).
+    """
+
+    policy: Literal["close", "change"] | None = None
+    every: int | None = None
+    nonempty: bool = False
+    t0: int | None = None

@@ -1,0 +1,1 @@
+"""Terms in columns: identities, tables of texts, the texts that a task can look up."""

@@ -1,0 +1,107 @@
+"""The texts that a task can look up: terms of its blobs, of the state's runs, and terms computed in
+this epoch.
+
+Frames carry identities; whoever needs texts (general expressions, ORDER BY, results) asks the pool.
+Tables are probed one after the other, newest first, for what is still missing: a look-up costs by
+the rows asked for, not by the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from levada.kernels.keyed.groups import group
+from levada.terms.identity import identify
+from levada.terms.table import Terms
+
+Words = npt.NDArray[np.uint64]
+
+
+class Pool:
+    """Terms by identity; ``seed`` is the checkpoint's, by which texts are identified.
+
+    ``wall``: the epoch's wall time (ms), NOW() of a query without windows.
+    """
+
+    def __init__(
+        self, seed: int, older: Callable[[], Iterable[Terms]] = tuple, wall: int = 0
+    ) -> None:
+        self.seed = seed
+        self.wall = wall
+        self.tables: list[Terms] = []
+        self._older = older
+        self._loaded = False
+
+    def add(self, terms: Terms) -> None:
+        """Makes a table available."""
+        if len(terms):
+            self.tables.append(terms)
+
+    def _load(self) -> None:
+        """The state's tables are opened only if the epoch's own do not suffice."""
+        if not self._loaded:
+            self._loaded = True
+            self.tables[:0] = [t for t in self._older() if len(t)]
+
+    def identify(self, texts: Any) -> tuple[Words, Words]:
+        """Identities of texts (null: unbound); the texts become available here."""
+        array = texts.to_arrow() if isinstance(texts, pl.Series) else texts
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        array = array.cast(pa.large_string())
+        x, y = identify(array, self.seed)
+        self._name(x, y, array)
+        return x, y
+
+    def name(self, x: Words, y: Words, texts: pl.Series) -> None:
+        """Makes texts available under identities that are not their own hashes: those of values."""
+        self._name(x, y, texts.to_arrow().cast(pa.large_string()))
+
+    def _name(self, x: Words, y: Words, array: Any) -> None:
+        if len(x):
+            _, offsets, data = array.buffers()
+            off = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+            body = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+            self.add(Terms.of(x, y, off[:-1], np.diff(off), body))
+
+    def pick(self, x: Words, y: Words) -> Terms:
+        """The table of exactly these identities, as far as they are known."""
+        x, y = _distinct(x, y)
+        found: list[Terms] = []
+        for table in self._search() if len(x) else ():
+            rows = table.find(x, y)
+            if (rows >= 0).any():
+                found.append(table.pick(x, y))
+                missing = rows < 0
+                x, y = x[missing], y[missing]
+            if not len(x):
+                break  # before the state's tables are opened for nothing
+        return Terms.merge(found)
+
+    def _search(self) -> Iterable[Terms]:
+        yield from reversed(self.tables)
+        if not self._loaded:
+            known = len(self.tables)
+            self._load()
+            yield from reversed(self.tables[: len(self.tables) - known])
+
+    def texts(self, x: Words, y: Words) -> pl.Series:
+        """The texts of identities; null where unbound or unknown."""
+        array = self.pick(x, y).texts(
+            np.ascontiguousarray(x), np.ascontiguousarray(y), strict=False
+        )
+        return pl.Series(array, dtype=pl.String) if len(x) else pl.Series([], dtype=pl.String)
+
+
+def _distinct(x: Words, y: Words) -> tuple[Words, Words]:
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+    _, first = group(x, y)
+    x, y = x[first], y[first]
+    bound = (x != 0) | (y != 0)
+    return x[bound], y[bound]

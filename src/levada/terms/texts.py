@@ -1,0 +1,20 @@
+"""Columns of texts as bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+
+def join_lines(records: pl.Series) -> bytes:
+    """Records as the bytes of a file."""
+    array = (
+        records.rechunk().to_arrow().cast(pa.large_string())
+    )  # its texts lie one after the other
+    offsets = np.frombuffer(array.buffers()[1], np.int64)[
+        array.offset : array.offset + len(array) + 1
+    ]
+    if not len(records) or array.buffers()[2] is None:
+        return b""
+    return bytes(memoryview(array.buffers()[2])[int(offsets[0]) : int(offsets[-1])])

@@ -1,0 +1,3 @@
+"""Syntax tree -> algebra, for each language. Behind this stage nothing knows which language
+it was.
+"""

@@ -1,0 +1,1 @@
+"""CQL's tree -> algebra, typed."""

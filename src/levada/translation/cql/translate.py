@@ -1,0 +1,90 @@
+"""CQL -> algebra: a query, with the views that its text defines before it, over windowed tuple
+streams.
+
+The work is done by ``cql_levels`` (what each table is, a level of windows per query),
+``cql_select`` (a Select block), ``cql_scope`` (names) and ``cql_expression`` (types and operators).
+Cost: linear in the text with its views written out: each use of a view is translated by itself, and
+the plan shares what is equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from levada.algebra import nodes
+from levada.algebra.depth import check_depth
+from levada.algebra.incremental import derived, level
+from levada.algebra.options import QueryOptions
+from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
+from levada.model.query import Form
+from levada.syntax.cql.ast import Asked, Script
+from levada.syntax.cql.parser import parse_script
+from levada.translation.cql.levels import Levels
+from levada.translation.sparql.windows import reporting
+
+Streams = Mapping[str, Mapping[str, str]]
+
+
+def translate_cql(
+    text: str,
+    streams: Streams,
+    options: QueryOptions = QueryOptions(),  # noqa: B008 a frozen value
+    relations: Collection[str] = (),
+) -> nodes.Query:
+    """The algebra of a CQL text: one query, and the views before it.
+
+    ``streams`` maps each tuple stream's word to its columns and their types (integer, double,
+    string, boolean), in order; the event time is a further column ``ts`` (integer, ms) unless the
+    schema has one. ``relations``: those of them whose rows are inserted and deleted. Raises
+    ``QueryError``.
+
+    >>> query = translate_cql("Istream(Select k From A [Range 5 s] Where v > 1)", {"A": {"k": "integer", "v": "double"}})
+    >>> query.output.value, query.variables, query.windows[0].window.range
+    ('ISTREAM', ('k',), 5000)
+    """
+    try:
+        return _translated(text, streams, options, relations)
+    except RecursionError:
+        raise QueryError("The query is nested too deeply.", text=text) from None
+
+
+def _translated(
+    text: str, streams: Streams, options: QueryOptions, relations: Collection[str]
+) -> nodes.Query:
+    script = parse_script(text)
+    if len(script.queries) != 1:
+        found = "no query" if not script.queries else f"{len(script.queries)} queries"
+        span = script.queries[1].query.span if script.queries else Span(1, 1)
+        raise QuerySyntaxError(f"This text has {found}, one is needed.", span=span, text=text)
+    return translate_asked(script, script.queries[0], text, streams, options, relations)
+
+
+def translate_asked(
+    script: Script,
+    asked: Asked,
+    text: str,
+    streams: Streams,
+    options: QueryOptions,
+    relations: Collection[str] = (),
+) -> nodes.Query:
+    """The algebra of one query of a script. Raises ``QueryError``."""
+    levels = Levels(text, streams, relations, script, options)
+    top = levels.outermost(asked)
+    levels.check_report()
+    check_depth(top.node, text)
+    if (
+        options.empty_reports
+        and derived(top.node)
+        and any(isinstance(p, nodes.Group) and not p.keys for p in level(top.node))
+    ):
+        message = "Empty reports of an aggregate without Group By over a view or a query in brackets are not there yet in CQL."
+        raise UnsupportedError(message, span=asked.query.span, text=text)
+    return nodes.Query(
+        form=Form.SELECT,
+        pattern=top.node,
+        variables=tuple(name for name, _ in top.columns),
+        windows=tuple(levels.windows),
+        output=top.output,
+        text=text,
+        reports=reporting(options),
+    )

@@ -1,0 +1,1 @@
+"""The state that windows remember: immutable pieces, runs, tallies."""

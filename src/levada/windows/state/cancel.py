@@ -1,0 +1,71 @@
+"""Rows that have been taken back: +1 and -1 of one row, once both have begun, say nothing any more
+(design, section 2, "Weights").
+
+Without this the state of count windows and sessions would grow with the stream: their rows end by a
+row of weight -1 and not by time. Two rows are one if they agree in all columns but those that say
+when each began. Of rows that do not cancel wholly the latest stay, in their order. Cost: some hash
+probes a row, whenever pieces of state are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.groups import group
+from levada.kernels.keyed.keyed import combine, mix
+from levada.kernels.keyed.sums import net
+from levada.model.frame import Frame
+
+Mask = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+
+
+def uncancelled(rows: Frame, begun: Mask, beginnings: Sequence[str] = ()) -> Frame:
+    """The rows without those of the ``begun`` ones that cancel; all of them where rows have no
+    weights.
+
+    ``beginnings``: columns beside ``#s`` that say when a row began, and nothing else.
+    """
+    if "w" not in rows or not rows.n:
+        return rows
+    at = np.flatnonzero(begun)
+    own = rows.take(at)
+    codes, first = group(*_whole_key(own, {*beginnings, "#s", "w"}))
+    left = net(codes, own["w"].astype(np.int64), len(first))[codes]
+    stay = np.ones(rows.n, np.bool_)
+    stay[at] = (np.sign(left) == own["w"]) & (_from_the_end(codes, own["w"]) < np.abs(left))
+    return rows.where(stay)
+
+
+def _whole_key(rows: Frame, but: Collection[str]) -> tuple[Words, Words]:
+    """A key of all other columns."""
+    zeros = np.zeros(rows.n, np.uint64)
+    key = mix(zeros, zeros, rows["op"])
+    for name in sorted(rows.columns):
+        if name != "op" and name not in but:
+            key = combine(*key, _bits(rows[name]), zeros)
+    return key
+
+
+def _bits(column: npt.NDArray[np.generic]) -> Words:
+    return (
+        np.ascontiguousarray(column).view(np.uint64)
+        if column.itemsize == 8
+        else column.astype(np.uint64)
+    )
+
+
+def _from_the_end(
+    codes: npt.NDArray[np.int32], weights: npt.NDArray[np.int8]
+) -> npt.NDArray[np.int64]:
+    """How many rows of the same group and weight follow each row."""
+    order = np.lexsort((weights, codes))
+    new = (np.diff(codes[order]) != 0) | (np.diff(weights[order]) != 0)
+    last = np.flatnonzero(np.concatenate([new, np.ones(min(len(order), 1), bool)]))
+    of = np.concatenate([np.zeros(min(len(order), 1), np.int64), np.cumsum(new)])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = last[of] - np.arange(len(order))
+    return rank

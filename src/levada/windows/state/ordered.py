@@ -1,0 +1,155 @@
+"""Counts of values by group in the order of the values: the best ones are read without looking at
+the others.
+
+As ``windows/state/tallies``: an epoch's changes are one piece, a value stands as often as its rows
+in all pieces say, two pieces become one when the younger has half as many rows. In a piece the rows
+of a group lie together, the best first; a directory says where.
+
+What stands no longer would be looked at again and again where the best values leave first. So
+whoever has read the first rows of a group may *take* them: they do not count any more, and what was
+left of them is written anew by who took them. How many of a group have been taken from a piece is a
+tally, which ends with the piece. Cost: the rows read; a row is taken once, rewritten some times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.keyed import combine
+from levada.model.frame import Frame, concat
+from levada.model.time import MAX
+from levada.windows.state import tallies
+from levada.windows.state.numbered import summed
+from levada.windows.state.pieces import Piece, State
+
+Words = npt.NDArray[np.uint64]
+Longs = npt.NDArray[np.int64]
+Order = Callable[[Frame], Longs]
+Texts = Callable[[Frame], Mapping[str, Frame]]
+_ADDED = partial(tallies.added, by=(), sums=("#n",))
+
+
+def _no_texts(rows: Frame) -> Mapping[str, Frame]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first rows of some groups in all pieces: each with its group's place ``of`` and its
+    piece; in order of these.
+
+    ``cut``: the last row of a group from a piece that has more of it.
+    """
+
+    rows: Frame
+    of: Longs
+    piece: Longs
+    cut: Longs
+
+
+def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | None:
+    """Of each of these distinct groups up to ``wanted`` rows of each piece, the best ones; None if
+    there are none.
+    """
+    rows, of, piece, cut = [], [], [], []
+    n = 0
+    for number, one in enumerate(state.pieces(key)):
+        at, places = _entries(state, one, k, h)
+        directory = state.frame(one, ".dir")
+        taken = _taken(state, key, one, k[at], h[at])
+        left = directory["#n"][places] - taken
+        counts = np.minimum(left, wanted[at])
+        rows.append(state.frame(one).take(_ranges(directory["#at"][places] + taken, counts)))
+        of.append(np.repeat(at, counts))
+        piece.append(np.full(rows[-1].n, number, np.int64))
+        cut.append((np.cumsum(counts) - 1 + n)[(left > counts) & (counts > 0)])
+        n += rows[-1].n
+        state.touched += rows[-1].n
+    return First(concat(rows), *map(np.concatenate, (of, piece, cut))) if n else None
+
+
+def take(state: State, key: str, found: First, rows: Longs, k: Words, h: Words) -> None:
+    """Takes these rows, which are the first of their groups (k, h) in their pieces."""
+    for number in np.unique(found.piece[rows]):
+        of, counts = np.unique(found.of[rows[found.piece[rows] == number]], return_counts=True)
+        _count(state, key, state.pieces(key)[int(number)], k[of], h[of], counts.astype(np.int64))
+
+
+def insert(
+    state: State, key: str, rows: Frame, by: tuple[str, ...], order: Order, texts: Texts = _no_texts
+) -> None:
+    """Adds an epoch's changes ``#n`` of the values ``by`` of groups #k, #h, which are in order:
+    groups together, best rows first.
+
+    ``order`` puts rows in that order. ``texts`` are kept with them, where nothing else keeps them.
+    """
+    if not rows.n:
+        return
+    pieces, size, older = list(state.pieces(key)), rows.n, []
+    while pieces and pieces[-1].rows <= 2 * size:
+        size += pieces[-1].rows
+        older.append(_left(state, key, pieces.pop()).select(rows.columns))
+    if older:
+        rows = tallies.added(concat([*older, rows]), by, ("#n",))
+        rows = rows.take(order(rows))
+    if rows.n:
+        pieces.append(
+            state.put({"": rows, ".dir": _directory(rows), **texts(rows)}, rows.n, (MAX, 0, 0))
+        )
+    state.replace(key, pieces)
+
+
+def _directory(rows: Frame) -> Frame:
+    k, h = rows["#k"], rows["#h"]
+    at = np.flatnonzero(np.concatenate([[True], (k[1:] != k[:-1]) | (h[1:] != h[:-1])]))
+    directory = Frame(
+        {"#k": k[at], "#h": h[at], "#at": at, "#n": np.diff(np.append(at, rows.n))}, len(at)
+    )
+    return directory.take(np.argsort(directory["#k"], kind="stable"))
+
+
+def _entries(state: State, piece: Piece, k: Words, h: Words) -> tuple[Longs, Longs]:
+    """Which of the groups a piece has, and their places in its directory."""
+    directory = state.frame(piece, ".dir")
+    begins = np.searchsorted(directory["#k"], k, "left")
+    counts = np.searchsorted(directory["#k"], k, "right") - begins
+    at = np.repeat(np.arange(len(k)), counts)
+    places = _ranges(begins, counts)
+    same = directory["#h"][places] == h[at]
+    return at[same], places[same]
+
+
+def _left(state: State, key: str, piece: Piece) -> Frame:
+    """The rows of a piece that goes, without those that were taken."""
+    directory, rows = state.frame(piece, ".dir"), state.whole(piece)
+    k, h = directory["#k"], directory["#h"]
+    taken = _taken(state, key, piece, k, h)
+    some = np.flatnonzero(taken)
+    _count(state, key, piece, k[some], h[some], -taken[some])
+    keep = np.ones(rows.n, np.bool_)
+    keep[_ranges(directory["#at"], taken)] = False
+    return rows.where(keep)
+
+
+def _taken(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
+    return summed(tallies.found(state, f"{key}.taken", *_of_piece(piece, k, h)), len(k), "#n")
+
+
+def _count(state: State, key: str, piece: Piece, k: Words, h: Words, more: Longs) -> None:
+    k, h = _of_piece(piece, k, h)
+    tallies.insert(state, f"{key}.taken", Frame({"#k": k, "#h": h, "#n": more}, len(k)), _ADDED)
+
+
+def _of_piece(piece: Piece, k: Words, h: Words) -> tuple[Words, Words]:
+    """Keys of groups in a piece, whose name no other has."""
+    return combine(k, h, np.full(len(k), int(piece.name), np.uint64), np.zeros(len(k), np.uint64))
+
+
+def _ranges(starts: Longs, counts: Longs) -> Longs:
+    """The numbers from each start on, so many of each."""
+    return np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))

@@ -1,0 +1,166 @@
+"""State as immutable pieces: what a partition keeps from epoch to epoch (design, section 4).
+
+A *piece* is one or more frames in a state file, with what must be known without opening it: how
+many rows, when all of them are dead, their first and last time. ``State`` is a partition's pieces
+while a stage runs: it opens files on demand (memory maps), takes new pieces, and finishes as one
+file whose head lists all pieces, old and new. Pieces never change; what an epoch does not touch
+costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from levada.model.frame import Frame, parts
+
+Opener = Callable[[str], tuple[dict[str, Frame], Any]]
+
+
+class Piece(msgspec.Struct, array_like=True, frozen=True):
+    """A part of state. ``dead``: the instant from which none of its rows matters; ``file`` "" is
+    the file that lists it.
+    """
+
+    file: str
+    name: str
+    rows: int
+    dead: int
+    low: int
+    high: int
+    level: int = 0
+    epochs: int = 1
+    bits: int = 0
+    longest: int = 0
+
+
+class Head(msgspec.Struct):
+    """The list of a partition's pieces, by what they belong to."""
+
+    pieces: dict[str, list[Piece]]
+    serial: int = 0
+
+
+class State:
+    """A partition's state while one stage of one epoch runs; ``file`` is the name of the file that
+    ``head`` came from.
+    """
+
+    def __init__(self, head: Head | None, file: str, opener: Opener) -> None:
+        pieces = head.pieces if head else {}
+        self._pieces: dict[str, list[Piece]] = {
+            key: [p if p.file else msgspec.structs.replace(p, file=file) for p in some]
+            for key, some in pieces.items()
+        }
+        self._first = dict(self._pieces)
+        self._opener = opener
+        self._open: dict[str, dict[str, Frame]] = {}
+        self._new: dict[str, Frame] = {}
+        self._serial = head.serial if head else 0
+        self.changed = False
+        self.touched = 0  # rows that were read one by one, looked up or written
+
+    def pieces(self, key: str) -> list[Piece]:
+        """The pieces of one operator input (or of the terms, times, ...), oldest first."""
+        return self._pieces.get(key, [])
+
+    def first_pieces(self, ending: str) -> list[Piece]:
+        """The pieces with which this epoch began, of all keys with this ending: also those that
+        have been replaced since.
+        """
+        return [p for key, pieces in self._first.items() if key.endswith(ending) for p in pieces]
+
+    def keys(self, prefix: str) -> list[str]:
+        """All keys with this prefix that have pieces."""
+        return [k for k in self._pieces if k.startswith(prefix)]
+
+    def frames(self, piece: Piece) -> Mapping[str, Frame]:
+        """All frames of the piece's file."""
+        if not piece.file:
+            return self._new
+        if piece.file not in self._open:
+            self._open[piece.file] = self._opener(piece.file)[0]
+        return self._open[piece.file]
+
+    def frame(self, piece: Piece, suffix: str = "") -> Frame:
+        """A frame of the piece, to look rows up in; who does adds what is found to ``touched``."""
+        return self.frames(piece)[piece.name + suffix]
+
+    def whole(self, piece: Piece) -> Frame:
+        """All rows of a piece, each of which counts as touched."""
+        self.touched += piece.rows
+        return self.frame(piece)
+
+    def put(
+        self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int
+    ) -> Piece:
+        """A new piece of these frames (by suffix; "" is the main one); ``span`` is (dead, low,
+        high).
+        """
+        self._serial += 1
+        name = str(self._serial)
+        for suffix, frame in frames.items():
+            self._new[name + suffix] = frame
+        self.changed = True
+        self.touched += rows
+        return Piece("", name, rows, *span, **facts)
+
+    def replace(self, key: str, pieces: Iterable[Piece]) -> None:
+        """Sets the pieces of a key."""
+        kept = list(pieces)
+        if kept != self._pieces.get(key, []):
+            self.changed = True
+            if kept:
+                self._pieces[key] = kept
+            else:
+                self._pieces.pop(key, None)
+
+    def drop_dead(self, key: str, horizon: int) -> list[Piece]:
+        """Drops the pieces that are dead at ``horizon``; returns what is left."""
+        pieces = self.pieces(key)
+        left = [p for p in pieces if p.dead > horizon]
+        if len(left) != len(pieces):
+            self.replace(key, left)
+        return left
+
+    def files(self) -> list[str]:
+        """The older files that the pieces refer to."""
+        return sorted({p.file for pieces in self._pieces.values() for p in pieces if p.file})
+
+    def finish(self) -> list[memoryview]:
+        """The new state file's buffers: the list of all pieces, and the frames of the new ones
+        (their ``file`` stays "").
+        """
+        live = {p.name for pieces in self._pieces.values() for p in pieces if not p.file}
+        frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
+        return parts(frames, msgspec.to_builtins(Head(self._pieces, self._serial)))
+
+
+def due_together(pieces: Sequence[Piece]) -> int:
+    """Which of the pieces, oldest first, are to become one: those from here on (their number: none
+    are).
+
+    Four or more, of which the oldest has no more rows than all others. So there are about log2 n
+    pieces, and a row is rewritten about as often, however much is kept.
+    """
+    first, younger = len(pieces), 0
+    for i in range(len(pieces) - 1, -1, -1):
+        if len(pieces) - i >= 4 and pieces[i].rows <= younger:
+            first = i
+        younger += pieces[i].rows
+    return first
+
+
+def read_head(meta: Any) -> Head:
+    """The head of a state file from its meta."""
+    return msgspec.convert(meta, Head)
+
+
+def span_of(
+    low: np.ndarray[Any, np.dtype[np.int64]], dead: np.ndarray[Any, np.dtype[np.int64]]
+) -> tuple[int, int, int]:
+    """(dead, low, high) of rows with these first times and ends."""
+    return int(dead.max()), int(low.min()), int(low.max())

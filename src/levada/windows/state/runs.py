@@ -1,0 +1,280 @@
+"""Runs: the state of a keyed input, in bucket order, probed by the new rows of the other side
+(design, section 4).
+
+What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``;
+no ``#e`` where all rows count equally long), for raw inputs the hash of the whole row ``#f``, the
+directory, and the row ``#o`` that each place stands for. The rows themselves stay in the order in
+which they came, which is mostly that of time: they are never permuted, and what a probe finds lies
+close together.
+
+One *open* run takes each epoch's rows (written anew as a piece of level 0) until it holds 8 epochs
+or spans a quarter of the window; then it is sealed. Four sealed runs of a level merge into one of
+the next, within a quarter of the window. So at most about a dozen runs are probed, and a row is
+rewritten a bounded number of times. Whole runs are dropped when dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.kernels.keyed.keyed import bits_for, bucket_order
+from levada.kernels.keyed.probe import Buckets, arrange
+from levada.model.frame import Column, Frame, concat
+from levada.model.time import MAX, Times
+from levada.windows.state.cancel import uncancelled
+from levada.windows.state.pieces import Piece, State, span_of
+
+Mask = npt.NDArray[np.bool_]
+OPEN_EPOCHS = 8
+MERGE = 4
+MOST_RUNS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Horizons:
+    """The least instant that a new row can have: in this epoch (rows dead at ``now`` meet nobody),
+    and after it.
+    """
+
+    now: int
+    next: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as probes see it: its rows, its buckets, and the row at each place of these.
+
+    The rows of a new run still have their # columns, by which they probe others. ``full`` is #f in
+    bucket order.
+    """
+
+    rows: Frame
+    buckets: Buckets
+    order: npt.NDArray[np.int32]
+    full: npt.NDArray[np.uint64] | None
+
+    def occurrences(self) -> Buckets:
+        """The buckets with the whole row's hash in place of the key's low half: for ``prev``."""
+        assert self.full is not None, "the runs of raw inputs know their whole rows"
+        return self.buckets._replace(h=self.full)
+
+    def at(self, places: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+        """The rows at these places of the buckets."""
+        return self.order[places].astype(np.intp)
+
+
+def arranged(rows: Frame) -> Run:
+    """Rows with their # columns as a run."""
+    order, buckets = arrange(rows["#k"], rows["#h"], rows["#s"], rows["#e"])
+    full = rows["#f"].take(order) if "#f" in rows else None
+    return Run(rows, buckets, order.astype(np.int32), full)
+
+
+def opened(state: State, piece: Piece) -> Run:
+    """A run of state."""
+    rows, keys = state.frame(piece), state.frame(piece, ".key")
+    directory = state.frame(piece, ".dir")["d"]
+    ends = keys.columns.get("#e", keys["#s"][:0])
+    buckets = Buckets(
+        keys["#k"], keys["#h"], keys["#s"], ends, directory, piece.bits, piece.longest
+    )
+    return Run(rows, buckets, keys["#o"], keys.columns.get("#f"))
+
+
+def _rows(state: State, piece: Piece) -> Frame:
+    """The rows of a run of state with their # columns."""
+    keys = state.frame(piece, ".key")
+    columns = {}
+    for name, column in keys.columns.items():
+        if name != "#o":
+            columns[name] = np.empty_like(column)
+            columns[name][keys["#o"]] = column
+    columns.setdefault("#e", columns["#s"] + piece.longest)
+    return state.whole(piece).with_(**columns)
+
+
+def live(state: State, key: str, horizon: int) -> list[Run]:
+    """The runs of an input that are not dead at ``horizon``."""
+    return [opened(state, p) for p in state.drop_dead(key, horizon)]
+
+
+def insert(
+    state: State,
+    key: str,
+    run: Run,
+    quarter: int,
+    horizon: int,
+    ends: Sequence[str] = (),
+    alive: Mask | None = None,
+) -> None:
+    """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by
+    then are left out.
+
+    ``ends``: columns in which a row differs from the row of weight -1 that takes it back.
+    ``alive``: the members that are not gone.
+    """
+    run = _living(run, horizon)
+    pieces = list(state.drop_dead(key, horizon))
+    tail = pieces[-1] if pieces else None
+    if tail is not None and _stays_open(tail, run.rows, quarter):
+        longer = _appended(state, tail, run, horizon) if alive is None or alive.all() else None
+        if longer is not None:
+            pieces[-1:] = _put(state, longer, 0, tail.epochs + 1)
+            state.replace(key, pieces)
+            return
+        both = concat([_alive(rows, horizon, alive) for rows in (_rows(state, tail), run.rows)])
+        rows = _left(both, horizon, ends)
+        pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
+    else:
+        if tail is not None and tail.level == 0:
+            pieces[-1] = _sealed(tail)
+        pieces = _merged(state, pieces, quarter, horizon, ends, alive)
+        pieces += _put(state, run, 0, 1) if run.rows.n else []
+    state.replace(key, pieces)
+
+
+def together(state: State, key: str, run: Run, alive: Mask) -> None:
+    """Adds rows that never leave: all of the input as one run, written anew, without those of
+    members that are gone.
+    """
+    rows = [_rows(state, p) for p in state.pieces(key)]
+    both = concat([*(r.where(alive[r["op"]]) for r in rows), run.rows])
+    state.replace(key, _put(state, arranged(both), 0, 1) if both.n else [])
+
+
+def _appended(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
+    """The open run with an epoch's rows behind its own; None unless all of them live, are later,
+    and count equally long.
+
+    Both are in bucket order already, so what is arranged anew moves from front to back, and no row
+    of before is looked at.
+    """
+    old, new = opened(state, piece), run.buckets
+    alike = not len(old.buckets.e) and not len(new.e) and piece.longest == new.longest
+    if not alike or "w" in run.rows or not run.rows.n or piece.low + piece.longest <= horizon:
+        return None
+    if int(new.s.min()) < piece.high:
+        return None
+    k = np.concatenate([old.buckets.k, new.k])
+    bits = bits_for(len(k))
+    order, directory = bucket_order(k, bits)
+    at = order.astype(np.intp)
+    h, s = (
+        np.concatenate([old.buckets.h, new.h]).take(at),
+        np.concatenate([old.buckets.s, new.s]).take(at),
+    )
+    rows = concat([old.rows, run.rows.select(old.rows.columns)])
+    places = np.concatenate([old.order, run.order + np.int32(old.rows.n)]).take(at)
+    full = (
+        None
+        if old.full is None or run.full is None
+        else np.concatenate([old.full, run.full]).take(at)
+    )
+    return Run(rows, Buckets(k.take(at), h, s, new.e, directory, bits, new.longest), places, full)
+
+
+def _living(run: Run, horizon: int) -> Run:
+    """The run without its dead rows, if they are more than a few (an epoch that is longer than the
+    window).
+    """
+    alive = run.rows["#e"] > horizon
+    return (
+        run
+        if np.count_nonzero(alive) > 0.75 * run.rows.n
+        else arranged(run.rows.take(np.flatnonzero(alive)))
+    )
+
+
+def _stays_open(tail: Piece, rows: Frame, quarter: int) -> bool:
+    if tail.level != 0 or tail.epochs >= OPEN_EPOCHS:
+        return False
+    high = max(tail.high, int(rows["#s"].max(initial=tail.high)))
+    return high - tail.low <= quarter
+
+
+def _sealed(piece: Piece) -> Piece:
+    return Piece(
+        piece.file,
+        piece.name,
+        piece.rows,
+        piece.dead,
+        piece.low,
+        piece.high,
+        1,
+        piece.epochs,
+        piece.bits,
+        piece.longest,
+    )
+
+
+def _alive(rows: Frame, horizon: int, members: Mask | None) -> Frame:
+    if not rows.n:
+        return rows
+    later = rows["#e"] > horizon
+    return rows.where(later if members is None else later & members[rows["op"]])
+
+
+def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
+    """What has not been taken back by then: whoever comes meets both rows, or neither."""
+    return uncancelled(rows, rows["#s"] <= horizon, ends)
+
+
+def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
+    b = run.buckets
+    keys: dict[str, Column] = {"#k": b.k, "#h": b.h, "#s": b.s, "#o": run.order}
+    if len(b.e):
+        keys["#e"] = b.e
+    if run.full is not None:
+        keys["#f"] = run.full
+    rows = Frame({n: c for n, c in run.rows.columns.items() if not n.startswith("#")}, run.rows.n)
+    frames = {"": rows, ".key": Frame(keys), ".dir": Frame({"d": b.directory})}
+    span = span_of(b.s, b.ends)
+    return [
+        state.put(
+            frames,
+            rows.n,
+            span,
+            level=level,
+            epochs=epochs,
+            bits=b.bits,
+            longest=min(b.longest, MAX),
+        )
+    ]
+
+
+def _merged(
+    state: State,
+    pieces: list[Piece],
+    quarter: int,
+    horizon: int,
+    ends: Sequence[str],
+    alive: Mask | None,
+) -> list[Piece]:
+    """Merges the last four runs of one level as long as that is due; never beyond a quarter of the
+    window.
+    """
+    while len(pieces) >= MERGE:
+        last = pieces[-MERGE:]
+        span = max(p.high for p in last) - min(p.low for p in last)
+        same = len({p.level for p in last}) == 1
+        if not ((same and span <= quarter) or len(pieces) > MOST_RUNS):
+            break
+        rows = _left(concat([_alive(_rows(state, p), horizon, alive) for p in last]), horizon, ends)
+        level = max(p.level for p in last) + 1
+        pieces = [*pieces[:-MERGE], *(_put(state, arranged(rows), level, 0) if rows.n else [])]
+    return pieces
+
+
+def keyed(
+    frame: Frame, key: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], s: Times, e: Times,
+    whole: npt.NDArray[np.uint64] | None,
+) -> Frame:  # fmt: skip
+    """A frame with the # columns of a run."""
+    columns = {"#k": key[0], "#h": key[1], "#s": s, "#e": e}
+    if whole is not None:
+        columns["#f"] = whole
+    return frame.with_(**columns)

@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from levada.kernels.time.interval import Params
-from levada.model.time import Window, WindowKind
-
 Call = Callable[[], Any]
 SEED = 7
 
@@ -57,15 +54,6 @@ class Rows:
     def values(self) -> Any:
         """Doubles."""
         return np.random.default_rng(3).random(self.n) * 1000
-
-    @property
-    def params(self) -> Params:
-        """A window on close and one per element."""
-        windows = (
-            Window(WindowKind.CLOSE_OPEN, range=60_000, step=10_000),
-            Window(WindowKind.RANGE, range=60_001),
-        )
-        return Params.of(windows)
 
     @property
     def which(self) -> Any:

@@ -140,7 +140,7 @@ def _best(processes: list[Compiled], kernel: str, scale: float) -> dict[str, int
 
 @dataclass(frozen=True, slots=True)
 class Compared(Result):
-    """Kernels by targets; ``more`` has their ``rates``, how far Levada's are ``behind`` the best, which
+    """Kernels by targets; ``more`` has ``rates``, how far Levada's are ``behind`` the best, which
     are ``far``, and what is ``left_out``.
     """
 

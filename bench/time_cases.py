@@ -14,21 +14,27 @@ import numpy as np
 from bench.case import Case, Rows
 from levada.kernels.keyed import keyed_twins as twins
 from levada.kernels.time import expand, interval, running, slide
-from levada.model.time import MIN
+from levada.model.time import MIN, Window, WindowKind
+
+
+def _params() -> interval.Params:
+    """A window on close and one per element."""
+    close = Window(WindowKind.CLOSE_OPEN, range=60_000, step=10_000)
+    return interval.Params.of((close, Window(WindowKind.RANGE, range=60_001)))
 
 
 def enter(n: int) -> Case:
-    p, which, ts = Rows(n).params, Rows(n).which, Rows(n).ts
+    p, which, ts = _params(), Rows(n).which, Rows(n).ts
     return Case(lambda: interval.enter(*p, which, ts), lambda: twins.enter_twin(p, which, ts), n)
 
 
 def leave(n: int) -> Case:
-    p, which, ts = Rows(n).params, Rows(n).which, Rows(n).ts
+    p, which, ts = _params(), Rows(n).which, Rows(n).ts
     return Case(lambda: interval.leave(*p, which, ts), lambda: twins.leave_twin(p, which, ts), n)
 
 
 def intervals(n: int) -> Case:
-    p, which, ts = Rows(n).params, Rows(n).which, Rows(n).ts
+    p, which, ts = _params(), Rows(n).which, Rows(n).ts
     start, prev = np.full(2, MIN, np.int64), np.maximum(ts - 5, 0)
     return Case(
         lambda: interval.interval(*p, start, which, ts, ts, prev),
@@ -38,7 +44,7 @@ def intervals(n: int) -> Case:
 
 
 def expand_closes(n: int) -> Case:
-    s, which, p = Rows(n).ts, np.zeros(n, np.int32), Rows(n).params
+    s, which, p = Rows(n).ts, np.zeros(n, np.int32), _params()
     e, closes = s + 60_000, (p.range[:1], p.step[:1], p.t0[:1], p.given[:1])
     return Case(
         lambda: expand.expand_closes(s, e, -1, n, closes, which),

@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -117,7 +118,9 @@ def measure(scale: float, names: list[str]) -> dict[str, dict[str, int]]:
         kept = Path(os.environ.get("NUMBA_CACHE_DIR", folder))
         processes = [stack.enter_context(compiled(name, kept)) for name in names]
         kernels = [process.ask("load") for process in processes][-1]
-        return {kernel: _best(processes, kernel, scale) for kernel in kernels}
+        wanted = re.compile(os.environ.get("LEVADA_KERNELS", ""))  # a part of the names
+        chosen = [kernel for kernel in kernels if wanted.search(kernel)]
+        return {kernel: _best(processes, kernel, scale) for kernel in chosen}
 
 
 def behind(rates: Mapping[str, int]) -> float:

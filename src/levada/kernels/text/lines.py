@@ -11,7 +11,7 @@ by what a parser makes of them.
 * lines that blank ones (not comments) do not separate are one *block*; comments alone are none.
 
 Cost: lines are counted by blocks where all are elements, else newlines are looked for by eight
-bytes at a time (10 and 3 GB a CPU-second); keys are read by eight bytes, too (1.5 GB). The twins in
+bytes at a time (16 and 4 GB a CPU-second); keys are read by eight bytes, too (1.5 GB). The twins in
 ``tests/unit/sources/test_lines.py`` say the same with ``bytes.split``.
 """
 

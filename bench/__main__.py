@@ -1,4 +1,6 @@
-"""The command line: ``python -m bench NAME [--json] [--scale X] [--stepped]``."""
+"""The command line: ``python -m bench NAME [--json] [--scale X] [--stepped]``; ``kernels`` takes
+``--targets``.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,15 @@ def main(
     stepped: Annotated[
         bool, typer.Option(help="Levada without Spark, in one process (for profiles).")
     ] = False,
+    targets: Annotated[
+        bool, typer.Option(help="Of kernels: each compiled for several processors.")
+    ] = False,
 ) -> None:
     """Runs one benchmark and its baseline, counts checked first."""
+    if targets and name is not Name.KERNELS:
+        raise typer.BadParameter("--targets goes with kernels only.")
     try:
-        result: Result = importlib.import_module(f"bench.{name.value}").run(scale, stepped)
+        result: Result = _run(name, scale, stepped, targets)
     except (CountError, SideError) as error:
         print(error, file=sys.stderr)
         raise typer.Exit(1) from error
@@ -54,6 +61,14 @@ def main(
         print(result.to_json())
     else:
         result.show(Console())
+
+
+def _run(name: Name, scale: float, stepped: bool, targets: bool) -> Result:
+    if targets:
+        compared: Result = importlib.import_module("bench.kernel_targets").run(scale)
+        return compared
+    found: Result = importlib.import_module(f"bench.{name.value}").run(scale, stepped)
+    return found
 
 
 if __name__ == "__main__":

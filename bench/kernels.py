@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from bench.apart import apart
-from bench.kernel_cases import CASES, Call
+from bench.case import Call
+from bench.kernel_cases import CASES
 from bench.result import CountError, Result, ratio
 
 ROWS = 400_000

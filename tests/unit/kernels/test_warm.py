@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 
 from levada import kernels
 
@@ -71,3 +72,43 @@ def test_the_cache_sees_changes_in_imported_parts_and_constants(tmp_path: Path) 
         ).stdout.strip()
 
     assert [run(1, 0), run(1, 0), run(2, 0), run(2, 5)] == ["1 0", "1 1", "2 0", "7 0"]
+
+
+TARGET = """
+from levada.kernels import INT, kernel
+
+
+@kernel((INT,))
+def plus(x):
+    return x + 1
+
+
+target = plus.targetctx.codegen().magic_tuple()[1:]
+print(plus(1), sum(plus.stats.cache_hits.values()), *target)
+"""
+
+
+def compiled_for(folder: Path, **variables: str) -> tuple[str, str, list[str]]:
+    """What a process of its own says: the result, the hits of its cache, the processor and its features."""
+    (folder / "target.py").write_text(TARGET)
+    clean = {name: v for name, v in os.environ.items() if not name.startswith("NUMBA_CPU_")}
+    environment = clean | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder)} | variables
+    command = [sys.executable, "-c", "import target"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    result, hits, *target = run.stdout.split()
+    return result, hits, target
+
+
+def test_kernels_are_for_this_processor_in_every_process_unless_the_user_names_one(
+    tmp_path: Path,
+) -> None:
+    """Docs: decision 13. The cache on disk tells processors apart, so workers find what is theirs."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1" or not kernels.CACHE:
+        pytest.skip("nothing is cached")
+    host = [get_host_cpu_name(), get_host_cpu_features().flatten()]
+    assert compiled_for(tmp_path) == ("2", "0", host)
+    assert compiled_for(tmp_path) == ("2", "1", host)
+    named = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert compiled_for(tmp_path, **named) == ("2", "0", ["generic"])
+    assert compiled_for(tmp_path, **named) == ("2", "1", ["generic"])
+    assert compiled_for(tmp_path) == ("2", "1", host)

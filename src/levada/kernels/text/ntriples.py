@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numba import types
 
 from levada.kernels import INT, U8, fused, kernel
-from levada.kernels.text.bytes_ import SPACE, Bytes, Words, byte, is_in, routine, view_of
+from levada.kernels.text.bytes_ import COUNTED, SPACE, Bytes, Words, byte, is_in, routine, view_of
 from levada.kernels.text.literals import (
     DATETIME_,
     INTEGER_,
@@ -142,15 +142,20 @@ def _line(
 
 @kernel((U8, INT))
 def count_line_ends(buffer: Bytes, size: int) -> int:
-    """How many line feeds and carriage returns the first ``size`` bytes hold: in blocks that a byte
-    can count, so it vectorises.
+    """How many line feeds and carriage returns the first ``size`` bytes hold, vectorised (see
+    ``COUNTED``).
     """
+    whole = size - size % COUNTED
     total = 0
-    for block in range(0, size, 128):
+    for block in range(0, whole, COUNTED):
         count = np.uint8(0)
-        for i in range(block, min(block + 128, size)):
-            count = np.uint8(count + np.uint8((buffer[i] == 10) | (buffer[i] == 13)))
+        for i in range(COUNTED):
+            count = np.uint8(
+                count + np.uint8((buffer[block + i] == 10) | (buffer[block + i] == 13))
+            )
         total += int(count)
+    for i in range(whole, size):
+        total += int((buffer[i] == 10) | (buffer[i] == 13))
     return total
 
 

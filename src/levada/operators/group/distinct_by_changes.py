@@ -19,7 +19,6 @@ from levada.kernels.time.running import running_counts
 from levada.model.frame import Frame
 from levada.operators.rows.edges import bound
 from levada.windows.state import tallies
-from levada.windows.state.numbered import summed
 from levada.windows.state.pieces import State
 
 Longs = npt.NDArray[np.int64]
@@ -47,7 +46,7 @@ def distinct_weights(
     k, h = combine(of[0][there], of[1][there], x, y)
     codes, first = group(k, h)
     order = np.argsort(codes, kind="stable")
-    before = summed(tallies.found(state, key, k[first], h[first]), len(first), "#n")
+    before = tallies.summed(tallies.found(state, key, k[first], h[first]), len(first), "#n")
     earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
     change = np.zeros(len(first), np.int64)
     np.add.at(change, codes, w[there])

@@ -60,6 +60,12 @@ def column(frame: Frame, i: int, pool: Pool) -> Column:
     return Column(frame.n, get(f"x{i}"), get(f"y{i}"), frame[f"k{i}"], d, m, c, text)
 
 
+def texts_of(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
+    """The texts of the terms of slot ``i`` in rows ``at``."""
+    texts: list[str] = column(rows.take(at), i, pool).texts().to_list()
+    return texts
+
+
 def slot(
     values: Column, i: int, facets: Facet, pool: Pool, *, tuples: bool = False
 ) -> dict[str, Array]:

@@ -13,7 +13,6 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.keyed import combine
 from levada.model.frame import Frame
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
@@ -24,21 +23,15 @@ _ADDED = partial(tallies.added, by=(), sums=("#n",))
 
 
 def numbered(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
-    """The keys of rows number q of the sequences k, h."""
-    return combine(k, h, np.ascontiguousarray(q).view(np.uint64), np.zeros(len(q), np.uint64))
+    """The keys of rows number q of the sequences k, h; those of rows that follow one another do so,
+    too: they lie together.
+    """
+    return k + q.view(np.uint64), h
 
 
 def came(state: State, key: str, k: Words, h: Words) -> Longs:
     """How many rows each of these distinct sequences has had."""
-    return summed(tallies.found(state, key, k, h), len(k), "#n")
-
-
-def summed(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
-    """The sum of a column of what was found for each of n keys."""
-    out = np.zeros(n, np.int64)
-    if found is not None:
-        np.add.at(out, found[0], found[1][name])
-    return out
+    return tallies.summed(tallies.found(state, key, k, h), len(k), "#n")
 
 
 def count(state: State, key: str, k: Words, h: Words, more: Longs) -> None:

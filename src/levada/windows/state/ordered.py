@@ -24,7 +24,6 @@ from levada.kernels.keyed.keyed import combine
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX
 from levada.windows.state import tallies
-from levada.windows.state.numbered import summed
 from levada.windows.state.pieces import Piece, State
 
 Words = npt.NDArray[np.uint64]
@@ -137,7 +136,9 @@ def _left(state: State, key: str, piece: Piece) -> Frame:
 
 
 def _taken(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
-    return summed(tallies.found(state, f"{key}.taken", *_of_piece(piece, k, h)), len(k), "#n")
+    return tallies.summed(
+        tallies.found(state, f"{key}.taken", *_of_piece(piece, k, h)), len(k), "#n"
+    )
 
 
 def _count(state: State, key: str, piece: Piece, k: Words, h: Words, more: Longs) -> None:

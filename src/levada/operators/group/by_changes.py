@@ -5,9 +5,9 @@ What a group stood at before, and its runs of changes one after the other
 (``operators/group/group_changes``), give its aggregates at every report at once:
 
     COUNT              cumulative sums
-    SUM, AVG           cumulative sums of integers and decimals; doubles exactly (``running_sums``)
-    MIN, MAX, SAMPLE   how often each value stands, and the best one that does (``running_best``)
-    DISTINCT           the same of values, which come and go with rows (``running_distinct``)
+    SUM, AVG           cumulative sums of integers and decimals; doubles exactly (``sums_by_changes``)
+    MIN, MAX, SAMPLE   how often each value stands, and the best one (``best_by_changes``)
+    DISTINCT           the same of values, which come and go with rows (``distinct_by_changes``)
 
 The state are tallies by group: sums, limbs of double sums, counts of values. So the work of an
 epoch is its changes. Without keys there is one group, which is there as long as some window holds
@@ -44,7 +44,6 @@ from levada.windows.zset import steps
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 _A = AggregateFunction
-_FINITE = 0x7FF << 52
 
 
 def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None:

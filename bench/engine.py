@@ -124,7 +124,7 @@ def _engine(
     with tempfile.TemporaryDirectory(prefix="levada-bench-") as folder:
         spark = False if stepped else None
         engine = Engine(
-            spark,
+            spark=spark,
             checkpoint=Path(folder) / "c",
             epoch_rows=epoch_rows,
             keep_results=False,

@@ -56,7 +56,7 @@ def go(name: str, size: Size, see: Callable[[Manifest], None]) -> int:
     with tempfile.TemporaryDirectory(prefix="levada-operators-") as folder:
         asked = CASES[name](Path(folder), size)
         with Engine(
-            False,
+            spark=False,
             checkpoint=Path(folder) / "c",
             epoch_rows=size.epoch,
             partitions=1,

@@ -230,7 +230,7 @@ def at_once(stations: int, reports: int = 3) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="levada-yabench-") as folder:
         (source := Path(folder) / "s").mkdir()
         with Engine(
-            False, checkpoint=Path(folder) / "c", sink=sink, keep_results=False, seed=7
+            spark=False, checkpoint=Path(folder) / "c", sink=sink, keep_results=False, seed=7
         ) as engine:
             _run(engine, source, sink, shape, lambda instant: None)
     found = {name: sink.score(shape, name) for name in BODIES}

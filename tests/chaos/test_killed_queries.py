@@ -34,7 +34,7 @@ from levada.sinks.files import FileSink
 from levada_kill import arm
 root, point, *names = sys.argv[1:]
 out = FileSink(Path(root) / "out", Format.NDJSON)
-engine = Engine(False, checkpoint=Path(root) / "ck", epoch_rows=7, partitions=2, sink=out, keep_results=False)
+engine = Engine(spark=False, checkpoint=Path(root) / "ck", epoch_rows=7, partitions=2, sink=out, keep_results=False)
 engine.stream("http://e/s", Path(root) / "s.nt")
 text = '''PREFIX : <http://e/>
 SELECT ?a ?n FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S] WHERE { WINDOW :w { ?a :p ?n } }'''

@@ -63,7 +63,7 @@ def said(case: Case, *, epoch_rows: int, partitions: int) -> dict[str, list[Repo
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
-            False,
+            spark=False,
             checkpoint=root / "c",
             epoch_rows=epoch_rows,
             partitions=partitions,

@@ -73,7 +73,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Report]]:
     folder: Path = tmp_path_factory.mktemp("citybench")
     sink = Collected()
     with Engine(
-        False, checkpoint=folder / "state", epoch_rows=2_000, partitions=2, sink=sink, seed=7
+        spark=False, checkpoint=folder / "state", epoch_rows=2_000, partitions=2, sink=sink, seed=7
     ) as engine:
         for name in sorted({stream for query in queries().values() for stream in query.streams}):
             engine.stream(SES + name, write_lines(folder / f"{name}.nt", cut(name, PIECES)))

@@ -59,7 +59,7 @@ def engine_reports(folder: Path) -> dict[str, list[Report]]:
     sink = Collected()
     path = write_lines(folder / "csrbench.nt", elements())
     with Engine(
-        False,
+        spark=False,
         checkpoint=folder / "checkpoint",
         epoch_rows=EPOCH_ROWS,
         partitions=2,

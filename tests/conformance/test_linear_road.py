@@ -202,7 +202,7 @@ def test_linear_road_equals_the_reference(tmp_path: Path) -> None:
             return []
 
     with Engine(
-        False, checkpoint=tmp_path / "checkpoint", epoch_rows=25, partitions=2, sink=Sink()
+        spark=False, checkpoint=tmp_path / "checkpoint", epoch_rows=25, partitions=2, sink=Sink()
     ) as engine:  # type: ignore[arg-type]
         for name, rows in streams.items():
             path = write_csv(tmp_path / f"{name}.csv", rows, list(schemas[name]))

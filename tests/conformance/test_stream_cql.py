@@ -33,7 +33,9 @@ SCRIPTS = [f"test{n}" for n in range(1, 8)]
 def test_script_gives_the_output_of_stream(name: str, tmp_path: Path) -> None:
     script = script_of(DATA / "scripts" / name)
     (text,) = texts(script)
-    with Engine(False, checkpoint=tmp_path / "checkpoint", epoch_rows=7000, partitions=2) as engine:
+    with Engine(
+        spark=False, checkpoint=tmp_path / "checkpoint", epoch_rows=7000, partitions=2
+    ) as engine:
         for source in sources(script):
             path = write_csv(
                 source, DATA / "data" / Path(source.path).name, tmp_path / f"{source.name}.csv"
@@ -103,7 +105,7 @@ def test_the_example_relation_is_read_with_its_signs(tmp_path: Path) -> None:
     ]
     path = write_csv(source, DATA / "examples" / "data" / "R.dat", tmp_path / "R.csv")
     signs = [line.split(",")[1] for line in path.read_text().splitlines()[1:]]
-    with Engine(False, checkpoint=tmp_path / "checkpoint", partitions=1) as engine:
+    with Engine(spark=False, checkpoint=tmp_path / "checkpoint", partitions=1) as engine:
         engine.stream("R", path, schema=source.schema, sign=SIGN)
         query = engine.register("Select * From R", name="q", dialect="cql")
         engine.start(once=True)

@@ -39,7 +39,7 @@ class Written:
 def written(test: W3cTest, form: Format, folder: Path) -> str:
     """What Levada writes for a test's query."""
     sink = Written(form)
-    with Engine(False, checkpoint=folder / "c", partitions=2, sink=sink, seed=7) as engine:
+    with Engine(spark=False, checkpoint=folder / "c", partitions=2, sink=sink, seed=7) as engine:
         for path in test.data:
             engine.static(triples(path))
         engine.register(test.text, name="q")

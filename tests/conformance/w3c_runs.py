@@ -56,7 +56,7 @@ def as_static(test: W3cTest, entailment: str = "none") -> Expected:
     with (
         tempfile.TemporaryDirectory() as folder,
         Engine(
-            False, checkpoint=Path(folder) / "c", partitions=2, seed=7, entailment=entailment
+            spark=False, checkpoint=Path(folder) / "c", partitions=2, seed=7, entailment=entailment
         ) as engine,
     ):
         if unit.datasets:
@@ -87,7 +87,7 @@ def as_stream(test: W3cTest, entailment: str = "none") -> Expected:
         rows = draw.choice((1, 2, 3, 7, 1000))
         ontology = test.data if entailment != "none" else ()
         with Engine(
-            False,
+            spark=False,
             checkpoint=root / "c",
             partitions=4,
             epoch_rows=rows,

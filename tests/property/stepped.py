@@ -38,7 +38,7 @@ def run_case(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
-            spark,
+            spark=spark,
             checkpoint=root / "checkpoint",
             epoch_rows=epoch_rows,
             partitions=partitions,
@@ -63,7 +63,7 @@ def run_texts(
     with (
         tempfile.TemporaryDirectory() as folder,
         Engine(
-            False, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, partitions=partitions
+            spark=False, checkpoint=Path(folder) / "c", epoch_rows=epoch_rows, partitions=partitions
         ) as engine,
     ):
         for i, (name, elements) in enumerate(streams.items()):
@@ -98,7 +98,7 @@ def run_in_two(
         root = Path(folder)
         for part, keep_open in ((first, True), (case, False)):
             with Engine(
-                False,
+                spark=False,
                 checkpoint=root / "checkpoint",
                 epoch_rows=epoch_rows,
                 partitions=partitions,
@@ -134,7 +134,7 @@ def run_replaced(
 
         def started(phase: int, **how: bool) -> Engine:
             engine = Engine(
-                False,
+                spark=False,
                 checkpoint=root / "checkpoint",
                 epoch_rows=epoch_rows,
                 partitions=partitions,

@@ -64,7 +64,7 @@ def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[s
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
-            False,
+            spark=False,
             checkpoint=root / "checkpoint",
             epoch_rows=epoch_rows,
             partitions=partitions,
@@ -135,7 +135,7 @@ QUERY = f"SELECT ?s ?v FROM NAMED WINDOW <w> ON <{S}> [RANGE PT2S STEP PT1S] {{ 
 def run(tmp_path: Path, text: str, rows: int) -> None:
     path = tmp_path / "s.nt"
     path.write_text(text)
-    with Engine(False, epoch_rows=rows, partitions=2) as engine:
+    with Engine(spark=False, epoch_rows=rows, partitions=2) as engine:
         engine.stream(S, path, element="subject", closed="element")
         engine.register(QUERY)
         engine.start(once=True)
@@ -157,7 +157,7 @@ def test_a_subject_that_comes_again_within_a_window_stops_the_engine(
 
 def test_a_broken_promise_is_found_within_one_epoch(tmp_path: Path) -> None:
     (tmp_path / "s.nq").write_text("<a:s> <a:p> <a:x> <a:g> 0 .\n<a:s> <a:q> <a:y> <a:h> 20 .\n")
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nq", element="graph", closed="element")
         engine.register(QUERY)
         engine.start(once=True)
@@ -206,7 +206,7 @@ def test_windows_of_other_streams_do_not_hold_its_elements_together(tmp_path: Pa
         " {", " FROM NAMED WINDOW <z> ON <http://e/t> [ALL] { WINDOW <z> { ?z <a:r> ?n }", 1
     )
     (tmp_path / "s.nt").write_text(text)
-    with Engine(False, epoch_rows=1, partitions=2) as engine:
+    with Engine(spark=False, epoch_rows=1, partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nt", element="subject", closed="element")
         engine.stream("http://e/t", tmp_path / "t.nt")
         engine.register(beside)

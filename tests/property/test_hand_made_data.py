@@ -290,7 +290,7 @@ def test_blank_node_of_one_document_never_meets_anothers() -> None:
             ]
             (folder / f"{i}.nt").write_text("\n".join(sorted(lines, key=lambda x: x[-7:])) + "\n")
         with Engine(
-            False, checkpoint=Path(name) / "c", epoch_rows=1, partitions=2, sink=sink, seed=7
+            spark=False, checkpoint=Path(name) / "c", epoch_rows=1, partitions=2, sink=sink, seed=7
         ) as engine:
             engine.stream(STREAM, folder, lateness=2000)
             engine.register(text, name="q")

@@ -251,7 +251,7 @@ def test_a_promise_of_unique_or_closed_elements_changes_nothing() -> None:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "o.ttl").write_text(f"@prefix : <http://e/> . {ROOMS} .")
-            with Engine(False, ontology=root / "o.ttl", partitions=2, seed=7) as engine:
+            with Engine(spark=False, ontology=root / "o.ttl", partitions=2, seed=7) as engine:
                 engine.stream("http://e/s", write_lines(root / "s.nt", stream), **promise)
                 found = engine.register(text, entailment="rdfs")
                 engine.start(once=True)

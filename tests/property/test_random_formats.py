@@ -65,7 +65,7 @@ def run(case: Case, data: st.DataObject):
         root = Path(folder)
         rows = data.draw(st.sampled_from((1, 3, 1000)), label="elements in an epoch")
         with Engine(
-            False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7
+            spark=False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7
         ) as engine:
             for i, (name, elements) in enumerate(case.streams.items()):
                 (root / str(i)).mkdir()

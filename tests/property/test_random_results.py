@@ -76,7 +76,7 @@ def test_every_format_says_the_same(case, rows, size):
         root = Path(folder)
         sink = Everything(root / "out", Roll(bytes=size))
         with Engine(
-            False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7
+            spark=False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7
         ) as engine:
             _name_sources(engine, case, root)
             for query in case.queries:

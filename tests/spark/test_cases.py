@@ -82,7 +82,7 @@ def test_a_plan_of_several_stages(spark, tmp_path):
     ]
     sink, stages = Collected(), set()
     with Engine(
-        spark, checkpoint=tmp_path / "ck", epoch_rows=40, partitions=2, sink=sink
+        spark=spark, checkpoint=tmp_path / "ck", epoch_rows=40, partitions=2, sink=sink
     ) as engine:
         for name, elements in streams.items():
             engine.stream(name, write_lines(tmp_path / f"{name[-1]}.nt", elements))

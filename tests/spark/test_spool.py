@@ -48,7 +48,7 @@ def frame(spark, folder):
 
 
 def run(spark, folder, root, sink=None, **options):
-    with Engine(False, checkpoint=root, sink=sink) as engine:
+    with Engine(spark=False, checkpoint=root, sink=sink) as engine:
         engine.stream("http://e/obs", frame(spark, folder), **options)
         query = engine.register(QUERY, name="q")
         engine.start(once=True, keep_open=True)
@@ -109,7 +109,7 @@ def test_a_crash_beside_the_deletion_of_batches_loses_and_repeats_nothing(
     sink = FileSink(tmp_path / "out", Format.CSV)
     with (
         monkeypatch.context() as patch,
-        Engine(False, checkpoint=tmp_path / "ck", epoch_rows=5, sink=sink) as engine,
+        Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=5, sink=sink) as engine,
     ):
         patch.setattr(Spool, "forget", dies)
         engine.stream("http://e/obs", frame(spark, tmp_path / "in"), columns=columns)
@@ -143,7 +143,7 @@ def test_a_row_is_one_line_whatever_its_columns_hold(spark, tmp_path):
     source = spark.readStream.schema("s string, p string, o string, g string, ts long").json(
         str(tmp_path / "in")
     )
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream("http://e/obs", source, columns=("s", "p", "o", "g", "ts"))
         query = engine.register(QUERY, name="q")
         engine.start(once=True)
@@ -157,7 +157,7 @@ def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark, tmp_path):
     lines = frame(spark, tmp_path / "in").selectExpr(
         "concat(s, ' ', p, ' ', o, ' ', ts, ' .') AS line"
     )
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream("http://e/obs", lines, text="line", element="subject")
         query = engine.register(QUERY, name="q")
         engine.start()
@@ -174,7 +174,7 @@ def test_a_column_of_lines(spark, tmp_path):
     lines = frame(spark, tmp_path / "in").selectExpr(
         "concat(s, ' ', p, ' ', o, ' <http://e/g> ', ts, ' .') AS line"
     )
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream("http://e/obs", lines, text="line")
         query = engine.register(QUERY, name="q")
         engine.start(once=True)
@@ -194,7 +194,7 @@ def test_times_of_other_types(spark, tmp_path, moment):
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     batch(tmp_path / "in", "a.json", range(5))
     typed = frame(spark, tmp_path / "in").selectExpr("s", "p", "o", f"{moment} AS ts")
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream("http://e/obs", typed, columns=("s", "p", "o", "ts"))
         query = engine.register(QUERY, name="q")
         engine.start(once=True)
@@ -204,7 +204,7 @@ def test_times_of_other_types(spark, tmp_path, moment):
 
 def test_rows_are_tuples(spark, tmp_path):
     batch(tmp_path / "in", "a.json", range(3))
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream("S", frame(spark, tmp_path / "in"), tuples=True)
         query = engine.register("Istream(Select S.k From S [Range 1 s])", dialect="cql")
         engine.start(once=True)
@@ -234,5 +234,5 @@ def test_wrong_uses_are_sentences(spark, tmp_path):
         ),
     )
     for source, options, says in cases:
-        with Engine(False) as engine, pytest.raises(UsageError, match=says):
+        with Engine(spark=False) as engine, pytest.raises(UsageError, match=says):
             engine.stream("s", source, **options)

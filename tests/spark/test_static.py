@@ -20,7 +20,7 @@ def graph(n: int) -> list[str]:
 def test_gathered_and_replaced(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "LARGE", 1)
     monkeypatch.setattr(gathering, "PIECE", 20_000)
-    with Engine(spark, checkpoint=tmp_path / "c", partitions=2) as engine:
+    with Engine(spark=spark, checkpoint=tmp_path / "c", partitions=2) as engine:
         engine.static(graph(1000), replaceable=True)
         query = engine.register(TEXT)
         engine.start()

@@ -51,7 +51,7 @@ def run_app(
     form = Format(app.options.format)
     sink = on_results or FileSink(out, form, Roll(age=app.options.roll))
     engine = Engine(
-        spark,
+        spark=spark,
         checkpoint=app.options.checkpoint,
         epoch=app.options.epoch,
         epoch_rows=app.options.epoch_rows,

@@ -69,8 +69,8 @@ class Engine:
 
     def __init__(
         self,
-        spark: Any = None,
         *,
+        spark: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         epoch: int | str = 0,
         epoch_rows: int = 1_000_000,

@@ -34,7 +34,7 @@ def results(tables, folder, epoch_rows):
     """The app file's application on the engine: a frame of values per query."""
     fill(folder, tables)
     app = load_app(folder / "app.yaml")
-    with Engine(False, epoch_rows=epoch_rows, partitions=2, seed=1) as engine:
+    with Engine(spark=False, epoch_rows=epoch_rows, partitions=2, seed=1) as engine:
         for config in app.streams:
             engine.stream(config.name, config)
         for static in app.static:

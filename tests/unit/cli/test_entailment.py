@@ -42,28 +42,28 @@ def answer(engine: Engine, query: str = QUERY, **options: str) -> list[str]:
 
 
 def test_the_engine_has_a_regime_and_a_query_its_own(folder: Path) -> None:
-    with Engine(False, entailment="rdfs", ontology="o.nt") as engine:
+    with Engine(spark=False, entailment="rdfs", ontology="o.nt") as engine:
         assert answer(engine) == ["<http://e/h>"]
-    with Engine(False, entailment="rdfs", ontology=["o.nt", "more.nt"]) as engine:
+    with Engine(spark=False, entailment="rdfs", ontology=["o.nt", "more.nt"]) as engine:
         assert answer(engine) == ["<http://e/h>", "<http://e/l>"]
-    with Engine(False, entailment="rdfs", ontology=["o.nt"]) as engine:
+    with Engine(spark=False, entailment="rdfs", ontology=["o.nt"]) as engine:
         assert answer(engine, entailment="none") == []
-    with Engine(False, ontology=["o.nt"]) as engine:
+    with Engine(spark=False, ontology=["o.nt"]) as engine:
         assert answer(engine, entailment="owl") == ["<http://e/h>"]
 
 
 def test_without_an_ontology_static_data_are_it_whatever_their_graph(folder: Path) -> None:
-    with Engine(False, entailment="rdfs") as engine:
+    with Engine(spark=False, entailment="rdfs") as engine:
         engine.static("o.nt", graph="http://e/g")
         engine.static([f"<http://e/Lab> {SUB} <http://e/Room>"])
         assert answer(engine) == ["<http://e/h>", "<http://e/l>"]
-    with Engine(False, entailment="rdfs", ontology="more.nt") as engine:
+    with Engine(spark=False, entailment="rdfs", ontology="more.nt") as engine:
         engine.static("o.nt")
         assert answer(engine) == ["<http://e/l>"]
 
 
 def test_static_data_that_come_after_a_query_count_for_it(folder: Path) -> None:
-    with Engine(False, entailment="rdfs") as engine:
+    with Engine(spark=False, entailment="rdfs") as engine:
         engine.stream("http://e/s", "s.nt")
         engine.static("o.nt")
         found = engine.register(QUERY)
@@ -76,10 +76,10 @@ def test_static_data_that_come_after_a_query_count_for_it(folder: Path) -> None:
 def test_blank_nodes_of_an_ontology_are_those_of_static_data(folder: Path) -> None:
     Path("b.ttl").write_text(f"@prefix : <http://e/> . :Hall {SUB} [ :floor 1 ] .")
     text = "PREFIX : <http://e/> SELECT ?x FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT4S] WHERE { WINDOW :w { ?x a ?c } ?c :floor 1 }"
-    with Engine(False, entailment="rdfs") as engine:
+    with Engine(spark=False, entailment="rdfs") as engine:
         engine.static("b.ttl")
         assert answer(engine, text) == ["<http://e/h>"]
-    with Engine(False, entailment="rdfs") as engine:
+    with Engine(spark=False, entailment="rdfs") as engine:
         engine.static(
             [
                 f"<http://e/Hall> {SUB} _:c",
@@ -91,7 +91,7 @@ def test_blank_nodes_of_an_ontology_are_those_of_static_data(folder: Path) -> No
 
 def test_a_changed_ontology_makes_a_new_query(folder: Path) -> None:
     def run(ontology: str) -> list[str]:
-        with Engine(False, checkpoint="ck", entailment="rdfs", ontology=ontology) as engine:
+        with Engine(spark=False, checkpoint="ck", entailment="rdfs", ontology=ontology) as engine:
             engine.stream("http://e/s", "s.nt")
             engine.register(QUERY, name="q")
             engine.start(once=True, keep_open=True)
@@ -128,11 +128,11 @@ def test_what_cannot_be_is_refused(
 
 
 def test_an_unknown_regime_names_the_known(folder: Path) -> None:
-    with Engine(False) as engine, pytest.raises(UsageError) as caught:
+    with Engine(spark=False) as engine, pytest.raises(UsageError) as caught:
         engine.register(QUERY, entailment="rdf")
     assert "Did you mean rdfs?" in str(caught.value)
     with pytest.raises(UsageError, match="There is no entailment OWL"):
-        Engine(False, entailment="OWL")
+        Engine(spark=False, entailment="OWL")
 
 
 def test_explain_shows_the_alternatives(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +208,7 @@ def test_a_query_goes_by_the_application_unless_it_says() -> None:
 
 def test_describe_and_construct_see_what_is_entailed(folder: Path) -> None:
     window = "FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT4S]"
-    with Engine(False, entailment="rdfs", ontology="o.nt") as engine:
+    with Engine(spark=False, entailment="rdfs", ontology="o.nt") as engine:
         engine.stream("http://e/s", "s.nt")
         described = engine.register(f"PREFIX : <http://e/> DESCRIBE :h {window}")
         made = engine.register(
@@ -227,7 +227,7 @@ def test_describe_and_construct_see_what_is_entailed(folder: Path) -> None:
 
 def test_rows_of_tables_entail_nothing(folder: Path) -> None:
     Path("a.csv").write_text("k,ts\n1,1000\n")
-    with Engine(False, entailment="rdfs") as engine:
+    with Engine(spark=False, entailment="rdfs") as engine:
         engine.stream("A", "a.csv", schema="k:integer")
         found = engine.register("Rstream(Select k From A [Now])")
         engine.start(once=True)
@@ -236,14 +236,14 @@ def test_rows_of_tables_entail_nothing(folder: Path) -> None:
 
 
 def test_status_says_that_no_triple_entails_a_match(folder: Path) -> None:
-    with Engine(False, entailment="rdfs", ontology="o.nt") as engine:
+    with Engine(spark=False, entailment="rdfs", ontology="o.nt") as engine:
         assert answer(engine, QUERY.replace("?x a :Room", "?x a :Room ; a :Garden")) == []
         (query,) = engine.status().queries
         assert (
             query.why
             == f"No triple of http://e/s has matched the pattern ?a {TYPE} <http://e/Garden>."
         )
-    with Engine(False, entailment="rdfs", ontology="more.nt") as engine:
+    with Engine(spark=False, entailment="rdfs", ontology="more.nt") as engine:
         Path("s.nt").write_text(f"<http://e/h> {TYPE} <http://e/Hall> 1000 .\n")
         assert answer(engine) == []
         (query,) = engine.status().queries

@@ -103,7 +103,7 @@ def csv(rows):
 
 def triples_of(tmp_path, source, epoch_rows=1000, **options):
     """All triples of a mapped stream as a canonical data set, its counts, and its dead letters."""
-    with Engine(False, epoch_rows=epoch_rows) as engine:
+    with Engine(spark=False, epoch_rows=epoch_rows) as engine:
         engine.stream("http://e/s", source, **options)
         query = engine.register(ALL.replace("SELECT", "REGISTER ISTREAM <http://e/q> AS SELECT"))
         engine.start(once=True)
@@ -235,7 +235,7 @@ def test_a_mapping_is_for_tables(tmp_path, mapping):
         ({"format": "nt"}, "a mapping is for"),
         ({"format": "csv", "schema": "k:integer"}, "columns, too"),
     ):
-        with Engine(False) as engine, pytest.raises(UsageError, match=says):
+        with Engine(spark=False) as engine, pytest.raises(UsageError, match=says):
             engine.stream("s", tmp_path / "s", mapping=mapping, **options)
 
 

@@ -93,7 +93,7 @@ def test_a_path_of_hundreds_of_steps_is_planned_in_a_moment() -> None:
 
 def test_a_query_that_is_too_large_to_be_planned_is_refused_when_it_is_registered(tmp_path) -> None:
     (tmp_path / "s.nt").write_text("")
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream(STREAM, tmp_path / "s.nt")
         engine.start()
         with pytest.raises(QueryError, match="The query is too large to be planned"):

@@ -103,7 +103,12 @@ def run(
     """
     sink = Collected()
     engine = Engine(
-        False, checkpoint=root, epoch_rows=epoch_rows, partitions=partitions, sink=sink, seed=7
+        spark=False,
+        checkpoint=root,
+        epoch_rows=epoch_rows,
+        partitions=partitions,
+        sink=sink,
+        seed=7,
     )
     with engine:
         for name, options in sources.items():

@@ -47,7 +47,7 @@ def packed_stream(folder):
 @pytest.mark.parametrize("rows", [1, 1000])
 def test_packed_files_that_are_damaged(tmp_path, files, rows):
     packed_stream(tmp_path / "in")
-    with Engine(False, letters=tmp_path / "out", epoch_rows=rows) as engine:
+    with Engine(spark=False, letters=tmp_path / "out", epoch_rows=rows) as engine:
         engine.stream(S, tmp_path / "in", format="nt", files=files)
         query = engine.register(QUERY.text, name="all")
         engine.start(once=True)
@@ -79,7 +79,7 @@ def test_it_is_told_once_whatever_crashes(tmp_path, monkeypatch):
             if dying is not None:
                 patch.setattr(Epochs, name, dies)
             with Engine(
-                False, checkpoint=tmp_path / "ck", letters=tmp_path / "out", epoch_rows=1
+                spark=False, checkpoint=tmp_path / "ck", letters=tmp_path / "out", epoch_rows=1
             ) as engine:
                 engine.stream(S, tmp_path / "in", format="nt")
                 engine.register(QUERY.text, name="all")
@@ -127,7 +127,7 @@ def broken_csv(folder):
 @pytest.mark.parametrize(("make", "form"), [(broken_tables, "parquet"), (broken_csv, "csv")])
 def test_tables_without_the_columns_or_that_are_none(tmp_path, make, form):
     make(tmp_path / "in")
-    with Engine(False, letters=tmp_path / "out") as engine:
+    with Engine(spark=False, letters=tmp_path / "out") as engine:
         engine.stream("S", tmp_path / "in", format=form, schema="k:integer")
         query = engine.register(CQL, dialect="cql")
         engine.start(once=True)
@@ -142,7 +142,7 @@ def test_the_first_file_and_a_single_one_are_wrong_uses(tmp_path):
     (tmp_path / "in" / "1.csv").write_text("z,ts\n1,1000\n")
     (tmp_path / "in" / "2.csv").write_text("k,ts\n1,1000\n")
     for path in (tmp_path / "in", tmp_path / "in" / "1.csv"):
-        with Engine(False) as engine:
+        with Engine(spark=False) as engine:
             engine.stream("S", path, schema="k:integer")
             engine.register(CQL, dialect="cql")
             with pytest.raises(SourceError, match="has no column k"):

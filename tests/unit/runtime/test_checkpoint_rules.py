@@ -55,7 +55,7 @@ def test_an_ended_checkpoint_publishes_what_is_missing_and_says_so(stream, ck, m
 
 def test_an_ended_checkpoint_ends_without_once_too(stream, ck):
     run(ck, {S: {"path": stream}}, [SUM])
-    with Engine(False, checkpoint=ck) as engine:
+    with Engine(spark=False, checkpoint=ck) as engine:
         engine.stream(S, stream)
         engine.start()
         assert engine.await_end(20)
@@ -307,14 +307,14 @@ def test_a_checkpoint_in_a_file_is_refused(tmp_path):
 def test_a_temporary_checkpoint_goes_with_its_engine(stream, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream(S, stream)
         engine.static(["<a:a> <a:b> <a:c> ."])
         engine.register(SUM.text)
         engine.start(once=True)
         engine.await_end()
         assert engine.root.exists()
-    Engine(False).close()
+    Engine(spark=False).close()
     assert not list((tmp_path / "tmp").iterdir())
 
 
@@ -326,7 +326,7 @@ def test_nothing_stays_of_queries_that_are_gone(stream, ck):
     )
     opened, at = [], 6
     for queries in ([SUM, last], [SUM, ALL], [SUM]):
-        with Engine(False, checkpoint=ck, partitions=1, seed=7, keep_results=False) as engine:
+        with Engine(spark=False, checkpoint=ck, partitions=1, seed=7, keep_results=False) as engine:
             engine.stream(S, stream)
             for query in queries:
                 engine.register(query.text, name=query.name)
@@ -354,7 +354,7 @@ def test_a_query_whose_streams_are_declared_otherwise_starts_anew(tmp_path):
         triples.write_text(
             "".join(f"<http://e/a> <http://e/p> <http://e/b> {t} .\n" for t in times)
         )
-        with Engine(False, partitions=1, checkpoint=tmp_path / "ck") as engine:
+        with Engine(spark=False, partitions=1, checkpoint=tmp_path / "ck") as engine:
             engine.stream(S, triples, unique=unique)
             query = engine.register(count, name="q")
             engine.start(once=True, keep_open=unique)
@@ -370,7 +370,7 @@ def test_a_column_of_another_type_is_read_as_such(tmp_path):
         ("k:integer;v:double", "k,v,ts\n1,2,1000\n1,2.5,5000\n1,3.5,6000\n"),
     ):
         rows.write_text(text)
-        with Engine(False, partitions=1, checkpoint=tmp_path / "ck") as engine:
+        with Engine(spark=False, partitions=1, checkpoint=tmp_path / "ck") as engine:
             engine.stream("A", rows, schema=schema)
             query = engine.register(
                 "Rstream(Select k, Sum(v) As t From A [Range 4 s Slide 4 s] Group By k)", name="q"

@@ -30,7 +30,9 @@ def test_a_full_window_does_not_make_an_epoch_dearer(name: str, tmp_path: Path) 
     path = write_csv(
         tmp_path / "s.csv", [Row(10 * i, (i % 40, float(i % 7))) for i in range(1200)], list(SCHEMA)
     )
-    with Engine(False, checkpoint=tmp_path / "checkpoint", epoch_rows=100, partitions=2) as engine:
+    with Engine(
+        spark=False, checkpoint=tmp_path / "checkpoint", epoch_rows=100, partitions=2
+    ) as engine:
         engine.stream("S", path, schema=SCHEMA)
         engine.register(QUERIES[name], name="q", dialect="cql")
         engine.on_epoch(lambda manifest: touched.append(manifest.rows_in))

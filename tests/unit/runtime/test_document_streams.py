@@ -155,7 +155,7 @@ def test_what_makes_no_sense_is_refused():
         ({"format": "ndjson"}, "NDJSON needs a schema"),
         ({"format": "ttl", "time": "predicate:http://e/at", "element": "line"}, "more than a line"),
     ):
-        with Engine(False) as engine, pytest.raises(UsageError, match=says):
+        with Engine(spark=False) as engine, pytest.raises(UsageError, match=says):
             engine.stream("s", "x", **options)
 
 
@@ -179,7 +179,7 @@ def test_json_lines_are_tuples(tmp_path, epoch_rows):
     lines = [json.dumps(row) for row in ROWS]
     text = "\n".join([bad[0], lines[0], "", bad[1], bad[2], lines[1], *bad[3:], "  ", lines[2]])
     write_packed(tmp_path / "s.jsonl.gz", text.encode())
-    with Engine(False, epoch_rows=epoch_rows) as engine:
+    with Engine(spark=False, epoch_rows=epoch_rows) as engine:
         engine.stream(
             "S", tmp_path / "s.jsonl.gz", schema="k:integer;v:double;name:string;ok:boolean"
         )

@@ -33,7 +33,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def engine(path):
-    with Engine(False, epoch_rows=4, partitions=2) as engine:
+    with Engine(spark=False, epoch_rows=4, partitions=2) as engine:
         engine.stream(S, path)
         yield engine
 
@@ -49,7 +49,7 @@ def test_results_come_while_the_engine_runs_and_end_with_it(engine):
 
 def test_results_of_a_growing_file_come_before_its_end(tmp_path):
     path = write_lines(tmp_path / "s.nt", ELEMENTS[:10])
-    with Engine(False, partitions=1) as engine:
+    with Engine(spark=False, partitions=1) as engine:
         engine.stream(S, path)
         query = engine.register(ALL.text)
         engine.start()
@@ -81,7 +81,7 @@ def test_to_polars_has_all_results_or_typed_columns_without_a_row(engine):
 
 def test_a_relations_changes_have_signs(tmp_path):
     (tmp_path / "a.csv").write_text("k,ts\n1,0\n2,500\n1,9000\n")
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream("A", tmp_path / "a.csv", schema="k:integer")
         query = engine.register("Select k From A [Range 1 s]", dialect="cql")
         engine.start(once=True)
@@ -108,7 +108,7 @@ def test_subscribers_are_called_with_every_report_also_when_they_come_before_the
 
 
 def test_a_subscriber_of_an_engine_that_never_starts_ends(path):
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream(S, path)
         thread = engine.register(ALL.text).subscribe(print)
     thread.join(20)
@@ -126,7 +126,7 @@ def test_a_slow_reader_loses_nothing(engine):
 
 def test_queries_come_and_go_while_the_engine_runs(tmp_path):
     path = write_lines(tmp_path / "s.nt", [])
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, path)
         old = engine.register(ALL.text, name="all")
         engine.start()
@@ -153,7 +153,7 @@ def test_queries_come_and_go_while_the_engine_runs(tmp_path):
 def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_path):
     path = write_lines(tmp_path / "s.nt", [])
     late = []
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream(S, path)
         engine.register(SUM.text, name="sum")
         engine.start()
@@ -184,7 +184,7 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
 
 def test_unregister_and_register_at_once_starts_anew(tmp_path):
     path = write_lines(tmp_path / "s.nt", [])
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream(S, path)
         query = engine.register(ALL.text, name="all")
         engine.start()
@@ -261,7 +261,7 @@ def test_wrong_calls_are_told(engine, path):
 
 
 def test_a_failing_stream_is_raised_to_whoever_waits(tmp_path, path):
-    with Engine(False, epoch_rows=4) as engine:
+    with Engine(spark=False, epoch_rows=4) as engine:
         engine.stream(S, path)
         register(engine, [ALL])
         engine.on_epoch(lambda manifest: path.write_bytes(b""))
@@ -314,7 +314,7 @@ def test_the_event_time_is_there_under_both_of_its_names(tmp_path):
     """``ts`` is the event time unless the schema has one; a column that is the time is it, too."""
     path = tmp_path / "a.csv"
     path.write_text("at,v\n1000,1.5\n2000,2.5\n")
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream("A", path, schema="at:integer;v:double", time="field:at")
         both = engine.register("Rstream(Select ts, at, v From A [Now])", name="both", dialect="cql")
         last = engine.register("Rstream(Select ts, at From A [Rows 1])", name="last", dialect="cql")

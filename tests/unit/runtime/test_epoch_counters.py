@@ -66,7 +66,7 @@ def go(tmp_path, query, left, right=None, epoch_rows=1000):
     """Runs a query; returns the manifests of its epochs."""
     manifests = []
     with Engine(
-        False, checkpoint=tmp_path / "ck", epoch_rows=epoch_rows, partitions=2, seed=7
+        spark=False, checkpoint=tmp_path / "ck", epoch_rows=epoch_rows, partitions=2, seed=7
     ) as engine:
         engine.stream(S, write_lines(tmp_path / "s.nt", left))
         if right is not None:

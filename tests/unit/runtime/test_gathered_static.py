@@ -32,7 +32,9 @@ def answers(root: Path, later: list[str]) -> list[list[tuple]]:
     """What the queries say over two runs, of which the second one has other static data."""
     found: list[list[tuple]] = [[] for _ in TEXTS]
     for part, graph in enumerate((SECOND, later)):
-        with Engine(False, checkpoint=root / "ck", partitions=3, epoch_rows=4, seed=7) as engine:
+        with Engine(
+            spark=False, checkpoint=root / "ck", partitions=3, epoch_rows=4, seed=7
+        ) as engine:
             engine.stream(S, write_lines(root / "s.nt", ELEMENTS[: 7 * (part + 1)]))
             engine.static(FIRST)
             engine.static(graph, replaceable=True)

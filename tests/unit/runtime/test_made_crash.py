@@ -39,7 +39,7 @@ def attempt(data, root, kills=None, fate=None, roll=None):
     """A run; whether it came to its end."""
     out = FileSink(root / "out", Format.NDJSON, roll or Roll())
     engine = Engine(
-        False,
+        spark=False,
         checkpoint=root / "ck",
         epoch_rows=4,
         partitions=2,

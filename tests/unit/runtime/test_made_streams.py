@@ -37,7 +37,9 @@ OF_HOT = "REGISTER QUERY r AS SELECT ?a FROM STREAM <http://e/hot> [RANGE 6s STE
 def engine(tmp_path):
     write_lines(tmp_path / "s.nt", ELEMENTS)
     write_lines(tmp_path / "t.nt", ELEMENTS[::3])
-    with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=5, partitions=2, seed=7) as made:
+    with Engine(
+        spark=False, checkpoint=tmp_path / "ck", epoch_rows=5, partitions=2, seed=7
+    ) as made:
         made.stream(S, tmp_path / "s.nt")
         made.stream(T, tmp_path / "t.nt")
         yield made
@@ -222,7 +224,7 @@ def runs(tmp_path, *parts):
     for i, (n, queries) in enumerate(parts):
         write_lines(tmp_path / "s.nt", ELEMENTS[:n])
         with Engine(
-            False, checkpoint=tmp_path / "ck", epoch_rows=5, partitions=2, sink=sink, seed=7
+            spark=False, checkpoint=tmp_path / "ck", epoch_rows=5, partitions=2, sink=sink, seed=7
         ) as engine:
             engine.stream(S, tmp_path / "s.nt")
             engine.register_all([Asked(text, name) for name, text in queries.items()])
@@ -292,7 +294,7 @@ def test_makers_and_readers_come_while_the_engine_runs(engine, tmp_path):
 def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_path):
     write_lines(tmp_path / "s.nt", ELEMENTS[:5])
     write_lines(tmp_path / "t.nt", ELEMENTS)
-    with Engine(False, checkpoint=tmp_path / "ck", partitions=2) as engine:
+    with Engine(spark=False, checkpoint=tmp_path / "ck", partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nt", idle="50ms")
         engine.stream(T, tmp_path / "t.nt")
         both = f"FROM NAMED WINDOW :v ON <{T}> [RANGE PT6S STEP PT3S] WHERE {{ WINDOW :v {{ ?a :q ?b }}"

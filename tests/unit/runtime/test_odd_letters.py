@@ -12,7 +12,7 @@ def test_letters_with_characters_that_other_readers_take_for_line_ends(tmp_path)
     late, dead = f'<http://e/a> <http://e/p> "{ODD}" 500 .', f'<http://e/a> <http://e/p> "{ODD}" .'
     first = f'<http://e/a> <http://e/p> "{ODD}" 2500 .'
     (tmp_path / "s.nt").write_text("".join(line + "\n" for line in (first, late, dead)))
-    with levada.Engine(False, epoch_rows=1, letters=tmp_path / "letters") as engine:
+    with levada.Engine(spark=False, epoch_rows=1, letters=tmp_path / "letters") as engine:
         engine.stream("s", tmp_path / "s.nt")
         query = engine.register(QUERY)
         engine.start(once=True)
@@ -27,7 +27,7 @@ def test_letters_with_characters_that_other_readers_take_for_line_ends(tmp_path)
 
 def test_a_header_with_such_characters_is_one_line(tmp_path):
     (tmp_path / "s.csv").write_text('k\u2028x,"two\nlines",ts\n1,2,1000\n')
-    with levada.Engine(False) as engine:
+    with levada.Engine(spark=False) as engine:
         engine.stream("S", tmp_path / "s.csv", schema="ts:integer")
         query = engine.register("Istream(Select ts From S [Now])", dialect="cql")
         engine.start(once=True)

@@ -26,7 +26,7 @@ def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     write_lines(folder / "b.nt", [element(1000, "a p 1")])
-    with Engine(False, checkpoint=tmp_path / "ck", letters=tmp_path / "out") as engine:
+    with Engine(spark=False, checkpoint=tmp_path / "ck", letters=tmp_path / "out") as engine:
         engine.stream(S, folder)
         query = engine.register(QUERY.text, name="all")
         engine.start()

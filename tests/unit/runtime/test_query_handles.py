@@ -29,7 +29,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def engine(path):
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, path)
         yield engine
 
@@ -116,7 +116,7 @@ def test_an_old_handle_does_not_take_out_the_query_that_has_its_name_now(engine)
 
 def ran(root, path, query, *, keep_open=True):
     """The results of a run on a checkpoint."""
-    with Engine(False, checkpoint=root, partitions=2) as engine:
+    with Engine(spark=False, checkpoint=root, partitions=2) as engine:
         engine.stream(S, path)
         handle = engine.register(query.text, name="q")
         engine.start(once=True, keep_open=keep_open)

@@ -56,7 +56,7 @@ def test_reports_after_the_last_event_time_see_the_new_data(stream: Path) -> Non
     """The largest event time is 2500 when the graph is replaced: 2000 is made before, 3000 and
     later ones after.
     """
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)
         query, once = engine.register(JOIN), engine.register(ONCE)
@@ -84,7 +84,7 @@ def test_a_replacement_alone_makes_no_report(tmp_path: Path) -> None:
     text = JOIN.replace("[RANGE PT2S STEP PT1S]", "[RANGE PT10S]").replace(
         "SELECT", "REGISTER ISTREAM :q AS SELECT", 1
     )
-    with Engine(False, partitions=1) as engine:
+    with Engine(spark=False, partitions=1) as engine:
         engine.stream(S, path)
         engine.static([OLD], replaceable=True)
         query = engine.register(text)
@@ -100,7 +100,7 @@ def test_a_replacement_alone_makes_no_report(tmp_path: Path) -> None:
 
 
 def test_of_two_replacements_between_two_epochs_the_last_one_counts(stream: Path) -> None:
-    with Engine(False, partitions=2, epoch=600) as engine:
+    with Engine(spark=False, partitions=2, epoch=600) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)
         query = engine.register(ONCE)
@@ -115,7 +115,7 @@ def test_of_two_replacements_between_two_epochs_the_last_one_counts(stream: Path
 
 
 def test_equal_content_is_no_replacement_and_empty_content_is_one(stream: Path) -> None:
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)
         query = engine.register(ONCE)
@@ -143,7 +143,7 @@ def epochs_with(engine: Engine, query: Query) -> int:
 def test_a_query_that_comes_later_sees_the_newest_and_only_what_reads_the_graph_is_answered_again(
     stream: Path,
 ) -> None:
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)
         engine.static([OLD], "http://e/g")
@@ -165,7 +165,7 @@ def run(
     root: Path, stream: Path, static: list[str], *texts: str, keep_open: bool = False, **how: bool
 ) -> list:
     how = how or {"replaceable": True}
-    with Engine(False, checkpoint=root / "ck", partitions=2, epoch_rows=2, seed=7) as engine:
+    with Engine(spark=False, checkpoint=root / "ck", partitions=2, epoch_rows=2, seed=7) as engine:
         engine.stream(S, stream)
         engine.static(static, **how)
         queries = [engine.register(text, name=f"q{i}") for i, text in enumerate(texts)]
@@ -202,7 +202,7 @@ def test_whether_a_graph_may_be_replaced_stays_as_it_is(tmp_path: Path, stream: 
 def test_what_was_not_declared_is_not_replaced(stream: Path, tmp_path: Path) -> None:
     quads = tmp_path / "g.nq"
     quads.write_text("<http://e/a> <http://e/kind> <http://e/old> <http://e/g> .\n")
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream(S, stream)
         engine.static([OLD], "http://e/g", replaceable=True)
         engine.static([OLD])
@@ -226,7 +226,7 @@ def test_what_was_not_declared_is_not_replaced(stream: Path, tmp_path: Path) -> 
 
 def test_a_graph_that_is_to_come_is_declared_empty() -> None:
     """GRAPH ?g goes over it from the start; that it is empty says nothing."""
-    with Engine(False, partitions=1) as engine:
+    with Engine(spark=False, partitions=1) as engine:
         engine.static([], "http://e/later", replaceable=True)
         engine.static([OLD], "http://e/now")
         query = engine.register("SELECT ?g { GRAPH ?g { ?s <http://e/kind> ?k } }")
@@ -240,7 +240,7 @@ def test_a_graph_that_is_to_come_is_declared_empty() -> None:
 def test_what_is_not_well_formed_is_told_to_whoever_gives_it(stream: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.ttl"
     bad.write_text("<http://e/a> <http://e/kind> .\n")
-    with Engine(False, partitions=1) as engine:
+    with Engine(spark=False, partitions=1) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)
         query = engine.register(ONCE)
@@ -266,7 +266,7 @@ def put(path: Path, text: str) -> None:
 def test_a_file_that_changes_is_read_anew(stream: Path, tmp_path: Path) -> None:
     path = tmp_path / "kinds.ttl"
     put(path, "<http://e/a> <http://e/kind> <old> .\n")
-    with Engine(False, partitions=1) as engine:
+    with Engine(spark=False, partitions=1) as engine:
         engine.stream(S, stream)
         engine.static(path, reload=True)
         engine.static(["<http://e/b> <http://e/kind> <http://e/kept>"])
@@ -303,7 +303,7 @@ def test_what_reads_a_stream_that_a_query_makes_sees_the_new_data_after_the_same
 ) -> None:
     maker = f"{PREFIX}CONSTRUCT {{ ?s :q ?o }} FROM NAMED WINDOW :w ON <{S}> [RANGE PT1S STEP PT1S] {{ WINDOW :w {{ ?s :p ?o }} }}"
     reader = f"{PREFIX}SELECT ?k FROM NAMED WINDOW :w ON :made [RANGE PT1S STEP PT1S] {{ WINDOW :w {{ ?s :q ?o }} ?s :kind ?k }}"
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, stream)
         engine.static([OLD], replaceable=True)
         engine.register(maker, name="made")

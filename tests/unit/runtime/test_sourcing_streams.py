@@ -173,7 +173,7 @@ def test_csv_and_parquet_say_the_same(tmp_path):
         (tmp_path / "a.csv", {"schema": "k:integer;v:double"}),
         (tmp_path / "b.parquet", {}),
     ):
-        with Engine(False, epoch_rows=2) as engine:
+        with Engine(spark=False, epoch_rows=2) as engine:
             engine.stream("A", path, time="field:at", **more)
             query = engine.register(
                 "Rstream(Select k, v From A [Range 1 s Slide 500 ms])", dialect="cql"
@@ -192,7 +192,7 @@ class Engines:
         self.sink, self.clock = Collected(), ManualClock(10**12)
         monkeypatch.setattr("levada.engine.engine._wall", self.clock)
         self.engine = Engine(
-            False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
+            spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
         )
         self.passed = threading.Condition()
 
@@ -385,7 +385,9 @@ def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node
         output="ISTREAM",
     )
     written = []
-    with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=6, partitions=1, seed=7) as engine:
+    with Engine(
+        spark=False, checkpoint=tmp_path / "ck", epoch_rows=6, partitions=1, seed=7
+    ) as engine:
         engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS))
         engine.stream(T, write_lines(tmp_path / "t.nt", ELEMENTS[:3]), lateness="1h")
         register(engine, [RANGE, other])

@@ -27,7 +27,7 @@ RANKS = [f'<http://e/{s}> <http://e/rank> "{n}"' for s, n in ("a1", "b2")]
 
 def answers(*texts: str, once: bool = True, **graphs: list[str]) -> list[list]:
     """The reports of each query over ``KINDS`` in the default graph and these named graphs."""
-    with Engine(False, partitions=3, seed=1) as engine:
+    with Engine(spark=False, partitions=3, seed=1) as engine:
         engine.static(KINDS)
         for name, lines in graphs.items():
             engine.static(lines, f"http://e/{name}")
@@ -108,7 +108,7 @@ def test_from_puts_named_graphs_into_the_default_graph() -> None:
 
 
 def test_graphs_that_are_named_after_the_query_count() -> None:
-    with Engine(False, partitions=1) as engine:
+    with Engine(spark=False, partitions=1) as engine:
         query = engine.register(f"{PREFIX}SELECT ?g {{ GRAPH ?g {{ ?s :rank ?r }} }}")
         engine.static(RANKS[:1], "http://e/g")
         engine.start(once=True)
@@ -132,7 +132,7 @@ def test_beside_a_stream_and_in_the_run_after(tmp_path: Path) -> None:
     asked = [("windowed", stream), ("once", text), ("later", text), ("third", stream)]
     found = []
     for run in (1, 2, 3):
-        with Engine(False, checkpoint=tmp_path / "c", partitions=2, epoch_rows=2) as engine:
+        with Engine(spark=False, checkpoint=tmp_path / "c", partitions=2, epoch_rows=2) as engine:
             engine.stream(S, write_lines(tmp_path / "s.nt", elements[: 2 * run]))
             engine.static(KINDS)
             queries = [engine.register(text, name=name) for name, text in asked[: run + 1]]
@@ -144,7 +144,7 @@ def test_beside_a_stream_and_in_the_run_after(tmp_path: Path) -> None:
 
 def test_an_engine_without_streams_and_queries_is_a_mistake() -> None:
     with pytest.raises(UsageError, match="no stream and no query"):
-        Engine(False).start()
+        Engine(spark=False).start()
 
 
 def test_istream_is_all_of_it_and_dstream_nothing() -> None:
@@ -179,7 +179,7 @@ def test_formats(tmp_path: Path, form: Format, text: str) -> None:
 
 def test_many_rows_are_written_as_few_are(tmp_path: Path) -> None:
     """More than 200 rows go through the vectorised serialisation."""
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.static([f"<http://e/s{i}> <http://e/p> <http://e/o>" for i in range(500)])
         query = engine.register("SELECT ?s { ?s ?p ?o } ORDER BY ?s")
         engine.start(once=True)
@@ -193,7 +193,7 @@ def test_many_rows_are_written_as_few_are(tmp_path: Path) -> None:
 
 
 def test_a_query_that_comes_while_the_engine_runs_is_answered() -> None:
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.static(KINDS)
         first = engine.register(f"{PREFIX}SELECT ?s {{ ?s :kind :L }}")
         engine.start()
@@ -224,7 +224,7 @@ def test_what_static_data_alone_say_is_found_once(name: str, tmp_path: Path) -> 
     ]
     touched = []
     window = "FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]"
-    with Engine(False, partitions=1, epoch_rows=10) as engine:
+    with Engine(spark=False, partitions=1, epoch_rows=10) as engine:
         engine.stream("http://e/s", write_lines(tmp_path / "s.nt", elements))
         engine.static(static)
         engine.register(

@@ -25,7 +25,7 @@ def root(tmp_path):
     """A checkpoint whose stream S is at 5000 and whose stream T is at 3000."""
     s = write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)])
     t = write_lines(tmp_path / "t.nt", [element(3000, "b q 1")])
-    with Engine(False, checkpoint=tmp_path / "ck", partitions=2) as engine:
+    with Engine(spark=False, checkpoint=tmp_path / "ck", partitions=2) as engine:
         engine.stream(S, s)
         engine.stream(T, t)
         for query in (HOT, NEVER, BOTH):
@@ -67,7 +67,7 @@ def test_patterns_that_nothing_matches_are_named(root):
 def test_only_what_holds_all_rows_back_is_named_as_the_reason(tmp_path, group, starved):
     far = {"w": (S, step(1_000_000, 1_000_000))}
     query = asked("far", "SELECT ?a ?n", group, far)
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(
             S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)])
         )
@@ -96,7 +96,7 @@ def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path):
     last = asked(
         "last", "SELECT ?a ?n", "WINDOW :w { ?a :typo ?n }", {"w": (S, Clause("count", count=2))}
     )
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(
             S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)])
         )
@@ -118,7 +118,7 @@ def test_patterns_that_are_too_many_are_not_counted(root, tmp_path):
         file.write(
             '<http://e/a> <http://e/p9> <http://e/b> 6000 .\n<http://e/a> <http://e/p> "1" 9000 .\n'
         )
-    with Engine(False, checkpoint=root, partitions=2) as engine:
+    with Engine(spark=False, checkpoint=root, partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nt")
         engine.stream(T, tmp_path / "t.nt")
         for i in range(260):
@@ -153,7 +153,7 @@ def test_the_command_tells_it_as_text_and_as_json(root, capsys):
 def test_counts_go_on_in_the_next_run(root, tmp_path):
     with (tmp_path / "s.nt").open("a") as file:
         file.write("<http://e/a> <http://e/typo> <http://e/b> 6000 .\n")
-    with Engine(False, checkpoint=root, partitions=2) as engine:
+    with Engine(spark=False, checkpoint=root, partitions=2) as engine:
         engine.stream(S, tmp_path / "s.nt")
         engine.stream(T, tmp_path / "t.nt")
         for query in (HOT, NEVER, BOTH):
@@ -168,7 +168,7 @@ def test_counts_go_on_in_the_next_run(root, tmp_path):
 def test_what_is_no_checkpoint_or_has_had_no_epoch_says_so(tmp_path):
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
         read_status(tmp_path)
-    with Engine(False, checkpoint=tmp_path / "ck") as engine:
+    with Engine(spark=False, checkpoint=tmp_path / "ck") as engine:
         engine.open()
         with pytest.raises(CheckpointError, match="has had no epoch yet"):
             read_status(tmp_path / "ck")

@@ -24,7 +24,7 @@ def elements(first, count):
 
 def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(tmp_path):
     path = write_lines(tmp_path / "s.nt", [])
-    with Engine(False, partitions=2) as engine:
+    with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, path)
         old = engine.register(query(0), name="q")
         engine.start()
@@ -41,7 +41,7 @@ def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(t
 
 def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path):
     path = write_lines(tmp_path / "s.nt", [])
-    with Engine(False, partitions=1, checkpoint=tmp_path / "ck") as engine:
+    with Engine(spark=False, partitions=1, checkpoint=tmp_path / "ck") as engine:
         engine.stream(S, path)
         engine.start()
         for first in range(0, 1000, 40):
@@ -69,7 +69,7 @@ def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path):
         tail=tail,
     )
     every = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
-    with Engine(False, partitions=4) as engine:
+    with Engine(spark=False, partitions=4) as engine:
         engine.stream(S, path)
         handles = [engine.register(q.text, name=q.name) for q in (summed, every)]
         engine.start(once=True)

@@ -116,7 +116,7 @@ def test_queries_read_graphs_of_quads(tmp_path):
     )
     (tmp_path / "s.nt").write_text("<http://e/a> <http://e/t> <http://e/x> 1 .\n")
     window = "FROM NAMED WINDOW <http://e/w> ON <http://e/s> [NOW] WHERE { WINDOW <http://e/w> { ?r <http://e/t> ?t }"
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.stream("http://e/s", tmp_path / "s.nt")
         engine.static(path)
         default = engine.register(f"SELECT ?n {window} ?r <http://e/name> ?n }}")
@@ -136,7 +136,7 @@ def test_queries_read_graphs_of_quads(tmp_path):
 
 
 def test_static_data_without_a_triple_are_none():
-    with Engine(False) as engine:
+    with Engine(spark=False) as engine:
         engine.static([])
         found = engine.register("SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
         engine.stream("http://e/s", __file__, format="nt")

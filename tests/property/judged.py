@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyoxigraph as ox
-from stepped import run_case
 
-from levada.testing.cases import Case, CaseQuery, Clause
-from levada.testing.cases.windows import reporting
+from cases import Case, CaseQuery, Clause
+from cases.windows import reporting
 from levada.testing.compare import same
 from levada.testing.question import Element, ReferenceQuery, Report
+from stepped import run_case
 
 PREFIX = "PREFIX : <http://e/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 TUMBLING = Clause("step", 4000, 4000)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from judged import WINDOWS, at, check, query
 
-from levada.testing.cases import CaseQuery, Clause
+from cases import CaseQuery, Clause
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q _:x . _:x :in :b ; :q _:y . _:y :in :c . :b :p 3"),

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from judged import RANGE, RUNS, TUMBLING, at, query, triples, values
-from stepped import run_case
 
-from levada.testing.cases import Case, CaseQuery, Clause
+from cases import Case, CaseQuery, Clause
 from levada.testing.compare import same
 from levada.testing.question import Element, ReferenceQuery, Report
+from stepped import run_case
 
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
 SUB, SUBP = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"

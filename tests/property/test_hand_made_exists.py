@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from judged import STREAM, WINDOWS, at, check, query, triples
 
-from levada.testing.cases import CaseQuery, Clause
+from cases import CaseQuery, Clause
 from levada.testing.reference import evaluate
 
 ELEMENTS = (

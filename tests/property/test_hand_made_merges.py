@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 from judged import PREFIX, at, check, values
 
-from levada.testing.cases import CaseQuery
-from levada.testing.cases.windows import Clause, compact
+from cases import CaseQuery
+from cases.windows import Clause, compact
 from levada.testing.question import ReferenceQuery
 
 TUMBLING, SLIDING = Clause("step", 4000, 4000), Clause("step", 6000, 2000)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 from judged import OUTPUTS, STREAM, TUMBLING, at, check, query, values
-from stepped import run_case
 
-from levada.testing.cases import Case, Clause
+from cases import Case, Clause
 from levada.testing.question import Report
+from stepped import run_case
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q :b"),

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 from judged import STREAM, WINDOWS, at, check, query, triples
-from stepped import run_replaced
 
-from levada.testing.cases import Case, CaseQuery
+from cases import Case, CaseQuery
 from levada.testing.compare import same_queries
+from stepped import run_replaced
 
 ELEMENTS = (
     at(1000, ":a :p :b ; :q :c . :b :q :a . :c :p :a, :b"),

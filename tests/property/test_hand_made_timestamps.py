@@ -8,8 +8,8 @@ import pytest
 from judged import OUTPUTS, WINDOWS, at, check, query, values
 from test_hand_made_merges import BOTH, merging
 
-from levada.testing.cases import CaseQuery
-from levada.testing.cases.windows import Clause
+from cases import CaseQuery
+from cases.windows import Clause
 
 F = "<http://larkc.eu/csparql/sparql/jena/ext#timestamp>"
 ELEMENTS = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from judged import OUTPUTS, RANGE, TUMBLING, at, check, query
 
-from levada.testing.cases import CaseQuery, Clause
+from cases import CaseQuery, Clause
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q :b . :b :p 3 ; :q :b"),

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from stepped import Collected, read_ndjson
 
+from cases import Case, cases
 from levada.engine.engine import Engine
-from levada.testing.cases import Case, cases
+from levada.testing import MemorySink
 from levada.testing.compare import same_queries
 from levada.testing.streams import (
     write_documents,
@@ -24,6 +24,7 @@ from levada.testing.streams import (
     write_packed,
     write_rdf,
 )
+from stepped import reports_of
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
@@ -60,7 +61,7 @@ def name_stream(engine: Engine, name: str, elements, lateness: int, root: Path, 
 
 
 def run(case: Case, data: st.DataObject):
-    sink = Collected()
+    sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         rows = data.draw(st.sampled_from((1, 3, 1000)), label="elements in an epoch")
@@ -83,8 +84,7 @@ def run(case: Case, data: st.DataObject):
                 engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
             engine.start(once=True)
             engine.await_end()
-    found = read_ndjson(sink.lines)
-    return {query.name: found.get(query.name, []) for query in case.queries}
+    return reports_of(case, sink)
 
 
 @settings(

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from stepped import _name_sources
 
+from cases import cases, cql_cases
 from levada.emission.formats import Format, fitting
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll
-from levada.testing.cases import cases, cql_cases
 from levada.testing.compare import same
 from levada.testing.published import read_published
+from stepped import name_sources
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
@@ -78,7 +78,7 @@ def test_every_format_says_the_same(case, rows, size):
         with Engine(
             spark=False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7
         ) as engine:
-            _name_sources(engine, case, root)
+            name_sources(engine, case, root)
             for query in case.queries:
                 handle = engine.register(
                     query.text, name=query.name, dialect=query.dialect, **query.options

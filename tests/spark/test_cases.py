@@ -5,19 +5,18 @@ A smaller set of ``tests/property``: LEVADA_SPARK_CASES of each kind, 3 unless s
 """
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-sys.path.append(str(Path(__file__).parents[1] / "property"))
-
-from stepped import run_case
-
-from levada.testing.cases import cases, cql_cases, made_cases
+from asking import S, T, asked, element, judge, register
+from cases import Clause, cases, cql_cases, made_cases
+from levada.engine.engine import Engine
+from levada.testing import MemorySink
 from levada.testing.compare import same_queries
+from levada.testing.streams import write_lines
+from stepped import run_case
 
 EXAMPLES = int(os.environ.get("LEVADA_SPARK_CASES", "3"))
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400 * EXAMPLES)]
@@ -56,13 +55,6 @@ def test_streams_that_queries_make(case, rows, spark):
 
 def test_a_plan_of_several_stages(spark, tmp_path):
     """Three patterns on three keys need an exchange between joins; each of them is a stage."""
-    from levada.engine.engine import Engine
-    from levada.testing.streams import write_lines
-
-    sys.path.append(str(Path(__file__).parents[1] / "unit" / "runtime"))
-    from asking import Collected, S, T, asked, element, judge, register
-
-    from levada.testing.cases import Clause
 
     streams = {
         S: [element(100 * i, f"a{i % 7} p b{i % 5}", f"b{i % 5} q c{i % 3}") for i in range(60)],
@@ -80,7 +72,7 @@ def test_a_plan_of_several_stages(spark, tmp_path):
             tail=" GROUP BY ?a ORDER BY ?m ?a LIMIT 3",
         ),
     ]
-    sink, stages = Collected(), set()
+    sink, stages = MemorySink(), set()
     with Engine(
         spark=spark, checkpoint=tmp_path / "ck", epoch_rows=40, partitions=2, sink=sink
     ) as engine:

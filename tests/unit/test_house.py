@@ -44,7 +44,7 @@ KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset(
         ),
     }
 )
-KNOWN_FULL_FOLDERS: frozenset[str] = frozenset({"testing/cases"})
+KNOWN_FULL_FOLDERS: frozenset[str] = frozenset()
 KNOWN_LONG_FILES: frozenset[str] = frozenset(
     {
         "engine.engine",
@@ -107,8 +107,6 @@ KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset(
         "plan.install.leaves:_over",
         "plan.physical.build:group",
         "runtime.driver.epoch:Epochs.__init__",
-        "testing.cases.cql:_grouped",
-        "testing.cases.queries:queries",
         "translation.cql.translate:translate_asked",
         "translation.sparql.levels:level",
         "windows.reports:_with_empty",

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases.entailment import ontologies
+from cases.vocabulary import iri
 from levada.algebra.nodes import Bgp, Entailed, InWindow, Query
 from levada.algebra.schema import Regime, Schema
 from levada.intake.matching.first_rows import matched, patterns_of
@@ -27,8 +29,6 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.topology import Topology
 from levada.terms.term_pool import Pool
-from levada.testing.cases.entailment import ontologies
-from levada.testing.cases.vocabulary import iri
 
 TERMS = (*(iri(t) for t in "abcdKLM"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:n")
 PREDICATES = (*(iri(p) for p in "pqrtuw"), "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>")

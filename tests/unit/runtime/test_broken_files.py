@@ -8,8 +8,8 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from asking import S, asked, element, step
 
+from asking import S, asked, element, step
 from levada.engine.engine import Engine
 from levada.engine.status import read_status
 from levada.errors import SourceError

@@ -7,15 +7,15 @@ import os
 from pathlib import Path
 
 import pytest
-from asking import S, T, asked, element, expected, judge, run, step
 
+from asking import S, T, asked, element, expected, judge, run, step
+from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
 from levada.runtime.context import load_plan
 from levada.runtime.store.checkpoint import FORMAT, Checkpoint
 from levada.runtime.store.manifest import write_once
 from levada.runtime.store.state_files import mapped
-from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
 from levada.windows.state.pieces import read_head

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from asking import S, asked, element, judge, run, step
 
+from asking import S, asked, element, judge, run, step
+from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.testing.cases import Clause
 from levada.testing.streams import write_documents, write_graphs, write_packed, write_rdf
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}", f"a{i % 3} q {i % 2}") for i in range(12)]

@@ -5,12 +5,12 @@ import time
 
 import polars as pl
 import pytest
-from asking import S, as_expected, asked, element, expected, feed, judge, register, step
 
+from asking import S, as_expected, asked, element, expected, feed, judge, register, step
+from cases import Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Report
 from levada.errors import QuerySyntaxError, SourceError, UnknownNameError, UsageError
-from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import lines, write_lines
 

@@ -3,14 +3,14 @@ that follows the new rows.
 """
 
 import pytest
-from asking import S, T, asked, element, step
 
+from asking import S, T, asked, element, step
+from cases import Clause
 from levada.engine.engine import Engine
 from levada.model.frame import unpack
 from levada.runtime.store import state_files as files
 from levada.runtime.task import tasks
 from levada.terms.table import Terms
-from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 
 BOTH = {"w": (S, Clause("range", 3000)), "v": (T, Clause("range", 3000))}

@@ -9,13 +9,13 @@ nothing after that call reaches the disk.
 from pathlib import Path
 
 import pytest
-from asking import S, T, asked, element, judge, register, step
 from fate import Fate, published, survived
 
+from asking import S, T, asked, element, judge, register, step
+from cases import Clause
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll
-from levada.testing.cases import Clause
 from levada.testing.compare import read_ndjson
 from levada.testing.streams import lines, write_lines
 

@@ -5,9 +5,9 @@ elements; the reference judges.
 import json
 
 import pytest
-from asking import S, T, asked, element, expected, judge, run, step
 
-from levada.testing.cases import Clause
+from asking import S, T, asked, element, expected, judge, run, step
+from cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
 

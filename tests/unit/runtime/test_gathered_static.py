@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from asking import S
 
+from asking import S
 from levada.engine.engine import Engine
 from levada.runtime.driver import load_static as gathering
 from levada.testing.question import Element

@@ -7,9 +7,9 @@ Before every change with ``LEVADA_CASES``, else before some: a run takes a third
 import os
 
 import pytest
-from asking import S, element, step
 from fate import Fate, published, survived
 
+from asking import S, element, step
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.engine.registration import Asked

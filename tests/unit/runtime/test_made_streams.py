@@ -7,8 +7,8 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from asking import Collected, S, T, element, step
 
+from asking import S, T, element, step
 from levada.cli.status import shown as status_text
 from levada.engine.engine import Engine
 from levada.engine.registration import Asked
@@ -16,7 +16,8 @@ from levada.engine.status import read_status
 from levada.errors import LevadaError, UnknownNameError, UsageError
 from levada.model.time import MAX, MIN
 from levada.runtime.store.manifest import read_manifest
-from levada.testing.compare import read_ndjson, same_queries
+from levada.testing import MemorySink
+from levada.testing.compare import same_queries
 from levada.testing.question import ReferenceQuery
 from levada.testing.reference import elements_of, evaluate
 from levada.testing.streams import lines, write_lines
@@ -220,7 +221,7 @@ def runs(tmp_path, *parts):
     """Runs on one checkpoint: (elements, queries by name) each, the streams open but for the last;
     the reports of all.
     """
-    sink = Collected()
+    sink = MemorySink()
     for i, (n, queries) in enumerate(parts):
         write_lines(tmp_path / "s.nt", ELEMENTS[:n])
         with Engine(
@@ -230,7 +231,7 @@ def runs(tmp_path, *parts):
             engine.register_all([Asked(text, name) for name, text in queries.items()])
             engine.start(once=True, keep_open=i + 1 < len(parts))
             engine.await_end()
-    return read_ndjson(sink.lines)
+    return sink.reports
 
 
 SIX = '"6"^^<http://www.w3.org/2001/XMLSchema#integer>'  # three reports with two solutions each

@@ -5,7 +5,6 @@ told.
 import json
 
 from asking import S, asked, element, step
-
 from levada.cli.status import shown, told
 from levada.engine.engine import Engine
 from levada.engine.status import read_status

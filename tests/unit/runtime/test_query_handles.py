@@ -5,12 +5,12 @@ import shutil
 
 import polars as pl
 import pytest
-from asking import S, as_expected, asked, element, expected, feed, step
 
+from asking import S, as_expected, asked, element, expected, feed, step
+from cases import Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Report
 from levada.errors import EngineError, UsageError
-from levada.testing.cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
 

@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from asking import S, T, asked, element, step
 from fate import Fate, published, survived
 
+from asking import S, T, asked, element, step
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from asking import S
 
+from asking import S
 from levada.engine.engine import Engine
 from levada.engine.query import Query
 from levada.errors import CheckpointError, SourceError, UsageError

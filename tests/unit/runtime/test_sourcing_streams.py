@@ -6,12 +6,13 @@ import gzip
 import threading
 
 import pytest
-from asking import Collected, S, T, asked, element, expected, judge, register, run, step
 
+from asking import S, T, asked, element, expected, judge, register, run, step
+from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import SourceError
 from levada.runtime.store.state_files import mapped
-from levada.testing.cases import Clause
+from levada.testing import MemorySink
 from levada.testing.compare import same
 from levada.testing.streams import ManualClock, lines, write_directory, write_lines
 from levada.windows.state.pieces import read_head
@@ -189,7 +190,7 @@ class Engines:
     """An engine on growing sources whose clock the test moves."""
 
     def __init__(self, root, monkeypatch, **options):
-        self.sink, self.clock = Collected(), ManualClock(10**12)
+        self.sink, self.clock = MemorySink(), ManualClock(10**12)
         monkeypatch.setattr("levada.engine.engine._wall", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options

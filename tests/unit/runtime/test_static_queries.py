@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from asking import S
 
+from asking import S
 from levada.app.app_file import App, Options, QuerySource, StaticSource
 from levada.app.run import run_app
 from levada.emission.serialize import Batch, Format, lines

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from asking import S, T, asked, element, step
 
+from asking import S, T, asked, element, step
+from cases import Clause
 from levada.cli.main import main
 from levada.engine.engine import Engine
 from levada.engine.status import read_status
 from levada.errors import CheckpointError
 from levada.model.time import MAX
-from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 
 ONE = {"w": (S, step(2000, 1000))}

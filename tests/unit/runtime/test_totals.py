@@ -3,9 +3,8 @@ checkpoint's plans.
 """
 
 from asking import S, asked, element, feed, step
-
+from cases import Clause
 from levada.engine.engine import Engine
-from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 
 RANGE = {"w": (S, Clause("range", 1500))}

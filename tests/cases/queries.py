@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import CaseQuery
-from levada.testing.cases.expressions import aggregates
-from levada.testing.cases.patterns import bodies
-from levada.testing.cases.texts import Asked, Drawn, texts
-from levada.testing.cases.vocabulary import Scope, iri
-from levada.testing.cases.windows import Clause, clauses, options, reporting
+from cases.case import CaseQuery
+from cases.expressions import aggregates
+from cases.patterns import bodies
+from cases.texts import Asked, Drawn, texts
+from cases.vocabulary import Scope, iri
+from cases.windows import Clause, clauses, options, reporting
 from levada.testing.question import TripleTemplate
 
 FORMS = (

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import Case
-from levada.testing.cases.rspql import cases
-from levada.testing.cases.vocabulary import OVERLAP, STATIC, TRIPLES, iri
+from cases.case import Case
+from cases.rspql import cases
+from cases.vocabulary import OVERLAP, STATIC, TRIPLES, iri
 from levada.testing.question import Graphs, literal
 
 _MORE: dict[str | None, tuple[str, ...]] = {

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import Case, CaseQuery
-from levada.testing.cases.elements import BASES, LATENESSES, elements
-from levada.testing.cases.queries import queries
-from levada.testing.cases.rspql import STREAMS
-from levada.testing.cases.static import static_queries
-from levada.testing.cases.vocabulary import OVERLAP, STATIC, SUBJECTS, TRIPLES, iri
+from cases.case import Case, CaseQuery
+from cases.elements import BASES, LATENESSES, elements
+from cases.queries import queries
+from cases.rspql import STREAMS
+from cases.static import static_queries
+from cases.vocabulary import OVERLAP, STATIC, SUBJECTS, TRIPLES, iri
 from levada.testing.entailment import (
     CLASS,
     DOMAIN,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import Case, CaseQuery
-from levada.testing.cases.cql import SCHEMAS, VALUES
-from levada.testing.cases.elements import BASES, LATENESSES, arrival, rows, times
-from levada.testing.cases.windows import ORIGINS, PERIODS, Clause, cql_clauses, reporting
+from cases.case import Case, CaseQuery
+from cases.cql import SCHEMAS, VALUES
+from cases.elements import BASES, LATENESSES, arrival, rows, times
+from cases.windows import ORIGINS, PERIODS, Clause, cql_clauses, reporting
 from levada.testing.question import ReferenceSql, Row
 
 RELATION = {"k": "integer", "v": "double"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import Case
-from levada.testing.cases.elements import BASES, LATENESSES, elements
-from levada.testing.cases.queries import queries
-from levada.testing.cases.rspql import STREAMS
-from levada.testing.cases.vocabulary import STATIC
-from levada.testing.cases.windows import clauses
+from cases.case import Case
+from cases.elements import BASES, LATENESSES, elements
+from cases.queries import queries
+from cases.rspql import STREAMS
+from cases.vocabulary import STATIC
+from cases.windows import clauses
 
 
 @st.composite

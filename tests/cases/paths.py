@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from levada.testing.cases.vocabulary import Scope
+from cases.vocabulary import Scope
 
 _SPELLED = {
     "?s (:p|:q) ?o": "{ ?s :p ?o } UNION { ?s :q ?o }",

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from cases.windows import allows_gap
 from levada.model.time import MIN
-from levada.testing.cases.windows import allows_gap
 from levada.testing.question import Element, Graphs, Question, ReferenceQuery, Report, Row
 from levada.testing.reference import elements_of, evaluate
 from levada.testing.streams import time_term

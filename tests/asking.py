@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from levada.emission.serialize import Format, ndjson
+from cases import CaseQuery, Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Report as Got
-from levada.testing.cases import CaseQuery, Clause
-from levada.testing.compare import read_ndjson, same_queries
+from levada.testing import MemorySink
+from levada.testing.compare import same_queries
 from levada.testing.question import Element, ReferenceQuery, Report, Streams
 from levada.testing.reference import evaluate
 from levada.testing.streams import lines
@@ -60,24 +60,6 @@ def asked(
     )
 
 
-class Collected:
-    """A sink that keeps what it is given, as NDJSON."""
-
-    format = Format.NDJSON
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: object) -> list[str]:
-        self.lines += ndjson(query, variables, batch).splitlines()  # type: ignore[arg-type]
-        return []
-
-    @property
-    def reports(self) -> dict[str, list[Report]]:
-        """What has been published, by query."""
-        return read_ndjson(self.lines)
-
-
 def expected(queries: Sequence[CaseQuery], streams: Streams) -> dict[str, list[Report]]:
     """What the reference says."""
     return {q.name: evaluate(q.reference, streams) for q in queries}
@@ -101,7 +83,7 @@ def run(
     """A run to the end of what is there; ``sources`` map streams to their options, ``path`` among
     them.
     """
-    sink = Collected()
+    sink = MemorySink()
     engine = Engine(
         spark=False,
         checkpoint=root,

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import CaseQuery
-from levada.testing.cases.patterns import reference_text
-from levada.testing.cases.queries import FORMS, asked_of
-from levada.testing.cases.vocabulary import PREFIX, Scope
+from cases.case import CaseQuery
+from cases.patterns import reference_text
+from cases.queries import FORMS, asked_of
+from cases.vocabulary import PREFIX, Scope
 from levada.testing.question import ReferenceQuery
 
 _CORES: tuple[tuple[str, Scope], ...] = (

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.vocabulary import TRIPLES
+from cases.vocabulary import TRIPLES
 from levada.testing.question import Element, Row, Value
 
 YEAR = 365 * 24 * 3600 * 1000

@@ -9,32 +9,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from levada.emission.serialize import Format, ndjson
+from cases import Case, CaseQuery
 from levada.engine.engine import Engine
-from levada.testing.cases import Case, CaseQuery
-from levada.testing.compare import read_ndjson
+from levada.testing.memory_sink import MemorySink
 from levada.testing.question import Element, Graphs, Report
-from levada.testing.streams import lines, write_csv, write_graph, write_lines
-
-
-class Collected:
-    """A sink that keeps what it is given, as NDJSON."""
-
-    format = Format.NDJSON
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: object) -> list[str]:
-        self.lines += ndjson(query, variables, batch).splitlines()  # type: ignore[arg-type]
-        return []
+from levada.testing.stepped import name_graphs, name_streams
+from levada.testing.streams import lines, write_graph
 
 
 def run_case(
     case: Case, *, epoch_rows: int = 1000, partitions: int = 2, spark: object = False
 ) -> dict[str, list[Report]]:
     """The engine's reports of every query of a case."""
-    sink = Collected()
+    sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
@@ -46,11 +33,11 @@ def run_case(
             seed=7,
             ontology=_ontology(case, root),
         ) as engine:
-            _name_sources(engine, case, root)
-            _register(engine, case.queries)
+            name_sources(engine, case, root)
+            register(engine, case.queries)
             engine.start(once=True)
             engine.await_end()
-    return _reports(case, sink)
+    return reports_of(case, sink)
 
 
 def run_texts(
@@ -93,7 +80,7 @@ def run_in_two(
     first = replace(
         case, streams={name: elements[: cut[name]] for name, elements in case.streams.items()}
     )
-    sink = Collected()
+    sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for part, keep_open in ((first, True), (case, False)):
@@ -106,12 +93,12 @@ def run_in_two(
                 seed=7,
                 ontology=_ontology(case, root),
             ) as engine:
-                _name_sources(engine, part, root)
+                name_sources(engine, part, root)
                 staying = [q for q in case.queries if not keep_open or q.name not in late]
-                _register(engine, [*others, *staying] if keep_open else staying)
+                register(engine, [*others, *staying] if keep_open else staying)
                 engine.start(once=True, keep_open=keep_open)
                 engine.await_end()
-    return _reports(case, sink)
+    return reports_of(case, sink)
 
 
 def _ontology(case: Case, root: Path) -> list[Path]:
@@ -126,7 +113,7 @@ def run_replaced(
 
     ``late`` are queries that come with the n-th replacement.
     """
-    sink = Collected()
+    sink = MemorySink()
     ends = [read for read, _ in case.replaced]
     graphs = [case.static, *(g for _, g in case.replaced)]
     with tempfile.TemporaryDirectory() as folder:
@@ -149,8 +136,8 @@ def run_replaced(
                 streams={n: e[: read[n]] for n, e in case.streams.items()},
                 static=graphs[phase],
             )
-            _name_sources(engine, part, root, replaceable=True)
-            _register(engine, [q for q in case.queries if late.get(q.name, 0) <= phase])
+            name_sources(engine, part, root, replaceable=True)
+            register(engine, [q for q in case.queries if late.get(q.name, 0) <= phase])
             engine.start(**how)
             return engine
 
@@ -160,7 +147,7 @@ def run_replaced(
         for phase in phases:
             with started(phase, once=True, keep_open=phase < len(ends)) as engine:
                 engine.await_end()
-    return _reports(case, sink)
+    return reports_of(case, sink)
 
 
 def _live(
@@ -185,7 +172,7 @@ def _live(
                 )
             if phase + 1 < len(ends):
                 _replace(engine, graphs[phase], graphs[phase + 1], root, phase)
-                _register(engine, [q for q in case.queries if late.get(q.name, 0) == phase + 1])
+                register(engine, [q for q in case.queries if late.get(q.name, 0) == phase + 1])
 
 
 def _read(case: Case, read: Mapping[str, int]) -> int:
@@ -206,28 +193,21 @@ def _replace(engine: Engine, before: Graphs, now: Graphs, root: Path, phase: int
             )
 
 
-def _register(engine: Engine, queries: Sequence[CaseQuery]) -> None:
+def register(engine: Engine, queries: Sequence[CaseQuery]) -> None:
+    """Registers queries with their options, one after the other."""
     for query in queries:
         engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
 
 
-def _reports(case: Case, sink: Collected) -> dict[str, list[Report]]:
-    found = read_ndjson(sink.lines)
+def reports_of(case: Case, sink: MemorySink) -> dict[str, list[Report]]:
+    """What has been published of each query of a case."""
+    found = sink.reports
     return {query.name: found.get(query.name, []) for query in case.queries}
 
 
-def _name_sources(engine: Engine, case: Case, root: Path, **how: bool) -> None:
+def name_sources(engine: Engine, case: Case, root: Path, **how: bool) -> None:
     """Writes a case's streams and static graphs to files, and names them to the engine."""
-    for i, (name, elements) in enumerate(case.streams.items()):
-        if name in case.schemas:
-            sign = "sign" if name in case.relations else ""
-            path = write_csv(root / f"{i}.csv", elements, list(case.schemas[name]), sign=sign)  # type: ignore[arg-type]
-            given = {"sign": sign} if sign else {}
-            engine.stream(
-                name, path, schema=dict(case.schemas[name]), lateness=case.lateness, **given
-            )
-        else:
-            path = write_lines(root / f"{i}.nt", [e for e in elements if isinstance(e, Element)])
-            engine.stream(name, path, lateness=case.lateness)
-    for i, (graph, triples) in enumerate(case.static.items()):
-        engine.static(write_graph(root / f"g{i}.nt", triples), graph, **how)
+    name_streams(
+        engine, root, case.streams, case.schemas, relations=case.relations, lateness=case.lateness
+    )
+    name_graphs(engine, root, case.static, **how)

@@ -10,17 +10,17 @@ Hypothesis runs about five mutations of each case that it draws, which often rep
 several queries a case (``most``), rather than more examples, make a test meet more of them.
 """
 
-from levada.testing.cases.case import Case, CaseQuery
-from levada.testing.cases.cql import cql_cases, cql_queries
-from levada.testing.cases.cql_views import cql_view_cases, cql_view_queries
-from levada.testing.cases.elements import elements, rows
-from levada.testing.cases.entailment import entailment_cases
-from levada.testing.cases.made import made_cases
-from levada.testing.cases.queries import queries
-from levada.testing.cases.replaced import replaced_cases
-from levada.testing.cases.rspql import cases
-from levada.testing.cases.static import static_queries
-from levada.testing.cases.windows import Clause, clauses
+from cases.case import Case, CaseQuery
+from cases.cql import cql_cases, cql_queries
+from cases.cql_views import cql_view_cases, cql_view_queries
+from cases.elements import elements, rows
+from cases.entailment import entailment_cases
+from cases.made import made_cases
+from cases.queries import queries
+from cases.replaced import replaced_cases
+from cases.rspql import cases
+from cases.static import static_queries
+from cases.windows import Clause, clauses
 
 __all__ = [
     "Case",

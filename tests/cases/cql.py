@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import Case, CaseQuery
-from levada.testing.cases.elements import BASES, LATENESSES, rows
-from levada.testing.cases.windows import cql_clauses, options, reporting
+from cases.case import Case, CaseQuery
+from cases.elements import BASES, LATENESSES, rows
+from cases.windows import cql_clauses, options, reporting
 from levada.testing.question import ReferenceSql, Value
 
 SCHEMAS: Mapping[str, Mapping[str, str]] = {

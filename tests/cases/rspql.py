@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import Case
-from levada.testing.cases.elements import BASES, LATENESSES, elements
-from levada.testing.cases.queries import queries
-from levada.testing.cases.static import static_queries
-from levada.testing.cases.vocabulary import STATIC
-from levada.testing.cases.windows import Clause
+from cases.case import Case
+from cases.elements import BASES, LATENESSES, elements
+from cases.queries import queries
+from cases.static import static_queries
+from cases.vocabulary import STATIC
+from cases.windows import Clause
 
 STREAMS = ("http://e/s0", "http://e/s1")
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.case import CaseQuery
-from levada.testing.cases.paths import spelled
-from levada.testing.cases.patterns import reference_text
-from levada.testing.cases.vocabulary import OVERLAP, PREFIX, iri
-from levada.testing.cases.windows import Clause, compact, reporting
+from cases.case import CaseQuery
+from cases.paths import spelled
+from cases.patterns import reference_text
+from cases.vocabulary import OVERLAP, PREFIX, iri
+from cases.windows import Clause, compact, reporting
 from levada.testing.question import ReferenceQuery, TripleTemplate
 
 Windows = Mapping[str, tuple[str, Clause]]

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from levada.testing.cases.expressions import bindings, conditions
-from levada.testing.cases.paths import PATHS, STATIC_PATHS
-from levada.testing.cases.vocabulary import Scope
+from cases.expressions import bindings, conditions
+from cases.paths import PATHS, STATIC_PATHS
+from cases.vocabulary import Scope
 
 _PATTERNS: tuple[tuple[str, Scope], ...] = (
     ("?s :p ?v", {"s": "node", "v": "number"}),

@@ -205,9 +205,9 @@ def reports_of(case: Case, sink: MemorySink) -> dict[str, list[Report]]:
     return {query.name: found.get(query.name, []) for query in case.queries}
 
 
-def name_sources(engine: Engine, case: Case, root: Path, **how: bool) -> None:
+def name_sources(engine: Engine, case: Case, root: Path, *, replaceable: bool = False) -> None:
     """Writes a case's streams and static graphs to files, and names them to the engine."""
     name_streams(
         engine, root, case.streams, case.schemas, relations=case.relations, lateness=case.lateness
     )
-    name_graphs(engine, root, case.static, **how)
+    name_graphs(engine, root, case.static, replaceable=replaceable)

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judged import STREAM, at, check, query, triples, values
-
+from asking import STREAM, at, check, query, triples, values
 from cases import Case, Clause
 from levada.testing.compare import same_queries
 from levada.testing.question import Element

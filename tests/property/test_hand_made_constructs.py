@@ -5,8 +5,8 @@ the reference judges.
 from __future__ import annotations
 
 import pytest
-from judged import WINDOWS, at, check, query
 
+from asking import WINDOWS, at, check, query
 from cases import Clause
 
 ELEMENTS = [

@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from judged import (
+
+from asking import (
     OUTPUTS,
     PREFIX,
     RANGE,
@@ -25,7 +26,6 @@ from judged import (
     query,
     values,
 )
-
 from cases import Case, Clause
 from levada.engine.engine import Engine
 from levada.model.term import XSD

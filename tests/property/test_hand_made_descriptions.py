@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judged import WINDOWS, at, check, query
-
+from asking import WINDOWS, at, check, query
 from cases import CaseQuery, Clause
 
 ELEMENTS = (

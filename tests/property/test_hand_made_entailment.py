@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from judged import RANGE, RUNS, TUMBLING, at, query, triples, values
 
+from asking import RANGE, RUNS, TUMBLING, at, query, triples, values
 from cases import Case, CaseQuery, Clause
 from levada.testing.compare import same
 from levada.testing.question import Element, ReferenceQuery, Report

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from judged import STREAM, WINDOWS, at, check, query, triples
 
+from asking import STREAM, WINDOWS, at, check, query, triples
 from cases import CaseQuery, Clause
 from levada.testing.reference import evaluate
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from judged import TUMBLING, WINDOWS, at, check, query, triples
 
+from asking import TUMBLING, WINDOWS, at, check, query, triples
 from cases import Case, Clause
 from cases.paths import spelled
 from levada.testing.question import Report

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from judged import PREFIX, at, check, values
 
+from asking import PREFIX, at, check, values
 from cases import CaseQuery
 from cases.windows import Clause, compact
 from levada.testing.question import ReferenceQuery

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from judged import PREFIX, STREAM, WINDOWS, at, check, query
 
+from asking import PREFIX, STREAM, WINDOWS, at, check, query
 from cases import Clause
 from stepped import run_texts
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from itertools import cycle
 
 import pytest
-from judged import STREAM, TUMBLING, WINDOWS, at, check, query, triples, values
 
+from asking import STREAM, TUMBLING, WINDOWS, at, check, query, triples, values
 from cases import Clause
 from levada.testing.reference import evaluate
 

@@ -5,8 +5,8 @@ they say, and beside each other.
 from __future__ import annotations
 
 import pytest
-from judged import OUTPUTS, STREAM, TUMBLING, at, check, query, values
 
+from asking import OUTPUTS, STREAM, TUMBLING, at, check, query, values
 from cases import Case, Clause
 from levada.testing.question import Report
 from stepped import run_case

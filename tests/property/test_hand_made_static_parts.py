@@ -5,8 +5,8 @@ the reference judges.
 from __future__ import annotations
 
 import pytest
-from judged import STREAM, WINDOWS, at, check, query, triples
 
+from asking import STREAM, WINDOWS, at, check, query, triples
 from cases import Case, CaseQuery
 from levada.testing.compare import same_queries
 from stepped import run_replaced

@@ -5,8 +5,8 @@ that this is.
 from __future__ import annotations
 
 import pytest
-from judged import PREFIX, STREAM, WINDOWS, at, check
 
+from asking import PREFIX, STREAM, WINDOWS, at, check
 from cases import CaseQuery, Clause
 from cases.windows import compact
 from levada.algebra.show import show

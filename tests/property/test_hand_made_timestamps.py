@@ -5,9 +5,9 @@ judges.
 from __future__ import annotations
 
 import pytest
-from judged import OUTPUTS, WINDOWS, at, check, query, values
 from test_hand_made_merges import BOTH, merging
 
+from asking import OUTPUTS, WINDOWS, at, check, query, values
 from cases import CaseQuery
 from cases.windows import Clause
 

@@ -5,8 +5,8 @@ and kinds side by side.
 from __future__ import annotations
 
 import pytest
-from judged import OUTPUTS, RANGE, TUMBLING, at, check, query
 
+from asking import OUTPUTS, RANGE, TUMBLING, at, check, query
 from cases import CaseQuery, Clause
 
 ELEMENTS = (

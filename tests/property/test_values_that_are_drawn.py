@@ -5,8 +5,8 @@ partitions and the other queries.
 from __future__ import annotations
 
 import pytest
-from judged import RANGE, STREAM, TUMBLING, at, query
 
+from asking import RANGE, STREAM, TUMBLING, at, query
 from cases import Case, Clause
 from levada.testing.compare import same
 from stepped import run_case

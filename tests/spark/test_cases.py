@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from asking import S, T, asked, element, judge, register
+from asking import S, T, element, judge, query, register
 from cases import Clause, cases, cql_cases, made_cases
 from levada.engine.engine import Engine
 from levada.testing import MemorySink
@@ -63,13 +63,13 @@ def test_a_plan_of_several_stages(spark, tmp_path):
     windows = {"w": (S, Clause("step", 2000, 1000)), "v": (T, Clause("step", 1000, 1000))}
     body = "WINDOW :w { ?a :p ?b . ?b :q ?c } WINDOW :v { ?c :r ?n }"
     queries = [
-        asked("chain", "SELECT ?a ?n", body, windows),
-        asked(
-            "groups",
+        query("SELECT ?a ?n", body, name="chain", windows=windows),
+        query(
             "SELECT ?a (SUM(?n) AS ?m)",
             body,
-            windows,
             tail=" GROUP BY ?a ORDER BY ?m ?a LIMIT 3",
+            name="groups",
+            windows=windows,
         ),
     ]
     sink, stages = MemorySink(), set()

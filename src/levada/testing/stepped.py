@@ -8,7 +8,7 @@ an engine, once its kernels are compiled.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +90,7 @@ def name_streams(
             engine.stream(name, path, schema=dict(columns), lateness=lateness, **given)
 
 
-def name_graphs(
-    engine: Engine, folder: Path, graphs: Mapping[str | None, Sequence[str]], **how: bool
-) -> None:
-    """Writes static graphs to files ``g0.nt``, .. of a folder, and names them to an engine; ``how``
-    goes to ``Engine.static``.
-    """
+def name_graphs(engine: Engine, folder: Path, graphs: Graphs, *, replaceable: bool = False) -> None:
+    """Writes static graphs to files ``g0.nt``, .. of a folder, and names them to an engine."""
     for i, (graph, triples) in enumerate(graphs.items()):
-        engine.static(write_graph(folder / f"g{i}.nt", triples), graph, **how)
+        engine.static(write_graph(folder / f"g{i}.nt", triples), graph, replaceable=replaceable)

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from asking import S, asked, element, judge, step
 
+from asking import S, element, judge, query, step
 from levada.app.app_file import App, Options, QuerySource
 from levada.app.run import run_app
 from levada.emission.serialize import Format
@@ -24,8 +24,15 @@ from levada.testing.published import read_published
 from levada.testing.streams import write_lines
 
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
-STEPS = asked("steps", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))})
-SUM = asked("sum", "SELECT (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))})
+STEPS = query(
+    "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="steps", windows={"w": (S, step(2000, 1000))}
+)
+SUM = query(
+    "SELECT (SUM(?n) AS ?m)",
+    "WINDOW :w { ?a :p ?n }",
+    name="sum",
+    windows={"w": (S, step(2000, 1000))},
+)
 
 
 @pytest.fixture

@@ -9,14 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from asking import S, asked, element, step
+from asking import S, element, query, step
 from levada.engine.engine import Engine
 from levada.engine.status import read_status
 from levada.errors import SourceError
 from levada.runtime.driver.epoch import Epochs
 from levada.testing.streams import write_lines
 
-QUERY = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
+QUERY = query(
+    "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="all", windows={"w": (S, step(1000, 1000))}
+)
 CQL = "Istream(Select k From S [Now])"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asking import S, T, asked, element, expected, judge, run, step
+from asking import S, T, element, expected, judge, query, run, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import CheckpointError, EngineError
@@ -21,8 +21,16 @@ from levada.testing.streams import write_lines
 from levada.windows.state.pieces import read_head
 
 W = {"w": (S, step(2000, 1000))}
-SUM = asked("sum", "SELECT ?a (SUM(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a")
-ALL = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("range", 1500))})
+SUM = query(
+    "SELECT ?a (SUM(?n) AS ?m)",
+    "WINDOW :w { ?a :p ?n }",
+    tail=" GROUP BY ?a",
+    name="sum",
+    windows=W,
+)
+ALL = query(
+    "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="all", windows={"w": (S, Clause("range", 1500))}
+)
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
 
 
@@ -96,7 +104,12 @@ def test_keep_open_ends_although_a_stream_may_not_be_read_further(stream, ck, tm
     other = write_lines(tmp_path / "t.nt", ELEMENTS[:2])
     sources = {S: {"path": stream, "ahead": 3}, T: {"path": other}}
     on = {"w": (S, Clause("range", 1500)), "v": (T, Clause("range", 1500))}
-    beside = asked("beside", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m }", on)
+    beside = query(
+        "SELECT ?a ?n ?m",
+        "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m }",
+        name="beside",
+        windows=on,
+    )
     _, engine = run(ck, sources, [beside], keep_open=True, epoch_rows=2)
     assert engine.records()[S].elements < len(ELEMENTS)
 
@@ -105,8 +118,12 @@ def test_another_text_under_a_known_name_is_a_new_query(stream, ck):
     write_lines(stream, ELEMENTS[:10])
     run(ck, {S: {"path": stream}}, [SUM, ALL], keep_open=True)
     append(stream, ELEMENTS[10:])
-    most = asked(
-        "sum", "SELECT ?a (MAX(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", W, tail=" GROUP BY ?a"
+    most = query(
+        "SELECT ?a (MAX(?n) AS ?m)",
+        "WINDOW :w { ?a :p ?n }",
+        tail=" GROUP BY ?a",
+        name="sum",
+        windows=W,
     )
     got, _ = run(ck, {S: {"path": stream}}, [most, ALL])
     judge([most], {S: ELEMENTS[10:]}, {"sum": got["sum"]})
@@ -130,8 +147,11 @@ def test_a_new_stream_joins_a_checkpoint(stream, ck, tmp_path):
     run(ck, {S: {"path": stream}}, [ALL], keep_open=True)
     append(stream, ELEMENTS[10:])
     other = write_lines(tmp_path / "t.nt", ELEMENTS)
-    on_t = asked(
-        "more", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (T, Clause("range", 1500))}
+    on_t = query(
+        "SELECT ?a ?n",
+        "WINDOW :w { ?a :p ?n }",
+        name="more",
+        windows={"w": (T, Clause("range", 1500))},
     )
     got, _ = run(ck, {T: {"path": other}, S: {"path": stream}}, [on_t, ALL])
     judge([on_t], {T: ELEMENTS}, {"more": got["more"]})
@@ -321,15 +341,18 @@ def test_a_temporary_checkpoint_goes_with_its_engine(stream, monkeypatch, tmp_pa
 def test_nothing_stays_of_queries_that_are_gone(stream, ck):
     """Neither their nodes' rows nor the plans in which they were."""
     write_lines(stream, ELEMENTS[:6])
-    last = asked(
-        "last", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("count", count=4))}
+    last = query(
+        "SELECT ?a ?n",
+        "WINDOW :w { ?a :p ?n }",
+        name="last",
+        windows={"w": (S, Clause("count", count=4))},
     )
     opened, at = [], 6
     for queries in ([SUM, last], [SUM, ALL], [SUM]):
         with Engine(spark=False, checkpoint=ck, partitions=1, seed=7, keep_results=False) as engine:
             engine.stream(S, stream)
-            for query in queries:
-                engine.register(query.text, name=query.name)
+            for asked in queries:
+                engine.register(asked.text, name=asked.name)
             engine.start(once=True, keep_open=True)
             engine.await_end()
             checkpoint = engine.open()

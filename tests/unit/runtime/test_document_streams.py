@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from asking import S, asked, element, judge, run, step
+from asking import S, element, judge, query, run, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import UsageError
@@ -12,14 +12,17 @@ from levada.testing.streams import write_documents, write_graphs, write_packed, 
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}", f"a{i % 3} q {i % 2}") for i in range(12)]
 QUERIES = [
-    asked(
-        "steps", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n ; :q ?m }", {"w": (S, step(2000, 1000))}
+    query(
+        "SELECT ?a ?n ?m",
+        "WINDOW :w { ?a :p ?n ; :q ?m }",
+        name="steps",
+        windows={"w": (S, step(2000, 1000))},
     ),
-    asked(
-        "range",
+    query(
         "SELECT ?a ?n",
         "WINDOW :w { ?a :p ?n }",
-        {"w": (S, Clause("range", 800))},
+        name="range",
+        windows={"w": (S, Clause("range", 800))},
         output="ISTREAM",
     ),
 ]

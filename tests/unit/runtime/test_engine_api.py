@@ -6,7 +6,7 @@ import time
 import polars as pl
 import pytest
 
-from asking import S, as_expected, asked, element, expected, feed, judge, register, step
+from asking import S, as_expected, element, expected, feed, judge, query, register, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Report
@@ -15,13 +15,13 @@ from levada.testing.compare import same
 from levada.testing.streams import lines, write_lines
 
 RANGE = {"w": (S, Clause("range", 1500))}
-ALL = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", RANGE)
-SUM = asked(
-    "sum",
+ALL = query("SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="all", windows=RANGE)
+SUM = query(
     "SELECT ?a (SUM(?n) AS ?m)",
     "WINDOW :w { ?a :p ?n }",
-    {"w": (S, step(2000, 1000))},
     tail=" GROUP BY ?a",
+    name="sum",
+    windows={"w": (S, step(2000, 1000))},
 )
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
 

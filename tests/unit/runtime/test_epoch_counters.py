@@ -4,7 +4,7 @@ that follows the new rows.
 
 import pytest
 
-from asking import S, T, asked, element, step
+from asking import S, T, element, query, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.model.frame import unpack
@@ -92,8 +92,10 @@ def go(tmp_path, query, left, right=None, epoch_rows=1000):
 def test_only_what_is_shown_travels_as_text(tmp_path, seen, head, tail, shown, hidden):
     left = [element(200 * i, f"key{i % 4} p {100 + i}") for i in range(40)]
     right = [element(300 * i, f"key{i % 4} q m{i}") for i in range(25)]
-    query = asked("q", head, "WINDOW :w { ?key :p ?n } WINDOW :v { ?key :q ?m }", BOTH, tail=tail)
-    manifests = go(tmp_path, query, left, right, epoch_rows=10)
+    shows = query(
+        head, "WINDOW :w { ?key :p ?n } WINDOW :v { ?key :q ?m }", tail=tail, name="q", windows=BOTH
+    )
+    manifests = go(tmp_path, shows, left, right, epoch_rows=10)
     assert sum(m.counts["q"][0] for m in manifests if m.counts) > 20
     marks = {"key": "<http://e/key", "n": '"1', "m": "<http://e/m"}
     for variable in hidden:
@@ -108,17 +110,24 @@ def test_a_filter_on_text_needs_it_and_a_filter_on_numbers_does_not(tmp_path, se
     left = [element(200 * i, f"key{i % 4} p {100 + i}") for i in range(40)]
     right = [element(300 * i, f"key{i % 4} q m{i}") for i in range(25)]
     body = "WINDOW :w { ?key :p ?n } WINDOW :v { ?key :q ?m } FILTER(?n > 105 && STRLEN(STR(?m)) + ?n > 3)"
-    go(tmp_path, asked("q", "SELECT (COUNT(*) AS ?c)", body, BOTH), left, right, epoch_rows=10)
+    go(
+        tmp_path,
+        query("SELECT (COUNT(*) AS ?c)", body, name="q", windows=BOTH),
+        left,
+        right,
+        epoch_rows=10,
+    )
     assert [t for t in seen.texts if t.startswith("<http://e/m")]
     assert not [t for t in seen.texts if t.startswith(('"1', "<http://e/key"))]
 
 
 def with_range(name, milliseconds):
     """A query with windows of another range."""
-    return asked(
-        "q", *_parts(name), {w: (on, type(c)(c.kind, milliseconds, c.step)) for w, (on, c) in _windows(name).items()},
-        output="ISTREAM" if name == "join" else "RSTREAM", tail=" GROUP BY ?a" if name == "panes" else "",
-    )  # fmt: skip
+    longer = {
+        w: (on, Clause(c.kind, milliseconds, c.step)) for w, (on, c) in _windows(name).items()
+    }
+    tail, output = ("", "ISTREAM") if name == "join" else ("GROUP BY ?a", "RSTREAM")
+    return query(*_parts(name), tail, windows=longer, output=output)
 
 
 def _parts(name):

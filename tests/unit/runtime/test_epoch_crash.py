@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fate import Fate, published, survived
 
-from asking import S, T, asked, element, judge, register, step
+from asking import S, T, element, judge, query, register, step
 from cases import Clause
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
@@ -24,23 +24,28 @@ RIGHT = [element(400 * i, f"b{i % 2} r {i}") for i in range(9)]
 STREAMS = {S: LEFT, T: RIGHT}
 JOIN = {"w": (S, step(2000, 1000)), "v": (T, Clause("range", 1500))}
 QUERIES = [
-    asked("join", "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } WINDOW :v { ?b :r ?n }", JOIN),
-    asked(
-        "fresh",
+    query(
+        "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } WINDOW :v { ?b :r ?n }", name="join", windows=JOIN
+    ),
+    query(
         "SELECT ?a ?n",
         "WINDOW :w { ?a :p ?n }",
-        {"w": (S, Clause("range", 1000))},
+        name="fresh",
+        windows={"w": (S, Clause("range", 1000))},
         output="ISTREAM",
     ),
-    asked(
-        "sum",
+    query(
         "SELECT ?a (SUM(?n) AS ?m)",
         "WINDOW :w { ?a :p ?n }",
-        {"w": JOIN["w"]},
         tail=" GROUP BY ?a",
+        name="sum",
+        windows={"w": JOIN["w"]},
     ),
-    asked(
-        "maybe", "SELECT ?a ?n", "WINDOW :w { ?a :q ?b } OPTIONAL { WINDOW :v { ?b :r ?n } }", JOIN
+    query(
+        "SELECT ?a ?n",
+        "WINDOW :w { ?a :q ?b } OPTIONAL { WINDOW :v { ?b :r ?n } }",
+        name="maybe",
+        windows=JOIN,
     ),
 ]
 

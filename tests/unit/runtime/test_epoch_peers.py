@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from asking import S, T, asked, element, expected, judge, run, step
+from asking import S, T, element, expected, judge, query, run, step
 from cases import Clause
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
@@ -17,12 +17,18 @@ VALUES = "SELECT ?a ?n"
 
 
 def values(name, clause, on=S, **options):
-    return asked(name, VALUES, "WINDOW :w { ?a :p ?n }", {"w": (on, clause)}, **options)
+    return query(
+        VALUES, "WINDOW :w { ?a :p ?n }", name=name, windows={"w": (on, clause)}, **options
+    )
 
 
 def counts(name, clause, on=S, **options):
-    return asked(
-        name, "SELECT (COUNT(?n) AS ?m)", "WINDOW :w { ?a :p ?n }", {"w": (on, clause)}, **options
+    return query(
+        "SELECT (COUNT(?n) AS ?m)",
+        "WINDOW :w { ?a :p ?n }",
+        name=name,
+        windows={"w": (on, clause)},
+        **options,
     )
 
 
@@ -72,16 +78,24 @@ def test_two_windows_on_one_stream(tmp_path, epoch_rows):
     elements = [element(400 * i, f"a{i % 3} p {i % 2}", f"a{i % 3} q b") for i in range(16)]
     both = {"w": (S, step(1000, 1000)), "v": (S, step(4000, 2000))}
     queries = [
-        asked("join", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?b }", both),
-        asked(
-            "same",
+        query(
+            "SELECT ?a ?n",
+            "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?b }",
+            name="join",
+            windows=both,
+        ),
+        query(
             "SELECT ?a ?n ?m",
             "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :p ?m }",
-            both,
+            name="same",
+            windows=both,
             output="ISTREAM",
         ),
-        asked(
-            "none", "SELECT ?a", "WINDOW :v { ?a :q ?b } OPTIONAL { WINDOW :w { ?a :p ?n } }", both
+        query(
+            "SELECT ?a",
+            "WINDOW :v { ?a :q ?b } OPTIONAL { WINDOW :w { ?a :p ?n } }",
+            name="none",
+            windows=both,
         ),
     ]
     check(tmp_path, queries, {S: elements}, epoch_rows)
@@ -96,8 +110,8 @@ def test_different_ranges_on_two_streams(tmp_path, epoch_rows, ranges):
     per_element = {"w": (S, Clause("range", ranges[0])), "v": (T, Clause("range", ranges[1]))}
     on_close = {"w": (S, step(ranges[0], 500)), "v": (T, step(ranges[1], 1000))}
     queries = [
-        asked("changes", "SELECT ?a ?n ?m", body, per_element, output="ISTREAM"),
-        asked("closes", "SELECT ?a ?n ?m", body, on_close),
+        query("SELECT ?a ?n ?m", body, name="changes", windows=per_element, output="ISTREAM"),
+        query("SELECT ?a ?n ?m", body, name="closes", windows=on_close),
     ]
     check(tmp_path, queries, {S: left, T: right}, epoch_rows)
 
@@ -230,15 +244,15 @@ def test_ten_thousand_small_files_at_once(tmp_path, files, count):
     elements = [element(100 * i, f"a{i % 50} p {i % 7}") for i in range(count)]
     for i, e in enumerate(elements):
         write_lines(folder / f"{i:05}.nt", [e])
-    query = asked(
-        "n",
+    counts = query(
         "SELECT ?n (COUNT(*) AS ?m)",
         "WINDOW :w { ?a :p ?n }",
-        {"w": (S, step(100_000, 100_000))},
         tail=" GROUP BY ?n",
+        name="n",
+        windows={"w": (S, step(100_000, 100_000))},
     )
     got, engine = run(
-        tmp_path / "ck", {S: {"path": folder, "files": files}}, [query], epoch_rows=2500
+        tmp_path / "ck", {S: {"path": folder, "files": files}}, [counts], epoch_rows=2500
     )
-    judge([query], {S: elements}, got)
+    judge([counts], {S: elements}, got)
     assert engine.records()[S].elements == count

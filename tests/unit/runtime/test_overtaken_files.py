@@ -4,13 +4,15 @@ told.
 
 import json
 
-from asking import S, asked, element, step
+from asking import S, element, query, step
 from levada.cli.status import shown, told
 from levada.engine.engine import Engine
 from levada.engine.status import read_status
 from levada.testing.streams import write_lines
 
-QUERY = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
+QUERY = query(
+    "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="all", windows={"w": (S, step(1000, 1000))}
+)
 
 
 def wait(engine, done):

@@ -6,7 +6,7 @@ import shutil
 import polars as pl
 import pytest
 
-from asking import S, as_expected, asked, element, expected, feed, step
+from asking import S, as_expected, element, expected, feed, query, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.engine.query import Report
@@ -14,10 +14,16 @@ from levada.errors import EngineError, UsageError
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
 
-ALL = asked("q", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, Clause("range", 1500))})
-OTHER = asked("q", "SELECT ?b", "WINDOW :w { ?b :p ?n }", {"w": (S, step(2000, 1000))})
-EMPTY = asked(
-    "q", "SELECT ?b", "WINDOW :w { ?b :no ?n }", {"w": (S, step(1000, 1000))}, empty_reports=True
+ALL = query(
+    "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="q", windows={"w": (S, Clause("range", 1500))}
+)
+OTHER = query("SELECT ?b", "WINDOW :w { ?b :p ?n }", name="q", windows={"w": (S, step(2000, 1000))})
+EMPTY = query(
+    "SELECT ?b",
+    "WINDOW :w { ?b :no ?n }",
+    name="q",
+    windows={"w": (S, step(1000, 1000))},
+    empty_reports=True,
 )
 ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(30)]
 

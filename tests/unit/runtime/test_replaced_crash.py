@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fate import Fate, published, survived
 
-from asking import S, T, asked, element, step
+from asking import S, T, element, query, step
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink
@@ -25,24 +25,24 @@ STRIDE = 1 if os.environ.get("LEVADA_CASES") else 11
 READ = {S: 6, T: 3}  # before the replacement
 WINDOWS = {"w": (S, step(2000, 1000)), "v": (T, step(2000, 500))}
 QUERIES = [
-    asked(
-        "join",
+    query(
         "SELECT ?a ?n ?k",
         "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?m } ?a :kind ?k",
-        WINDOWS,
+        name="join",
+        windows=WINDOWS,
     ),
-    asked(
-        "count",
+    query(
         "SELECT ?k (COUNT(*) AS ?n)",
         "WINDOW :w { ?a :p ?x } ?a :kind ?k",
-        {"w": WINDOWS["w"]},
         tail=" GROUP BY ?k",
+        name="count",
+        windows={"w": WINDOWS["w"]},
     ),
-    asked(
-        "none",
+    query(
         "SELECT ?a",
         "WINDOW :w { ?a :p ?n } FILTER NOT EXISTS { ?a :kind :new }",
-        {"w": WINDOWS["w"]},
+        name="none",
+        windows={"w": WINDOWS["w"]},
         output="ISTREAM",
     ),
 ]

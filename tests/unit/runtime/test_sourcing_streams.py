@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from asking import S, T, asked, element, expected, judge, register, run, step
+from asking import S, T, element, expected, judge, query, register, run, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import SourceError
@@ -18,16 +18,21 @@ from levada.testing.streams import ManualClock, lines, write_directory, write_li
 from levada.windows.state.pieces import read_head
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}") for i in range(20)]
-STEPS = asked("steps", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(2000, 1000))})
-RANGE = asked(
-    "range",
+STEPS = query(
+    "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="steps", windows={"w": (S, step(2000, 1000))}
+)
+RANGE = query(
     "SELECT ?a ?n",
     "WINDOW :w { ?a :p ?n }",
-    {"w": (S, Clause("range", 800))},
+    name="range",
+    windows={"w": (S, Clause("range", 800))},
     output="ISTREAM",
 )
-STAR = asked(
-    "star", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n ; :q ?m }", {"w": (S, step(2000, 1000))}
+STAR = query(
+    "SELECT ?a ?n ?m",
+    "WINDOW :w { ?a :p ?n ; :q ?m }",
+    name="star",
+    windows={"w": (S, step(2000, 1000))},
 )
 QUERIES = [STEPS, RANGE]
 CUTS = pytest.mark.parametrize("epoch_rows", [1, 7, 1000])
@@ -251,10 +256,7 @@ def test_half_a_line_waits_for_its_end(tmp_path, monkeypatch):
         assert e.engine.records()[S].dead == 0
 
 
-BOTH = asked(
-    "both", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }",
-    {"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))},
-)  # fmt: skip
+BOTH = query("SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }", name="both", windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))})  # fmt: skip
 
 
 def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(tmp_path, monkeypatch):
@@ -365,7 +367,9 @@ def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path):
         T: {"path": tmp_path / "t.nt"},
     }
     write_lines(tmp_path / "t.nt", [element(0, "a0 p 7")])
-    alone = asked("alone", "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", {"v": (T, step(2000, 1000))})
+    alone = query(
+        "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", name="alone", windows={"v": (T, step(2000, 1000))}
+    )
     _, engine = run(tmp_path / "ck", sources, [STEPS, alone], epoch_rows=2, keep_open=True)
     assert engine.records()[S].elements == len(ELEMENTS)
 
@@ -378,11 +382,11 @@ def test_a_missing_file_is_told_before_anything_starts(tmp_path):
 
 
 def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node_goes_on(tmp_path):
-    other = asked(
-        "other",
+    other = query(
         "SELECT ?a ?n",
         "WINDOW :v { ?a :p ?n }",
-        {"v": (T, Clause("range", 800))},
+        name="other",
+        windows={"v": (T, Clause("range", 800))},
         output="ISTREAM",
     )
     written = []

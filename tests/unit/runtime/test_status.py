@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from asking import S, T, asked, element, step
+from asking import S, T, element, query, step
 from cases import Clause
 from levada.cli.main import main
 from levada.engine.engine import Engine
@@ -15,9 +15,11 @@ from levada.testing.streams import write_lines
 
 ONE = {"w": (S, step(2000, 1000))}
 TWO = {"w": (S, step(2000, 1000)), "v": (T, Clause("range", 1500))}
-HOT = asked("hot", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", ONE)
-NEVER = asked("never", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n ; :typo ?m }", ONE)
-BOTH = asked("both", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?m }", TWO)
+HOT = query("SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="hot", windows=ONE)
+NEVER = query("SELECT ?a ?n", "WINDOW :w { ?a :p ?n ; :typo ?m }", name="never", windows=ONE)
+BOTH = query(
+    "SELECT ?a ?n", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?m }", name="both", windows=TWO
+)
 
 
 @pytest.fixture
@@ -66,12 +68,12 @@ def test_patterns_that_nothing_matches_are_named(root):
 )
 def test_only_what_holds_all_rows_back_is_named_as_the_reason(tmp_path, group, starved):
     far = {"w": (S, step(1_000_000, 1_000_000))}
-    query = asked("far", "SELECT ?a ?n", group, far)
+    text = query("SELECT ?a ?n", group, windows=far).text
     with Engine(spark=False, partitions=2) as engine:
         engine.stream(
             S, write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)])
         )
-        engine.register(query.text, name="far")
+        engine.register(text, name="far")
         engine.register("SELECT ?a { ?a <http://e/p> ?b }", name="static")
         engine.start(once=True, keep_open=True)
         engine.await_end()
@@ -93,8 +95,11 @@ def test_the_stream_that_holds_a_query_back_and_the_next_report(root):
 
 
 def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path):
-    last = asked(
-        "last", "SELECT ?a ?n", "WINDOW :w { ?a :typo ?n }", {"w": (S, Clause("count", count=2))}
+    last = query(
+        "SELECT ?a ?n",
+        "WINDOW :w { ?a :typo ?n }",
+        name="last",
+        windows={"w": (S, Clause("count", count=2))},
     )
     with Engine(spark=False, partitions=2) as engine:
         engine.stream(
@@ -122,7 +127,9 @@ def test_patterns_that_are_too_many_are_not_counted(root, tmp_path):
         engine.stream(S, tmp_path / "s.nt")
         engine.stream(T, tmp_path / "t.nt")
         for i in range(260):
-            text = asked(f"many{i}", "SELECT ?a", f"WINDOW :w {{ ?a :p{i} ?n }}", ONE).text
+            text = query(
+                "SELECT ?a", f"WINDOW :w {{ ?a :p{i} ?n }}", name=f"many{i}", windows=ONE
+            ).text
             engine.register(text, name=f"many{i}")
         engine.start(once=True, keep_open=True)
         engine.await_end()

@@ -2,7 +2,7 @@
 checkpoint's plans.
 """
 
-from asking import S, asked, element, feed, step
+from asking import S, element, feed, query, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.testing.streams import write_lines
@@ -10,8 +10,10 @@ from levada.testing.streams import write_lines
 RANGE = {"w": (S, Clause("range", 1500))}
 
 
-def query(number):
-    return asked(f"q{number}", "SELECT ?a ?n", f"WINDOW :w {{ ?a :p{number} ?n }}", RANGE).text
+def text_of(number):
+    return query(
+        "SELECT ?a ?n", f"WINDOW :w {{ ?a :p{number} ?n }}", name=f"q{number}", windows=RANGE
+    ).text
 
 
 def elements(first, count):
@@ -25,11 +27,11 @@ def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(t
     path = write_lines(tmp_path / "s.nt", [])
     with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, path)
-        old = engine.register(query(0), name="q")
+        old = engine.register(text_of(0), name="q")
         engine.start()
         feed(engine, path, elements(0, 5))
         old.unregister()
-        new = engine.register(query(0), name="q")
+        new = engine.register(text_of(0), name="q")
         feed(engine, path, [element(9000, "a other 1")])
         status = {q.name: q for q in engine.status().queries}["q"]
         assert (status.results, new.to_polars().height) == (0, 0)
@@ -44,7 +46,7 @@ def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path):
         engine.stream(S, path)
         engine.start()
         for first in range(0, 1000, 40):
-            here = [engine.register(query(n)) for n in range(first, first + 40)]
+            here = [engine.register(text_of(n)) for n in range(first, first + 40)]
             feed(engine, path, elements(first, 1))
             for one in here:
                 one.unregister()
@@ -60,14 +62,16 @@ def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path):
     rows = [element(1000 * i, f"a{i} p {i}", f"b{i} p {i}") for i in range(40)]
     path = write_lines(tmp_path / "s.nt", rows)
     tail = " GROUP BY ?a"
-    summed = asked(
-        "sum",
+    summed = query(
         "SELECT ?a (SUM(?n) AS ?m)",
         "WINDOW :w { ?a :p ?n }",
-        {"w": (S, step(1000, 1000))},
         tail=tail,
+        name="sum",
+        windows={"w": (S, step(1000, 1000))},
     )
-    every = asked("all", "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", {"w": (S, step(1000, 1000))})
+    every = query(
+        "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="all", windows={"w": (S, step(1000, 1000))}
+    )
     with Engine(spark=False, partitions=4) as engine:
         engine.stream(S, path)
         handles = [engine.register(q.text, name=q.name) for q in (summed, every)]

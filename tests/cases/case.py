@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cases.windows import allows_gap
 from levada.model.time import MIN
@@ -25,7 +26,7 @@ class CaseQuery:
     name: str
     text: str
     dialect: str
-    options: Mapping[str, object]
+    options: Mapping[str, Any]
     reference: Question
 
     @property

@@ -127,8 +127,8 @@ def _asked(statement: Statement, schemas: Schemas, views: dict[str, ReferenceSql
     for column in names:
         owner = next(
             s for a, s in aliases.items() if column.name in s and column.table in (None, a)
-        )  # type: ignore[union-attr]
-        types[column.name] = owner[column.name]  # type: ignore[union-attr]
+        )
+        types[column.name] = owner[column.name]
     return question(
         statement, types, (statement.output or "relation").upper(), dict(schemas), dict(views)
     )

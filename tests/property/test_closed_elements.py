@@ -59,7 +59,7 @@ def closed(elements: Iterable[Element], repeat: bool) -> tuple[Element, ...]:
     return tuple(found)
 
 
-def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[str, list]:  # type: ignore[type-arg]
+def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[str, list]:
     """The engine's reports; ``how`` the elements are told apart: "subject" or "graph"."""
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +79,7 @@ def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[s
                         graph = f"<http://e/g{i}> " if how == "graph" else ""
                         file.writelines(f"{t} {graph}{time_term(e.ts)} .\n" for t in e.triples)
                 engine.stream(name, path, lateness=case.lateness, element=how, closed="element")
-            for n, (graph, triples) in enumerate(case.static.items()):
+            for n, (graph, triples) in enumerate(case.static.items()):  # type: ignore[assignment]
                 engine.static(write_graph(root / f"static{n}.nt", triples), graph)
             for query in case.queries:
                 engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)

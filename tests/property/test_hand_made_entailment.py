@@ -218,7 +218,7 @@ def test_static_data_alone() -> None:
         "http://e/g": f":Hall {SUB} :Big . :x a :Hall",
     }
     once = [
-        replace(one, reference=replace(one.reference, windows={}), text=one.text.split("FROM NAMED")[0] + one.text[one.text.index("WHERE"):])  # type: ignore[type-var]
+        replace(one, reference=replace(one.reference, windows={}), text=one.text.split("FROM NAMED")[0] + one.text[one.text.index("WHERE"):])
         for one in (
             query("SELECT ?x ?c", "?x a ?c", name="types"),
             query("SELECT ?c ?d", f"?c {SUB} ?d", name="classes"),

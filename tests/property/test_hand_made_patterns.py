@@ -377,7 +377,7 @@ def test_monotone_and_optional_parts(name: str) -> None:
     check_everywhere(*(PATTERNS | OPTIONALS)[name], s=ELEMENTS)
 
 
-@pytest.mark.parametrize("name", WITHOUT | EXISTS)
+@pytest.mark.parametrize("name", WITHOUT | EXISTS)  # type: ignore[operator]
 def test_minus_and_exists(name: str) -> None:
     check_everywhere(*(WITHOUT | EXISTS)[name], static=KINDS, s=ELEMENTS)
 

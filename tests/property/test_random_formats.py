@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -34,7 +35,9 @@ triple_formats = st.sampled_from(("ttl", "rdf", "nt", "trig", "jsonld", "jelly")
 quad_formats = st.sampled_from(("nq", "trig", "jsonld", "jelly"))
 
 
-def name_stream(engine: Engine, name: str, elements, lateness: int, root: Path, draw) -> None:
+def name_stream(
+    engine: Engine, name: str, elements: Any, lateness: int, root: Path, draw: Any
+) -> None:
     """Writes a stream in one of the ways and names it."""
     way, packed = draw(ways, label="way"), draw(packings, label="packing")
     if way == "lines":
@@ -60,7 +63,7 @@ def name_stream(engine: Engine, name: str, elements, lateness: int, root: Path, 
         engine.stream(name, path, time="graph", element="graph", lateness=lateness)
 
 
-def run(case: Case, data: st.DataObject):
+def run(case: Case, data: st.DataObject) -> Any:
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

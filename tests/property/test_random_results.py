@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -42,7 +43,7 @@ class Everything:
         self.root, self.roll = root, roll
         self.formats: dict[str, list[Format]] = {}
 
-    def publish(self, query, variables, epoch, batch):
+    def publish(self, query: Any, variables: Any, epoch: Any, batch: Any) -> list[Any]:
         return [
             name
             for form in self.formats[query]
@@ -52,7 +53,7 @@ class Everything:
         ]
 
 
-def empty(report):
+def empty(report: Any) -> Any:
     return not report.solutions and report.boolean is None and not report.graph
 
 
@@ -71,7 +72,7 @@ def empty(report):
     st.sampled_from((1, 5, 1000)),
     st.sampled_from((60, 1000, 1 << 20)),
 )
-def test_every_format_says_the_same(case, rows, size):
+def test_every_format_says_the_same(case: Any, rows: Any, size: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         sink = Everything(root / "out", Roll(bytes=size))

@@ -5,6 +5,8 @@ A smaller set of ``tests/property``: LEVADA_SPARK_CASES of each kind, 3 unless s
 """
 
 import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -29,7 +31,7 @@ FEW = settings(
 )
 
 
-def check(case, rows, spark):
+def check(case: Any, rows: Any, spark: Any) -> None:
     got = run_case(case, epoch_rows=rows, partitions=2, spark=spark)
     difference = same_queries(case.expected(), got)
     assert difference is None, difference
@@ -37,23 +39,23 @@ def check(case, rows, spark):
 
 @FEW
 @given(case=cases(most=5), rows=st.sampled_from((5, 1000)))
-def test_rsp_ql(case, rows, spark):
+def test_rsp_ql(case: Any, rows: Any, spark: Any) -> None:
     check(case, rows, spark)
 
 
 @FEW
 @given(case=cql_cases(most=5), rows=st.sampled_from((5, 1000)))
-def test_cql(case, rows, spark):
+def test_cql(case: Any, rows: Any, spark: Any) -> None:
     check(case, rows, spark)
 
 
 @FEW
 @given(case=made_cases(most=2), rows=st.sampled_from((5, 1000)))
-def test_streams_that_queries_make(case, rows, spark):
+def test_streams_that_queries_make(case: Any, rows: Any, spark: Any) -> None:
     check(case, rows, spark)
 
 
-def test_a_plan_of_several_stages(spark, tmp_path):
+def test_a_plan_of_several_stages(spark: Any, tmp_path: Path) -> None:
     """Three patterns on three keys need an exchange between joins; each of them is a stage."""
 
     streams = {

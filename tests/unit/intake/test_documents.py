@@ -1,6 +1,8 @@
 """Documents become the same statements whatever their format, and a fault has a place."""
 
 import io
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyoxigraph as ox
@@ -19,24 +21,24 @@ QUADS = [
 ]
 
 
-def read(path, form):
+def read(path: Any, form: Any) -> bytes:
     return b"".join(document_chunks(lambda: path.open("rb"), form, "http://e/"))
 
 
-def dataset(text):
+def dataset(text: Any) -> Any:
     found = ox.Dataset(ox.parse(text, ox.RdfFormat.N_QUADS))
     found.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
     return found
 
 
 @pytest.mark.parametrize("form", ["nq", "trig", "jsonld", "jelly"])
-def test_every_quad_format_says_the_same(tmp_path, form):
+def test_every_quad_format_says_the_same(tmp_path: Path, form: str) -> None:
     path = write_rdf(tmp_path / f"a.{form}", QUADS)
     assert dataset(read(path, form)) == dataset("".join(f"{q} .\n" for q in QUADS))
 
 
 @pytest.mark.parametrize("form", ["nt", "ttl", "rdf"])
-def test_every_triple_format_says_the_same(tmp_path, form):
+def test_every_triple_format_says_the_same(tmp_path: Path, form: str) -> None:
     triples = [q.replace(" <http://e/g>", "") for q in QUADS]
     path = write_rdf(tmp_path / f"a.{form}", triples)
     assert dataset(read(path, form)) == dataset("".join(f"{t} .\n" for t in triples))
@@ -52,8 +54,8 @@ ANONYMOUS = {
 
 
 @pytest.mark.parametrize("form", ANONYMOUS)
-def test_blank_nodes_are_named_alike_every_time(form, monkeypatch):
-    def text():
+def test_blank_nodes_are_named_alike_every_time(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def text() -> bytes:
         return b"".join(document_chunks(lambda: io.BytesIO(ANONYMOUS[form]), form, "http://e/"))
 
     whole = text()
@@ -82,14 +84,14 @@ def test_blank_nodes_are_named_alike_every_time(form, monkeypatch):
         ("jelly", b"", "", "not Jelly"),
     ],
 )  # fmt: skip
-def test_a_fault_has_a_place_and_a_reason(form, data, where, says):
+def test_a_fault_has_a_place_and_a_reason(form: str, data: bytes, where: str, says: str) -> None:
     with pytest.raises(Malformed, match=says) as fault:
         list(document_chunks(lambda: io.BytesIO(data), form, "http://e/"))
     assert fault.value.where == where
 
 
 @pytest.mark.parametrize("data", [b"<a> <b> <c> .\n<a> <b <c> .", b"<a> <b> <<( <a> <b> <c> )>> ."])
-def test_a_document_that_is_no_rdf_1_1_is_bad_as_a_whole(data):
+def test_a_document_that_is_no_rdf_1_1_is_bad_as_a_whole(data: bytes) -> None:
     reference = Reference(
         "s", "s", "a.ttl", "/a.ttl", "ttl", 0, len(data), 0, 1, 1, base="http://e/"
     )
@@ -99,7 +101,7 @@ def test_a_document_that_is_no_rdf_1_1_is_bad_as_a_whole(data):
     assert reason.startswith("Malformed document") and text
 
 
-def test_a_document_knows_its_own_iri():
+def test_a_document_knows_its_own_iri() -> None:
     data = np.frombuffer(b"<> <#p> <b> .", np.uint8)
     reference = Reference(
         "s", "s", "a.ttl", "/a.ttl", "ttl", 0, 13, 0, 1, 1, base="file:///x/a.ttl"

@@ -5,6 +5,7 @@ against it.
 import datetime as dt
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ INTEGERS = (
     "positiveInteger",
     "nonPositiveInteger",
 )
-INTEGERS += ("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte")
+INTEGERS += ("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte")  # type: ignore[assignment]
 TYPES = (
     *INTEGERS,
     "decimal",
@@ -94,7 +95,7 @@ def test_by_hand(lexical: str, name: str, expected: tuple[Kind, float, int, int]
     assert kernel(lexical, name) == printed(expected)
 
 
-def printed(facets) -> tuple[str, ...]:  # type: ignore[no-untyped-def]
+def printed(facets: Any) -> tuple[str, ...]:
     """Comparable: signs of zero and NaN show."""
     kind, dbl, man, scale = facets
     return str(int(kind)), repr(float(dbl)), str(int(man)), str(int(scale))

@@ -1,5 +1,7 @@
 """Identities of Arrow and Polars columns, and of tuple values."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -20,7 +22,7 @@ def library(text: str | None, seed: int) -> tuple[int, int]:
     return both & (2**64 - 1), both >> 64
 
 
-def make(texts: list[str | None], form: str):  # type: ignore[no-untyped-def]
+def make(texts: list[str | None], form: str) -> Any:
     match form:
         case "series":
             return pl.Series(texts, dtype=pl.String)

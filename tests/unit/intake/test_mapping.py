@@ -4,6 +4,7 @@ files are the example.
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyoxigraph as ox
@@ -34,7 +35,7 @@ CITYBENCH = Path(__file__).parents[3].parent / "shared" / "data" / "citybench" /
         ("string(a) + '/' + string(a >= 0 and a <= 3)", "string", ["0/true", "3/true", None]),
     ],
 )
-def test_a_formula_is_columns(formula, kind, values):
+def test_a_formula_is_columns(formula: str, kind: str, values: Any) -> None:
     frame = pl.DataFrame({"a": [0, 3, None], "b": [1.5, 0.0, None], "t": ["x|y z", "", None]})
     expression, found = compiled(formula, {"a": "integer", "b": "double", "t": "string"})
     assert found == kind
@@ -56,12 +57,12 @@ def test_a_formula_is_columns(formula, kind, values):
         ("None", "nothing that a formula has"),
     ],
 )
-def test_a_wrong_formula_says_where(formula, says):
+def test_a_wrong_formula_says_where(formula: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         compiled(formula, {"a": "integer", "t": "string", "b": "double"})
 
 
-def test_the_names_of_a_formula():
+def test_the_names_of_a_formula() -> None:
     assert names_of("round(b) + a if b else part(c, '|', row)") == ["b", "a", "c", "row"]
 
 
@@ -94,14 +95,14 @@ _:n1 e:of _:xb .
 ALL = "SELECT ?s ?p ?o FROM NAMED WINDOW <http://e/w> ON <http://e/s> [ALL] WHERE { WINDOW <http://e/w> { ?s ?p ?o } }"
 
 
-def csv(rows):
-    def cell(text):
+def csv(rows: Any) -> str:
+    def cell(text: Any) -> Any:
         return '"' + text.replace('"', '""') + '"' if '"' in text else text
 
     return "".join(",".join(map(cell, row)) + "\n" for row in rows)
 
 
-def triples_of(tmp_path, source, epoch_rows=1000, **options):
+def triples_of(tmp_path: Path, source: Any, epoch_rows: int = 1000, **options: Any) -> Any:
     """All triples of a mapped stream as a canonical data set, its counts, and its dead letters."""
     with Engine(spark=False, epoch_rows=epoch_rows) as engine:
         engine.stream("http://e/s", source, **options)
@@ -115,21 +116,21 @@ def triples_of(tmp_path, source, epoch_rows=1000, **options):
     return dataset("\n".join(lines), ox.RdfFormat.N_TRIPLES), record, letters
 
 
-def dataset(text, form=ox.RdfFormat.TURTLE):
+def dataset(text: Any, form: Any = ox.RdfFormat.TURTLE) -> Any:
     found = ox.Dataset(ox.parse(text, form))
     found.canonicalize(ox.CanonicalizationAlgorithm.RDFC_1_0)
     return found
 
 
 @pytest.fixture
-def mapping(tmp_path):
+def mapping(tmp_path: Path) -> Any:
     (tmp_path / "m.yaml").write_text(MAPPING)
     return tmp_path / "m.yaml"
 
 
 @pytest.mark.parametrize("epoch_rows", [1, 2, 1000])
 @pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
-def test_rows_become_triples(tmp_path, mapping, form, epoch_rows):
+def test_rows_become_triples(tmp_path: Path, mapping: Any, form: str, epoch_rows: int) -> None:
     names = ["id", "v", "w", "link", "at"]
     path = tmp_path / f"s.{form}"
     if form == "csv":
@@ -155,7 +156,7 @@ def test_rows_become_triples(tmp_path, mapping, form, epoch_rows):
     assert record.dead == 1 + 2 * (form == "ndjson")
 
 
-def test_rows_that_cannot_be_are_dead_with_their_records(tmp_path, mapping):
+def test_rows_that_cannot_be_are_dead_with_their_records(tmp_path: Path, mapping: Any) -> None:
     text = "id,v,w,link,at\na,x,1,,5\nb,1,1,,never\nc,1\nd,1,1,,9000\n"
     (tmp_path / "s.csv").write_text(text)
     _, record, letters = triples_of(tmp_path, tmp_path / "s.csv", mapping=mapping)
@@ -173,7 +174,7 @@ def test_rows_that_cannot_be_are_dead_with_their_records(tmp_path, mapping):
     )
 
 
-def test_a_value_that_is_an_iri_writes_no_triple_of_its_own(tmp_path):
+def test_a_value_that_is_an_iri_writes_no_triple_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text("triples:\n  - <{link}> <http://e/p> <http://e/o>\n")
     evil = "http://e/x> <http://e/p> <http://e/mine> .\n<http://e/y"
     pl.DataFrame({"link": ["http://e/a", evil, "http://e/b"], "ts": [1, 2, 3]}).write_csv(
@@ -188,7 +189,9 @@ def test_a_value_that_is_an_iri_writes_no_triple_of_its_own(tmp_path):
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
 @pytest.mark.parametrize("epoch_rows", [1, 3, 1000])
-def test_the_number_of_a_record_is_its_place_in_its_file(tmp_path, files, epoch_rows):
+def test_the_number_of_a_record_is_its_place_in_its_file(
+    tmp_path: Path, files: str, epoch_rows: int
+) -> None:
     (tmp_path / "d").mkdir()
     for name, rows in (("a", 4), ("b", 5)):
         (tmp_path / "d" / f"{name}.csv").write_text("".join(f"{name},{i}\n\n" for i in range(rows)))
@@ -223,14 +226,14 @@ def test_the_number_of_a_record_is_its_place_in_its_file(tmp_path, files, epoch_
         ("a: [", "line 1, column"),
     ],
 )
-def test_a_wrong_mapping_says_where(tmp_path, text, says):
+def test_a_wrong_mapping_says_where(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "m.yaml").write_text(text)
     with pytest.raises(UsageError, match=says) as error:
         load_mapping(tmp_path / "m.yaml")
     assert "m.yaml" in error.value.message
 
 
-def test_a_mapping_is_for_tables(tmp_path, mapping):
+def test_a_mapping_is_for_tables(tmp_path: Path, mapping: Any) -> None:
     for options, says in (
         ({"format": "nt"}, "a mapping is for"),
         ({"format": "csv", "schema": "k:integer"}, "columns, too"),
@@ -275,7 +278,7 @@ triples:
         ("UserLocationService", LOCATION, {}, None),
     ],
 )
-def test_citybench(tmp_path, file, text, options, rows):
+def test_citybench(tmp_path: Path, file: str, text: Any, options: Any, rows: Any) -> None:
     (tmp_path / "m.yaml").write_text(text)
     path = CITYBENCH / f"{file}.stream"
     found, record, letters = triples_of(

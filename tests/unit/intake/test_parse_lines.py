@@ -2,6 +2,8 @@
 lines.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 import xxhash
@@ -66,7 +68,7 @@ def test_dtypes_are_the_contract() -> None:
         assert kinds == [np.uint64, np.uint64, np.int32, np.int32, np.uint8]
         assert all(part.flags.c_contiguous for part in (column.x, column.y, column.kind))
     assert found.o.dbl is not None and found.o.man is not None and found.o.scale is not None
-    assert (found.o.dbl.dtype, found.o.man.dtype, found.o.scale.dtype) == (
+    assert (found.o.dbl.dtype, found.o.man.dtype, found.o.scale.dtype) == (  # type: ignore[comparison-overlap]
         np.float64,
         np.int64,
         np.uint8,
@@ -168,7 +170,7 @@ def test_a_long_bad_line_is_reported_whole() -> None:
 
 
 @pytest.mark.parametrize("form", [bytes, memoryview, lambda data: np.frombuffer(data, np.uint8)])
-def test_every_form_of_bytes(form) -> None:  # type: ignore[no-untyped-def]
+def test_every_form_of_bytes(form: Any) -> None:
     assert parse(form(b"<a:s> <a:p> <a:o> ."), quads=False, timed=False, seed=1, document=1).n == 1
 
 

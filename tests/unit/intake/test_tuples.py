@@ -4,6 +4,7 @@ import csv
 import datetime
 import io
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,12 @@ def reference(
 
 
 def run(
-    text: str | bytes, columns="k,v,b,s,ts", late_below=MIN, future_above=MAX, limit=None, **options
+    text: str | bytes,
+    columns: str = "k,v,b,s,ts",
+    late_below: Any = MIN,
+    future_above: Any = MAX,
+    limit: Any = None,
+    **options: Any,
 ) -> Tuples:
     data = text.encode() if isinstance(text, str) else text
     config = StreamConfig.of("s", "a.csv", **{"schema": SCHEMA, **options})
@@ -42,7 +48,7 @@ def reasons(result: Tuples) -> list[tuple[int, str]]:
     return [(dead.offset, dead.reason) for dead in result.dead]
 
 
-def test_typed_columns_in_any_order():
+def test_typed_columns_in_any_order() -> None:
     result = run('5,"a ""q"", b",true,-1.5,7\r\n6,x,0,NaN,8\n', columns="ts,s,b,v,k")
     assert result.ts.tolist() == [5, 6]
     k, v, b, s = (result.columns[name] for name in "kvbs")
@@ -61,7 +67,7 @@ def test_typed_columns_in_any_order():
     assert (result.max_ts, result.times.tolist(), result.dead) == (6, [5, 6], [])
 
 
-def test_an_empty_field_is_no_value_and_a_quoted_one_is_a_string():
+def test_an_empty_field_is_no_value_and_a_quoted_one_is_a_string() -> None:
     result = run(',,,,1\n1,1,1,"",2\n')
     assert [result.columns[c].kind.tolist()[0] for c in "kvbs"] == [Kind.UNBOUND] * 4
     text = result.columns["s"].text
@@ -91,7 +97,7 @@ def test_an_empty_field_is_no_value_and_a_quoted_one_is_a_string():
         (b"1,1,1,\xff,1", "not UTF-8"),
     ],
 )
-def test_a_record_that_does_not_fit_is_dead_and_the_others_go_on(record, reason):
+def test_a_record_that_does_not_fit_is_dead_and_the_others_go_on(record: Any, reason: str) -> None:
     record = record if isinstance(record, bytes) else record.encode()
     result = run("1,1,1,é,1\n".encode() + record + b"\r\n\n2,2,0,b,2\n")
     assert result.ts.tolist() == [1, 2]
@@ -100,19 +106,19 @@ def test_a_record_that_does_not_fit_is_dead_and_the_others_go_on(record, reason)
     assert result.dead[0].text == record.decode("utf-8", "replace")
 
 
-def test_a_quote_that_is_never_closed():
+def test_a_quote_that_is_never_closed() -> None:
     result = run('1,1,1,a,1\n2,2,1,"b,2\n3,3,1,c,3\n')
     assert result.ts.tolist() == [1]
     assert reasons(result) == [(110, "a quote that is never closed")]
 
 
-def test_all_dead_and_nothing_at_all():
+def test_all_dead_and_nothing_at_all() -> None:
     assert run("a\nb\n").n == 0 and len(run("a\nb\n").dead) == 2
     empty = run("")
     assert (empty.n, empty.dead, empty.max_ts, empty.times.tolist()) == (0, [], MIN, [])
 
 
-def test_blanks_around_values_do_not_matter():
+def test_blanks_around_values_do_not_matter() -> None:
     result = run(" 1 , 2.5 , TRUE , s , 7 \n,, , ,8\n")
     assert result.ts.tolist() == [7, 8]
     assert result.columns["v"].facet("d").tolist() == [2.5, 0.0]
@@ -121,7 +127,7 @@ def test_blanks_around_values_do_not_matter():
     assert text is not None and text.to_list() == [" s ", " "]
 
 
-def test_other_columns_are_ignored_even_twice():
+def test_other_columns_are_ignored_even_twice() -> None:
     result = run("1,2,3,4,5,6\n", columns="x,k,x,y,ts,y", schema="k:integer")
     assert (result.columns["k"].facet("m").tolist(), result.ts.tolist()) == ([2], [5])
 
@@ -137,11 +143,11 @@ def test_other_columns_are_ignored_even_twice():
         ({"time": r"filename:_(\d+)", "unit": "s"}, "nothing", 7000),
     ],
 )
-def test_where_the_time_comes_from(options, field, ts):
+def test_where_the_time_comes_from(options: Any, field: str, ts: int) -> None:
     assert run(f"1,1,1,34,{field}\n", **options).ts.tolist() == [ts]
 
 
-def test_late_future_cut_and_limit():
+def test_late_future_cut_and_limit() -> None:
     text = "".join(f"{i},1,1,a,{ts}\n" for i, ts in enumerate([5, 50, 10, 99, 200, 20, 30, 40]))
     result = run(text, late_below=11, future_above=100, to=1000, limit=6, **{"from": 10})
     assert result.ts.tolist() == [50, 99, 20, 30]
@@ -156,7 +162,7 @@ def test_late_future_cut_and_limit():
     )
 
 
-def test_records_for_the_side_outputs():
+def test_records_for_the_side_outputs() -> None:
     result = run("1,1,1,a,1\nx\n", late_below=5)
     where = reference(0, name="a.csv")
     assert dead_records(where, result.dead) == [
@@ -188,7 +194,7 @@ VALUES = st.text(st.sampled_from('a,"\né \r'), max_size=4)
     st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(), VALUES), max_size=12),
     st.sampled_from(["\n", "\r\n"]),
 )
-def test_what_the_csv_module_writes_is_read(rows, end):
+def test_what_the_csv_module_writes_is_read(rows: Any, end: Any) -> None:
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator=end, quoting=csv.QUOTE_NONNUMERIC).writerows(
         (k, v, s, i) for i, (k, v, s) in enumerate(rows)
@@ -203,7 +209,7 @@ def test_what_the_csv_module_writes_is_read(rows, end):
     assert text is not None and text.to_list() == [s for _, _, s in rows]
 
 
-def parquet(table: pa.Table, schema: str, **options) -> Tuples:
+def parquet(table: pa.Table, schema: str, **options: Any) -> Tuples:
     config = StreamConfig.of("s", "a.parquet", schema=schema, **options)
     bounds = {"late_below": options.pop("late_below", MIN), "future_above": MAX}
     return tuples_of(
@@ -211,7 +217,7 @@ def parquet(table: pa.Table, schema: str, **options) -> Tuples:
     )
 
 
-def test_parquet_columns():
+def test_parquet_columns() -> None:
     table = pa.table(
         {
             "ts": [3, 1, None, 2],
@@ -232,7 +238,7 @@ def test_parquet_columns():
     assert result.dead[0].text == '{"ts": null, "k": 3, "v": 3, "b": null, "s": null}'
 
 
-def test_parquet_values_that_do_not_fit():
+def test_parquet_values_that_do_not_fit() -> None:
     result = parquet(
         pa.table({"ts": [1, 2], "k": pa.array([2**64 - 1, 5], pa.uint64())}), "k:integer"
     )
@@ -250,17 +256,17 @@ def test_parquet_values_that_do_not_fit():
         pa.array(["1970-01-01T01:00:01.5+01:00", "2000"], pa.large_string()),
     ],
 )
-def test_parquet_times(column):
+def test_parquet_times(column: Any) -> None:
     assert parquet(pa.table({"ts": column, "k": [1, 2]}), "k:integer").ts.tolist() == [1_500, 2_000]
 
 
-def test_parquet_dates():
+def test_parquet_dates() -> None:
     days = pa.array([datetime.date(1970, 1, 2), None])
     result = parquet(pa.table({"ts": days, "k": [1, 2]}), "k:integer")
     assert result.ts.tolist() == [86_400_000] and len(result.dead) == 1
 
 
-def test_the_rows_of_a_relation_come_or_go():
+def test_the_rows_of_a_relation_come_or_go() -> None:
     result = run(
         "7,1000,+\n8,2000,-\n9,3000,*\n9,4000,\n",
         columns="k,ts,sign",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ SCHEDULES = st.builds(
     st.integers(0, 10),
     st.integers(0, 14),
 )
-def test_what_is_alike_says_the_same(schedules, times, low, more) -> None:
+def test_what_is_alike_says_the_same(schedules: Any, times: Any, low: Any, more: Any) -> None:
     presence = {i: Seen.of(ts) for i, ts in enumerate(times)}
     same = Families.of(schedules).alike({i: seen.ts for i, seen in presence.items()})
     for schedule, other in zip(schedules, (schedules[n] for n in same), strict=True):

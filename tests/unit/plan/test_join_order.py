@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -91,7 +92,9 @@ def test_a_path_of_hundreds_of_steps_is_planned_in_a_moment() -> None:
     assert time.process_time() - began < 5
 
 
-def test_a_query_that_is_too_large_to_be_planned_is_refused_when_it_is_registered(tmp_path) -> None:
+def test_a_query_that_is_too_large_to_be_planned_is_refused_when_it_is_registered(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "s.nt").write_text("")
     with Engine(spark=False) as engine:
         engine.stream(STREAM, tmp_path / "s.nt")

@@ -3,6 +3,9 @@ none of the later ones.
 """
 
 import os
+from typing import Any
+
+import pytest
 
 from levada.errors import EngineError
 
@@ -16,16 +19,16 @@ class Killed(BaseException):
 class Fate:
     """Counts the calls that change the disk; from the k-th on nothing is done any more."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left, self.calls = None, 0
         for name in CALLS:
             monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
 
-    def _doomed(self, call):
-        def step(*args, **kwargs):
+    def _doomed(self, call: Any) -> Any:
+        def step(*args: Any, **kwargs: Any) -> Any:
             self.calls += 1
             if self.left is not None:
-                if self.left <= 0:
+                if self.left <= 0:  # type: ignore[unreachable]
                     raise Killed
                 self.left -= 1
             return call(*args, **kwargs)
@@ -33,7 +36,7 @@ class Fate:
         return step
 
 
-def survived(engine, kills, fate, *, keep_open=False):
+def survived(engine: Any, kills: Any, fate: Any, *, keep_open: bool = False) -> bool:
     """Runs an engine to its end, killed before its change number ``kills`` (None: never); whether
     it came there.
     """
@@ -52,7 +55,7 @@ def survived(engine, kills, fate, *, keep_open=False):
         engine.close()  # frees the lock, as the system does
 
 
-def published(root):
+def published(root: Any) -> dict[Any, Any]:
     """All files below ``out`` that have a name, with their content."""
     return {
         str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,10 +37,10 @@ SUM = query(
 
 
 @pytest.fixture
-def app(tmp_path):
+def app(tmp_path: Path) -> Any:
     path = write_lines(tmp_path / "s.nt", ELEMENTS)
 
-    def make(*queries, out="out", checkpoint="ck", **options):
+    def make(*queries: Any, out: str = "out", checkpoint: str = "ck", **options: Any) -> Any:
         sources = tuple(QuerySource(q.name, q.text) for q in queries or (STEPS, SUM))
         chosen = Options(
             out=str(tmp_path / out),
@@ -52,16 +53,16 @@ def app(tmp_path):
     return make
 
 
-def run(app, *, overwrite=False, once=True, **more):
+def run(app: Any, *, overwrite: bool = False, once: bool = True, **more: Any) -> Any:
     return run_app(app, once=once, keep_open=False, overwrite=overwrite, spark=False, **more)
 
 
-def results(out: Path):
+def results(out: Path) -> Any:
     names = sorted(p for p in out.rglob("*.ndjson") if p.parent.name not in ("late", "dead-letter"))
     return read_ndjson(line for p in names for line in p.read_text().splitlines())
 
 
-def test_a_run_into_a_folder(app, tmp_path):
+def test_a_run_into_a_folder(app: Any, tmp_path: Path) -> None:
     summary = run(app())
     judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
     assert {p.name for p in (tmp_path / "out").iterdir()} - {LOCK} == {"steps", "sum", ".levada"}
@@ -74,14 +75,14 @@ def test_a_run_into_a_folder(app, tmp_path):
     assert json.loads(summary.to_json())["streams"][S]["watermark"] == "end"
 
 
-def test_results_to_standard_output(app):
+def test_results_to_standard_output(app: Any) -> None:
     out = io.BytesIO()
     run(app(checkpoint=None), on_results=StdoutSink(Format.NDJSON, out))
     judge([STEPS, SUM], {S: ELEMENTS}, read_ndjson(out.getvalue().splitlines()))
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv"])
-def test_tables_have_a_header_in_each_file(app, tmp_path, form):
+def test_tables_have_a_header_in_each_file(app: Any, tmp_path: Path, form: str) -> None:
     run(app(STEPS, format=form))
     separator = "," if form == "csv" else "\t"
     for path in (tmp_path / "out" / "steps").iterdir():
@@ -90,7 +91,9 @@ def test_tables_have_a_header_in_each_file(app, tmp_path, form):
         )
 
 
-def test_a_folder_with_results_that_the_checkpoint_does_not_know_is_refused(app, tmp_path):
+def test_a_folder_with_results_that_the_checkpoint_does_not_know_is_refused(
+    app: Any, tmp_path: Path
+) -> None:
     run(app())
     before = results(tmp_path / "out")
     for checkpoint in ("other", None):
@@ -104,7 +107,7 @@ def test_a_folder_with_results_that_the_checkpoint_does_not_know_is_refused(app,
     assert results(tmp_path / "out") == before
 
 
-def test_overwrite_removes_them_and_the_old_owner_is_refused_then(app, tmp_path):
+def test_overwrite_removes_them_and_the_old_owner_is_refused_then(app: Any, tmp_path: Path) -> None:
     run(app())
     run(app(SUM, checkpoint="other"), overwrite=True)
     assert set(results(tmp_path / "out")) == {"sum"}
@@ -112,7 +115,7 @@ def test_overwrite_removes_them_and_the_old_owner_is_refused_then(app, tmp_path)
         run(app())
 
 
-def test_the_same_checkpoint_goes_on_in_its_folder(app, tmp_path):
+def test_the_same_checkpoint_goes_on_in_its_folder(app: Any, tmp_path: Path) -> None:
     run(app())
     before = results(tmp_path / "out")
     summary = run(app())
@@ -121,13 +124,15 @@ def test_the_same_checkpoint_goes_on_in_its_folder(app, tmp_path):
     assert results(tmp_path / "out") == before
 
 
-def test_a_folder_that_is_a_file_is_told(app, tmp_path):
+def test_a_folder_that_is_a_file_is_told(app: Any, tmp_path: Path) -> None:
     (tmp_path / "out").touch()
     with pytest.raises(SinkError, match="out is not a folder"):
         run(app())
 
 
-def test_a_full_disk_at_publication_loses_nothing(app, tmp_path, monkeypatch):
+def test_a_full_disk_at_publication_loses_nothing(
+    app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("levada.sinks.atomic._write", _full)
         with pytest.raises(SinkError, match=r"The disk that holds .* is full.*no result is lost"):
@@ -136,13 +141,13 @@ def test_a_full_disk_at_publication_loses_nothing(app, tmp_path, monkeypatch):
     judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
 
 
-def _full(path, data):
+def _full(path: Any, data: Any) -> None:
     if path.parent.name == "sum":
         raise OSError(28, "No space left on device")
     path.write_bytes(data)
 
 
-def test_late_and_dead_letters_lie_beside_the_results(app, tmp_path):
+def test_late_and_dead_letters_lie_beside_the_results(app: Any, tmp_path: Path) -> None:
     chosen = app()
     with (tmp_path / "s.nt").open("a") as file:
         file.write("<http://e/a0> <http://e/p> <http://e/o> 100 .\nnonsense\n")
@@ -163,7 +168,7 @@ def test_late_and_dead_letters_lie_beside_the_results(app, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_run_cleanly(app, tmp_path, number):
+def test_a_signal_ends_a_run_cleanly(app: Any, tmp_path: Path, number: Any) -> None:
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
     summary = run(app(), once=False)
@@ -174,7 +179,7 @@ def test_a_signal_ends_a_run_cleanly(app, tmp_path, number):
     judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
 
 
-def test_errors_name_the_query_and_leave_no_checkpoint_open(app, tmp_path):
+def test_errors_name_the_query_and_leave_no_checkpoint_open(app: Any, tmp_path: Path) -> None:
     bad = QuerySource("bad", "SELECT ?x WERE {}")
     with pytest.raises(QuerySyntaxError) as failure:
         run(App(app().streams, (), (bad,), app().options))
@@ -185,7 +190,7 @@ def test_errors_name_the_query_and_leave_no_checkpoint_open(app, tmp_path):
     run(app())
 
 
-def test_a_checkpoint_in_use_is_told(app, tmp_path):
+def test_a_checkpoint_in_use_is_told(app: Any, tmp_path: Path) -> None:
     from levada.runtime.store.checkpoint import Checkpoint
 
     held = Checkpoint(tmp_path / "ck", partitions=1)
@@ -194,19 +199,21 @@ def test_a_checkpoint_in_use_is_told(app, tmp_path):
     held.close()
 
 
-def test_progress_is_told_and_ends_with_all(app):
+def test_progress_is_told_and_ends_with_all(app: Any) -> None:
     told = []
     run(app(), progress=told.append)
     assert told[-1].elements == len(ELEMENTS)
 
 
-def test_a_format_that_cannot_hold_a_query_is_refused_before_anything_runs(app, tmp_path):
+def test_a_format_that_cannot_hold_a_query_is_refused_before_anything_runs(
+    app: Any, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match="trig cannot hold the results of the query steps"):
         run(app(format="trig"))
     assert not (tmp_path / "out").exists()
 
 
-def test_what_was_constructed_is_a_stream_again(app, tmp_path):
+def test_what_was_constructed_is_a_stream_again(app: Any, tmp_path: Path) -> None:
     text = (
         "PREFIX : <http://e/>\nREGISTER RSTREAM :c AS CONSTRUCT { ?a :seen ?n }\n"
         f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"
@@ -226,7 +233,9 @@ def test_what_was_constructed_is_a_stream_again(app, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "arrow", "srj"])
-def test_an_ask_that_no_row_answers_says_false_in_every_format(app, tmp_path, form):
+def test_an_ask_that_no_row_answers_says_false_in_every_format(
+    app: Any, tmp_path: Path, form: str
+) -> None:
     text = (
         f"PREFIX : <http://e/>\nASK FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
         "FROM NAMED WINDOW :v ON <http://e/s> [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?a :p 7 } WINDOW :v { ?a :p 7 } }"
@@ -237,13 +246,13 @@ def test_an_ask_that_no_row_answers_says_false_in_every_format(app, tmp_path, fo
     files = sorted((tmp_path / "out" / "a").iterdir())
     if found is Format.CSV:
         rows = [line.split(",") for file in files for line in file.read_text().splitlines()[1:]]
-        said = {int(report): word == "true" for report, word in rows}
+        said: dict[int, bool | None] = {int(report): word == "true" for report, word in rows}
     else:
         said = {r.time: r.boolean for r in read_published(tmp_path / "out" / "a", found)}
     assert said == {2000: False, 4000: True, 6000: False, 8000: False}
 
 
-def test_results_are_held_back_for_fuller_files(app, tmp_path):
+def test_results_are_held_back_for_fuller_files(app: Any, tmp_path: Path) -> None:
     run(app(roll=10**9))
     judge([STEPS, SUM], {S: ELEMENTS}, results(tmp_path / "out"))
     assert sorted(p.name for p in (tmp_path / "out" / "steps").iterdir()) == [
@@ -251,7 +260,9 @@ def test_results_are_held_back_for_fuller_files(app, tmp_path):
     ]
 
 
-def test_what_is_held_back_is_published_when_a_run_leaves_the_windows_open(app, tmp_path):
+def test_what_is_held_back_is_published_when_a_run_leaves_the_windows_open(
+    app: Any, tmp_path: Path
+) -> None:
     one = app(roll=10**9)
     run_app(one, once=True, keep_open=True, overwrite=False, spark=False)
     first = {p: p.read_text() for p in (tmp_path / "out").rglob("*.ndjson")}
@@ -262,6 +273,6 @@ def test_what_is_held_back_is_published_when_a_run_leaves_the_windows_open(app, 
     assert len(list((tmp_path / "out").rglob("*.ndjson"))) == 4
 
 
-def test_roll_is_for_files():
+def test_roll_is_for_files() -> None:
     with pytest.raises(UsageError, match="roll is for files"):
         App(options=Options(roll=5)).check_output()

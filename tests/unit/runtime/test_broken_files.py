@@ -4,6 +4,8 @@ a single one, is a wrong use.
 
 import gzip
 import json
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +24,7 @@ QUERY = query(
 CQL = "Istream(Select k From S [Now])"
 
 
-def letters(root):
+def letters(root: Any) -> list[Any]:
     found = (root / "dead-letter").glob("*.ndjson")
     return [
         json.loads(line)
@@ -32,11 +34,11 @@ def letters(root):
     ]
 
 
-def table(path, times):
+def table(path: Any, times: Any) -> None:
     pq.write_table(pa.table({"k": times, "ts": [t * 1000 for t in times]}), path)
 
 
-def packed_stream(folder):
+def packed_stream(folder: Any) -> None:
     folder.mkdir()
     for i in (1, 3, 5):
         write_lines(folder / f"{i}.nt", [element(1000 * i, f"a p {i}")])
@@ -47,7 +49,7 @@ def packed_stream(folder):
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
 @pytest.mark.parametrize("rows", [1, 1000])
-def test_packed_files_that_are_damaged(tmp_path, files, rows):
+def test_packed_files_that_are_damaged(tmp_path: Path, files: str, rows: int) -> None:
     packed_stream(tmp_path / "in")
     with Engine(spark=False, letters=tmp_path / "out", epoch_rows=rows) as engine:
         engine.stream(S, tmp_path / "in", format="nt", files=files)
@@ -63,7 +65,7 @@ def test_packed_files_that_are_damaged(tmp_path, files, rows):
     assert all("is not a whole" in letter["reason"] for letter in letters(tmp_path / "out"))
 
 
-def test_it_is_told_once_whatever_crashes(tmp_path, monkeypatch):
+def test_it_is_told_once_whatever_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine dies after the epoch that tells of the first broken file, and once more before a
     manifest.
     """
@@ -71,7 +73,7 @@ def test_it_is_told_once_whatever_crashes(tmp_path, monkeypatch):
     run, manifest = Epochs.run, Epochs._manifest
     for name, dying in (("run", run), ("_manifest", manifest), ("", None)):
 
-        def dies(self, *arguments, dying=dying, name=name):
+        def dies(self: Any, *arguments: Any, dying: Any = dying, name: Any = name) -> Any:
             found = dying(self, *arguments)
             if self.last.epoch >= 2:
                 raise KeyboardInterrupt(name)
@@ -99,7 +101,7 @@ def test_it_is_told_once_whatever_crashes(tmp_path, monkeypatch):
     ]
 
 
-def broken_tables(folder):
+def broken_tables(folder: Any) -> None:
     folder.mkdir()
     table(folder / "1.parquet", [1])
     (folder / "2.parquet").write_bytes(b"no Parquet")
@@ -111,7 +113,7 @@ def broken_tables(folder):
     table(folder / "5.parquet", [2005])
 
 
-def broken_csv(folder):
+def broken_csv(folder: Any) -> None:
     folder.mkdir()
     for i, text in enumerate(
         (
@@ -127,7 +129,7 @@ def broken_csv(folder):
 
 
 @pytest.mark.parametrize(("make", "form"), [(broken_tables, "parquet"), (broken_csv, "csv")])
-def test_tables_without_the_columns_or_that_are_none(tmp_path, make, form):
+def test_tables_without_the_columns_or_that_are_none(tmp_path: Path, make: Any, form: str) -> None:
     make(tmp_path / "in")
     with Engine(spark=False, letters=tmp_path / "out") as engine:
         engine.stream("S", tmp_path / "in", format=form, schema="k:integer")
@@ -139,7 +141,7 @@ def test_tables_without_the_columns_or_that_are_none(tmp_path, make, form):
     assert sorted(letter["source"][0] for letter in letters(tmp_path / "out")) == ["2", "3", "4"]
 
 
-def test_the_first_file_and_a_single_one_are_wrong_uses(tmp_path):
+def test_the_first_file_and_a_single_one_are_wrong_uses(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.csv").write_text("z,ts\n1,1000\n")
     (tmp_path / "in" / "2.csv").write_text("k,ts\n1,1000\n")

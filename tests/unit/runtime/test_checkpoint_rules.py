@@ -5,6 +5,7 @@ sentence.
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,22 +36,24 @@ ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
 
 
 @pytest.fixture
-def stream(tmp_path):
+def stream(tmp_path: Path) -> Any:
     return write_lines(tmp_path / "s.nt", ELEMENTS)
 
 
 @pytest.fixture
-def ck(tmp_path):
+def ck(tmp_path: Path) -> Any:
     return tmp_path / "ck"
 
 
-def append(path, elements):
+def append(path: Any, elements: Any) -> None:
     more = write_lines(path.with_suffix(".more"), elements)
     with path.open("ab") as file:
         file.write(more.read_bytes())
 
 
-def test_an_ended_checkpoint_publishes_what_is_missing_and_says_so(stream, ck, monkeypatch):
+def test_an_ended_checkpoint_publishes_what_is_missing_and_says_so(
+    stream: Any, ck: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("levada.runtime.driver.publication.Publication.publish", _fail)
         with pytest.raises(EngineError):
@@ -61,7 +64,7 @@ def test_an_ended_checkpoint_publishes_what_is_missing_and_says_so(stream, ck, m
     assert run(ck, {S: {"path": stream}}, [SUM])[0] == {}, "nothing is missing any more"
 
 
-def test_an_ended_checkpoint_ends_without_once_too(stream, ck):
+def test_an_ended_checkpoint_ends_without_once_too(stream: Any, ck: Any) -> None:
     run(ck, {S: {"path": stream}}, [SUM])
     with Engine(spark=False, checkpoint=ck) as engine:
         engine.stream(S, stream)
@@ -69,7 +72,7 @@ def test_an_ended_checkpoint_ends_without_once_too(stream, ck):
         assert engine.await_end(20)
 
 
-def test_queries_and_streams_that_come_after_the_end_are_told_of(stream, ck):
+def test_queries_and_streams_that_come_after_the_end_are_told_of(stream: Any, ck: Any) -> None:
     run(ck, {S: {"path": stream}}, [SUM])
     got, engine = run(ck, {S: {"path": stream}}, [SUM, ALL])
     assert got == {}
@@ -80,7 +83,7 @@ def test_queries_and_streams_that_come_after_the_end_are_told_of(stream, ck):
         run(ck, {S: {"path": stream}, T: {"path": stream}}, [SUM])
 
 
-def test_sources_that_have_grown_since_the_end_are_refused(stream, ck):
+def test_sources_that_have_grown_since_the_end_are_refused(stream: Any, ck: Any) -> None:
     run(ck, {S: {"path": stream}}, [SUM])
     append(stream, [element(9000, "a p 1")])
     with pytest.raises(
@@ -89,7 +92,7 @@ def test_sources_that_have_grown_since_the_end_are_refused(stream, ck):
         run(ck, {S: {"path": stream}}, [SUM])
 
 
-def test_keep_open_goes_on_where_it_was(stream, ck):
+def test_keep_open_goes_on_where_it_was(stream: Any, ck: Any) -> None:
     write_lines(stream, ELEMENTS[:7])
     first, _ = run(ck, {S: {"path": stream}}, [SUM, ALL], keep_open=True, epoch_rows=3)
     append(stream, ELEMENTS[7:12])
@@ -100,7 +103,9 @@ def test_keep_open_goes_on_where_it_was(stream, ck):
     judge([SUM, ALL], {S: ELEMENTS}, got)
 
 
-def test_keep_open_ends_although_a_stream_may_not_be_read_further(stream, ck, tmp_path):
+def test_keep_open_ends_although_a_stream_may_not_be_read_further(
+    stream: Any, ck: Any, tmp_path: Path
+) -> None:
     other = write_lines(tmp_path / "t.nt", ELEMENTS[:2])
     sources = {S: {"path": stream, "ahead": 3}, T: {"path": other}}
     on = {"w": (S, Clause("range", 1500)), "v": (T, Clause("range", 1500))}
@@ -114,7 +119,7 @@ def test_keep_open_ends_although_a_stream_may_not_be_read_further(stream, ck, tm
     assert engine.records()[S].elements < len(ELEMENTS)
 
 
-def test_another_text_under_a_known_name_is_a_new_query(stream, ck):
+def test_another_text_under_a_known_name_is_a_new_query(stream: Any, ck: Any) -> None:
     write_lines(stream, ELEMENTS[:10])
     run(ck, {S: {"path": stream}}, [SUM, ALL], keep_open=True)
     append(stream, ELEMENTS[10:])
@@ -132,8 +137,8 @@ def test_another_text_under_a_known_name_is_a_new_query(stream, ck):
 
 
 def test_a_query_that_is_gone_reports_no_more_and_one_that_is_new_starts_after_what_was_seen(
-    stream, ck
-):
+    stream: Any, ck: Any
+) -> None:
     write_lines(stream, ELEMENTS[:10])
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     append(stream, ELEMENTS[10:])
@@ -142,7 +147,7 @@ def test_a_query_that_is_gone_reports_no_more_and_one_that_is_new_starts_after_w
     judge([ALL], {S: ELEMENTS[10:]}, got)
 
 
-def test_a_new_stream_joins_a_checkpoint(stream, ck, tmp_path):
+def test_a_new_stream_joins_a_checkpoint(stream: Any, ck: Any, tmp_path: Path) -> None:
     write_lines(stream, ELEMENTS[:10])
     run(ck, {S: {"path": stream}}, [ALL], keep_open=True)
     append(stream, ELEMENTS[10:])
@@ -159,13 +164,15 @@ def test_a_new_stream_joins_a_checkpoint(stream, ck, tmp_path):
     assert same(rest, got["all"]) is None
 
 
-def test_a_stream_that_is_not_named_any_more_is_refused(stream, ck):
+def test_a_stream_that_is_not_named_any_more_is_refused(stream: Any, ck: Any) -> None:
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     with pytest.raises(CheckpointError, match="has a stream http://e/s, which is not named now"):
         run(ck, {T: {"path": stream}}, [])
 
 
-def test_a_killed_change_of_queries_is_made_at_the_next_start(stream, ck, monkeypatch):
+def test_a_killed_change_of_queries_is_made_at_the_next_start(
+    stream: Any, ck: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The new plan is written, its epoch is not intended: the next start must not take the query
     for known.
     """
@@ -180,7 +187,9 @@ def test_a_killed_change_of_queries_is_made_at_the_next_start(stream, ck, monkey
     judge([ALL], {S: ELEMENTS[10:]}, got)
 
 
-def test_an_open_intention_runs_with_its_own_plan(stream, ck, monkeypatch):
+def test_an_open_intention_runs_with_its_own_plan(
+    stream: Any, ck: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed in an epoch of a new query set, started with another one: the epoch first, then the
     change.
     """
@@ -197,11 +206,11 @@ def test_an_open_intention_runs_with_its_own_plan(stream, ck, monkeypatch):
     judge([SUM], {S: ELEMENTS[12:]}, {"sum": got["sum"]})
 
 
-def _fail(*args):
+def _fail(*args: Any) -> None:
     raise RuntimeError("killed")
 
 
-def test_a_checkpoint_made_anew_in_the_same_place_is_another(stream, ck):
+def test_a_checkpoint_made_anew_in_the_same_place_is_another(stream: Any, ck: Any) -> None:
     import shutil
 
     run(ck, {S: {"path": stream}}, [SUM])
@@ -210,18 +219,18 @@ def test_a_checkpoint_made_anew_in_the_same_place_is_another(stream, ck):
     judge([ALL], {S: ELEMENTS[5:]}, got)
 
 
-def test_a_second_run_may_cut_the_stream_elsewhere(stream, ck):
+def test_a_second_run_may_cut_the_stream_elsewhere(stream: Any, ck: Any) -> None:
     run(ck, {S: {"path": stream, "limit": 5}}, [ALL], keep_open=True)
     got, _ = run(ck, {S: {"path": stream, "limit": 8}}, [ALL])
     rest = [r for r in expected([ALL], {S: ELEMENTS[:8]})["all"] if r.time >= ELEMENTS[4].ts]
     assert same(rest, got["all"]) is None
 
 
-def open_and_close(root):
+def open_and_close(root: Any) -> None:
     Checkpoint(Path(root), partitions=1).close()
 
 
-def test_two_engines_do_not_share_a_checkpoint(ck):
+def test_two_engines_do_not_share_a_checkpoint(ck: Any) -> None:
     held = Checkpoint(ck, partitions=1)
     with pytest.raises(CheckpointError, match="Another engine is running on the checkpoint"):
         open_and_close(ck)
@@ -229,7 +238,9 @@ def test_two_engines_do_not_share_a_checkpoint(ck):
     open_and_close(ck)
 
 
-def test_a_second_engine_that_evaded_the_lock_is_fenced_off(stream, ck, monkeypatch):
+def test_a_second_engine_that_evaded_the_lock_is_fenced_off(
+    stream: Any, ck: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         "levada.runtime.store.checkpoint.write_once", lambda path, data: _others(path, data)
     )
@@ -237,12 +248,12 @@ def test_a_second_engine_that_evaded_the_lock_is_fenced_off(stream, ck, monkeypa
         run(ck, {S: {"path": stream}}, [SUM])
 
 
-def _others(path, data):
+def _others(path: Any, data: Any) -> Any:
     """Somebody else's manifest is there already."""
     return write_once(path, data) and path.parent.name != "manifests"
 
 
-def test_a_folder_with_strangers_is_no_checkpoint(ck):
+def test_a_folder_with_strangers_is_no_checkpoint(ck: Any) -> None:
     ck.mkdir()
     (ck / "holiday.jpg").touch()
     with pytest.raises(
@@ -251,13 +262,13 @@ def test_a_folder_with_strangers_is_no_checkpoint(ck):
         open_and_close(ck)
 
 
-def test_a_half_made_checkpoint_is_made_again(ck):
+def test_a_half_made_checkpoint_is_made_again(ck: Any) -> None:
     ck.mkdir()
     (ck / ".levada.json.123").write_text("{")
     open_and_close(ck)
 
 
-def test_another_format_is_refused(ck):
+def test_another_format_is_refused(ck: Any) -> None:
     open_and_close(ck)
     facts = json.loads((ck / "levada.json").read_text())
     (ck / "levada.json").write_text(json.dumps({"format": FORMAT + 1, "other": True}))
@@ -272,7 +283,7 @@ def test_another_format_is_refused(ck):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"epoch": "x"}', b"\xff\xfe"])
-def test_a_damaged_manifest_is_told(stream, ck, content):
+def test_a_damaged_manifest_is_told(stream: Any, ck: Any, content: bytes) -> None:
     run(ck, {S: {"path": stream}}, [SUM])
     last = max((ck / "manifests").iterdir(), key=lambda p: int(p.name))
     last.write_bytes(content)
@@ -283,7 +294,7 @@ def test_a_damaged_manifest_is_told(stream, ck, content):
 
 
 @pytest.mark.parametrize(("ending", "queries"), [("plan", [SUM]), ("catalog", [SUM, ALL])])
-def test_a_damaged_plan_is_told(stream, ck, ending, queries):
+def test_a_damaged_plan_is_told(stream: Any, ck: Any, ending: str, queries: Any) -> None:
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     for path in (ck / "plans").glob(f"*.{ending}"):
         path.write_bytes(path.read_bytes()[:40])
@@ -292,7 +303,7 @@ def test_a_damaged_plan_is_told(stream, ck, ending, queries):
         run(ck, {S: {"path": stream}}, queries)
 
 
-def test_a_missing_state_file_is_told(stream, ck):
+def test_a_missing_state_file_is_told(stream: Any, ck: Any) -> None:
     run(ck, {S: {"path": stream}}, [SUM], keep_open=True)
     for path in (ck / "state").iterdir():
         path.unlink()
@@ -303,7 +314,9 @@ def test_a_missing_state_file_is_told(stream, ck):
 
 
 @pytest.mark.parametrize("call", ["writev", "fsync", "link"])
-def test_a_full_disk_is_a_sentence_and_nothing_is_lost(stream, ck, monkeypatch, call):
+def test_a_full_disk_is_a_sentence_and_nothing_is_lost(
+    stream: Any, ck: Any, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, call, _full)
         with pytest.raises(
@@ -314,17 +327,19 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_lost(stream, ck, monkeypatch, 
     judge([SUM], {S: ELEMENTS}, got)
 
 
-def _full(*args):
+def _full(*args: Any) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_a_checkpoint_in_a_file_is_refused(tmp_path):
+def test_a_checkpoint_in_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match="cannot be made"):
         open_and_close(tmp_path / "file" / "ck")
 
 
-def test_a_temporary_checkpoint_goes_with_its_engine(stream, monkeypatch, tmp_path):
+def test_a_temporary_checkpoint_goes_with_its_engine(
+    stream: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     with Engine(spark=False) as engine:
@@ -338,7 +353,7 @@ def test_a_temporary_checkpoint_goes_with_its_engine(stream, monkeypatch, tmp_pa
     assert not list((tmp_path / "tmp").iterdir())
 
 
-def test_nothing_stays_of_queries_that_are_gone(stream, ck):
+def test_nothing_stays_of_queries_that_are_gone(stream: Any, ck: Any) -> None:
     """Neither their nodes' rows nor the plans in which they were."""
     write_lines(stream, ELEMENTS[:6])
     last = query(
@@ -367,7 +382,7 @@ def test_nothing_stays_of_queries_that_are_gone(stream, ck):
     assert opened[0] - opened[1] and opened[1] - opened[2], "something was there to be forgotten"
 
 
-def test_a_query_whose_streams_are_declared_otherwise_starts_anew(tmp_path):
+def test_a_query_whose_streams_are_declared_otherwise_starts_anew(tmp_path: Path) -> None:
     """Rows that were kept under another promise, or as another type, are not what a fresh run would
     have.
     """
@@ -386,7 +401,7 @@ def test_a_query_whose_streams_are_declared_otherwise_starts_anew(tmp_path):
     assert found == [(8000, [('"1"^^<http://www.w3.org/2001/XMLSchema#integer>',)])]
 
 
-def test_a_column_of_another_type_is_read_as_such(tmp_path):
+def test_a_column_of_another_type_is_read_as_such(tmp_path: Path) -> None:
     rows, found = tmp_path / "a.csv", []
     for schema, text in (
         ("k:integer;v:integer", "k,v,ts\n1,2,1000\n"),

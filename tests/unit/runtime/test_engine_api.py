@@ -2,6 +2,9 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -27,18 +30,18 @@ ELEMENTS = [element(300 * i, f"a{i % 3} p {i}") for i in range(20)]
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Any:
     return write_lines(tmp_path / "s.nt", ELEMENTS)
 
 
 @pytest.fixture
-def engine(path):
+def engine(path: Any) -> Iterator[Any]:
     with Engine(spark=False, epoch_rows=4, partitions=2) as engine:
         engine.stream(S, path)
         yield engine
 
 
-def test_results_come_while_the_engine_runs_and_end_with_it(engine):
+def test_results_come_while_the_engine_runs_and_end_with_it(engine: Any) -> None:
     query = engine.register(ALL.text, name="all")
     engine.start(once=True)
     assert same(expected([ALL], {S: ELEMENTS})["all"], as_expected(query.results())) is None
@@ -47,7 +50,7 @@ def test_results_come_while_the_engine_runs_and_end_with_it(engine):
     )
 
 
-def test_results_of_a_growing_file_come_before_its_end(tmp_path):
+def test_results_of_a_growing_file_come_before_its_end(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "s.nt", ELEMENTS[:10])
     with Engine(spark=False, partitions=1) as engine:
         engine.stream(S, path)
@@ -59,10 +62,12 @@ def test_results_of_a_growing_file_come_before_its_end(tmp_path):
             file.writelines(f"{line}\n" for line in lines(ELEMENTS[10:]))
         assert next(r for r in reader if r.time == 5400).rows.height == 5
         engine.stop()
-        assert all(r.time <= 5700 for r in reader), "the reader ends with the engine"
+        assert all(r.time is not None and r.time <= 5700 for r in reader), (
+            "the reader ends with the engine"
+        )
 
 
-def test_to_polars_has_all_results_or_typed_columns_without_a_row(engine):
+def test_to_polars_has_all_results_or_typed_columns_without_a_row(engine: Any) -> None:
     query = engine.register(SUM.text, name="sum")
     nothing = engine.register(SUM.text.replace(":p", ":nothing"), name="none")
     ask = engine.register(
@@ -79,7 +84,7 @@ def test_to_polars_has_all_results_or_typed_columns_without_a_row(engine):
     assert ask.to_polars()["boolean"].all()
 
 
-def test_a_relations_changes_have_signs(tmp_path):
+def test_a_relations_changes_have_signs(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("k,ts\n1,0\n2,500\n1,9000\n")
     with Engine(spark=False) as engine:
         engine.stream("A", tmp_path / "a.csv", schema="k:integer")
@@ -93,7 +98,9 @@ def test_a_relations_changes_have_signs(tmp_path):
         ]
 
 
-def test_subscribers_are_called_with_every_report_also_when_they_come_before_the_start(engine):
+def test_subscribers_are_called_with_every_report_also_when_they_come_before_the_start(
+    engine: Any,
+) -> None:
     query = engine.register(ALL.text)
     early: list[Report] = []
     late: list[Report] = []
@@ -107,7 +114,7 @@ def test_subscribers_are_called_with_every_report_also_when_they_come_before_the
     assert [r.time for r in early] == [r.time for r in late]
 
 
-def test_a_subscriber_of_an_engine_that_never_starts_ends(path):
+def test_a_subscriber_of_an_engine_that_never_starts_ends(path: Any) -> None:
     with Engine(spark=False) as engine:
         engine.stream(S, path)
         thread = engine.register(ALL.text).subscribe(print)
@@ -115,7 +122,7 @@ def test_a_subscriber_of_an_engine_that_never_starts_ends(path):
     assert not thread.is_alive()
 
 
-def test_a_slow_reader_loses_nothing(engine):
+def test_a_slow_reader_loses_nothing(engine: Any) -> None:
     query = engine.register(ALL.text)
     engine.start(once=True)
     reader = query.results()
@@ -124,7 +131,7 @@ def test_a_slow_reader_loses_nothing(engine):
     assert len([first, *reader]) == len(expected([ALL], {S: ELEMENTS})["all"])
 
 
-def test_queries_come_and_go_while_the_engine_runs(tmp_path):
+def test_queries_come_and_go_while_the_engine_runs(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "s.nt", [])
     with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, path)
@@ -150,7 +157,7 @@ def test_queries_come_and_go_while_the_engine_runs(tmp_path):
     assert same(expected([ALL], {S: rest[12:]})["all"], second) is None
 
 
-def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_path):
+def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "s.nt", [])
     late = []
     with Engine(spark=False) as engine:
@@ -161,7 +168,7 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
         sourcing = engine._epochs.sourcing
         look = sourcing.discover
 
-        def between_plan_and_look(positions):
+        def between_plan_and_look(positions: Any) -> None:
             if not late:
                 late.append(engine.register(ALL.text, name="all"))
                 with path.open("a") as file:
@@ -182,7 +189,7 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
     )
 
 
-def test_unregister_and_register_at_once_starts_anew(tmp_path):
+def test_unregister_and_register_at_once_starts_anew(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "s.nt", [])
     with Engine(spark=False) as engine:
         engine.stream(S, path)
@@ -199,13 +206,13 @@ def test_unregister_and_register_at_once_starts_anew(tmp_path):
     )
 
 
-def test_an_engine_without_queries_reads_on(engine):
+def test_an_engine_without_queries_reads_on(engine: Any) -> None:
     engine.start(once=True)
     assert engine.await_end(20)
     assert engine.progress().elements == len(ELEMENTS)
 
 
-def test_progress_tells_where_it_is(engine):
+def test_progress_tells_where_it_is(engine: Any) -> None:
     engine.register(ALL.text)
     assert engine.progress().epochs == 0
     engine.start(once=True)
@@ -218,7 +225,7 @@ def test_progress_tells_where_it_is(engine):
     assert "20 elements" in progress.line()
 
 
-def test_explain_and_names(engine):
+def test_explain_and_names(engine: Any) -> None:
     query = engine.register(ALL.text)
     assert query.name == "q1"
     assert "RANGE 1500" in query.explain()
@@ -231,14 +238,14 @@ def test_explain_and_names(engine):
         query.explain()
 
 
-def test_a_name_that_the_engine_gives_was_no_other_querys(engine):
+def test_a_name_that_the_engine_gives_was_no_other_querys(engine: Any) -> None:
     first, second = engine.register(ALL.text), engine.register(ALL.text)
     first.unregister()
     second.unregister()
     assert engine.register(ALL.text).name == "q3"
 
 
-def test_wrong_calls_are_told(engine, path):
+def test_wrong_calls_are_told(engine: Any, path: Any) -> None:
     with pytest.raises(QuerySyntaxError, match="line 1"):
         engine.register("SELECT ?x WERE {}")
     with pytest.raises(UnknownNameError, match="There is no stream http://e/unknown"):
@@ -260,7 +267,7 @@ def test_wrong_calls_are_told(engine, path):
         engine.stream("http://e/t", path)
 
 
-def test_a_failing_stream_is_raised_to_whoever_waits(tmp_path, path):
+def test_a_failing_stream_is_raised_to_whoever_waits(tmp_path: Path, path: Any) -> None:
     with Engine(spark=False, epoch_rows=4) as engine:
         engine.stream(S, path)
         register(engine, [ALL])
@@ -271,7 +278,7 @@ def test_a_failing_stream_is_raised_to_whoever_waits(tmp_path, path):
             assert engine.await_end(30)
 
 
-def test_a_failure_is_raised_to_whoever_reads_results(engine, tmp_path):
+def test_a_failure_is_raised_to_whoever_reads_results(engine: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.ttl").write_text("<http://e/a>")
     engine.static(tmp_path / "bad.ttl")
     query = engine.register("SELECT ?o { <http://e/a> ?p ?o }")
@@ -284,7 +291,7 @@ def test_a_failure_is_raised_to_whoever_reads_results(engine, tmp_path):
     assert (seen, follower.is_alive()) == ([], False)
 
 
-def test_stop_from_another_thread_ends_a_wait(engine):
+def test_stop_from_another_thread_ends_a_wait(engine: Any) -> None:
     engine.register(ALL.text)
     engine.start()
     threading.Timer(0.2, engine.stop).start()
@@ -292,7 +299,7 @@ def test_stop_from_another_thread_ends_a_wait(engine):
     assert not engine.running
 
 
-def test_static_lines_and_files_are_joined(tmp_path, engine):
+def test_static_lines_and_files_are_joined(tmp_path: Path, engine: Any) -> None:
     (tmp_path / "more.ttl").write_text("@prefix : <http://e/> . :a1 :kind :L .")
     engine.static(
         [
@@ -310,7 +317,7 @@ def test_static_lines_and_files_are_joined(tmp_path, engine):
     assert kinds == [(f"<http://e/a{i}>", f"<http://e/{k}>") for i, k in enumerate("KLK")]
 
 
-def test_the_event_time_is_there_under_both_of_its_names(tmp_path):
+def test_the_event_time_is_there_under_both_of_its_names(tmp_path: Path) -> None:
     """``ts`` is the event time unless the schema has one; a column that is the time is it, too."""
     path = tmp_path / "a.csv"
     path.write_text("at,v\n1000,1.5\n2000,2.5\n")

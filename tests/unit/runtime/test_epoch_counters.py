@@ -2,6 +2,10 @@
 that follows the new rows.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from asking import S, T, element, query, step
@@ -19,22 +23,22 @@ BOTH = {"w": (S, Clause("range", 3000)), "v": (T, Clause("range", 3000))}
 class Seen:
     """The texts of all blobs and state files of a run, and what was read and written of state."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.texts: set[str] = set()
         self.written: list[int] = []
         for name in ("intake", "stage"):
             monkeypatch.setattr(tasks, name, self._sending(getattr(tasks, name)))
         monkeypatch.setattr(files, "write", self._writing(files.write))
 
-    def _take(self, data):
+    def _take(self, data: Any) -> Any:
         frames, _ = unpack(data)
         for name in {n.rsplit(".", 1)[0] for n in frames if n.endswith(".id")}:
             terms = Terms.from_frames(frames, name)
             self.texts.update(terms.texts(terms.x, terms.y).to_pylist())
         return frames
 
-    def _sending(self, function):
-        def send(*args):
+    def _sending(self, function: Any) -> Any:
+        def send(*args: Any) -> Any:
             sent = function(*args)
             for target, blob in sent:
                 if target >= 0:
@@ -43,8 +47,8 @@ class Seen:
 
         return send
 
-    def _writing(self, write):
-        def wrapped(root, folder, stem, buffers):
+    def _writing(self, write: Any) -> Any:
+        def wrapped(root: Any, folder: Any, stem: Any, buffers: Any) -> Any:
             if folder == "state":
                 frames = self._take(b"".join(map(bytes, buffers)))
                 self.written.append(sum(f.n for f in frames.values()))
@@ -54,7 +58,7 @@ class Seen:
 
 
 @pytest.fixture
-def seen(monkeypatch):
+def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from levada.runtime.local import resolve
 
     resolve.cache_clear()
@@ -62,7 +66,7 @@ def seen(monkeypatch):
     resolve.cache_clear()
 
 
-def go(tmp_path, query, left, right=None, epoch_rows=1000):
+def go(tmp_path: Path, query: Any, left: Any, right: Any = None, epoch_rows: int = 1000) -> Any:
     """Runs a query; returns the manifests of its epochs."""
     manifests = []
     with Engine(
@@ -89,7 +93,9 @@ def go(tmp_path, query, left, right=None, epoch_rows=1000):
         ("ASK", "", set(), {"key", "n", "m"}),
     ],
 )
-def test_only_what_is_shown_travels_as_text(tmp_path, seen, head, tail, shown, hidden):
+def test_only_what_is_shown_travels_as_text(
+    tmp_path: Path, seen: Any, head: str, tail: str, shown: Any, hidden: Any
+) -> None:
     left = [element(200 * i, f"key{i % 4} p {100 + i}") for i in range(40)]
     right = [element(300 * i, f"key{i % 4} q m{i}") for i in range(25)]
     shows = query(
@@ -106,7 +112,9 @@ def test_only_what_is_shown_travels_as_text(tmp_path, seen, head, tail, shown, h
         assert [t for t in seen.texts if t.startswith(marks[variable])], f"no text of ?{variable}"
 
 
-def test_a_filter_on_text_needs_it_and_a_filter_on_numbers_does_not(tmp_path, seen):
+def test_a_filter_on_text_needs_it_and_a_filter_on_numbers_does_not(
+    tmp_path: Path, seen: Any
+) -> None:
     left = [element(200 * i, f"key{i % 4} p {100 + i}") for i in range(40)]
     right = [element(300 * i, f"key{i % 4} q m{i}") for i in range(25)]
     body = "WINDOW :w { ?key :p ?n } WINDOW :v { ?key :q ?m } FILTER(?n > 105 && STRLEN(STR(?m)) + ?n > 3)"
@@ -121,27 +129,30 @@ def test_a_filter_on_text_needs_it_and_a_filter_on_numbers_does_not(tmp_path, se
     assert not [t for t in seen.texts if t.startswith(('"1', "<http://e/key"))]
 
 
-def with_range(name, milliseconds):
+def with_range(name: Any, milliseconds: Any) -> Any:
     """A query with windows of another range."""
     longer = {
         w: (on, Clause(c.kind, milliseconds, c.step)) for w, (on, c) in _windows(name).items()
     }
     tail, output = ("", "ISTREAM") if name == "join" else ("GROUP BY ?a", "RSTREAM")
-    return query(*_parts(name), tail, windows=longer, output=output)
+    head, body = _parts(name)
+    return query(head, body, tail, windows=longer, output=output)
 
 
-def _parts(name):
+def _parts(name: Any) -> Any:
     if name == "join":
         return "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?m }"
     return "SELECT ?a (SUM(?n) AS ?c)", "WINDOW :w { ?a :p ?n }"
 
 
-def _windows(name):
+def _windows(name: Any) -> Any:
     return BOTH if name == "join" else {"w": (S, step(3000, 500))}
 
 
 @pytest.mark.parametrize("name", ["join", "panes"])
-def test_the_work_of_an_epoch_follows_its_new_rows_not_the_window(tmp_path, seen, name):
+def test_the_work_of_an_epoch_follows_its_new_rows_not_the_window(
+    tmp_path: Path, seen: Any, name: str
+) -> None:
     """Windows of 20 and of 200 epochs, keys that never meet: rows given to operators and rows
     written to state are alike.
     """

@@ -7,6 +7,7 @@ nothing after that call reaches the disk.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fate import Fate, published, survived
@@ -51,11 +52,11 @@ QUERIES = [
 
 
 @pytest.fixture
-def fate(monkeypatch):
+def fate(monkeypatch: pytest.MonkeyPatch) -> Any:
     return Fate(monkeypatch)
 
 
-def source(folder):
+def source(folder: Any) -> Any:
     """Two streams; the left one has a late element and a malformed line."""
     folder.mkdir()
     text = list(lines(LEFT))
@@ -69,7 +70,9 @@ def source(folder):
 EACH, FULLER = Roll(), Roll(bytes=12_000, age=10**9)
 
 
-def attempt(data, root, kills=None, fate=None, roll=EACH, rows=24):
+def attempt(
+    data: Any, root: Any, kills: Any = None, fate: Any = None, roll: Any = EACH, rows: int = 24
+) -> Any:
     """A run; whether it came to its end."""
     out = FileSink(root / "out", Format.NDJSON, roll)
     engine = Engine(
@@ -82,12 +85,12 @@ def attempt(data, root, kills=None, fate=None, roll=EACH, rows=24):
     return survived(engine, kills, fate)
 
 
-def reports(files):
+def reports(files: Any) -> Any:
     names = sorted(n for n in files if not n.startswith(("out/late", "out/dead")))
     return read_ndjson(line for name in names for line in files[name].splitlines())
 
 
-def test_a_run_without_a_kill_is_right(tmp_path):
+def test_a_run_without_a_kill_is_right(tmp_path: Path) -> None:
     data = source(tmp_path / "data")
     assert attempt(data, tmp_path)
     files = published(tmp_path)
@@ -97,7 +100,7 @@ def test_a_run_without_a_kill_is_right(tmp_path):
 
 
 @pytest.mark.parametrize("stride", range(4))
-def test_killed_before_any_change_of_the_disk(tmp_path, fate, stride):
+def test_killed_before_any_change_of_the_disk(tmp_path: Path, fate: Any, stride: Any) -> None:
     data = source(tmp_path / "data")
     assert attempt(data, tmp_path / "whole", None, fate)
     whole, points = published(tmp_path / "whole"), fate.calls
@@ -110,7 +113,7 @@ def test_killed_before_any_change_of_the_disk(tmp_path, fate, stride):
         assert not leftovers(root), f"after a kill before call {k}"
 
 
-def test_killed_again_and_again(tmp_path, fate):
+def test_killed_again_and_again(tmp_path: Path, fate: Any) -> None:
     data = source(tmp_path / "data")
     attempt(data, tmp_path / "whole")
     kills = 0
@@ -121,7 +124,7 @@ def test_killed_again_and_again(tmp_path, fate):
     assert published(tmp_path) == published(tmp_path / "whole")
 
 
-def test_killed_while_results_are_held_back_for_fuller_files(tmp_path, fate):
+def test_killed_while_results_are_held_back_for_fuller_files(tmp_path: Path, fate: Any) -> None:
     data = source(tmp_path / "data")
     assert attempt(data, tmp_path / "plain", rows=8)
     assert attempt(data, tmp_path / "whole", None, fate, FULLER, 8)

@@ -3,6 +3,8 @@ elements; the reference judges.
 """
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +18,13 @@ CUTS = pytest.mark.parametrize("epoch_rows", [1, 3, 1000])
 VALUES = "SELECT ?a ?n"
 
 
-def values(name, clause, on=S, **options):
+def values(name: Any, clause: Any, on: Any = S, **options: Any) -> Any:
     return query(
         VALUES, "WINDOW :w { ?a :p ?n }", name=name, windows={"w": (on, clause)}, **options
     )
 
 
-def counts(name, clause, on=S, **options):
+def counts(name: Any, clause: Any, on: Any = S, **options: Any) -> Any:
     return query(
         "SELECT (COUNT(?n) AS ?m)",
         "WINDOW :w { ?a :p ?n }",
@@ -32,7 +34,9 @@ def counts(name, clause, on=S, **options):
     )
 
 
-def check(tmp_path, queries, streams, epoch_rows=1000, **options):
+def check(
+    tmp_path: Path, queries: Any, streams: Any, epoch_rows: int = 1000, **options: Any
+) -> Any:
     """Runs queries over streams given as elements in order of arrival."""
     sources = {
         name: {"path": write_lines(tmp_path / f"{i}.nt", elements), **options}
@@ -44,7 +48,7 @@ def check(tmp_path, queries, streams, epoch_rows=1000, **options):
 
 
 @CUTS
-def test_an_event_exactly_at_a_close(tmp_path, epoch_rows):
+def test_an_event_exactly_at_a_close(tmp_path: Path, epoch_rows: Any) -> None:
     elements = [element(ts, f"a p {ts}") for ts in (0, 1999, 2000, 2001, 3999, 4000, 4000, 8000)]
     queries = [
         values("open", step(2000, 2000)),
@@ -57,7 +61,7 @@ def test_an_event_exactly_at_a_close(tmp_path, epoch_rows):
 
 
 @CUTS
-def test_a_gap_of_a_year_costs_nothing(tmp_path, epoch_rows):
+def test_a_gap_of_a_year_costs_nothing(tmp_path: Path, epoch_rows: Any) -> None:
     elements = [
         element(ts, f"a p {i}") for i, ts in enumerate((0, 900, YEAR, YEAR + 700, 3 * YEAR))
     ]
@@ -74,7 +78,7 @@ def test_a_gap_of_a_year_costs_nothing(tmp_path, epoch_rows):
 
 
 @CUTS
-def test_two_windows_on_one_stream(tmp_path, epoch_rows):
+def test_two_windows_on_one_stream(tmp_path: Path, epoch_rows: Any) -> None:
     elements = [element(400 * i, f"a{i % 3} p {i % 2}", f"a{i % 3} q b") for i in range(16)]
     both = {"w": (S, step(1000, 1000)), "v": (S, step(4000, 2000))}
     queries = [
@@ -103,7 +107,7 @@ def test_two_windows_on_one_stream(tmp_path, epoch_rows):
 
 @CUTS
 @pytest.mark.parametrize("ranges", [(500, 6000), (6000, 500), (1000, 1000)])
-def test_different_ranges_on_two_streams(tmp_path, epoch_rows, ranges):
+def test_different_ranges_on_two_streams(tmp_path: Path, epoch_rows: Any, ranges: Any) -> None:
     left = [element(500 * i, f"a{i % 3} p {i}") for i in range(12)]
     right = [element(700 * i, f"a{i % 2} q {i}") for i in range(8)]
     body = "WINDOW :w { ?a :p ?n } WINDOW :v { ?a :q ?m }"
@@ -117,7 +121,9 @@ def test_different_ranges_on_two_streams(tmp_path, epoch_rows, ranges):
 
 
 @CUTS
-def test_rows_leave_a_window_with_their_element_never_one_by_one(tmp_path, epoch_rows):
+def test_rows_leave_a_window_with_their_element_never_one_by_one(
+    tmp_path: Path, epoch_rows: Any
+) -> None:
     elements = [element(1000 * i, *(f"a{j} p {i}" for j in range(5))) for i in range(5)]
     queries = [
         values("range", Clause("range", 2500)),
@@ -129,7 +135,7 @@ def test_rows_leave_a_window_with_their_element_never_one_by_one(tmp_path, epoch
 
 
 @CUTS
-def test_a_window_whose_end_no_later_event_follows(tmp_path, epoch_rows):
+def test_a_window_whose_end_no_later_event_follows(tmp_path: Path, epoch_rows: Any) -> None:
     """The last window is reported at the end, and the first empty report after it: a last count of
     nothing is none.
     """
@@ -144,7 +150,9 @@ def test_a_window_whose_end_no_later_event_follows(tmp_path, epoch_rows):
 
 
 @CUTS
-def test_late_elements_are_counted_written_and_in_no_window(tmp_path, epoch_rows):
+def test_late_elements_are_counted_written_and_in_no_window(
+    tmp_path: Path, epoch_rows: Any
+) -> None:
     on_time = [element(1000 * i, f"a p {i}") for i in range(8)]
     late = [element(900, "a p 900"), element(3999, "a p 3999")]
     write_lines(tmp_path / "s.nt", [*on_time[:6], *late, *on_time[6:]])
@@ -178,7 +186,7 @@ def test_late_elements_are_counted_written_and_in_no_window(tmp_path, epoch_rows
 
 
 @CUTS
-def test_disorder_within_the_lateness_is_none(tmp_path, epoch_rows):
+def test_disorder_within_the_lateness_is_none(tmp_path: Path, epoch_rows: Any) -> None:
     ordered = [element(500 * i, f"a p {i}") for i in range(12)]
     arrival = [ordered[i] for i in (2, 0, 1, 3, 5, 4, 8, 6, 7, 9, 11, 10)]
     _, engine = check(
@@ -191,7 +199,7 @@ def test_disorder_within_the_lateness_is_none(tmp_path, epoch_rows):
     assert engine.records()[S].late == 0
 
 
-def test_malformed_input_goes_to_the_dead_letters(tmp_path):
+def test_malformed_input_goes_to_the_dead_letters(tmp_path: Path) -> None:
     good = [element(1000 * i, f"a p {i}") for i in range(3)]
     text = write_lines(tmp_path / "s.nt", good).read_text().splitlines()
     bad = [
@@ -218,7 +226,7 @@ def test_malformed_input_goes_to_the_dead_letters(tmp_path):
     assert engine.records()[S].dead == 3
 
 
-def test_parallel_files_of_different_progress(tmp_path):
+def test_parallel_files_of_different_progress(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
     elements = [element(250 * i, f"a{i % 5} p {i}") for i in range(40)]
@@ -238,7 +246,7 @@ def test_parallel_files_of_different_progress(tmp_path):
 
 
 @pytest.mark.parametrize(("files", "count"), [("sequence", 10_000), ("parallel", 2_500)])
-def test_ten_thousand_small_files_at_once(tmp_path, files, count):
+def test_ten_thousand_small_files_at_once(tmp_path: Path, files: str, count: int) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     elements = [element(100 * i, f"a{i % 50} p {i % 7}") for i in range(count)]

@@ -5,6 +5,8 @@ Before every change with ``LEVADA_CASES``, else before some: a run takes a third
 """
 
 import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 from fate import Fate, published, survived
@@ -31,11 +33,11 @@ STRIDE = 1 if "LEVADA_CASES" in os.environ else 25
 
 
 @pytest.fixture
-def fate(monkeypatch):
+def fate(monkeypatch: pytest.MonkeyPatch) -> Any:
     return Fate(monkeypatch)
 
 
-def attempt(data, root, kills=None, fate=None, roll=None):
+def attempt(data: Any, root: Any, kills: Any = None, fate: Any = None, roll: Any = None) -> Any:
     """A run; whether it came to its end."""
     out = FileSink(root / "out", Format.NDJSON, roll or Roll())
     engine = Engine(
@@ -55,12 +57,12 @@ def attempt(data, root, kills=None, fate=None, roll=None):
 
 
 @pytest.fixture
-def data(tmp_path):
+def data(tmp_path: Path) -> Any:
     write_lines(tmp_path / "s.nt", ELEMENTS)
     return tmp_path / "s.nt"
 
 
-def test_killed_before_any_change_of_the_disk(tmp_path, data, fate):
+def test_killed_before_any_change_of_the_disk(tmp_path: Path, data: Any, fate: Any) -> None:
     assert attempt(data, tmp_path / "whole", None, fate)
     whole, points = published(tmp_path / "whole"), fate.calls
     assert {name.split("/")[1] for name in whole} == {"first", "back", "reader"}
@@ -71,7 +73,9 @@ def test_killed_before_any_change_of_the_disk(tmp_path, data, fate):
         assert published(root) == whole, f"after a kill before call {k}"
 
 
-def test_killed_again_and_again_while_results_are_held_back(tmp_path, data, fate):
+def test_killed_again_and_again_while_results_are_held_back(
+    tmp_path: Path, data: Any, fate: Any
+) -> None:
     roll = Roll(bytes=6_000, age=10**9)
     assert attempt(data, tmp_path / "whole", None, fate, roll)
     kills = 0
@@ -82,7 +86,7 @@ def test_killed_again_and_again_while_results_are_held_back(tmp_path, data, fate
     assert published(tmp_path) == published(tmp_path / "whole")
 
 
-def test_what_is_kept_are_the_segments_that_can_still_be_read(tmp_path, data):
+def test_what_is_kept_are_the_segments_that_can_still_be_read(tmp_path: Path, data: Any) -> None:
     assert attempt(data, tmp_path)
     epochs = {int(p.name.split("-")[0]) for p in (tmp_path / "ck" / "results").iterdir()}
     last = max(int(p.name) for p in (tmp_path / "ck" / "manifests").iterdir())

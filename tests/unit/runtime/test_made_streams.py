@@ -4,7 +4,10 @@ what is told of them.
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +38,7 @@ OF_HOT = "REGISTER QUERY r AS SELECT ?a FROM STREAM <http://e/hot> [RANGE 6s STE
 
 
 @pytest.fixture
-def engine(tmp_path):
+def engine(tmp_path: Path) -> Iterator[Any]:
     write_lines(tmp_path / "s.nt", ELEMENTS)
     write_lines(tmp_path / "t.nt", ELEMENTS[::3])
     with Engine(
@@ -46,12 +49,12 @@ def engine(tmp_path):
         yield made
 
 
-def ended(engine):
+def ended(engine: Any) -> None:
     engine.start(once=True)
     engine.await_end()
 
 
-def made_elements():
+def made_elements() -> Any:
     """What MOST makes, as the reference sees it."""
     sparql = f"{P}SELECT ?a (MAX(?n) AS ?m) WHERE {{ GRAPH :w {{ ?a :p ?n }} }} GROUP BY ?a"
     windows = {"http://e/w": (S, step(4000, 2000).window({}))}
@@ -59,7 +62,7 @@ def made_elements():
     return elements_of("most", first, evaluate(first, {S: ELEMENTS}))
 
 
-def of_most(after=MIN):
+def of_most(after: Any = MIN) -> Any:
     """What the reference says of READ, for a reader that comes after this time."""
     own = step(6000, 3000).window({})
     made = made_elements()
@@ -67,11 +70,11 @@ def of_most(after=MIN):
     return evaluate(ReferenceQuery(asked, {"http://e/w": ("m", own)}, after=after), {"m": made})
 
 
-def reported(query):
+def reported(query: Any) -> dict[Any, Any]:
     return {r.time: Counter(r.rows.rows()) for r in query.results()}
 
 
-def told(reports):
+def told(reports: Any) -> dict[Any, Any]:
     return {
         r.time: Counter(tuple(v for _, v in sorted(s)) for s in r.solutions.elements())
         for r in reports
@@ -86,22 +89,22 @@ def told(reports):
     ("name", "maker"), [("m", MOST), ("most", MOST.replace(":most AS", ":other AS")), ("q", MOST)]
 )
 def test_a_stream_is_asked_for_by_what_register_says_or_by_the_name_of_its_query(
-    engine, name, maker
-):
+    engine: Any, name: str, maker: Any
+) -> None:
     engine.register(maker, name=name)
     reader = engine.register(READ)
     ended(engine)
     assert reported(reader) == told(of_most())
 
 
-def test_csparql_registers_a_stream_by_a_word(engine):
+def test_csparql_registers_a_stream_by_a_word(engine: Any) -> None:
     engine.register(CSPARQL, name="q7")
     reader = engine.register(OF_HOT, name="r")
     ended(engine)
     assert reported(reader)
 
 
-def test_a_description_makes_a_stream_too(engine):
+def test_a_description_makes_a_stream_too(engine: Any) -> None:
     window = f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT4S STEP PT2S]"
     engine.register(
         f"{P}REGISTER RSTREAM :most AS DESCRIBE ?a {window} WHERE {{ WINDOW :w {{ ?a :p 1 }} }}",
@@ -112,7 +115,9 @@ def test_a_description_makes_a_stream_too(engine):
     assert reported(reader)
 
 
-def test_a_stream_from_outside_goes_before_one_that_a_query_makes(engine, tmp_path):
+def test_a_stream_from_outside_goes_before_one_that_a_query_makes(
+    engine: Any, tmp_path: Path
+) -> None:
     engine.register(MOST, name="s")  # reads the stream s itself
     reader = engine.register(
         f"{P}SELECT ?a FROM NAMED WINDOW :w ON :s [RANGE PT4S] WHERE {{ WINDOW :w {{ ?a :q ?b }} }}"
@@ -125,13 +130,13 @@ def test_a_stream_from_outside_goes_before_one_that_a_query_makes(engine, tmp_pa
 # -- what is refused --
 
 
-def refused(engine, *texts, kind=UsageError):
+def refused(engine: Any, *texts: Any, kind: Any = UsageError) -> Any:
     with pytest.raises(kind) as caught:
         engine.register_all([Asked(text, f"q{i}") for i, text in enumerate(texts)])
     return str(caught.value)
 
 
-def test_what_makes_no_triples_makes_no_stream(engine):
+def test_what_makes_no_triples_makes_no_stream(engine: Any) -> None:
     window = f"FROM NAMED WINDOW :w ON <{S}> [RANGE PT4S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"
     for form, head in (("SELECT", "SELECT ?a"), ("ASK", "ASK")):
         message = refused(engine, f"{P}REGISTER RSTREAM :most AS {head} {window}", READ)
@@ -142,12 +147,12 @@ def test_what_makes_no_triples_makes_no_stream(engine):
     assert engine.queries() == [], "all or none"
 
 
-def test_a_query_without_windows_makes_no_stream(engine):
+def test_a_query_without_windows_makes_no_stream(engine: Any) -> None:
     once = f"{P}REGISTER RSTREAM :most AS CONSTRUCT {{ ?a :most ?m }} WHERE {{ ?a :p ?m }}"
     assert "has no windows: its one answer has no time" in refused(engine, once, READ)
 
 
-def test_two_makers_of_one_stream(engine):
+def test_two_makers_of_one_stream(engine: Any) -> None:
     message = refused(engine, MOST, MOST, READ)
     assert message.startswith("The stream http://e/most is made by the queries q0 and q1.")
     engine.register(MOST, name="a")
@@ -156,7 +161,7 @@ def test_two_makers_of_one_stream(engine):
         engine.register(MOST, name="b")
 
 
-def test_queries_that_read_each_other(engine):
+def test_queries_that_read_each_other(engine: Any) -> None:
     copy = "CONSTRUCT { ?s ?p ?o } FROM NAMED WINDOW :w ON :SOURCE [RANGE PT4S] WHERE { WINDOW :w { ?s ?p ?o } }"
     pairs = (("a", "b"), ("b", "c"), ("c", "a"))
     loop = [f"{P}REGISTER RSTREAM :{a} AS {copy.replace('SOURCE', b)}" for a, b in pairs]
@@ -166,7 +171,7 @@ def test_queries_that_read_each_other(engine):
     )
 
 
-def test_a_stream_that_nobody_makes(engine):
+def test_a_stream_that_nobody_makes(engine: Any) -> None:
     assert refused(engine, READ, kind=UnknownNameError).startswith(
         "There is no stream http://e/most."
     )
@@ -175,7 +180,7 @@ def test_a_stream_that_nobody_makes(engine):
         engine.register(READ.replace(":most [", ":mots ["))
 
 
-def test_cql_reads_no_triples(engine, tmp_path):
+def test_cql_reads_no_triples(engine: Any, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("k,ts\n1,1\n")
     engine.stream("A", tmp_path / "t.csv", schema="k:integer")
     engine.register(MOST, name="m")
@@ -183,7 +188,7 @@ def test_cql_reads_no_triples(engine, tmp_path):
         engine.register("Select * From m", dialect="cql")
 
 
-def test_a_maker_that_is_read_stays(engine):
+def test_a_maker_that_is_read_stays(engine: Any) -> None:
     engine.register(MOST, name="m")
     one, two = engine.register(READ, name="one"), engine.register(READ, name="two")
     with pytest.raises(
@@ -196,7 +201,9 @@ def test_a_maker_that_is_read_stays(engine):
     assert engine.queries() == []
 
 
-def test_a_stream_from_outside_with_the_name_of_one_that_is_read(engine, tmp_path):
+def test_a_stream_from_outside_with_the_name_of_one_that_is_read(
+    engine: Any, tmp_path: Path
+) -> None:
     engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
     for name in ("m", "http://e/most"):
         with pytest.raises(
@@ -205,7 +212,7 @@ def test_a_stream_from_outside_with_the_name_of_one_that_is_read(engine, tmp_pat
             engine.stream(name, tmp_path / "s.nt")
 
 
-def test_a_query_that_would_take_a_stream_away_from_its_reader(engine):
+def test_a_query_that_would_take_a_stream_away_from_its_reader(engine: Any) -> None:
     engine.register(MOST, name="m")
     engine.register(READ.replace(":most [", "<http://x/m> ["), name="r")
     with pytest.raises(
@@ -217,7 +224,7 @@ def test_a_query_that_would_take_a_stream_away_from_its_reader(engine):
 # -- coming and going --
 
 
-def runs(tmp_path, *parts):
+def runs(tmp_path: Path, *parts: Any) -> Any:
     """Runs on one checkpoint: (elements, queries by name) each, the streams open but for the last;
     the reports of all.
     """
@@ -238,23 +245,25 @@ SIX = '"6"^^<http://www.w3.org/2001/XMLSchema#integer>'  # three reports with tw
 BOTH = {"r": READ, "m": MOST}
 
 
-def test_a_chain_goes_on_in_the_next_run(tmp_path):
+def test_a_chain_goes_on_in_the_next_run(tmp_path: Path) -> None:
     got = runs(tmp_path, (7, BOTH), (7, BOTH), (16, BOTH), (24, BOTH))
     assert same_queries({"r": of_most()}, {"r": got["r"]}) is None
 
 
-def test_a_reader_that_comes_later_begins_behind_the_last_report_of_its_maker(tmp_path):
+def test_a_reader_that_comes_later_begins_behind_the_last_report_of_its_maker(
+    tmp_path: Path,
+) -> None:
     got = runs(tmp_path, (12, {"m": MOST}), (24, BOTH))
     assert same_queries({"r": of_most(after=10_000)}, {"r": got["r"]}) is None
 
 
-def test_a_reader_that_goes_and_comes_again(tmp_path):
+def test_a_reader_that_goes_and_comes_again(tmp_path: Path) -> None:
     got = runs(tmp_path, (7, BOTH), (12, {"m": MOST}), (18, {"m": MOST}), (24, BOTH))
     late = [r for r in got["r"] if r.time > 16_000]
     assert same_queries({"r": of_most(after=16_000)}, {"r": late}) is None
 
 
-def test_a_maker_with_another_text_is_another_stream(tmp_path):
+def test_a_maker_with_another_text_is_another_stream(tmp_path: Path) -> None:
     second = {**BOTH, "m": MOST.replace("MAX", "MIN")}
     got = runs(tmp_path, (12, BOTH), (24, second))
     (tmp_path / "fresh").mkdir()
@@ -265,7 +274,7 @@ def test_a_maker_with_another_text_is_another_stream(tmp_path):
     assert same_queries({"r": fresh["r"]}, {"r": [r for r in got["r"] if r.time > 12_000]}) is None
 
 
-def test_makers_and_readers_come_while_the_engine_runs(engine, tmp_path):
+def test_makers_and_readers_come_while_the_engine_runs(engine: Any, tmp_path: Path) -> None:
     first = engine.register(MOST, name="m")
     epochs = []
     engine.on_epoch(epochs.append)
@@ -292,7 +301,7 @@ def test_makers_and_readers_come_while_the_engine_runs(engine, tmp_path):
     assert min(r.time for r in reader.results()) >= 24_000
 
 
-def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_path):
+def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_path: Path) -> None:
     write_lines(tmp_path / "s.nt", ELEMENTS[:5])
     write_lines(tmp_path / "t.nt", ELEMENTS)
     with Engine(spark=False, checkpoint=tmp_path / "ck", partitions=2) as engine:
@@ -313,7 +322,7 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
         assert engine.progress().holds_back in (S, T)
 
 
-def wait_for(condition):
+def wait_for(condition: Any) -> None:
     for _ in range(2000):
         if condition():
             return
@@ -324,7 +333,7 @@ def wait_for(condition):
 # -- what is told --
 
 
-def test_what_is_told_of_a_made_stream(engine, tmp_path):
+def test_what_is_told_of_a_made_stream(engine: Any, tmp_path: Path) -> None:
     engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
     ended(engine)
     record = engine.records()["m"]
@@ -339,7 +348,7 @@ def test_what_is_told_of_a_made_stream(engine, tmp_path):
     assert status_text(status)
 
 
-def test_watermark_of_a_made_stream_after_each_epoch(engine, tmp_path):
+def test_watermark_of_a_made_stream_after_each_epoch(engine: Any, tmp_path: Path) -> None:
     """No later report of the maker is below it, and it is behind the maker's own by one epoch."""
     engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
     seen = []
@@ -359,7 +368,7 @@ def test_watermark_of_a_made_stream_after_each_epoch(engine, tmp_path):
 # -- blank nodes --
 
 
-def test_nodes_of_a_template_are_one_within_a_report_and_others_in_the_next(engine):
+def test_nodes_of_a_template_are_one_within_a_report_and_others_in_the_next(engine: Any) -> None:
     text = (
         f"{P}REGISTER RSTREAM :b AS CONSTRUCT {{ _:n :of ?a . _:n :n ?m }} FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
         "WHERE { WINDOW :w { ?a :p ?m } }"
@@ -385,7 +394,9 @@ def test_nodes_of_a_template_are_one_within_a_report_and_others_in_the_next(engi
     assert set(names.to_polars()["x"]) == read, "as they are published"
 
 
-def test_a_node_of_the_input_that_comes_through_is_still_itself(engine, tmp_path):
+def test_a_node_of_the_input_that_comes_through_is_still_itself(
+    engine: Any, tmp_path: Path
+) -> None:
     text = (
         f"_:n{i % 2} <http://e/{p}> <http://e/o{i}> {1000 * i} .\n" for i in range(8) for p in "kl"
     )

@@ -3,6 +3,8 @@ told.
 """
 
 import json
+from pathlib import Path
+from typing import Any
 
 from asking import S, element, query, step
 from levada.cli.status import shown, told
@@ -15,7 +17,7 @@ QUERY = query(
 )
 
 
-def wait(engine, done):
+def wait(engine: Any, done: Any) -> None:
     for _ in range(4000):
         if done():
             return
@@ -23,7 +25,7 @@ def wait(engine, done):
     raise AssertionError("what was waited for has not come")
 
 
-def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path):
+def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     write_lines(folder / "b.nt", [element(1000, "a p 1")])

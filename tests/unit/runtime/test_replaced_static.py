@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ OLD, NEW = (f"<http://e/a> <http://e/kind> <http://e/{k}>" for k in ("old", "new
 ELEMENTS = [Element(500 * i, (f"<http://e/a> <http://e/p> <http://e/x{i}>",)) for i in range(12)]
 
 
-def kinds(query) -> list[tuple[int | None, list[str]]]:
+def kinds(query: Any) -> list[tuple[int | None, list[str]]]:
     """What each report says of the kinds of :a."""
     return [(r.time, sorted({k[10:-1] for k in r.rows["k"].to_list()})) for r in query.results()]
 

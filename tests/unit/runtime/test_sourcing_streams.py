@@ -4,6 +4,8 @@ reference judges.
 
 import gzip
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,11 +40,18 @@ QUERIES = [STEPS, RANGE]
 CUTS = pytest.mark.parametrize("epoch_rows", [1, 7, 1000])
 
 
-def quads(elements, graph):
+def quads(elements: Any, graph: Any) -> str:
     return "".join(f"{t} <{graph(e)}> .\n" for e in elements for t in e.triples)
 
 
-def check(tmp_path, path, queries=QUERIES, elements=ELEMENTS, epoch_rows=1000, **options):
+def check(
+    tmp_path: Path,
+    path: Any,
+    queries: Any = QUERIES,
+    elements: Any = ELEMENTS,
+    epoch_rows: int = 1000,
+    **options: Any,
+) -> Any:
     got, engine = run(
         tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, queries, epoch_rows=epoch_rows
     )
@@ -51,11 +60,11 @@ def check(tmp_path, path, queries=QUERIES, elements=ELEMENTS, epoch_rows=1000, *
 
 
 @pytest.mark.parametrize("form", ["bare", "quoted", "typed", "dateTime"])
-def test_times_in_a_column(tmp_path, form):
+def test_times_in_a_column(tmp_path: Path, form: str) -> None:
     check(tmp_path, write_lines(tmp_path / "s.nt", ELEMENTS, form))
 
 
-def test_times_in_seconds(tmp_path):
+def test_times_in_seconds(tmp_path: Path) -> None:
     (tmp_path / "s.nt").write_text(
         "".join(line.replace("000 .", " .") + "\n" for line in lines(ELEMENTS[2::2]))
     )
@@ -63,7 +72,7 @@ def test_times_in_seconds(tmp_path):
 
 
 @CUTS
-def test_a_directory_of_compressed_files(tmp_path, epoch_rows):
+def test_a_directory_of_compressed_files(tmp_path: Path, epoch_rows: Any) -> None:
     write_directory(tmp_path / "d", ELEMENTS, 4, ending=".nt.gz")
     (tmp_path / "d" / "_SUCCESS").touch()
     (tmp_path / "d" / "9999.nt.tmp").write_text("not yet")
@@ -71,14 +80,14 @@ def test_a_directory_of_compressed_files(tmp_path, epoch_rows):
 
 
 @CUTS
-def test_quads_with_times_in_the_graph(tmp_path, epoch_rows):
+def test_quads_with_times_in_the_graph(tmp_path: Path, epoch_rows: Any) -> None:
     text = quads(ELEMENTS, lambda e: f"http://e/graph/{e.ts}")
     (tmp_path / "s.nq.gz").write_bytes(gzip.compress(text.encode()))
     check(tmp_path, tmp_path / "s.nq.gz", epoch_rows=epoch_rows, time="graph")
 
 
 @CUTS
-def test_an_element_is_a_graph(tmp_path, epoch_rows):
+def test_an_element_is_a_graph(tmp_path: Path, epoch_rows: Any) -> None:
     elements = [element(500 * i, f"a p {i}", f"a q {i + 1}") for i in range(8)]
     (tmp_path / "s.nq").write_text(quads(elements, lambda e: f"http://e/graph/{e.ts}"))
     record = check(
@@ -88,7 +97,7 @@ def test_an_element_is_a_graph(tmp_path, epoch_rows):
 
 
 @CUTS
-def test_an_element_is_a_subject_with_its_time(tmp_path, epoch_rows):
+def test_an_element_is_a_subject_with_its_time(tmp_path: Path, epoch_rows: Any) -> None:
     at = '<http://e/at> "{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     elements = []
     for i in range(8):
@@ -109,7 +118,7 @@ def test_an_element_is_a_subject_with_its_time(tmp_path, epoch_rows):
     assert (record.elements, record.triples) == (8, 24)
 
 
-def test_elements_without_a_time_or_with_two_are_dead_whole(tmp_path):
+def test_elements_without_a_time_or_with_two_are_dead_whole(tmp_path: Path) -> None:
     text = '<http://e/{0}> <http://e/p> "1" .\n'
     at = '<http://e/{0}> <http://e/at> "{1}" .\n'
     (tmp_path / "s.nt").write_text(
@@ -132,7 +141,9 @@ def test_elements_without_a_time_or_with_two_are_dead_whole(tmp_path):
 
 
 @CUTS
-def test_an_element_is_a_document_with_the_time_of_its_name(tmp_path, epoch_rows):
+def test_an_element_is_a_document_with_the_time_of_its_name(
+    tmp_path: Path, epoch_rows: Any
+) -> None:
     folder = tmp_path / "d"
     folder.mkdir()
     elements = [element(1000 * i, f"a p {i}", f"a q {i + 1}") for i in range(6)]
@@ -144,14 +155,14 @@ def test_an_element_is_a_document_with_the_time_of_its_name(tmp_path, epoch_rows
 
 
 @CUTS
-def test_from_and_to_cut(tmp_path, epoch_rows):
+def test_from_and_to_cut(tmp_path: Path, epoch_rows: Any) -> None:
     path, cut = write_lines(tmp_path / "s.nt", ELEMENTS), {"from": 2000, "to": 5500}
     record = check(tmp_path, path, elements=ELEMENTS[4:11], epoch_rows=epoch_rows, **cut)
     assert record.elements == 7
 
 
 @CUTS
-def test_limit_cuts(tmp_path, epoch_rows):
+def test_limit_cuts(tmp_path: Path, epoch_rows: Any) -> None:
     path = write_lines(tmp_path / "s.nt", ELEMENTS)
     assert (
         check(tmp_path, path, elements=ELEMENTS[:9], epoch_rows=epoch_rows, limit=9).elements == 9
@@ -159,7 +170,7 @@ def test_limit_cuts(tmp_path, epoch_rows):
 
 
 @CUTS
-def test_limit_counts_what_from_and_to_leave(tmp_path, epoch_rows):
+def test_limit_counts_what_from_and_to_leave(tmp_path: Path, epoch_rows: Any) -> None:
     path = write_lines(tmp_path / "s.nt", ELEMENTS)
     options = {"from": 2000, "to": 9000, "limit": 5}
     assert (
@@ -168,7 +179,7 @@ def test_limit_counts_what_from_and_to_leave(tmp_path, epoch_rows):
     )
 
 
-def test_csv_and_parquet_say_the_same(tmp_path):
+def test_csv_and_parquet_say_the_same(tmp_path: Path) -> None:
     import polars as pl
 
     frame = pl.DataFrame({"k": [1, 2, 1, 3], "v": [0.5, 1.5, 2.5, 3.5], "at": [0, 400, 900, 5000]})
@@ -194,7 +205,7 @@ def test_csv_and_parquet_say_the_same(tmp_path):
 class Engines:
     """An engine on growing sources whose clock the test moves."""
 
-    def __init__(self, root, monkeypatch, **options):
+    def __init__(self, root: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.sink, self.clock = MemorySink(), ManualClock(10**12)
         monkeypatch.setattr("levada.engine.engine._wall", self.clock)
         self.engine = Engine(
@@ -202,7 +213,7 @@ class Engines:
         )
         self.passed = threading.Condition()
 
-    def until(self, holds):
+    def until(self, holds: Any) -> None:
         """Waits until something holds after an epoch."""
         for _ in range(2000):
             if holds():
@@ -210,12 +221,12 @@ class Engines:
             self.engine.await_end(0.01)
         raise AssertionError("it does not come about")
 
-    def read(self, name):
+    def read(self, name: Any) -> Any:
         """How many elements of a stream are read."""
         return self.engine.records().get(name).elements if name in self.engine.records() else 0
 
 
-def test_a_growing_directory(tmp_path, monkeypatch):
+def test_a_growing_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "d"
     folder.mkdir()
     e = Engines(tmp_path, monkeypatch)
@@ -236,7 +247,7 @@ def test_a_growing_directory(tmp_path, monkeypatch):
     judge(QUERIES, {S: ELEMENTS}, got)
 
 
-def test_half_a_line_waits_for_its_end(tmp_path, monkeypatch):
+def test_half_a_line_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = next(lines([ELEMENTS[1]])) + "\n"
     path = write_lines(tmp_path / "s.nt", ELEMENTS[:1])
     e = Engines(tmp_path, monkeypatch)
@@ -259,7 +270,9 @@ def test_half_a_line_waits_for_its_end(tmp_path, monkeypatch):
 BOTH = query("SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }", name="both", windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))})  # fmt: skip
 
 
-def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(tmp_path, monkeypatch):
+def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lively, silent = tmp_path / "s.nt", tmp_path / "t.nt"
     write_lines(lively, ELEMENTS[:4])
     write_lines(silent, [element(0, "a0 q 7")])
@@ -297,7 +310,7 @@ def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(tmp_pat
     assert same(right, e.sink.reports["both"]) is None
 
 
-def test_all_streams_silent_moves_nothing(tmp_path, monkeypatch):
+def test_all_streams_silent_moves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     e = Engines(tmp_path, monkeypatch)
     with e.engine:
         for name, path in ((S, tmp_path / "s.nt"), (T, tmp_path / "t.nt")):
@@ -313,7 +326,9 @@ def test_all_streams_silent_moves_nothing(tmp_path, monkeypatch):
         e.engine.stop()
 
 
-def test_a_silent_stream_that_shares_no_query_stays_where_it_is(tmp_path, monkeypatch):
+def test_a_silent_stream_that_shares_no_query_stays_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     e = Engines(tmp_path, monkeypatch)
     with e.engine:
         e.engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS))
@@ -331,7 +346,7 @@ def test_a_silent_stream_that_shares_no_query_stays_where_it_is(tmp_path, monkey
         e.engine.stop()
 
 
-def test_a_silent_file_beside_a_lively_one(tmp_path, monkeypatch):
+def test_a_silent_file_beside_a_lively_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "d"
     folder.mkdir()
     write_lines(folder / "0.nt", ELEMENTS[:1])
@@ -353,7 +368,7 @@ def test_a_silent_file_beside_a_lively_one(tmp_path, monkeypatch):
     )
 
 
-def test_a_fast_stream_waits_for_the_slow_one(tmp_path):
+def test_a_fast_stream_waits_for_the_slow_one(tmp_path: Path) -> None:
     fast = write_lines(tmp_path / "s.nt", ELEMENTS)
     slow = write_lines(tmp_path / "t.nt", [element(2000 * i, f"a{i % 3} q {i}") for i in range(5)])
     sources = {S: {"path": fast, "ahead": 4}, T: {"path": slow}}
@@ -361,7 +376,7 @@ def test_a_fast_stream_waits_for_the_slow_one(tmp_path):
     judge([BOTH], {S: ELEMENTS, T: [element(2000 * i, f"a{i % 3} q {i}") for i in range(5)]}, got)
 
 
-def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path):
+def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path: Path) -> None:
     sources = {
         S: {"path": write_lines(tmp_path / "s.nt", ELEMENTS), "ahead": 4},
         T: {"path": tmp_path / "t.nt"},
@@ -374,14 +389,16 @@ def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path):
     assert engine.records()[S].elements == len(ELEMENTS)
 
 
-def test_a_missing_file_is_told_before_anything_starts(tmp_path):
+def test_a_missing_file_is_told_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(
         SourceError, match=r"The stream http://e/s is not there: no file or directory .*/gone\.nt"
     ):
         run(tmp_path / "ck", {S: {"path": tmp_path / "gone.nt"}}, QUERIES)
 
 
-def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node_goes_on(tmp_path):
+def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node_goes_on(
+    tmp_path: Path,
+) -> None:
     other = query(
         "SELECT ?a ?n",
         "WINDOW :v { ?a :p ?n }",
@@ -397,7 +414,7 @@ def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node
         engine.stream(T, write_lines(tmp_path / "t.nt", ELEMENTS[:3]), lateness="1h")
         register(engine, [RANGE, other])
 
-        def tell(manifest):
+        def tell(manifest: Any) -> None:
             pieces = read_head(mapped(str(engine.root), manifest.state["1.0"])[1]).pieces
             written.append(
                 [p.file for key, some in pieces.items() if key.startswith("pending.") for p in some]

@@ -2,6 +2,8 @@
 line that is none.
 """
 
+from typing import Any
+
 import polars as pl
 import pyoxigraph as ox
 import pytest
@@ -21,11 +23,11 @@ OBJECTS = (
 )
 
 
-def lines(*rows, columns=("s", "p", "o", "ts")):
+def lines(*rows: Any, columns: Any = ("s", "p", "o", "ts")) -> Any:
     return statement_lines(pl.DataFrame(rows, schema=columns, orient="row"), columns).to_list()
 
 
-def read(line, **how):
+def read(line: Any, **how: Any) -> Any:
     assert line.endswith("\n") and line.count("\n") == 1 and "\r" not in line
     return read_line(
         line.removesuffix("\n").encode(), timed=True, document=1, **{"quads": False, **how}
@@ -33,7 +35,7 @@ def read(line, **how):
 
 
 @given(IRIS, IRIS, OBJECTS, st.integers(0, 10**12), st.booleans())
-def test_a_statement_is_what_the_row_says(s, p, o, ts, raw):
+def test_a_statement_is_what_the_row_says(s: Any, p: Any, o: Any, ts: Any, raw: Any) -> None:
     text = (
         str(o).replace(r"\n", "\n") if raw and r"\\" not in str(o) else str(o)
     )  # a line break as it is
@@ -56,20 +58,20 @@ def test_a_statement_is_what_the_row_says(s, p, o, ts, raw):
         ("<a:s>", "<a:p>", "<a:o>", None),
     ],
 )
-def test_a_row_that_is_no_statement_is_refused_as_a_whole(row):
+def test_a_row_that_is_no_statement_is_refused_as_a_whole(row: Any) -> None:
     (line,) = lines(row)
     with pytest.raises(Refused):
         read(line)
 
 
 @pytest.mark.parametrize("time", ['5 . # "', '5"', "1970-01-01T00:00:05Z # x", "yesterday", None])
-def test_a_text_that_is_no_time_is_refused(time):
+def test_a_text_that_is_no_time_is_refused(time: Any) -> None:
     (line,) = lines(("<a:s>", "<a:p>", "<a:o>", time))
     with pytest.raises(Refused):
         read(line)
 
 
-def test_only_a_graph_may_be_missing():
+def test_only_a_graph_may_be_missing() -> None:
     columns = ("s", "p", "o", "g", "ts")
     none, named, shifted = lines(
         ("<a:s>", "<a:p>", "<a:o>", None, 1), ("<a:s>", "<a:p>", "<a:o>", "<a:g>", 1), (None, "<a:p>", "<a:o>", "<a:g>", 1),
@@ -80,7 +82,7 @@ def test_only_a_graph_may_be_missing():
         read(shifted, quads=True)
 
 
-def test_lines_are_taken_as_they_are():
+def test_lines_are_taken_as_they_are() -> None:
     assert text_lines(pl.DataFrame({"l": ["a", None, "b\r\n", ""]}), "l").to_list() == [
         "a\n",
         "b\n",

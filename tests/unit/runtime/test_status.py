@@ -1,6 +1,8 @@
 """Why there is no result: what a checkpoint says of its queries."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ BOTH = query(
 
 
 @pytest.fixture
-def root(tmp_path):
+def root(tmp_path: Path) -> Any:
     """A checkpoint whose stream S is at 5000 and whose stream T is at 3000."""
     s = write_lines(tmp_path / "s.nt", [element(500 * i, f"a p {i}") for i in range(11)])
     t = write_lines(tmp_path / "t.nt", [element(3000, "b q 1")])
@@ -37,7 +39,7 @@ def root(tmp_path):
     return tmp_path / "ck"
 
 
-def test_patterns_that_nothing_matches_are_named(root):
+def test_patterns_that_nothing_matches_are_named(root: Any) -> None:
     hot, never, _ = read_status(root).queries
     assert (hot.results, hot.why) == (18, "")
     assert [(p.text, p.matched) for p in hot.patterns] == [("?a <http://e/p> ?b", 11)]
@@ -66,7 +68,9 @@ def test_patterns_that_nothing_matches_are_named(root):
         ),
     ],
 )
-def test_only_what_holds_all_rows_back_is_named_as_the_reason(tmp_path, group, starved):
+def test_only_what_holds_all_rows_back_is_named_as_the_reason(
+    tmp_path: Path, group: str, starved: bool
+) -> None:
     far = {"w": (S, step(1_000_000, 1_000_000))}
     text = query("SELECT ?a ?n", group, windows=far).text
     with Engine(spark=False, partitions=2) as engine:
@@ -77,12 +81,14 @@ def test_only_what_holds_all_rows_back_is_named_as_the_reason(tmp_path, group, s
         engine.register("SELECT ?a { ?a <http://e/p> ?b }", name="static")
         engine.start(once=True, keep_open=True)
         engine.await_end()
-        far, static = engine.status().queries
-    assert far.why.startswith("No triple of" if starved else "The next report can be made"), far.why
+        held, static = engine.status().queries
+    assert held.why.startswith("No triple of" if starved else "The next report can be made"), (
+        held.why
+    )
     assert static.why == "Nothing in the static data answers it."
 
 
-def test_the_stream_that_holds_a_query_back_and_the_next_report(root):
+def test_the_stream_that_holds_a_query_back_and_the_next_report(root: Any) -> None:
     hot, _, both = read_status(root).queries
     assert (hot.watermark, hot.holds_back, hot.next_report) == (5000, None, 6000)
     assert (both.watermark, both.holds_back, both.next_report) == (3000, T, 4000)
@@ -94,7 +100,7 @@ def test_the_stream_that_holds_a_query_back_and_the_next_report(root):
     )
 
 
-def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path):
+def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path: Path) -> None:
     last = query(
         "SELECT ?a ?n",
         "WINDOW :w { ?a :typo ?n }",
@@ -109,13 +115,13 @@ def test_periodic_reports_and_patterns_over_the_last_triples(tmp_path):
         engine.register(last.text, name="last")
         engine.start(once=True, keep_open=True)
         engine.await_end()
-        clocked, last = engine.status().queries
+        clocked, counted = engine.status().queries
     assert (clocked.watermark, clocked.next_report) == (5000, 6000 - 6000 % 1500)
-    assert [(p.text, p.matched) for p in last.patterns] == [("?a <http://e/typo> ?b", None)]
-    assert last.why == "Nothing has come through the query's joins, filters and windows yet."
+    assert [(p.text, p.matched) for p in counted.patterns] == [("?a <http://e/typo> ?b", None)]
+    assert counted.why == "Nothing has come through the query's joins, filters and windows yet."
 
 
-def test_patterns_that_are_too_many_are_not_counted(root, tmp_path):
+def test_patterns_that_are_too_many_are_not_counted(root: Any, tmp_path: Path) -> None:
     """256 patterns of a stream are counted; of those that make them more it is not said that
     nothing has matched them.
     """
@@ -139,7 +145,9 @@ def test_patterns_that_are_too_many_are_not_counted(root, tmp_path):
     ]
 
 
-def test_the_command_tells_it_as_text_and_as_json(root, capsys):
+def test_the_command_tells_it_as_text_and_as_json(
+    root: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["status", str(root)]) == 0
     assert "has matched the pattern ?a <http://e/typo> ?b" in " ".join(
         capsys.readouterr().out.split()
@@ -157,7 +165,7 @@ def test_the_command_tells_it_as_text_and_as_json(root, capsys):
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]
 
 
-def test_counts_go_on_in_the_next_run(root, tmp_path):
+def test_counts_go_on_in_the_next_run(root: Any, tmp_path: Path) -> None:
     with (tmp_path / "s.nt").open("a") as file:
         file.write("<http://e/a> <http://e/typo> <http://e/b> 6000 .\n")
     with Engine(spark=False, checkpoint=root, partitions=2) as engine:
@@ -172,7 +180,7 @@ def test_counts_go_on_in_the_next_run(root, tmp_path):
     assert status.queries[1].watermark == MAX
 
 
-def test_what_is_no_checkpoint_or_has_had_no_epoch_says_so(tmp_path):
+def test_what_is_no_checkpoint_or_has_had_no_epoch_says_so(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
         read_status(tmp_path)
     with Engine(spark=False, checkpoint=tmp_path / "ck") as engine:

@@ -2,6 +2,9 @@
 checkpoint's plans.
 """
 
+from pathlib import Path
+from typing import Any
+
 from asking import S, element, feed, query, step
 from cases import Clause
 from levada.engine.engine import Engine
@@ -10,20 +13,22 @@ from levada.testing.streams import write_lines
 RANGE = {"w": (S, Clause("range", 1500))}
 
 
-def text_of(number):
+def text_of(number: Any) -> Any:
     return query(
         "SELECT ?a ?n", f"WINDOW :w {{ ?a :p{number} ?n }}", name=f"q{number}", windows=RANGE
     ).text
 
 
-def elements(first, count):
+def elements(first: Any, count: Any) -> list[Any]:
     return [
         element(1000 * (first + i), *(f"a p{k} {i}" for k in range(first, first + 40)))
         for i in range(count)
     ]
 
 
-def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(tmp_path):
+def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(
+    tmp_path: Path,
+) -> None:
     path = write_lines(tmp_path / "s.nt", [])
     with Engine(spark=False, partitions=2) as engine:
         engine.stream(S, path)
@@ -40,7 +45,7 @@ def test_a_query_that_comes_again_counts_from_zero_and_the_progress_counts_all(t
         assert engine.progress().results == old.to_polars().height > 0
 
 
-def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path):
+def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "s.nt", [])
     with Engine(spark=False, partitions=1, checkpoint=tmp_path / "ck") as engine:
         engine.stream(S, path)
@@ -57,7 +62,7 @@ def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path):
         assert len(list((tmp_path / "ck" / "plans").glob("[0-9]*.plan"))) <= 3
 
 
-def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path):
+def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path: Path) -> None:
     """Each group of a report may be elsewhere, and no partition need have rows of all reports."""
     rows = [element(1000 * i, f"a{i} p {i}", f"b{i} p {i}") for i in range(40)]
     path = write_lines(tmp_path / "s.nt", rows)

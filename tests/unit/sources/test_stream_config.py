@@ -1,6 +1,8 @@
 """A stream's configuration is valid from birth, and wrong words are sentences."""
 
 import datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,19 +29,19 @@ from levada.streams.stream_config import StreamConfig, parse_duration, parse_tim
         ("P1W", 604_800_000),
     ],
 )
-def test_durations(text, ms):
+def test_durations(text: Any, ms: int) -> None:
     assert parse_duration(text) == ms
 
 
 @pytest.mark.parametrize(
     "text", ["P1M", "P1Y", "P1YT1H", "-5s", "5 parsecs", "", "P", "PT", "0.5ms", "10,s"]
 )
-def test_what_is_no_duration(text):
+def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(UsageError):
         parse_duration(text)
 
 
-def test_months_are_named():
+def test_months_are_named() -> None:
     with pytest.raises(UsageError, match="no fixed length"):
         parse_duration("P1M")
 
@@ -57,14 +59,14 @@ def test_months_are_named():
         (datetime.date(2013, 1, 1), 1_356_998_400_000),
     ],
 )
-def test_times(text, ms):
+def test_times(text: Any, ms: int) -> None:
     assert parse_time(text) == ms
 
 
 @pytest.mark.parametrize(
     "text", ["yesterday", "", "2013-13-01", "2013-02-30T00:00:00Z", "05:00", "2013-W01"]
 )
-def test_what_is_no_time(text):
+def test_what_is_no_time(text: str) -> None:
     with pytest.raises(UsageError, match="no"):
         parse_time(text)
 
@@ -73,11 +75,11 @@ def test_what_is_no_time(text):
     ("path", "format"),
     [("a.nt", "nt"), ("a.NQ.gz", "nq"), ("x/*.csv", "csv"), ("p.parquet", "parquet"), ("a", None)],
 )
-def test_formats_by_ending(path, format):
+def test_formats_by_ending(path: str, format: Any) -> None:
     assert format_of(path) == format
 
 
-def test_defaults():
+def test_defaults() -> None:
     config = StreamConfig.of("s", "a.nt")
     assert (config.time, config.unit, config.lateness, config.element, config.files) == (
         "column",
@@ -96,7 +98,7 @@ def test_defaults():
     assert config.timed and not config.quads and not config.tabular and not config.bounded
 
 
-def test_all_options_from_words_and_from_yaml_are_the_same():
+def test_all_options_from_words_and_from_yaml_are_the_same() -> None:
     words = StreamConfig.of(
         "s",
         "a.csv",
@@ -123,7 +125,7 @@ def test_all_options_from_words_and_from_yaml_are_the_same():
     assert hash(words) == hash(yaml)
 
 
-def test_a_predicate_loses_its_brackets():
+def test_a_predicate_loses_its_brackets() -> None:
     config = StreamConfig.of(
         "s", "a.nt", time="predicate:<http://e/t>", element="subject", unit="s"
     )
@@ -134,7 +136,7 @@ def test_a_predicate_loses_its_brackets():
     )
 
 
-def test_the_format_of_a_directory_is_that_of_its_files(tmp_path):
+def test_the_format_of_a_directory_is_that_of_its_files(tmp_path: Path) -> None:
     assert StreamConfig.of("s", tmp_path).format == "nt"
     assert StreamConfig.of("s", tmp_path, element="graph").format == "nq"
     assert StreamConfig.of("s", tmp_path, schema="k:integer").format == "csv"
@@ -171,23 +173,23 @@ def test_the_format_of_a_directory_is_that_of_its_files(tmp_path):
         ({"unit": "min"}, "none of ms, s"),
     ],
 )
-def test_wrong_words_say_what_would_be_right(options, says):
+def test_wrong_words_say_what_would_be_right(options: Any, says: str) -> None:
     with pytest.raises(UsageError) as error:
         StreamConfig.of("s", "a.nt", **options)
     assert says in str(error.value)
 
 
-def test_an_unknown_ending_asks_for_the_format():
+def test_an_unknown_ending_asks_for_the_format() -> None:
     with pytest.raises(UsageError, match="format=nt"):
         StreamConfig.of("s", "data.bin")
 
 
-def test_a_stream_needs_a_name_and_a_path():
+def test_a_stream_needs_a_name_and_a_path() -> None:
     with pytest.raises(UsageError, match="NAME=PATH"):
         StreamConfig.of("", "a.nt")
 
 
-def test_the_sign_of_a_relation_is_no_column_that_queries_see():
+def test_the_sign_of_a_relation_is_no_column_that_queries_see() -> None:
     config = StreamConfig.of("r", "r.csv", schema="k:integer", sign="s")
     assert (config.schema, config.columns) == (
         (("k", "integer"), ("s", "string")),
@@ -201,6 +203,6 @@ def test_the_sign_of_a_relation_is_no_column_that_queries_see():
 @pytest.mark.parametrize(
     ("path", "options"), [("r.csv", {"schema": "k:integer", "sign": "k"}), ("r.nt", {"sign": "s"})]
 )
-def test_what_is_no_sign(path, options):
+def test_what_is_no_sign(path: str, options: Any) -> None:
     with pytest.raises(UsageError, match="is no string column of a tuple stream"):
         StreamConfig.of("r", path, **options)

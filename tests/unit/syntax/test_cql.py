@@ -1,5 +1,7 @@
 """CQL text to tree: shapes, durations, the printed form, and errors with their positions."""
 
+from typing import Any
+
 import pytest
 
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
@@ -20,15 +22,15 @@ W1 = "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range
 W2 = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group By k)"
 
 
-def window(text):
+def window(text: Any) -> Any:
     return parse_cql(f"Select k From S {text}").select.tables[0].window
 
 
-def expression(text):
+def expression(text: Any) -> Any:
     return parse_cql(f"Select {text} From S").select.items[0].expression
 
 
-def test_the_reference_workloads_parse():
+def test_the_reference_workloads_parse() -> None:
     w1, w2 = parse_cql(W1), parse_cql(W2)
     assert (w1.output, [t.window.range for t in w1.select.tables]) == ("Istream", [60001, 60001])
     assert (w2.output, w2.select.tables[0].window.slide, w2.select.group) == (
@@ -53,12 +55,12 @@ def test_the_reference_workloads_parse():
         ("10s", 10_000),
     ],
 )
-def test_durations(text, ms):
+def test_durations(text: str, ms: int) -> None:
     assert window(f"[Range {text}]").range == ms
     assert window(f"[Range {text} Slide {text}]").slide == ms
 
 
-def test_windows():
+def test_windows() -> None:
     assert window("").word is WindowWord.NONE
     assert window("[Range Unbounded]").word is WindowWord.UNBOUNDED
     assert window("[rows unbounded]").word is WindowWord.UNBOUNDED
@@ -66,7 +68,7 @@ def test_windows():
     assert (window("[Rows 3]").word, window("[Rows 3]").rows) == (WindowWord.ROWS, 3)
 
 
-def test_precedence_is_that_of_sql():
+def test_precedence_is_that_of_sql() -> None:
     a, b, c = (Column(None, name) for name in "abc")
     one = Constant(LiteralType.INTEGER, "1")
     assert expression("a + b * c") == Operation("+", (a, Operation("*", (b, c))))
@@ -81,21 +83,21 @@ def test_precedence_is_that_of_sql():
     assert expression("((a))") == a
 
 
-def test_constants():
+def test_constants() -> None:
     assert expression("'it''s'") == Constant(LiteralType.STRING, "it's")
     assert expression('"x"') == Constant(LiteralType.STRING, "x")
     assert expression("1.5e3") == Constant(LiteralType.DOUBLE, "1.5e3")
     assert expression("TRUE") == Constant(LiteralType.BOOLEAN, "true")
 
 
-def test_items_keep_their_text_and_alias():
+def test_items_keep_their_text_and_alias() -> None:
     items = parse_cql("Select  A.k +\n 1 As x, *, A.*, Count( * ) From A").select.items
     assert (items[0].alias, items[0].text) == ("x", "A.k + 1")
     assert items[1:3] == (Every(None), Every("A"))
     assert items[3].text == "Count( * )"
 
 
-def test_comments_and_words_that_are_not_reserved():
+def test_comments_and_words_that_are_not_reserved() -> None:
     statement = parse_cql("/* a\n b */ Select range, s, now -- rest\nFrom S [Range 1 s] As rows;")
     assert [item.expression.name for item in statement.select.items] == ["range", "s", "now"]
     assert statement.select.tables[0].alias == "rows"
@@ -112,14 +114,14 @@ def test_comments_and_words_that_are_not_reserved():
         "Istream(A Except (Select k From B) Union Select k From C)",
     ],
 )
-def test_the_printed_form_parses_to_an_equal_tree(text):
+def test_the_printed_form_parses_to_an_equal_tree(text: Any) -> None:
     statement = parse_cql(text)
     printed = show(statement)
     assert parse_cql(printed) == statement
     assert show(parse_cql(printed)) == printed
 
 
-def test_the_printed_form():
+def test_the_printed_form() -> None:
     assert show(parse_cql(W2)) == (
         "Rstream(\nSelect k, Min(v), Avg(v)\nFrom S [Range 60000 ms Slide 10000 ms]\nGroup By k\n)"
     )
@@ -137,14 +139,16 @@ def test_the_printed_form():
         ("S Minus T", "Minus", 3),
     ],
 )
-def test_what_is_not_there_is_refused_by_name_and_position(text, feature, column):
+def test_what_is_not_there_is_refused_by_name_and_position(
+    text: str, feature: str, column: int
+) -> None:
     with pytest.raises(UnsupportedError) as caught:
         parse_cql(text)
     assert feature in caught.value.message
     assert caught.value.span == Span(1, column)
 
 
-def test_a_syntax_error_shows_what_was_expected():
+def test_a_syntax_error_shows_what_was_expected() -> None:
     with pytest.raises(QuerySyntaxError) as caught:
         parse_cql("Select k\nForm S")
     assert caught.value.span == Span(2, 1)
@@ -167,14 +171,14 @@ def test_a_syntax_error_shows_what_was_expected():
         ("Select k From S [Range '5 s']", 24, "\"'5 s'\" does not fit here.", ""),
     ],
 )  # fmt: skip
-def test_a_slip_is_told_as_what_was_meant(text, column, message, hint):
+def test_a_slip_is_told_as_what_was_meant(text: str, column: int, message: str, hint: str) -> None:
     with pytest.raises(QuerySyntaxError) as caught:
         parse_cql(text)
     assert (caught.value.span, caught.value.message) == (Span(1, column), message)
     assert caught.value.hint.endswith(hint)
 
 
-def test_a_view_without_as_and_a_type_that_is_none():
+def test_a_view_without_as_and_a_type_that_is_none() -> None:
     with pytest.raises(QuerySyntaxError) as caught:
         parse_script("Register Stream V (k Integer) Select k From S")
     assert (caught.value.span, caught.value.hint) == (
@@ -204,13 +208,13 @@ def test_a_view_without_as_and_a_type_that_is_none():
         ("Select k § From S", Span(1, 10), "'§' does not fit here."),
     ],
 )
-def test_errors_with_positions(text, span, message):
+def test_errors_with_positions(text: str, span: Any, message: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse_cql(text)
     assert (caught.value.span, caught.value.message) == (span, message)
 
 
-def test_union_and_except_stand_from_left_to_right():
+def test_union_and_except_stand_from_left_to_right() -> None:
     body = parse_cql("A Except B Union Select k From C").body
     assert isinstance(body, Combination)
     assert (body.operator, body.left.operator, body.right.query.select.items[0].text) == (
@@ -232,7 +236,7 @@ select A from S
 """
 
 
-def test_a_script_of_stream():
+def test_a_script_of_stream() -> None:
     script = parse_script(SCRIPT)
     assert [(d.schema.name, d.schema.relation, d.source) for d in script.declared] == [
         ("S", False, "some/where/S.dat")
@@ -249,7 +253,7 @@ def test_a_script_of_stream():
     assert [(q.dest, q.views) for q in script.queries] == [("out", 1), ("", 1)]
 
 
-def test_a_script_without_labels_means_the_same():
+def test_a_script_without_labels_means_the_same() -> None:
     labelled = parse_script(
         "vquery : select a from S; vtable : register stream V (b integer); query : V union S;"
     )
@@ -268,7 +272,7 @@ def test_a_script_without_labels_means_the_same():
         ("register stream S (k number)", 22, "'number' does not fit here."),
     ],
 )
-def test_errors_in_scripts(text, column, message):
+def test_errors_in_scripts(text: str, column: int, message: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse_script(text)
     assert (caught.value.span, caught.value.message) == (Span(1, column), message)

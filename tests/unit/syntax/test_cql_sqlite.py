@@ -8,6 +8,8 @@ The two share nothing but the text.
 import math
 import sqlite3
 from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,8 +30,8 @@ class ExpressionError(Exception):
     """SPARQL's error: a solution's variable stays unbound, a filter drops."""
 
 
-def constant(term):
-    readers = {
+def constant(term: Any) -> Any:
+    readers: dict[str, Callable[[str], Any]] = {
         XSD + "integer": int,
         XSD + "double": float,
         XSD + "boolean": lambda text: text == "true",
@@ -37,14 +39,14 @@ def constant(term):
     return readers.get(term.datatype, str)(term.lexical)
 
 
-def divide(a, b):
+def divide(a: Any, b: Any) -> Any:
     if b == 0:
         raise ExpressionError
     return a / b
 
 
-def compare(operator):
-    def run(a, b):
+def compare(operator: Any) -> Any:
+    def run(a: Any, b: Any) -> Any:
         if isinstance(a, str) != isinstance(b, str):
             raise ExpressionError
         return operator(a, b)
@@ -68,7 +70,7 @@ STRICT = {
 }
 
 
-def value(expression, row):
+def value(expression: Any, row: Any) -> Any:
     match expression:
         case Var(name):
             if row.get(name) is None:
@@ -92,14 +94,14 @@ def value(expression, row):
             return STRICT[function](*(value(arg, row) for arg in args))
 
 
-def attempt(expression, row):
+def attempt(expression: Any, row: Any) -> Any:
     try:
         return value(expression, row)
     except ExpressionError:
         return None
 
 
-def aggregated(aggregate, rows):
+def aggregated(aggregate: Any, rows: Any) -> Any:
     if aggregate.arg is None:
         return len(rows)
     values = [attempt(aggregate.arg, row) for row in rows]
@@ -118,7 +120,7 @@ def aggregated(aggregate, rows):
             return max(values, default=None)
 
 
-def group(node, tables):
+def group(node: Any, tables: Any) -> Iterator[Any]:
     groups = {}
     for row in evaluate(node.child, tables):
         groups.setdefault(tuple(row.get(key) for key in node.keys), []).append(row)
@@ -130,7 +132,7 @@ def group(node, tables):
         }
 
 
-def evaluate(node, tables):
+def evaluate(node: Any, tables: Any) -> Any:
     match node:
         case nodes.Scan(nodes.InWindow(i), columns):
             return [{variable: row[column] for column, variable in columns} for row in tables[i]]
@@ -151,7 +153,7 @@ def evaluate(node, tables):
             return list({tuple(row.items()): row for row in evaluate(child, tables)}.values())
 
 
-def by_levada(text, data):
+def by_levada(text: Any, data: Any) -> Any:
     query = translate_cql(text, STREAMS)
     tables = [data[window.stream] for window in query.windows]
     return Counter(
@@ -159,7 +161,7 @@ def by_levada(text, data):
     )
 
 
-def by_sqlite(text, data):
+def by_sqlite(text: Any, data: Any) -> Any:
     connection = sqlite3.connect(":memory:")
     for name, columns in STREAMS.items():
         declared = ", ".join(f"{column} {TYPES[kind]}" for column, kind in columns.items())
@@ -187,7 +189,7 @@ data_sets = st.fixed_dictionaries(
 )
 
 
-def numbers(integers, doubles):
+def numbers(integers: Any, doubles: Any) -> Any:
     """Arithmetic texts; doubles are never divided, since SQLite's NULL for x/0.0 is not SPARQL's
     INF.
     """
@@ -205,7 +207,7 @@ def numbers(integers, doubles):
     return st.one_of(whole, real, mixed)
 
 
-def conditions(numeric, strings):
+def conditions(numeric: Any, strings: Any) -> Any:
     operators = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
     texts = st.one_of(
         st.sampled_from(strings), words.map(lambda w: "'" + w.replace("'", "''") + "'")
@@ -247,7 +249,7 @@ aggregates = st.one_of(
 )
 
 
-def listed(items, most=3):
+def listed(items: Any, most: int = 3) -> Any:
     return st.lists(items, min_size=1, max_size=most).map(
         lambda parts: ", ".join(f"{p} As c{i}" for i, p in enumerate(parts))
     )
@@ -272,5 +274,5 @@ totals = st.tuples(listed(aggregates), where_one).map(
 
 @settings(max_examples=250, deadline=None)
 @given(text=st.one_of(selections, joins, self_joins, groups, totals), data=data_sets)
-def test_a_translated_query_means_what_it_means_in_sql(text, data):
+def test_a_translated_query_means_what_it_means_in_sql(text: Any, data: Any) -> None:
     assert by_levada(text, data) == by_sqlite(text, data)

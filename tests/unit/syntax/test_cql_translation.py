@@ -3,6 +3,7 @@ positions.
 """
 
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -21,24 +22,24 @@ STREAMS = {
 }
 
 
-def pattern(text, **options):
+def pattern(text: Any, **options: Any) -> Any:
     """The pattern's lines, without the head and the windows."""
     query = translate_cql(text, STREAMS, QueryOptions(**options))
     lines = show(query).splitlines()[1 + len(query.windows) :]
     return dedent("\n".join(lines))
 
 
-def variables(text):
+def variables(text: Any) -> Any:
     return translate_cql(text, STREAMS).variables
 
 
-def window(text, **options):
+def window(text: Any, **options: Any) -> Any:
     return (
         translate_cql(f"Select k From A {text}", STREAMS, QueryOptions(**options)).windows[0].window
     )
 
 
-def test_w1_shares_the_join_variable_and_renames_nothing():
+def test_w1_shares_the_join_variable_and_renames_nothing() -> None:
     text = "Istream(Select A.k, A.ts, B.ts, A.v, B.w From A [Range 60001 ms], B [Range 60001 ms] Where A.k = B.k)"
     query = translate_cql(text, STREAMS)
     assert (query.output, query.variables) == (Output.ISTREAM, ("k", "A.ts", "B.ts", "v", "w"))
@@ -53,7 +54,7 @@ def test_w1_shares_the_join_variable_and_renames_nothing():
             (scan (window 1) k=?k w=?w ts=?B.ts)))""")
 
 
-def test_w2_groups_under_the_output_names():
+def test_w2_groups_under_the_output_names() -> None:
     text = "Rstream(Select k, Min(v), Avg(v) From A [Range 60 s Slide 10 s] Group By k)"
     query = translate_cql(text, STREAMS)
     assert query.windows[0].window == Window(WindowKind.CLOSE_OPEN, range=60_000, step=10_000)
@@ -62,7 +63,7 @@ def test_w2_groups_under_the_output_names():
     assert [name for name, _ in query.pattern.child.aggregates] == ["Min(v)", "Avg(v)"]
 
 
-def test_both_columns_of_a_join_can_be_shown():
+def test_both_columns_of_a_join_can_be_shown() -> None:
     assert pattern("Select A.k, B.k From A, B Where A.k = B.k") == dedent("""\
         (project (?A.k ?B.k)
           (extend ?B.k = ?A.k
@@ -71,7 +72,7 @@ def test_both_columns_of_a_join_can_be_shown():
               (scan (window 1) k=?A.k))))""")
 
 
-def test_columns_of_different_types_are_compared_by_value():
+def test_columns_of_different_types_are_compared_by_value() -> None:
     assert pattern("Select A.k As k From A, C Where A.k = C.j") == dedent("""\
         (project (?k)
           (filter (= ?k ?C.j)
@@ -80,7 +81,7 @@ def test_columns_of_different_types_are_compared_by_value():
               (scan (window 1) j=?C.j))))""")
 
 
-def test_one_class_never_holds_two_columns_of_a_table():
+def test_one_class_never_holds_two_columns_of_a_table() -> None:
     text = "Select X.k As a From A As X, A As Y Where X.k = Y.k And X.v = Y.v And X.ts = Y.k"
     assert pattern(text) == dedent("""\
         (project (?a)
@@ -90,7 +91,7 @@ def test_one_class_never_holds_two_columns_of_a_table():
               (scan (window 1) k=?a v=?X.v))))""")
 
 
-def test_tables_that_share_a_variable_are_joined_first():
+def test_tables_that_share_a_variable_are_joined_first() -> None:
     text = "Select A.v As v From A, B, C Where A.k = C.k And C.k = B.k And A.v > 1.50"
     assert pattern(
         "Select A.v As v From A, B, C Where A.k = C.k And C.j = B.w And A.v > 1.50"
@@ -105,26 +106,26 @@ def test_tables_that_share_a_variable_are_joined_first():
     assert pattern(text).count("k=?A.k") == 3
 
 
-def test_a_condition_inside_or_is_not_a_join():
+def test_a_condition_inside_or_is_not_a_join() -> None:
     assert "(filter (|| (= ?A.k ?B.k) (= ?v ?w))" in pattern(
         "Select v, w From A, B Where A.k = B.k Or v = w"
     )
 
 
-def test_every_column_in_order_without_the_implicit_time():
+def test_every_column_in_order_without_the_implicit_time() -> None:
     assert variables("Select * From A") == ("k", "v", "s")
     assert variables("Select * From A, B") == ("A.k", "v", "s", "B.k", "w")
     assert variables("Select B.*, A.ts From A, B") == ("k", "w", "ts")
     assert variables("Select * From T") == ("ts", "x")
 
 
-def test_output_names():
+def test_output_names() -> None:
     assert variables("Select k As x, k, v + 1, v +  1 From A") == ("x", "k", "v + 1", "v + 1 2")
     assert variables("Select k As v, v, k, k From A") == ("v", "A.v", "A.k", "A.k 2")
     assert variables("Select Count(*) From A") == ("Count(*)",)
 
 
-def test_integers_divide_to_integers_and_distinct_is_only_what_is_asked():
+def test_integers_divide_to_integers_and_distinct_is_only_what_is_asked() -> None:
     assert pattern("Select Distinct k/2 As h, -v As n, -3 As m From A") == dedent("""\
         (distinct
           (project (?h ?n ?m)
@@ -134,7 +135,7 @@ def test_integers_divide_to_integers_and_distinct_is_only_what_is_asked():
                   (scan (window 0) k=?A.k v=?A.v))))))""")
 
 
-def test_keys_that_are_expressions_having_and_sums_of_aggregates():
+def test_keys_that_are_expressions_having_and_sums_of_aggregates() -> None:
     text = (
         "Select k + 1 As h, Sum(v) * 2 As d, Sum(v) As t From A Group By k + 1 Having Count(*) > 2"
     )
@@ -176,17 +177,17 @@ def test_keys_that_are_expressions_having_and_sums_of_aggregates():
         ("[Range 5]", {"t0": 0}, Window(WindowKind.RANGE, range=5000, t0_given=True)),
     ],
 )
-def test_windows(text, options, expected):
+def test_windows(text: str, options: Any, expected: Any) -> None:
     assert window(text, **options) == expected
 
 
-def test_report_on_close_needs_a_slide():
+def test_report_on_close_needs_a_slide() -> None:
     with pytest.raises(QueryError, match="report=close needs a window with Slide"):
         window("[Range 5]", report="close")
 
 
 @pytest.mark.parametrize("word", ["Istream", "Dstream", "Rstream"])
-def test_outputs(word):
+def test_outputs(word: str) -> None:
     assert translate_cql(f"{word}(Select k From A)", STREAMS).output == Output(word.upper())
     assert translate_cql("Select k From A", STREAMS).output is Output.RELATION
 
@@ -202,7 +203,7 @@ def test_outputs(word):
         ("Select Summ(v) From A", 8, "There is no function Summ.", "Did you mean Sum?"),
     ],
 )
-def test_unknown_names_say_what_is_known(text, column, message, hint):
+def test_unknown_names_say_what_is_known(text: str, column: int, message: str, hint: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         translate_cql(text, STREAMS)
     assert (caught.value.span, caught.value.message, caught.value.hint) == (
@@ -250,12 +251,12 @@ def test_unknown_names_say_what_is_known(text, column, message, hint):
         ("Select * From A Group By k", 8, "* cannot stand in a query that groups."),
     ],
 )
-def test_refusals(text, column, message):
+def test_refusals(text: str, column: int, message: str) -> None:
     with pytest.raises(QueryError) as caught:
         translate_cql(text, STREAMS)
     assert (caught.value.span, caught.value.message) == (Span(1, column), message)
 
 
-def test_a_boolean_column_is_a_condition():
+def test_a_boolean_column_is_a_condition() -> None:
     assert "(filter (&& ?b (! ?b))" not in pattern("Select b From C Where b And Not b")
     assert pattern("Select b From C Where b And Not b").count("(filter") == 2

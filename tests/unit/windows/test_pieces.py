@@ -5,6 +5,7 @@ stays readable in it.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from levada.model.frame import Frame, unpack
 from levada.operators.border import report_buffer as live
@@ -47,7 +48,7 @@ def known(tables: object) -> set[str]:
 
 def test_pieces_are_found_in_older_files() -> None:
     files = Files()
-    state = State(None, "", files.open)  # type: ignore[arg-type]
+    state = State(None, "", files.open)
     first = state.put({"": rows(1, 2)}, 2, (100, 0, 0))
     state.replace("a", [first])
     state = files.close(state, "one")
@@ -60,7 +61,7 @@ def test_pieces_are_found_in_older_files() -> None:
 
 def test_an_epoch_without_changes_has_none() -> None:
     files = Files()
-    state = State(None, "", files.open)  # type: ignore[arg-type]
+    state = State(None, "", files.open)
     state.replace("a", [state.put({"": rows(1)}, 1, (100, 0, 0))])
     state = files.close(state, "one")
     assert not state.changed
@@ -76,7 +77,7 @@ def test_texts_of_what_ends_are_there_until_the_epoch_is_over() -> None:
     state.
     """
     files = Files()
-    state = State(None, "", files.open)  # type: ignore[arg-type]
+    state = State(None, "", files.open)
     counting = rows(1).with_(**{"#s": np.array([5]), "#e": np.array([9])})
     live.remember(state, "7.live", counting, terms("<a>"))
     term_runs.insert(state, terms("<b>"), 9, 0)
@@ -92,7 +93,7 @@ def test_texts_of_what_ends_are_there_until_the_epoch_is_over() -> None:
 
 def test_terms_live_as_long_as_the_last_rows_that_came_with_them() -> None:
     files = Files()
-    state = State(None, "", files.open)  # type: ignore[arg-type]
+    state = State(None, "", files.open)
     for at in range(40):
         term_runs.insert(state, terms(f"<{at:04}>"), at + 20, at)
         state = files.close(state, str(at))
@@ -101,7 +102,9 @@ def test_terms_live_as_long_as_the_last_rows_that_came_with_them() -> None:
         assert len(state.pieces(term_runs.KEY)) <= 8
 
 
-def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(monkeypatch) -> None:
+def test_of_terms_without_an_end_those_stay_that_rows_in_state_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(term_runs, "FEW", 3)
     files = Files()
     state, names = State(None, "", files.open), [f"<{i:03}>" for i in range(100)]

@@ -89,7 +89,7 @@ def test_engine_says_what_the_reference_says(
 
 @spelled
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("number", (1, 2, 4))
+@pytest.mark.parametrize("number", [1, 2, 4])
 def test_engine_gives_the_expected_relation(
     found: dict[str, list[Report]], number: int, policy: str, spelling: str
 ) -> None:

@@ -43,7 +43,7 @@ def _asked(parts: tuple[str, str, str], clause: Clause, output: str, name: str) 
     return query(parts[0], parts[1], parts[2], windows={"w": clause}, output=output, name=name)
 
 
-@pytest.mark.parametrize("clause", (*WINDOWS, Clause("session", 1200)))
+@pytest.mark.parametrize("clause", [*WINDOWS, Clause("session", 1200)])
 def test_times_in_expressions(clause: Clause) -> None:
     asked = [
         _asked(parts, clause, OUTPUTS[i % 3], f"q{i}") for i, parts in enumerate(CASES.values())

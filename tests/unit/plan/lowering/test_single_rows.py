@@ -21,7 +21,7 @@ def operators(group: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "group",
-    ("WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 2) }", "WINDOW :w { ?s :p ?o } GRAPH ?g { }"),
+    ["WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 2) }", "WINDOW :w { ?s :p ?o } GRAPH ?g { }"],
 )
 def test_a_row_without_shared_variables_is_constants(group: str) -> None:
     found = operators(group)
@@ -35,11 +35,11 @@ def test_a_graph_variable_used_once_costs_no_join() -> None:
 
 @pytest.mark.parametrize(
     "group",
-    (
+    [
         "WINDOW :w { ?s :p ?o } VALUES ?o { 1 }",
         "WINDOW :w { ?s :p ?o } VALUES ?a { 1 2 }",
         "WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 UNDEF) }",
-    ),
+    ],
 )
 def test_what_joins_or_repeats_is_a_join(group: str) -> None:
     assert "join" in operators(group)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fate import Fate, published, survived
 
 from asking import S, element, step
+from fate import Fate, published, survived
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.engine.registration import Asked

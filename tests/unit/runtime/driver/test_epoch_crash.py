@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fate import Fate, published, survived
 
 from asking import S, T, element, judge, query, register, step
 from cases import Clause
+from fate import Fate, published, survived
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll

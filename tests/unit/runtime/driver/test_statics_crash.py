@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from fate import Fate, published, survived
 
 from asking import S, T, element, query, step
+from fate import Fate, published, survived
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink

@@ -64,7 +64,7 @@ def test_a_graph_outside_the_dataset_has_no_solution(text: str) -> None:
     assert query.pattern.child == a.Values((), ())
 
 
-@pytest.mark.parametrize("clause", ("FROM <http://e/j>", "FROM NAMED <http://e/j>"))
+@pytest.mark.parametrize("clause", ["FROM <http://e/j>", "FROM NAMED <http://e/j>"])
 def test_a_clause_names_a_graph_that_is_there(clause: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         translated(f"SELECT *\n{clause} {{ ?s ?p ?o }}")

@@ -14,9 +14,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from bench.result import check_count
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,6 +38,32 @@ def apart(function: str, **arguments: Any) -> dict[str, Any]:
         raise SideError(f"{function} failed with exit code {done.returncode}.")
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
+
+
+def supplied(
+    function: str,
+    folder: Path,
+    given: Mapping[str, Any],
+    expected: int,
+    before: int,
+    **arguments: Any,
+) -> dict[str, Any]:
+    """A side that reads rounds (``bench.steady``) of ``folder``: its results of the rounds, of
+    which the number is checked.
+
+    ``given`` are the sizes of its ``Supply``; ``expected`` the results of a round, ``before`` those
+    of the warm-up.
+    """
+    name = function.partition(":")[2]
+    supply = {
+        **given,
+        "folder": str(folder),
+        "into": tempfile.mkdtemp(prefix=f"{name}-", dir=folder),
+    }
+    side = apart(function, supply=supply, **arguments)
+    side["count"] -= before
+    check_count(name, side["count"], expected * side["rounds_in_all"])
+    return side
 
 
 def main(function: str, arguments: str) -> None:

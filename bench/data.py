@@ -1,9 +1,9 @@
-"""The tuple streams of W1 and W2 (design, section 8), cut into files of one epoch each, and the
-results that are known of them.
+"""The tuple streams of W1 and W2, cut into files of one epoch each, and the results that are known
+of them.
 
-A stream is warm-up, an hour of silence, and the workload; so windows never reach from one into the
-other, and the results add up. With ``scale`` s there are s times the events and the keys in the
-same time, hence about s times the results.
+A stream is warm-up, and the workload in rounds (``bench.steady``), each after an hour of silence;
+so windows never reach from one into the other, and the results add up. With ``scale`` s there are s
+times the events and the keys in the same time, hence about s times the results.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from bench.steady import END, WARM, name_of
 
 Longs = npt.NDArray[np.int64]
 SPAN = 1_000_000  # ms of event time that a workload's million events take
@@ -45,33 +47,51 @@ def events(seed: int, n: int, keys: int, rate: float) -> Events:
     return Events(k, np.round(rng.random(n) * 1000, 3), ts)
 
 
-def after(warm: Events, workload: Events) -> Events:
-    """The warm-up, silence, the workload (later by whole ten seconds, so closes fall as they do
-    without).
+def later(stream: Events, by: int) -> Events:
+    """The same events, so many ms later."""
+    return Events(stream.k, stream.v, stream.ts + by)
 
-    It begins 10 s after 1970: an event at that very instant is late for Spark, whose first
+
+def rounds_start(warm: Events, work: Events) -> tuple[int, int]:
+    """When the first round begins, and how much later each other one than that before it: whole ten
+    seconds, as closes fall.
+
+    The warm-up begins 10 s after 1970: an event at that very instant is late for Spark, whose first
     watermark it is.
     """
-    shift = -(-(int(warm.ts[-1]) + SILENCE) // 10_000) * 10_000
-    return Events(
-        np.concatenate([warm.k, workload.k]),
-        np.concatenate([warm.v, workload.v]),
-        np.concatenate([warm.ts, workload.ts + shift]) + 10_000,
-    )
+    first, period = (-(-(int(s.ts[-1]) + SILENCE) // 10_000) * 10_000 for s in (warm, work))
+    return first + 10_000, period
 
 
-def write(folder: Path, stream: Events, rows: int, value: str = "v") -> None:
-    """Parquet files of ``rows`` rows each behind those of the folder, in order of their names and
-    of their file times.
+def write(folder: Path, stream: Events, rows: int, value: str = "v", number: int = 0) -> int:
+    """Parquet files of ``rows`` rows each, numbered from ``number`` on, in the order of names and
+    of file times; the next number.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    first = len(list(folder.iterdir()))
-    for number, start in enumerate(range(0, stream.n, rows), first):
+    for start in range(0, stream.n, rows):
         cut = slice(start, start + rows)
         table = pa.table({"k": stream.k[cut], value: stream.v[cut], "ts": stream.ts[cut]})
         path = folder / f"{number:05}.parquet"
         pq.write_table(table, path, compression="none")
         os.utime(path, (_FIRST_FILE + number, _FIRST_FILE + number))
+        number += 1
+    return number
+
+
+def write_rounds(
+    folder: Path, name: str, warm: Events, work: Events, rounds: int, rows: int, value: str = "v"
+) -> None:
+    """The stream ``name`` as ``bench.steady`` reads it: the warm-up, rounds, and their end, the
+    first event of a further one.
+    """
+    first, period = rounds_start(warm, work)
+    number = write(folder / WARM / name, later(warm, 10_000), rows, value)
+    for i in range(rounds):
+        number = write(
+            folder / name_of(i) / name, later(work, first + i * period), rows, value, number
+        )
+    end = Events(work.k[:1], work.v[:1], work.ts[:1] + first + rounds * period)
+    write(folder / END / name, end, rows, value, number)
 
 
 def pairs_within(a: Events, b: Events, width: int) -> int:

@@ -22,12 +22,12 @@ def empty_after_first(engine: Engine, times: float = math.inf) -> None:
         if manifest.epoch == 1:
             _force(engine, times)
 
-    engine.on_epoch(first)
+    engine._on_epoch(first)
 
 
 def _force(engine: Engine, times: float) -> None:
-    epochs = engine._epochs
-    assert epochs is not None, "the engine has been started"
+    assert engine._driver is not None, "the engine has been started"
+    epochs = engine._driver.epochs
     decide = epochs.intend
     left = times
 

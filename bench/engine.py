@@ -3,7 +3,8 @@
 Results go the whole way to published segments, which the driver reads once, as it does for any
 sink. ``stepped`` runs the same epochs in this process without Spark (for profiles). The warm-up is
 the elements that the caller says, two epochs at least, and behind the first of them some epochs
-without data (for what every epoch needs: the JVM's path, Python workers).
+without data (for what every epoch needs: the JVM's path, Python workers). With a ``Supply`` the
+engine reads folders to which rounds are added until it is steady; without, what is there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from bench.empty import empty_after_first
 from bench.measure import Tree, peak_memory
 from bench.meter import Meter
+from bench.steady import Supply
 from levada import Engine
 from levada.runtime.store.manifest import Manifest
 
@@ -53,13 +55,14 @@ class Loading:
                     peak_memory() // 10**6,
                 )
 
-        engine.on_epoch(see)
+        engine._on_epoch(see)
 
 
 def run_engine(
     streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool, by: str = "elements",
     given: Mapping[str, Any] | None = None,
     static: Loading | None = None,
+    supply: Supply | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do
     not count.
@@ -71,11 +74,12 @@ def run_engine(
     ..}``; ``given`` are further arguments of the engine.
     """
     assert warm > epoch_rows, "the first epoch is warm-up, and the empty ones behind it"
-    meter = Meter(warm)
+    meter = Meter(warm, supply)
     results = {"count": 0}
 
     def see(manifest: Manifest) -> None:
-        results["count"] = sum(solutions for solutions, _ in manifest.totals.values())
+        if not meter.over.is_set():
+            results["count"] = sum(solutions for solutions, _ in manifest.totals.values())
         meter.see(sum(getattr(stream, by) for stream in manifest.streams.values()), manifest.ended)
 
     with _engine(
@@ -84,10 +88,11 @@ def run_engine(
         if static is not None:
             engine.static(static.path, replaceable=static.replaceable)
             static.watch(engine, meter.tree)
-        engine.on_epoch(see)
+        engine._on_epoch(see)
         empty_after_first(engine, EMPTY)
-        engine.start(once=True)
-        engine.await_end()
+        engine.start(once=supply is None)
+        while not engine.await_end(0.05) and not meter.over.is_set():
+            pass
     return meter.side(results["count"], epoch_rows=epoch_rows)
 
 
@@ -99,12 +104,13 @@ def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool)
     """
     meter = Meter(warm=epochs)  # counted in epochs here
     with _engine(streams, queries, epoch_rows=1_000_000, stepped=stepped) as engine:
-        engine.on_epoch(lambda manifest: meter.see(manifest.epoch, manifest.epoch == 2 * epochs))
+        engine._on_epoch(lambda manifest: meter.see(manifest.epoch, manifest.epoch == 2 * epochs))
         empty_after_first(engine)
         engine.start()
         while not meter.memory:
             engine.await_end(0.05)
-        stages = engine._epochs.plan.stages if engine._epochs and engine._epochs.plan else 0
+        plan = engine._driver.epochs.plan if engine._driver else None
+        stages = plan.stages if plan else 0
     each = np.diff(meter.at) * 1000
     cpu = {
         name: round(seconds * 1000 / len(each), 2) for name, seconds in meter.cpu.to_json().items()

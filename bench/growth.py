@@ -35,7 +35,7 @@ def run(scale: float, stepped: bool) -> Result:
     base = Shape().scaled(scale)
     sides = []
     for width in WIDTHS:
-        shape = Shape(base.n, keys_for(width, base.keys), width, base.epoch, base.warm)
+        shape = Shape(base.n, keys_for(width, base.keys), width, base.epoch, base.warm, base.rounds)
         sides.append(
             both(shape, ("levada",), stepped=stepped)["levada"]
             | {"window_s": width // 1000, "keys": shape.keys}

@@ -2,13 +2,15 @@
 100,000 rows.
 
 Rows per CPU-second of the stepped engine, from the epoch after which the window is full to the last
-before the streams end, counts of results checked against the generator's own formula; and how much
-more a row costs with a window, an epoch, and a number of keys ten times as large (``growth``). A
-case's windows and formula are in ``operator_cases`` and ``operator_forms``.
+before the streams end, over so many rows that they take two CPU-seconds, counts of results checked
+against the generator's own formula; and how much more a row costs with a window, an epoch, and a
+number of keys ten times as large (``growth``). A case's windows and formula are in
+``operator_cases`` and ``operator_forms``.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tempfile
@@ -22,10 +24,12 @@ from bench.apart import apart
 from bench.operator_data import Size
 from bench.operator_forms import CASES
 from bench.result import Result, check_count
+from bench.steady import LEAST
 from levada import Engine
 from levada.runtime.store.manifest import Manifest
 
 TIMES = 10
+MORE = 1.2  # times what is expected to be enough
 ONLY = "LEVADA_OPERATORS"  # names of cases, with | between, in place of all
 
 
@@ -68,17 +72,27 @@ def go(name: str, size: Size, see: Callable[[Manifest], None]) -> int:
             if asked.static:
                 engine.static(asked.static)
             engine.register(asked.text, name="q", dialect=asked.dialect, **asked.options)
-            engine.on_epoch(see)
-            engine.on_epoch(lambda manifest: counts.update(manifest.totals))
+            engine._on_epoch(see)
+            engine._on_epoch(lambda manifest: counts.update(manifest.totals))
             engine.start(once=True)
             engine.await_end()
     check_count(name, counts["q"][0], asked.expected)
     return asked.expected
 
 
-def cost(name: str, size: dict[str, int]) -> dict[str, Any]:
-    """One case at one size, in this process: results and CPU seconds."""
+def cost(name: str, size: dict[str, int], least: float) -> dict[str, Any]:
+    """One case at one size, in this process: results and CPU seconds, over so many rows that they
+    are ``least`` at least.
+    """
     shape = Size(**size)
+    while (told := _cost(name, shape))["cpu_s"] < least:
+        shape = replace(
+            shape, measured=math.ceil(MORE * told["rows"] * least / max(told["cpu_s"], 0.01))
+        )
+    return told
+
+
+def _cost(name: str, shape: Size) -> dict[str, Any]:
     clock = _Clock(shape)
     count = go(name, shape, clock.see)
     (before, first), (after, last) = clock.begin, clock.end
@@ -108,7 +122,12 @@ def run(scale: float, stepped: bool) -> Result:
     each: dict[str, dict[str, Any]] = {}
     for name in chosen():
         found = {
-            what: apart("bench.operators:cost", name=name, size=_fields(size))
+            what: apart(
+                "bench.operators:cost",
+                name=name,
+                size=_fields(size),
+                least=LEAST if scale >= 1 else 0.0,
+            )
             for what, size in sizes(scale).items()
         }
         base = found.pop("base")

@@ -18,27 +18,30 @@ from typing import Any
 import numpy as np
 import pyoxigraph as ox
 
-from bench.apart import apart
+from bench.apart import apart, supplied
 from bench.engine import run_engine
 from bench.measure import Tree, peak_memory
 from bench.meter import side
 from bench.result import Result, check_count, ratio
-from bench.srbench import OM, STREAM, Weather, write_hours, write_timed
+from bench.srbench import OM, STREAM, Weather, supply_of, write_hours, write_rounds
+from bench.steady import Supply
 
 LIMIT = 99.9  # of speeds in tenths up to 100; few reach it
 EPOCH = 480  # minutes: 1.4 million triples
 WARM = 4  # epochs
+ROUNDS = 5  # at most
 QUERY = (
     f"SELECT ?v FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT1H STEP PT1H] "
     f"WHERE {{ WINDOW <w> {{ ?o <{OM}result> ?v }} FILTER(?v > {LIMIT}) }}"
 )
 
 
-def levada(path: str, epoch: int, warm: int, stepped: bool) -> dict[str, Any]:
+def levada(supply: dict[str, Any], stepped: bool) -> dict[str, Any]:
     """The side ``levada``, in this process."""
-    queries = {"hot": {"text": QUERY, "dialect": "rspql"}}
+    given, queries = Supply.of(supply), {"hot": {"text": QUERY, "dialect": "rspql"}}
+    streams = {STREAM: {"source": str(given.into / "w3")}}
     return run_engine(
-        {STREAM: {"source": path}}, queries, epoch_rows=epoch, warm=warm, stepped=stepped
+        streams, queries, epoch_rows=given.epoch, warm=given.warm, stepped=stepped, supply=given
     )
 
 
@@ -60,18 +63,18 @@ def oxigraph(folder: str) -> dict[str, Any]:
 
 
 def run(scale: float, stepped: bool) -> Result:
-    """Both sides over a day of 1,000 stations, 4.3 million triples."""
+    """Both sides over a day of 1,000 stations, 4.3 million triples; Levada over as many as it takes
+    to be steady.
+    """
     weather = Weather(max(int(1000 * scale), 4), warm=WARM * EPOCH)
     expected = int(np.count_nonzero(weather.speeds() > LIMIT))
     with tempfile.TemporaryDirectory(prefix="levada-parse-") as folder:
-        timed, hours = Path(folder) / "w3.nt", Path(folder) / "hours"
-        write_timed(timed, weather)
+        root, hours = Path(folder), Path(folder) / "hours"
+        rounds = ROUNDS if scale >= 1 else 1
+        write_rounds(root, weather, rounds)
         write_hours(hours, weather)
-        rows = EPOCH * weather.minute_rows
-        ours = apart(
-            "bench.parse:levada", path=str(timed), epoch=rows, warm=WARM * rows, stepped=stepped
-        )
+        given = supply_of(weather, rounds, EPOCH)
+        ours = supplied("bench.parse:levada", root, given, expected, 0, stepped=stepped)
         theirs = apart("bench.parse:oxigraph", folder=str(hours))
-    check_count("levada", ours["count"], expected)
     check_count("pyoxigraph", theirs["count"], expected)
     return Result("parse", ours, theirs, ratio(ours, theirs))

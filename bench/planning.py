@@ -18,12 +18,11 @@ from typing import Any
 
 from bench.apart import SideError
 from bench.result import Result
-from levada.engine.ontology import Ontology
-from levada.engine.registration import Around, Asked, resolved, understood
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.prepare import prepare, share
 from levada.errors import QueryError
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.topology.topology import Topology
-from levada.streams.stream_config import StreamConfig
 from levada.syntax import parse
 
 DATA = Path(__file__).parents[2] / "shared/data"
@@ -38,13 +37,12 @@ _GRAPH = re.compile(r"\bFROM\s+(?:NAMED\s+)?<([^>]+)>|\bGRAPH\s*<([^>]+)>", re.I
 _PREFIX = re.compile(r"\bPREFIX\s+(\w+):\s*<([^>]+)>", re.IGNORECASE)
 
 
-def around(text: str) -> Around:
+def known_to(text: str) -> Known:
     """The streams and graphs that a text names, as an engine would know them."""
     prefixes = dict(_PREFIX.findall(text))
     names = {iri or _whole(short, prefixes) for iri, short in _STREAM.findall(text)}
     graphs = {a or b for a, b in _GRAPH.findall(text)}
-    streams = {name: StreamConfig(name, ("/none.nt",), "ntriples") for name in names}
-    return Around(streams, {None, *graphs}, {}, {}, _no_query, Ontology(()))
+    return Known(dict.fromkeys(names, StreamFacts()), {None, *graphs})
 
 
 def _whole(short: str, prefixes: dict[str, str]) -> str:
@@ -52,29 +50,22 @@ def _whole(short: str, prefixes: dict[str, str]) -> str:
     return prefixes.get(prefix, "") + local
 
 
-def _no_query(name: str) -> Any:
-    raise AssertionError(f"no query makes a stream here, {name} neither")
-
-
-def plan(text: str, beside: Around) -> None:
+def plan(text: str, known: Known) -> None:
     """All that a query costs before it reads anything: parsed, translated, optimized, planned."""
-    asked = Asked(text, "q")
-    query = resolved(asked, understood(asked, beside), beside, {})
-    Topology(
-        {name: StreamFacts.of(config) for name, config in beside.streams.items()}, frozenset()
-    ).add("q", query, 0)
+    known.said.clear()  # each time as an engine's first query
+    share([prepare(Asked(text, "q"), known)], known)
 
 
-def texts() -> Iterator[tuple[str, str, Around]]:
-    """The name, the text and the surroundings of each query that is valid."""
+def texts() -> Iterator[tuple[str, str, Known]]:
+    """The name, the text and what is known beside each query that is valid."""
     for language, (folder, pattern) in TEXTS.items():
         for path in sorted(folder.glob(pattern)):
             text = path.read_text(encoding="utf-8")
             try:
-                plan(text, around(text))
+                plan(text, known_to(text))
             except QueryError:
                 continue
-            yield f"{language} {path.stem}", text, around(text)
+            yield f"{language} {path.stem}", text, known_to(text)
 
 
 def spent(work: Callable[[], object], rounds: int) -> float:
@@ -93,7 +84,7 @@ def run(scale: float, stepped: bool) -> Result:
     cases = list(texts())
     if not cases:
         raise SideError(f"The texts of CityBench are not there: {DATA}")
-    planned = {name: spent(partial(plan, text, beside), rounds) for name, text, beside in cases}
+    planned = {name: spent(partial(plan, text, known), rounds) for name, text, known in cases}
     parsed = {name: spent(partial(parse, text), rounds) for name, text, _ in cases}
     worst = max(planned, key=lambda name: planned[name])
     more = {

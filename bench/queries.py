@@ -18,15 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from bench.apart import apart
+from bench.apart import apart, supplied
 from bench.engine import run_empty, run_engine
-from bench.result import Result, check_count
-from bench.srbench import MINUTES, STREAM, Weather, query, write_timed
+from bench.result import Result
+from bench.srbench import MINUTES, STREAM, Weather, query, supply_of, write_rounds
+from bench.steady import Supply
 
 COUNTS = (1, 100, 10_000)
 SHAPES = 500
 STATIONS, EPOCH, WARM = 100, 480, 2
 EPOCHS = 60  # of the floor
+ROUNDS = 20  # at most, of a day each
 _FILTERS = (
     "?v > 1", "?v >= 1", "?v < 1", "?v <= 1", "?v = 1", "?v != 1", "?v + 1 > 2", "?v - 1 > 2", "?v * 2 > 2", "?v / 2 > 2",
     "ABS(?v) > 1", "CEIL(?v) > 1", "FLOOR(?v) > 1", "ROUND(?v) > 1", "?v > 1 && ?v < 9", "?v < 1 || ?v > 9",
@@ -57,11 +59,13 @@ def of_shapes(n: int) -> Iterator[str]:
         )
 
 
-def levada(path: str, n: int, epoch: int, warm: int, stepped: bool) -> dict[str, Any]:
+def levada(supply: dict[str, Any], n: int, stepped: bool) -> dict[str, Any]:
     """W3 with ``n`` thresholds, in this process."""
+    given = Supply.of(supply)
     queries = {f"q{i}": {"text": query(t), "dialect": "rspql"} for i, t in enumerate(thresholds(n))}
+    streams = {STREAM: {"source": str(given.into / "w3")}}
     return run_engine(
-        {STREAM: {"source": path}}, queries, epoch_rows=epoch, warm=warm, stepped=stepped
+        streams, queries, epoch_rows=given.epoch, warm=given.warm, stepped=stepped, supply=given
     )
 
 
@@ -72,8 +76,8 @@ def floor(path: str, n: int, epochs: int, stepped: bool) -> dict[str, Any]:
 
 
 def expected(weather: Weather, n: int) -> int:
-    """All results of ``n`` thresholds: at each close, the stations whose minimum over three hours
-    reaches them.
+    """All results of ``n`` thresholds in a round: at each close, the stations whose minimum over
+    three hours reaches them.
     """
     speeds = weather.speeds().reshape(MINUTES // 60, 60, -1).min(axis=1)
     least = np.stack([speeds[max(h - 2, 0) : h + 1].min(axis=0) for h in range(len(speeds))])
@@ -84,16 +88,19 @@ def expected(weather: Weather, n: int) -> int:
 def run(scale: float, stepped: bool) -> Result:
     """The stream with each number of queries, then the floors."""
     weather = Weather(max(int(STATIONS * scale) // 4 * 4, 4), warm=WARM * EPOCH)
-    rows = EPOCH * weather.minute_rows
+    rounds = ROUNDS if scale >= 1 else 1
     counts = [max(int(n * scale), 1) for n in COUNTS]
     with tempfile.TemporaryDirectory(prefix="levada-queries-") as folder:
-        path = Path(folder) / "w3.nt"
-        write_timed(path, weather)
-        given = {"path": str(path), "epoch": rows, "warm": WARM * rows, "stepped": stepped}
-        sides = []
-        for n in counts:
-            sides.append(apart("bench.queries:levada", n=n, **given) | {"queries": n})
-            check_count(f"levada with {n} queries", sides[-1]["count"], expected(weather, n))
+        root = Path(folder)
+        write_rounds(root, weather, rounds)
+        given = supply_of(weather, rounds, EPOCH)
+        sides = [
+            supplied(
+                "bench.queries:levada", root, given, expected(weather, n), 0, n=n, stepped=stepped
+            )
+            | {"queries": n}
+            for n in counts
+        ]
         empty = Path(folder) / "empty.nt"
         empty.write_text('<http://example.org/s> <http://example.org/p> "1" 0 .\n' * 2)
         shapes = {"path": str(empty), "epochs": max(int(EPOCHS * scale), 3), "stepped": stepped}

@@ -80,7 +80,7 @@ def _flat(values: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
     for key, value in values.items():
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{stem}{key}.")
-        else:
+        elif not isinstance(value, list):  # a table has no room for it
             flat[stem + key] = value
     return flat
 

@@ -1,24 +1,33 @@
-"""W3 (design, section 8): stations that tell the wind speed once a minute, as timed N-Triples and
-as plain ones by the hour.
+"""W3: stations that tell the wind speed once a minute, as timed N-Triples and as plain ones by the
+hour.
 
 A day: each minute at its half every station makes an observation of three triples. A quarter of the
 stations blow 74 to 100 from minute 360 to 839, all others stay below 60; so the minimum over three
 hours reaches 74 at the six closes of hours 9 to 14, at a quarter of the stations. Before it there
-may be a calm warm-up, with half a day of silence between; and with few stations the day is
-repeated, so that there is something to measure.
+may be a calm warm-up, with half a day of silence between; and days follow one another, so that
+there is something to measure: a round (``bench.steady``) has one or, of few stations, some. No
+window reaches from a day's winds into the next one's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+
+from bench.steady import END, WARM, name_of
+
+Minute = tuple[int, int, npt.NDArray[np.float64]]
+"""(event time, serial number, speeds)."""
 
 MINUTE, HOUR = 60_000, 3_600_000
 MINUTES = 1440
+RANGE = 3  # hours
 CLOSES = 6  # with a result
 STREAM = "http://example.org/observations"
 OM = "http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#"
@@ -39,7 +48,7 @@ def query(threshold: float = 74) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """W3 with ``stations`` stations, ``days`` times; ``warm`` minutes of calm before."""
+    """W3 with ``stations`` stations, ``days`` in a round; ``warm`` minutes of calm before."""
 
     stations: int
     warm: int = 0
@@ -58,7 +67,7 @@ class Weather:
 
     @property
     def results(self) -> int:
-        """What W3 gives."""
+        """What W3 gives in a round."""
         return CLOSES * (self.stations // 4) * self.days
 
     def speeds(self) -> npt.NDArray[np.float64]:
@@ -69,17 +78,26 @@ class Weather:
         speeds[360:840, hot] = np.round(74 + rng.random((480, self.stations // 4)) * 26, 1)
         return speeds
 
-    def minutes(self) -> Iterator[tuple[int, int, npt.NDArray[np.float64]]]:
-        """(event time, serial number, speeds) of every minute, the warm-up's first."""
-        calm = np.linspace(0, 59, max(self.stations, 2))[: self.stations].round(1)
+    def calm(self) -> Iterator[Minute]:
+        """The warm-up."""
+        speeds = np.linspace(0, 59, max(self.stations, 2))[: self.stations].round(1)
         for i in range(self.warm):
-            yield i * MINUTE + MINUTE // 2, i, calm
-        day = self.speeds()
-        for i in range(self.days * MINUTES):
+            yield i * MINUTE + MINUTE // 2, i, speeds
+
+    def round(self, number: int = 0) -> Iterator[Minute]:
+        """The days of a round."""
+        day, first = self.speeds(), number * self.days * MINUTES
+        for i in range(first, first + self.days * MINUTES):
             yield self.start + i * MINUTE + MINUTE // 2, self.warm + i, day[i % MINUTES]
+
+    def minutes(self) -> Iterator[Minute]:
+        """The warm-up and one round."""
+        yield from self.calm()
+        yield from self.round()
 
 
 def _triples(serial: int, speeds: npt.NDArray[np.float64]) -> Iterator[str]:
+    """A minute's triples one by one, without what ends a line: a few, for other uses."""
     for station, speed in enumerate(speeds.tolist()):
         o = f"<http://example.org/observation/{serial}/{station}>"
         yield f"{o} <{OM}procedure> <http://example.org/station/{station}>"
@@ -87,21 +105,69 @@ def _triples(serial: int, speeds: npt.NDArray[np.float64]) -> Iterator[str]:
         yield f'{o} <{OM}result> "{speed}"^^<{_DOUBLE}>'
 
 
-def write_timed(path: Path, weather: Weather) -> None:
-    """One file of N-Triples with the event time as a further term."""
+def _text(minutes: Sequence[Minute], timed: bool) -> str:
+    """The triples of some minutes as ``_triples`` says them, a line each."""
+    n = len(minutes[0][2])
+    ts, serials = (np.repeat(np.array([m[i] for m in minutes]), n) for i in (0, 1))
+    frame = pl.DataFrame({
+        "i": serials, "s": np.tile(np.arange(n), len(minutes)), "v": np.concatenate([m[2] for m in minutes]), "t": ts,
+    })  # fmt: skip
+    o, end = "<http://example.org/observation/{}/{}>", " {} ." if timed else " ."
+    time = ["t"] if timed else []
+    lines = [
+        pl.format(
+            f"{o} <{OM}procedure> <http://example.org/station/{{}}>{end}", "i", "s", "s", *time
+        ),
+        pl.format(f"{o} <{OM}observedProperty> <{WIND}>{end}", "i", "s", *time),
+        pl.format(f'{o} <{OM}result> "{{}}"^^<{_DOUBLE}>{end}', "i", "s", "v", *time),
+    ]
+    text: str = frame.select(pl.concat_str(lines, separator="\n")).to_series().str.join("\n").item()
+    return text + "\n"
+
+
+def _hours(minutes: Iterable[Minute]) -> Iterator[list[Minute]]:
+    """Sixty minutes each."""
+    rest = iter(minutes)
+    while hour := list(islice(rest, 60)):
+        yield hour
+
+
+def _write(path: Path, minutes: Iterable[Minute]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        for ts, serial, speeds in weather.minutes():
-            file.write("".join(f"{t} {ts} .\n" for t in _triples(serial, speeds)))
+        file.writelines(_text(hour, timed=True) for hour in _hours(minutes))
+
+
+def write_timed(path: Path, weather: Weather) -> None:
+    """One file of N-Triples with the event time as a further term: the warm-up and one round."""
+    _write(path, weather.minutes())
+
+
+def write_rounds(folder: Path, weather: Weather, rounds: int) -> None:
+    """The stream ``w3`` as ``bench.steady`` reads it. Its end are two elements, of which the first
+    is whole when the second begins.
+    """
+    _write(folder / WARM / "w3" / "00000.nt", weather.calm())
+    for i in range(rounds):
+        _write(folder / name_of(i) / "w3" / f"{i + 1:05}.nt", weather.round(i))
+    end = weather.start + (rounds * weather.days * 24 + RANGE) * HOUR
+    (folder / END / "w3").mkdir(parents=True)
+    lines = (
+        f'<http://example.org/end/{i}> <http://example.org/end> "" {end + i * HOUR} .\n'
+        for i in range(2)
+    )
+    (folder / END / "w3" / f"{rounds + 1:05}.nt").write_text("".join(lines))
+
+
+def supply_of(weather: Weather, rounds: int, epoch: int) -> dict[str, int]:
+    """The sizes of a ``Supply`` of W3 in triples; ``epoch`` in minutes."""
+    rows = weather.minute_rows
+    day = MINUTES * weather.days * rows
+    return {"rounds": rounds, "warm": weather.warm * rows, "rows": day, "epoch": epoch * rows}
 
 
 def write_hours(folder: Path, weather: Weather) -> None:
-    """The same triples without times, a file for each hour of the days; the warm-up is left out."""
+    """The same triples without times, a file for each hour of a round; the warm-up is left out."""
     folder.mkdir()
-    hour: list[str] = []
-    for ts, serial, speeds in weather.minutes():
-        if ts < weather.start:
-            continue
-        hour += (f"{t} .\n" for t in _triples(serial, speeds))
-        if (ts - weather.start) // MINUTE % 60 == 59:
-            (folder / f"{(ts - weather.start) // HOUR:04}.nt").write_text("".join(hour))
-            hour.clear()
+    for i, hour in enumerate(_hours(weather.round())):
+        (folder / f"{i:04}.nt").write_text(_text(hour, timed=False))

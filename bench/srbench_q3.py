@@ -4,8 +4,8 @@ The baseline is one pyoxigraph store that holds the window: at each close the tr
 that came are added, those of the hour that left are removed, and the query is evaluated. It has the
 two ways that pyoxigraph offers, and the faster one counts: a graph for each hour, loaded from its
 text and removed whole; or triples parsed, added and removed one by one. It reads the same triples
-cut by the hour, so it has no times to find. Twenty stations tell for twenty days. A row is a
-triple.
+cut by the hour, of one round, so it has no times to find. Twenty stations tell for twenty days a
+round. Levada's rounds go on until it is steady (``bench.steady``). A row is a triple.
 
 An observation's three triples come together, so the stream is declared ``closed=element`` and its
 star is joined where it is read; ``ratio_cpu`` is that of 500 stations. ``open`` is the same without
@@ -18,30 +18,40 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyoxigraph as ox
 
-from bench.apart import apart
+from bench.apart import apart, supplied
 from bench.engine import run_engine
 from bench.measure import Tree, peak_memory
 from bench.meter import side
 from bench.result import Result, best, check_count, ratio
-from bench.srbench import MINUTES, PATTERN, STREAM, Weather, query, write_hours, write_timed
-
-RANGE = 3  # hours
+from bench.srbench import (
+    MINUTES,
+    PATTERN,
+    RANGE,
+    STREAM,
+    Weather,
+    query,
+    supply_of,
+    write_hours,
+    write_rounds,
+)
+from bench.steady import Supply
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Stations, days, minutes in an epoch, epochs of warm-up."""
+    """Stations, days in a round, minutes in an epoch, epochs of warm-up, rounds at most."""
 
     stations: int
     days: int
     epoch: int
     warm: int
+    rounds: int = 1
 
     @property
     def weather(self) -> Weather:
@@ -49,17 +59,16 @@ class Size:
         return Weather(self.stations, self.epoch * self.warm, self.days)
 
 
-SIZES = (Size(20, 20, MINUTES, 4), Size(500, 1, 720, 2))
+SIZES = (Size(20, 20, MINUTES, 4, 8), Size(500, 1, 720, 2, 9))
 
 
-def levada(path: str, epoch: int, warm: int, stepped: bool, closed: bool) -> dict[str, Any]:
-    """The side ``levada``, in this process; ``epoch`` and ``warm`` in triples."""
-    streams = {
-        STREAM: {"source": path, **({"element": "subject", "closed": "element"} if closed else {})}
-    }
+def levada(supply: dict[str, Any], stepped: bool, closed: bool) -> dict[str, Any]:
+    """The side ``levada``, in this process."""
+    given = Supply.of(supply)
+    more = {"element": "subject", "closed": "element"} if closed else {}
     return run_engine(
-        streams, {"w3": {"text": query(), "dialect": "rspql"}}, epoch_rows=epoch // (3 if closed else 1), warm=warm,
-        stepped=stepped, by="triples",
+        {STREAM: {"source": str(given.into / "w3"), **more}}, {"w3": {"text": query(), "dialect": "rspql"}},
+        epoch_rows=given.epoch // (3 if closed else 1), warm=given.warm, stepped=stepped, by="triples", supply=given,
     )  # fmt: skip
 
 
@@ -117,30 +126,41 @@ def compare(size: Size, *, stepped: bool) -> tuple[dict[str, Any], dict[str, Any
     """
     weather = size.weather
     with tempfile.TemporaryDirectory(prefix="levada-w3-") as folder:
-        timed, hours = Path(folder) / "w3.nt", Path(folder) / "hours"
-        write_timed(timed, weather)
+        root, hours = Path(folder), Path(folder) / "hours"
+        write_rounds(root, weather, size.rounds)
         write_hours(hours, weather)
-        rows = size.epoch * weather.minute_rows
-        given = {"path": str(timed), "epoch": rows, "warm": size.warm * rows, "stepped": stepped}
+        given = supply_of(weather, size.rounds, size.epoch)
         closed, open_ = (
-            apart("bench.srbench_q3:levada", **given, closed=closed) for closed in (True, False)
+            supplied(
+                "bench.srbench_q3:levada",
+                root,
+                given,
+                weather.results,
+                0,
+                stepped=stepped,
+                closed=closed,
+            )
+            for closed in (True, False)
         )
         theirs = [
             apart("bench.srbench_q3:oxigraph", folder=str(hours), whole=whole)
             for whole in (True, False)
         ]
-    for name, measured in (
-        ("levada", closed),
-        ("levada, open", open_),
-        *(("pyoxigraph", t) for t in theirs),
-    ):
-        check_count(name, measured["count"], weather.results)
+    for measured in theirs:
+        check_count("pyoxigraph", measured["count"], weather.results)
     return closed, open_, best(theirs)
 
 
 def run(scale: float, stepped: bool) -> Result:
     """Both numbers of stations."""
-    sizes = [Size(max(int(s.stations * scale) // 4 * 4, 4), s.days, s.epoch, s.warm) for s in SIZES]
+    sizes = [
+        replace(
+            s,
+            stations=max(int(s.stations * scale) // 4 * 4, 4),
+            rounds=s.rounds if scale >= 1 else 1,
+        )
+        for s in SIZES
+    ]
     (few, few_open, few_base), (many, many_open, many_base) = (
         compare(size, stepped=stepped) for size in sizes
     )

@@ -1,9 +1,13 @@
-"""Which tests share a worker, and how Hypothesis searches."""
+"""Which tests share a worker, how Hypothesis searches, and how what it found is told."""
 
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from random_failures import pytest_runtest_makereport as pytest_runtest_makereport
+from random_failures import pytest_terminal_summary as pytest_terminal_summary
+from random_failures import random_seed as random_seed
 
 SPARK = Path(__file__).parent / "spark"
 

@@ -165,7 +165,7 @@ def _live(
                 with (root / f"{i}.nt").open("a") as file:
                     file.writelines(f"{line}\n" for line in lines(new))
             while not engine.progress().epochs or sum(
-                r.elements for r in engine.records().values()
+                r.elements for r in engine._records().values()
             ) < _read(case, read):
                 assert not engine.await_end(0.01), (
                     "it answers what has no windows before anything is replaced"

@@ -9,9 +9,9 @@ from levada.errors import LevadaError, QueryError, UsageError
 
 if TYPE_CHECKING:
     from levada.algebra.options import QueryOptions
+    from levada.engine.asked import Asked
     from levada.engine.engine import Engine
     from levada.engine.query import Query, Report
-    from levada.engine.registration import Asked
     from levada.engine.status import Status
     from levada.engine.summary import Progress
 
@@ -31,7 +31,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Asked": "levada.engine.registration",
+    "Asked": "levada.engine.asked",
     "Engine": "levada.engine.engine",
     "Progress": "levada.engine.summary",
     "Query": "levada.engine.query",

@@ -8,7 +8,6 @@ the disk, by ``os._exit``.
 
 import os
 import random
-import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -62,10 +61,8 @@ def go(root, point, names):
     return done.returncode == 0
 
 
-def test_queries_that_change_between_kills(tmp_path):
-    seed = int(os.environ.get("LEVADA_SEED", secrets.randbits(32)))
-    print(f"LEVADA_SEED={seed}")
-    rng = random.Random(seed)
+def test_queries_that_change_between_kills(tmp_path, random_seed):
+    rng = random.Random(random_seed)
     elements = [
         Element(
             200 * i,
@@ -92,8 +89,10 @@ def test_queries_that_change_between_kills(tmp_path):
     question = ReferenceQuery(SPARQL.format("GRAPH"), {"http://e/w": (S, window)})
     due = elements[seen - 1].ts
     right = [r for r in evaluate(question, {S: elements[:seen]}) if r.time <= due]
-    assert same(right, sorted(found["always"], key=lambda r: r.time)) is None, f"seed {seed}"
+    assert same(right, sorted(found["always"], key=lambda r: r.time)) is None, f"seed {random_seed}"
     for round_ in range(1, KILLS):
         own, end = elements[12 * round_ : seen], elements[12 * round_ + 11].ts
         right = [r for r in evaluate(question, {S: own}) if r.time <= end]
-        assert same(right, found.get(f"round{round_}", [])) is None, f"seed {seed}, round {round_}"
+        assert same(right, found.get(f"round{round_}", [])) is None, (
+            f"seed {random_seed}, round {round_}"
+        )

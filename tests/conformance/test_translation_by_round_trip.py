@@ -17,7 +17,7 @@ import pyoxigraph as ox
 import pytest
 
 from levada.algebra import nodes as n
-from levada.algebra.incremental import level
+from levada.algebra.tree import level
 from levada.errors import QueryError
 from levada.model import expression as ex
 from levada.model.expression import Function

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cases import Case, replaced_cases
+from levada.optimizer.pipeline import OPTIONAL, without
 from levada.testing.compare import same, same_queries
 from levada.testing.question import Report
 from stepped import run_replaced
@@ -66,9 +67,16 @@ def judged(case: Case, late: dict[str, int], **run: object) -> str | None:
         HealthCheck.filter_too_much,
     ],
 )
-@given(replaced_cases(), epochs, partitions, st.booleans(), st.data())
+@given(
+    replaced_cases(),
+    epochs,
+    partitions,
+    st.booleans(),
+    st.sampled_from(((), ("hoist_static",), tuple(OPTIONAL))),
+    st.data(),
+)
 def test_replaced_static_data_equal_the_reference(
-    case: Case, rows: int, parts: int, live: bool, data: st.DataObject
+    case: Case, rows: int, parts: int, live: bool, off: tuple[str, ...], data: st.DataObject
 ) -> None:
     late = {
         q.name: data.draw(
@@ -77,4 +85,5 @@ def test_replaced_static_data_equal_the_reference(
         for q in case.queries
         if data.draw(st.integers(0, 4), label=f"{q.name} comes later, if 4") == 4
     }
-    assert judged(case, late, live=live, epoch_rows=rows, partitions=parts) is None
+    with without(*off):
+        assert judged(case, late, live=live, epoch_rows=rows, partitions=parts) is None

@@ -1,9 +1,15 @@
 """A standalone Spark cluster on this machine: a master and workers, each of one core, from the
 installed package.
+
+Each process has a group of its own, so that what it starts ends with it; and whatever happens while
+they start, they end.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import http.client
 import json
 import os
 import signal
@@ -28,6 +34,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def count_alive(web: int) -> int:
+    """How many workers the master knows, by its web page; 0 until it answers in JSON: at first
+    there is nobody, then HTML.
+    """
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
+            return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return 0
+
+
 class Cluster:
     """``url`` is what ``--master`` takes; each worker has an address of its own, 127.0.0.2 and so
     on.
@@ -37,11 +54,16 @@ class Cluster:
         port, self._web = free_port(), free_port()
         self.url = f"spark://127.0.0.1:{port}"
         self._folder = folder
-        options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(self._web)]
-        self._processes = [self._start("master", "127.0.0.1", "master.Master", *options)]
-        self.workers = [self._worker(i) for i in range(workers)]
-        self._processes += self.workers
-        self._await(workers)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        atexit.register(self.stop)
+        try:
+            options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(self._web)]
+            self._start("master", "127.0.0.1", "master.Master", *options)
+            self.workers = [self._worker(i) for i in range(workers)]
+            self._await(workers)
+        except BaseException:
+            self.stop()
+            raise
 
     def _worker(self, i: int) -> subprocess.Popen[bytes]:
         host = f"127.0.0.{i + 2}"
@@ -58,48 +80,55 @@ class Cluster:
             "SPARK_WORKER_DIR": str(self._folder / name / "work"),
             "SPARK_DAEMON_MEMORY": "256m",
         }
+        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", *options]
         with (self._folder / f"{name}.log").open("wb") as log:
-            command = [
-                str(home / "bin" / "spark-class"),
-                f"org.apache.spark.deploy.{main}",
-                *options,
-            ]
-            return subprocess.Popen(
-                command, env=environment, stdout=log, stderr=log, cwd=self._folder
+            process = subprocess.Popen(
+                command, env=environment, stdout=log, stderr=log, cwd=self._folder, process_group=0
             )
+        self._processes.append(process)
+        return process
 
     def _await(self, workers: int) -> None:
         end = time.monotonic() + PATIENCE
-        while self._alive() < workers:
-            assert time.monotonic() < end, "the workers register in time"
+        while count_alive(self._web) < workers:
+            assert time.monotonic() < end, f"the workers register in time\n{self._logs()}"
+            assert all(p.poll() is None for p in self._processes), (
+                f"nobody ends while they start\n{self._logs()}"
+            )
             time.sleep(0.2)
 
-    def _alive(self) -> int:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._web}/json/", timeout=5) as answer:
-                return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
-        except OSError:
-            return 0
+    def _logs(self) -> str:
+        return "\n".join(
+            f"{p.name}: {p.read_text(errors='replace')[-2000:]}" for p in self._folder.glob("*.log")
+        )
 
     def kill_worker(self, i: int) -> None:
         """The worker and its executors are gone at once, as with a machine that loses its power."""
-        family = [
-            psutil.Process(self.workers[i].pid),
-            *psutil.Process(self.workers[i].pid).children(recursive=True),
-        ]
-        for process in family:
-            process.send_signal(signal.SIGKILL)
+        _kill(self.workers[i])
 
     def stop(self) -> None:
-        for process in self._processes:
-            for below in (
-                psutil.Process(process.pid).children(recursive=True)
-                if process.poll() is None
-                else ()
-            ):
-                below.kill()
-            process.kill()
+        """Ends every process, once: a number may be another process's when its own has been waited
+        for.
+        """
+        while self._processes:
+            process = self._processes.pop()
+            _kill(process)
             process.wait()
+        atexit.unregister(self.stop)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The process, its group, which outlives it, and what is below it in other groups (Spark's
+    Python daemons).
+    """
+    below: list[psutil.Process] = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        below = psutil.Process(process.pid).children(recursive=True)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for one in below:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
 
 
 def environment() -> dict[str, str]:

@@ -81,7 +81,9 @@ def test_a_plan_of_several_stages(spark: Any, tmp_path: Path) -> None:
         for name, elements in streams.items():
             engine.stream(name, write_lines(tmp_path / f"{name[-1]}.nt", elements))
         register(engine, queries)
-        engine.on_epoch(lambda manifest: stages.update(key.split(".")[0] for key in manifest.state))
+        engine._on_epoch(
+            lambda manifest: stages.update(key.split(".")[0] for key in manifest.state)
+        )
         engine.start(once=True)
         assert engine.await_end(100)
     assert len(stages) > 1, "the plan has several stages with state"

@@ -47,9 +47,7 @@ KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset(
 KNOWN_FULL_FOLDERS: frozenset[str] = frozenset()
 KNOWN_LONG_FILES: frozenset[str] = frozenset(
     {
-        "engine.engine",
         "plan.install.install",
-        "plan.lowering.lower",
         "plan.physical.build",
         "runtime.driver.epoch",
         "streams.stream_config",
@@ -61,21 +59,13 @@ KNOWN_CROSSINGS: frozenset[tuple[str, str]] = frozenset()
 KNOWN_LONG_FUNCTIONS: frozenset[str] = frozenset(
     {
         "plan.install.install:Installer._above",
+        "plan.lowering.pattern:PatternLowering.node",
         "runtime.task.evaluate:evaluate_node",
         "streams.stream_config:_check",
     }
 )
 KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset(
     {
-        "engine.status:_why",
-        "intake.matching.entailed:Ways._frame",
-        "intake.matching.entailed:Ways.rows",
-        "intake.matching.entailed:frame_of",
-        "intake.matching.first_rows:_row_frame",
-        "intake.matching.first_rows:_star_frame",
-        "intake.matching.first_rows:matched",
-        "intake.matching.slots:resource_slot",
-        "intake.matching.slots:term_slot",
         "intake.parse.ntriples:_judge",
         "intake.tables.json_rows:_bad",
         "operators.border.changes:_reported",

@@ -9,7 +9,7 @@ pattern is one node. Cost: linear in the algebra, without recursion.
 from __future__ import annotations
 
 from levada.algebra.nodes import Node
-from levada.algebra.show import children
+from levada.algebra.tree import children
 from levada.algebra.variables import expressions
 from levada.errors import QueryError
 from levada.model.expression import Aggregate, Call, Expression

@@ -294,6 +294,38 @@ class Slice:
     limit: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """The join of all parts in whatever order, and of its solutions those for which all conditions
+    are true; at least one part. The optimizer makes it: a tree of joins and the filters above it.
+    """
+
+    parts: tuple[Node, ...]
+    conditions: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """ORDER BY, OFFSET and LIMIT in one; ties are broken by the variables ``shown`` first, None: by
+    all alike. The optimizer makes it.
+    """
+
+    child: Node
+    keys: tuple[tuple[Expression, bool], ...]
+    offset: int
+    limit: int | None
+    shown: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A part of a query with windows that static data alone answer, the same at every report: it is
+    evaluated once. The optimizer makes it.
+    """
+
+    child: Node
+
+
 Node = (
     Unit
     | Bgp
@@ -317,6 +349,9 @@ Node = (
     | Distinct
     | OrderBy
     | Slice
+    | Conjunction
+    | Top
+    | Static
 )
 
 

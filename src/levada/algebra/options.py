@@ -1,19 +1,19 @@
-"""How a query's text becomes a query: the options beside the text that change its meaning (design,
-section 1).
+"""How a query's text becomes a query: the options beside the text that change its meaning.
 
-Each has the design's default, and each can be set for one query. The translation of every language
-reads them from here.
+Each has a default, and each can be set for one query. The translation of every language reads them
+from here, and whoever lets a user say them (the API, the command line, the app file) has their
+words from ``WORDS``. The meaning of each: docs/cli.md, "Queries".
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from levada.algebra.schema import Regime, regime_of
 from levada.errors import UsageError, near
-from levada.streams.stream_config import parse_duration
+from levada.streams.stream_config import parse_duration, parse_time
 
 Bounds = Literal["[)", "(]"]
 ReportPolicy = Literal["close", "change"]
@@ -85,14 +85,25 @@ def report_policy(text: str) -> dict[str, Any]:
     return {**found, "nonempty": True} if rest else found
 
 
+WORDS = tuple(f.name for f in fields(QueryOptions) if f.name not in ("period", "nonempty"))
+"""The words by which a user says options; ``report`` also says ``period`` and ``nonempty``."""
+
+
 def options_of(words: Mapping[str, Any]) -> QueryOptions:
-    """The options that these words name (``t0`` in ms, ``report`` as ``report_policy`` reads it);
-    None is not said. ``UsageError``.
+    """The options that these words say (``t0`` is ISO or ms, ``report`` as ``report_policy`` reads
+    it); None is not said. Raises ``UsageError``.
 
     >>> options_of({"report": "nonempty", "t0": None}).nonempty
     True
+    >>> options_of({"t0": "1970-01-01T00:00:01Z", "report": "periodic:5s"}).t0
+    1000
     """
+    for word in words:
+        if word not in WORDS:
+            raise UsageError(f"A query has no option {word}.", hint=near(word, WORDS))
     values = {key: value for key, value in words.items() if value is not None}
+    if "t0" in values:
+        values["t0"] = parse_time(values["t0"])
     if "report" in values:
         policy = report_policy(values.pop("report"))
         values.update(policy)

@@ -19,6 +19,7 @@ from levada.algebra.nodes import (
     Bgp,
     Came,
     Closure,
+    Conjunction,
     Derived,
     Distinct,
     Entailed,
@@ -41,10 +42,13 @@ from levada.algebra.nodes import (
     Scan,
     Slice,
     Source,
+    Static,
+    Top,
     Union,
     Unit,
     Values,
 )
+from levada.algebra.tree import children
 from levada.model import expression as expressions
 from levada.model.expression import Var
 from levada.model.query import Form, TriplePattern
@@ -98,30 +102,9 @@ def show_node(node: Node, depth: int = 0) -> str:
     return "\n".join(lines) + ")"
 
 
-def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below a node."""
-    match node:
-        case (
-            Join(left, right) | LeftJoin(left, right, _) | Union(left, right) | Except(left, right)
-        ):
-            return (left, right)
-        case Derived(child=child):
-            return (child,)
-        case Minus(left, right) | Exists(left, right, _, _) | Mark(left, right, _, _):
-            return (left, right)
-        case Filter(child, _) | Extend(child, _, _) | Group(child, _, _) | Project(child, _):
-            return (child,)
-        case Distinct(child) | OrderBy(child, _) | Slice(child, _, _):
-            return (child,)
-        case Closure(child, zero):
-            return (child,) if zero is None else (child, zero)
-        case Unit() | Bgp() | Entailed() | Came() | Scan() | Values():
-            return ()
-
-
 def _head(node: Node) -> str:
     match node:
-        case Unit() | Join() | Minus() | Union() | Except() | Distinct():
+        case Unit() | Join() | Minus() | Union() | Except() | Distinct() | Static():
             return type(node).__name__.lower()
         case Bgp(source, _):
             return f"bgp {_source(source)}"
@@ -162,11 +145,22 @@ def _head(node: Node) -> str:
         case Project(_, variables):
             return f"project {_names(variables)}"
         case OrderBy(_, keys):
-            return "order " + " ".join(
-                f"{'desc' if down else 'asc'} {expressions.show(key)}" for key, down in keys
-            )
+            return f"order {_order(keys)}"
         case Slice(_, offset, limit):
-            return f"slice offset {offset}" + ("" if limit is None else f" limit {limit}")
+            return f"slice {_range(offset, limit)}"
+        case Top(_, keys, offset, limit, shown):
+            ties = "" if shown is None else f" then {_names(shown)}"
+            return f"top {_range(offset, limit)} {_order(keys)}{ties}"
+        case Conjunction(_, conditions):
+            return " ".join(["conjunction", *map(expressions.show, conditions)])
+
+
+def _order(keys: Sequence[tuple[expressions.Expression, bool]]) -> str:
+    return " ".join(f"{'desc' if down else 'asc'} {expressions.show(key)}" for key, down in keys)
+
+
+def _range(offset: int, limit: int | None) -> str:
+    return f"offset {offset}" + ("" if limit is None else f" limit {limit}")
 
 
 def _closure(node: Closure) -> str:

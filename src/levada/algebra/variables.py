@@ -7,7 +7,7 @@ What EXISTS may mean follows from these (``translate_exists``). Cost: linear in 
 from __future__ import annotations
 
 from levada.algebra import nodes as a
-from levada.algebra.show import children
+from levada.algebra.tree import children
 from levada.model import expression as ex
 
 
@@ -125,8 +125,10 @@ def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
             return (expression,)
         case a.Group(_, _, aggregates):
             return tuple(aggregate for _, aggregate in aggregates)
-        case a.OrderBy(_, keys):
+        case a.OrderBy(_, keys) | a.Top(_, keys):
             return tuple(key for key, _ in keys)
+        case a.Conjunction(_, conditions):
+            return conditions
         case _:
             return ()
 

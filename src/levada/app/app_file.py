@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from levada.algebra.options import QueryOptions, options_of, report_policy
+from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, report_policy
 from levada.algebra.schema import Regime
 from levada.emission.formats import Format, check_stdout
 from levada.errors import UsageError, near
@@ -36,7 +36,6 @@ from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_en
 
 FORMATS = tuple(map(str, Format))
 STDOUT = "-"
-_QUERY_OPTIONS = ("bounds", "t0", "report", "empty_reports", "entailment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +54,14 @@ class StaticSource:
 
 @dataclass(frozen=True, slots=True)
 class QuerySource:
-    """A query's text and its own options; None is "as the application has it"."""
+    """A query's text and the options that it says itself, by the words of
+    ``algebra.options.WORDS``; the others are the application's.
+    """
 
     name: str
     text: str
     dialect: str | None = None
-    bounds: str | None = None
-    t0: int | None = None
-    report: str | None = None
-    empty_reports: bool | None = None
-    entailment: str | None = None
+    said: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def spoken(self) -> str:
@@ -79,8 +76,9 @@ class Options:
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
     the most elements in one.
     ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for
-    fuller files, ms. ``t0`` in ms.
+    fuller files, ms.
     ``ontology``: its files; none are the static data. None: not set.
+    ``said``: what holds for queries that do not say, by the words of ``algebra.options.WORDS``.
     """
 
     out: str = STDOUT
@@ -90,13 +88,15 @@ class Options:
     master: str | None = None
     epoch: int = 1000
     epoch_rows: int = 1_000_000
-    bounds: str = "[)"
-    t0: int | None = None
-    report: str | None = None
-    empty_reports: bool = False
     summary: str | None = None
-    entailment: str | None = None
     ontology: tuple[str, ...] = ()
+    said: Mapping[str, Any] = field(default_factory=dict)
+
+    def merged(self, given: Mapping[str, Any]) -> Options:
+        """With these in the places of its own: options and words for queries alike."""
+        words = {word: value for word, value in given.items() if word in WORDS}
+        others = {name: value for name, value in given.items() if name not in WORDS}
+        return replace(self, **others, said={**self.said, **words})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +111,11 @@ class App:
     def query_options(self, query: QuerySource) -> QueryOptions:
         """The options under which a query is translated: its own, else the application's.
 
-        >>> App(options=Options(t0=5)).query_options(QuerySource("q", "", t0=7)).t0
+        >>> app = App(options=Options(said={"t0": 5, "bounds": "(]"}))
+        >>> app.query_options(QuerySource("q", "", said={"t0": 7})).t0
         7
         """
-        own = {name: getattr(query, name) for name in _QUERY_OPTIONS}
-        chosen = {
-            name: getattr(self.options, name) if value is None else value
-            for name, value in own.items()
-        }
-        return options_of(chosen)
+        return options_of({**self.options.said, **query.said})
 
     def merged(self, other: App) -> App:
         """This application with another's streams, static data and queries after its own, and its
@@ -256,10 +252,11 @@ def _query(base: Path, name: str, value: Any) -> QuerySource:
     if ("file" in options) == ("text" in options):
         raise UsageError(f"{place} needs one of file and text.")
     given = _values(options, place, _QUERY_VALUES)
+    dialect = given.pop("dialect", None)
     if "text" in options:
-        return QuerySource(name, _text(options["text"], _at(place, "text")), **given)
+        return QuerySource(name, _text(options["text"], _at(place, "text")), dialect, given)
     file = Path(_path(base, _at(place, "file"), options["file"]))
-    return replace(read_query(file, given.pop("dialect", None)), name=name, **given)
+    return replace(read_query(file, dialect), name=name, said=given)
 
 
 def read_query(file: Path, dialect: str | None = None) -> QuerySource:
@@ -278,8 +275,7 @@ def read_query(file: Path, dialect: str | None = None) -> QuerySource:
 
 
 def _options(base: Path, value: Any) -> Options:
-    known = tuple(option.name for option in fields(Options))
-    given = _values(_mapping(value, "options", known), "options", _OPTION_VALUES)
+    given = _values(_mapping(value, "options", tuple(_OPTION_VALUES)), "options", _OPTION_VALUES)
     if "ontology" in given:
         given["ontology"] = tuple(
             _path(base, f"options.ontology[{i}]", file) for i, file in enumerate(given["ontology"])
@@ -287,7 +283,7 @@ def _options(base: Path, value: Any) -> Options:
     for name in ("out", "checkpoint", "summary"):
         if name in given and given[name] != STDOUT:
             given[name] = _path(base, _at("options", name), given[name])
-    return Options(**given)
+    return Options().merged(given)
 
 
 def _values(
@@ -366,14 +362,15 @@ _STATIC_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "format": lambda value, place: _one_of(RDF)(word_of(_text(value, place)), place),
     "reload": _flag,
 }
-_QUERY_VALUES: dict[str, Callable[[Any, str], Any]] = {
-    "dialect": _one_of(tuple(DIALECTS)),
-    "bounds": _one_of(("[)", "(]")),
+_WORD_VALUES: dict[str, Callable[[Any, str], Any]] = {
+    "bounds": _one_of(get_args(Bounds)),
     "t0": _time,
     "report": _policy,
     "empty_reports": _flag,
     "entailment": _one_of(tuple(map(str, Regime))),
 }
+assert tuple(_WORD_VALUES) == WORDS, "each word has a reader"
+_QUERY_VALUES = {"dialect": _one_of(tuple(DIALECTS)), **_WORD_VALUES}
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "out": _text,
     "format": _one_of(FORMATS),
@@ -384,5 +381,5 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "epoch_rows": _count,
     "summary": _text,
     "ontology": _texts,
-    **{key: reader for key, reader in _QUERY_VALUES.items() if key != "dialect"},
+    **_WORD_VALUES,
 }

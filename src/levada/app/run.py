@@ -16,9 +16,10 @@ from typing import Any
 import psutil
 
 from levada.app.app_file import STDOUT, App
+from levada.app.prepare import queries_of
 from levada.emission.formats import Format
+from levada.engine.asked import noted
 from levada.engine.engine import Engine
-from levada.engine.registration import Asked
 from levada.engine.summary import Progress, StreamCounts, Summary
 from levada.model.names import shown
 from levada.runtime.store.manifest import Manifest
@@ -47,36 +48,16 @@ def run_app(
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
     signal ends at once.
     """
-    out = Path(app.options.out)
     form = Format(app.options.format)
+    out = Path(app.options.out)
     sink = on_results or FileSink(out, form, Roll(age=app.options.roll))
-    engine = Engine(
-        spark=spark,
-        checkpoint=app.options.checkpoint,
-        epoch=app.options.epoch,
-        epoch_rows=app.options.epoch_rows,
-        master=master or "local[*]",
-        sink=sink,
-        letters=_letters(app),
-        keep_results=False,
-        ontology=app.options.ontology,
-    )
+    engine = _engine(app, sink, master, spark)
     began, cpu = time.monotonic(), cpu_seconds()
     with ExitStack() as held, engine, _signals() as stopped:
-        for config in app.streams:
-            engine.stream(config.name, config)
-        for static in app.static:
-            engine.static(static.path, static.graph, static.format, reload=static.reload)
-        asked = [
-            Asked(query.text, query.name, query.dialect, app.query_options(query))
-            for query in app.queries
-        ]
-        for registered in engine.register_all(asked):
-            with _noted(registered.name):
-                registered.check_fits(form)
+        _tell(engine, app, form)
         if on_manifest is not None:
-            engine.on_epoch(lambda manifest: on_manifest(engine, manifest))
-        checkpoint = engine.open()
+            engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
+        checkpoint = engine._open()
         before = checkpoint.last
         if on_results is None:
             held.enter_context(claimed(out, checkpoint.facts.id, overwrite=overwrite))
@@ -92,17 +73,36 @@ def run_app(
         return summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
 
 
+def _engine(app: App, sink: Sink, master: str | None, spark: Any) -> Engine:
+    """An engine with the application's options, which has been told nothing yet."""
+    return Engine(
+        spark=spark,
+        checkpoint=app.options.checkpoint,
+        epoch=app.options.epoch,
+        epoch_rows=app.options.epoch_rows,
+        master=master or "local[*]",
+        sink=sink,
+        letters=_letters(app),
+        keep_results=False,
+        ontology=app.options.ontology,
+    )
+
+
+def _tell(engine: Engine, app: App, form: Format) -> None:
+    """Names the application's streams, static data and queries, whose results are to fit the
+    format.
+    """
+    for config in app.streams:
+        engine.stream(config.name, config)
+    for static in app.static:
+        engine.static(static.path, static.graph, static.format, reload=static.reload)
+    for registered in engine.register_all(queries_of(app)):
+        with noted(registered.name):
+            registered.check_fits(form)
+
+
 def _letters(app: App) -> Path | None:
     return None if app.options.out == STDOUT else Path(app.options.out)
-
-
-@contextmanager
-def _noted(query: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        error.add_note(query)
-        raise
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
     """What this run did: the counts of the checkpoint less those it began with."""
     old = {shown(n): record for n, record in before.streams.items()} if before else {}
     streams = {}
-    for name, record in engine.records().items():
+    for name, record in engine._records().items():
         was = old.get(name)
         streams[name] = StreamCounts(
             record.elements - (was.elements if was else 0),
@@ -159,7 +159,7 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
             record.overtaken - (was.overtaken if was else 0),
         )
     given = [streams[config] for config in engine.streams() if config in streams]
-    publication = engine.publication
+    publication = engine._publication
     progress = engine.progress()
     return Summary(
         elements=sum(s.elements for s in given),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from levada.app.app_file import App, Options, QuerySource, load_app, read_query
+from levada.app.app_file import App, QuerySource, load_app, read_query
 from levada.cli.arguments import parse_static, parse_stream
 from levada.cli.scripts import statements
 from levada.errors import UsageError
@@ -19,7 +19,8 @@ from levada.streams.stream_config import parse_duration, parse_time
 @dataclass(frozen=True, slots=True)
 class Given:
     """The arguments that every command shares, as typed; ``options`` are those of
-    ``levada.app.app_file.Options``, None: not given.
+    ``levada.app.app_file.Options`` and the words of ``levada.algebra.options.WORDS``, None: not
+    given.
     """
 
     queries: tuple[str, ...] = ()
@@ -47,15 +48,24 @@ def assemble(given: Given) -> App:
     )
     both = kept.merged(added)
     alone = App(queries=tuple(query for source in both.queries for query in statements(source)))
-    return replace(replace(both, queries=()).merged(alone), options=_options(base.options, options))
+    # a flag that is not set does not unset one
+    chosen = {name: value for name, value in options.items() if value is not False}
+    whole = replace(both, queries=()).merged(alone)
+    return replace(whole, options=base.options.merged(chosen))
 
 
-def _options(base: Options, given: dict[str, Any]) -> Options:
-    """The application's options with the given ones in their places; a flag that is not set does
-    not unset one.
+def choose_queries(given: Given) -> tuple[App, tuple[str, ...]]:
+    """The application, and the names of its queries that are asked for: those of the files, and
+    those of the app file that are named in place of a file. None are all. Raises ``UsageError``.
     """
-    kept = {name: value for name, value in given.items() if value is not False}
-    return replace(base, **kept)
+    named = [q for q in given.queries if given.app is not None and not Path(q).exists()]
+    files = tuple(q for q in given.queries if q not in named)
+    whole = assemble(replace(given, queries=files))
+    if not whole.queries:
+        raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
+    before = {query.name for query in assemble(replace(given, queries=())).queries}
+    added = [query.name for query in whole.queries if query.name not in before]
+    return whole, (*named, *added) or tuple(query.name for query in whole.queries)
 
 
 def _read(name: str, value: Any) -> Any:

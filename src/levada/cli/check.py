@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from levada.app.app_file import App
+from levada.app.prepare import known_to, prepare_app
 from levada.cli.errors import report
-from levada.cli.queries import Catalog, makers_of, optimized, plan_query, translate_query
+from levada.engine.makers import order_by_makers
+from levada.engine.prepare import Prepared
 from levada.errors import QueryError, UsageError
 
 
@@ -12,20 +14,22 @@ def check(app: App, *, debug: bool) -> int:
     """Prints ``NAME: ok`` for each good query, the error of each other; returns the exit code."""
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
-    catalog = Catalog.of(app)
-    makers = makers_of(app, catalog) if len(app.queries) > 1 else {}
+    known = known_to(app)
     worst = 0
-    for source in app.queries:
+    for query in prepare_app(app, known):
         try:
-            query = translate_query(app, source, catalog)
-            plan_query(optimized(app, source, catalog, query), source, catalog, makers)
+            print(_verdict(query))
         except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))
-            continue
-        windows = ", ".join(
-            f"{window.stream} {window.window.describe()}" for window in query.windows
-        )
-        print(
-            f"{source.name}: ok, {query.form} {query.output} over {windows or 'static data, once'}"
-        )
+    if not worst:
+        order_by_makers(known.queries, known)  # queries cannot read each other in a circle
     return worst
+
+
+def _verdict(query: Prepared) -> str:
+    """What a query is, once it has been planned. Raises what speaks against it."""
+    _ = query.physical
+    algebra = query.algebra
+    windows = ", ".join(f"{on.stream} {on.window.describe()}" for on in algebra.windows)
+    over = windows or "static data, once"
+    return f"{query.asked.name}: ok, {algebra.form} {algebra.output} over {over}"

@@ -39,14 +39,7 @@ def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> in
     return error.exit_code if isinstance(error, LevadaError) else FAILURE
 
 
-def warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: object = None,
-    line: object = None,
-) -> None:
+def warn(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
     """A warning is a sentence on standard error; where in the code it came up says nothing to a
     user.
     """

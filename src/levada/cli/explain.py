@@ -1,128 +1,98 @@
-"""``levada explain``: a query at one of its stages, as the stage's stable text or as JSON.
+"""``levada explain``: queries at one of their stages, as the stage's stable text or as JSON.
 
-ast        the syntax tree                             syntax.show, cql_ast.show
+ast        the syntax tree                             syntax.show, cql.ast.show_script
 algebra    the translation, before any rule            algebra.show
 optimized  after entailment and the optimizer's rules  algebra.show
-topology   the operators, their stages and exchanges, an operator a line with its inputs below it
+physical   the operators, with stages and exchanges    plan/lowering/show
+topology   what all queries share, and who uses what   plan/topology/show
+
+A query is prepared as the engine prepares it (``engine/prepare``).
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, get_args
 
 from levada.algebra import show as algebra_text
-from levada.app.app_file import App, QuerySource
-from levada.cli.queries import Catalog, makers_of, naming, optimized, plan_query, translate_query
+from levada.app.app_file import App
+from levada.app.prepare import known_to, prepare_app, queries_of
+from levada.engine.known import Known
+from levada.engine.makers import makers_read, order_by_makers
+from levada.engine.prepare import Prepared, prepare, share
 from levada.errors import UsageError, near
-from levada.model import expression as expressions
 from levada.model.term import Term
-from levada.plan.lowering.merge import PLACES
-from levada.plan.physical.operators import Applied, Op
-from levada.syntax import parse
+from levada.plan.lowering.show import show_operators
+from levada.plan.topology.show import describe
+from levada.plan.topology.show import show as show_topology
 from levada.syntax import show as show_tree
-from levada.syntax.cql.ast import show_script
-from levada.syntax.cql.parser import parse_script
+from levada.syntax.cql.ast import Script, show_script
 
 _TERMS = get_args(Term)
-_EXPRESSIONS = get_args(expressions.Expression)
 
 
-def explain(app: App, name: str, stage: str, *, as_json: bool) -> str:
-    """The query ``name`` of an application at a stage. Raises ``UsageError`` and ``QueryError``."""
-    source = next((query for query in app.queries if query.name == name), None)
-    if source is None:
-        raise UsageError(
-            f"There is no query {name}.", hint=near(name, (query.name for query in app.queries))
-        )
-    value, text = _ast(source) if stage == "ast" else _later(app, source, stage)
-    if not as_json:
-        return text
-    return json.dumps(
-        {"query": name, "stage": stage, "tree": tree(value)}, indent=2, ensure_ascii=False
-    )
-
-
-def _ast(source: QuerySource) -> tuple[Any, str]:
-    with naming(source.name):
-        if source.spoken == "cql":
-            script = parse_script(source.text)
-            return script, show_script(script)
-        unit = parse(source.text, source.dialect)
-        return unit, show_tree(unit)
-
-
-def _later(app: App, source: QuerySource, stage: str) -> tuple[Any, str]:
-    catalog = Catalog.of(app)
-    query = translate_query(app, source, catalog)
-    if stage == "algebra":
-        return query, algebra_text.show(query)
-    query = optimized(app, source, catalog, query)
-    if stage == "optimized":
-        return query, algebra_text.show(query)
-    root = plan_query(query, source, catalog, makers_of(app, catalog)).root
-    return root, "\n".join(operator_lines(root))
-
-
-def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
-    """An operator and its inputs, indented; an exchange stands before the input that it moves."""
-    if isinstance(op.spec, Applied):
-        yield from _applied(op, op.spec.terms, depth)
-        return
-    details = [_detail(part.name, getattr(op.spec, part.name)) for part in fields(op.spec)]
-    head = " ".join([type(op.spec).__name__.lower(), *(detail for detail in details if detail)])
-    yield f"{'  ' * depth}({head}) -> {_word(tuple(expressions.Var(name) for name in op.variables))} stage {op.stage}"
-    for i, child in enumerate(op.inputs):
-        by = op.exchange[i] if i < len(op.exchange) else None
-        if by is not None:
-            keys = " ".join(f"?{name}" for name in by if name) or "operator"
-            yield f"{'  ' * (depth + 1)}exchange by {keys}"
-        yield from operator_lines(child, depth + 1)
-
-
-def _applied(op: Op, terms: tuple[Term, ...], depth: int) -> Iterator[str]:
-    """A tree of operators with the names and terms to which it is applied."""
-    (tree,) = op.inputs
-    called = {f"<{place.value}>": str(term) for place, term in zip(PLACES, terms, strict=False)}
-    called |= dict(zip(tree.variables, op.variables, strict=True))
-    for line in operator_lines(tree, depth):
-        yield _PLACE.sub(lambda m: called[m.group()], line)
-
-
-_PLACE = re.compile(r"<\.\.\d>|(?<=[?( ])\.\d(?=[ )]|$)")  # of a term, of a variable
-_MANY = ("alternatives", "alike")
-
-
-def _detail(name: str, value: Any) -> str:
-    """A field of an operator; of what there may be thousands, how many: the stage ``optimized``
-    shows them.
+def explain(app: App, names: Sequence[str], stage: str, *, as_json: bool) -> Iterator[str]:
+    """Queries of an application at a stage: a text each, or one of what they share. Raises
+    ``UsageError`` and ``QueryError``.
     """
-    return (f"{len(value)} {name}" if value else "") if name in _MANY else _word(value)
+    known_names = [query.name for query in app.queries]
+    for name in names:
+        if name not in known_names:
+            raise UsageError(f"There is no query {name}.", hint=near(name, known_names))
+    if stage == "topology":
+        yield _topology(app, names, as_json=as_json)
+        return
+    for query in _prepared(app, stage):
+        if query.asked.name in names:
+            value, text = _at(query, stage)
+            head = {"query": query.asked.name, "stage": stage}
+            yield _json({**head, "tree": tree(value)}) if as_json else text
 
 
-def _word(value: Any) -> str:
-    """A field of an operator as text; what is not there is empty."""
-    if value is None or value is False or value == ():
-        return ""
-    if isinstance(value, _EXPRESSIONS):
-        return expressions.show(value)
-    if isinstance(value, _TERMS):
-        return str(value)
-    if isinstance(value, (tuple, frozenset)):
-        return "(" + " ".join(_word(item) or "-" for item in value) + ")"
-    if isinstance(value, Enum):
-        return str(value.value)
-    if is_dataclass(value):
-        return (
-            "("
-            + " ".join(filter(None, (_word(getattr(value, part.name)) for part in fields(value))))
-            + ")"
-        )
-    return str(value)
+def _prepared(app: App, stage: str) -> list[Prepared]:
+    """The queries; for their trees nothing needs to be known of streams and data."""
+    if stage == "ast":
+        return [prepare(asked, Known()) for asked in queries_of(app)]
+    return prepare_app(app, known_to(app))
+
+
+def _at(query: Prepared, stage: str) -> tuple[Any, str]:
+    """A query at a stage: the value and its text."""
+    match stage:
+        case "ast":
+            unit = query.ast
+            return unit, show_script(unit) if isinstance(unit, Script) else show_tree(unit)
+        case "algebra":
+            return query.algebra, algebra_text.show(query.algebra)
+        case "optimized":
+            return query.optimized, algebra_text.show(query.optimized)
+        case _:
+            return query.physical.root, show_operators(query.physical.root)
+
+
+def _topology(app: App, names: Sequence[str], *, as_json: bool) -> str:
+    """What these queries share, and those that make what they read."""
+    known = known_to(app)
+    queries = {query.asked.name: query for query in prepare_app(app, known)}
+    chosen: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in chosen:
+            chosen.add(name)
+            waiting += makers_read(queries[name].algebra, known)
+    order = order_by_makers([name for name in queries if name in chosen], known)
+    topology = share((queries[name] for name in order), known)
+    if not as_json:
+        return show_topology(topology)
+    return _json({"queries": order, "stage": "topology", "nodes": tree(describe(topology))})
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def tree(value: Any) -> Any:

@@ -6,18 +6,19 @@ Each command turns its arguments into ``Given`` and ``Mode`` and calls the modul
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version as installed_version
-from pathlib import Path
 
 import typer
 
 from levada.cli import options as o
-from levada.cli.assemble import Given, assemble
+from levada.cli.assemble import Given, assemble, choose_queries
 from levada.cli.errors import report, warn
+from levada.cli.shared import takes_queries
 
 app = typer.Typer(
     name="levada",
@@ -38,14 +39,19 @@ levada run pairs.cql --stream "A=a.csv,schema=k:integer;v:double" --stream "B=b.
 levada run --app weather.yaml --checkpoint state --summary summary.json
 """
 
+_EXPLAIN_EXAMPLES = """[bold]Examples[/bold]
+
+levada explain hot.rq --stage algebra
+
+levada explain --app weather.yaml --stage topology
+"""
+
 
 @app.command("run", epilog=_RUN_EXAMPLES)
+@takes_queries
 def _run(
-    queries: o.Queries = None,
-    app_file: o.AppFile = None,
-    stream: o.Streams = None,
-    static: o.Static = None,
-    dialect: o.Dialect = None,
+    given: Given,
+    *,
     out: o.Out = None,
     result_format: o.ResultFormat = None,
     roll: o.Roll = None,
@@ -58,13 +64,6 @@ def _run(
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
     progress: o.ShowProgress = None,
-    bounds: o.Bounds = None,
-    t0: o.T0 = None,
-    report: o.Report = None,
-    empty_reports: o.EmptyReports = False,
-    entailment: o.Entailment = None,
-    ontology: o.OntologyFiles = None,
-    debug: o.Debug = False,
 ) -> None:
     """Run queries over streams, until Ctrl-C or, with --once, to the end of what is there.
 
@@ -80,87 +79,48 @@ def _run(
         "master": master,
         "epoch": epoch,
         "epoch_rows": epoch_rows,
-        "bounds": bounds,
-        "t0": t0,
-        "report": report,
-        "empty_reports": empty_reports,
         "summary": summary,
-        "entailment": entailment,
-        "ontology": _files(ontology),
     }
-    given = _given(queries, app_file, stream, static, dialect, options)
     run(
-        assemble(given),
+        assemble(replace(given, options={**given.options, **options})),
         Mode(once=once, keep_open=keep_open, overwrite=overwrite, progress=progress),
     )
 
 
 @app.command("check", epilog="[bold]Example[/bold]\n\nlevada check hot.rq storms.rq")
-def _check(
-    queries: o.Queries = None,
-    app_file: o.AppFile = None,
-    stream: o.Streams = None,
-    static: o.Static = None,
-    dialect: o.Dialect = None,
-    bounds: o.Bounds = None,
-    t0: o.T0 = None,
-    report: o.Report = None,
-    empty_reports: o.EmptyReports = False,
-    entailment: o.Entailment = None,
-    ontology: o.OntologyFiles = None,
-    debug: o.Debug = False,
-) -> None:
+@takes_queries
+def _check(given: Given, *, debug: bool) -> None:
     """Parse and plan queries, without running them; CQL needs its streams' schemas."""
     from levada.cli.check import check
 
-    options = {
-        "bounds": bounds,
-        "t0": t0,
-        "report": report,
-        "empty_reports": empty_reports,
-        "entailment": entailment,
-        "ontology": _files(ontology),
-    }
-    raise typer.Exit(
-        check(assemble(_given(queries, app_file, stream, static, dialect, options)), debug=debug)
-    )
+    raise typer.Exit(check(assemble(given), debug=debug))
 
 
-@app.command("explain", epilog="[bold]Example[/bold]\n\nlevada explain hot.rq --stage algebra")
+@app.command("explain", epilog=_EXPLAIN_EXAMPLES)
+@takes_queries
 def _explain(
-    query: o.OneQuery,
-    stage: o.Stage = "topology",
+    given: Given,
+    *,
+    stage: o.Stage = "physical",
+    steps: o.Steps = False,
     as_json: o.AsJson = False,
-    app_file: o.AppFile = None,
-    stream: o.Streams = None,
-    static: o.Static = None,
-    dialect: o.Dialect = None,
-    bounds: o.Bounds = None,
-    t0: o.T0 = None,
-    report: o.Report = None,
-    empty_reports: o.EmptyReports = False,
-    entailment: o.Entailment = None,
-    ontology: o.OntologyFiles = None,
-    debug: o.Debug = False,
 ) -> None:
-    """Show what becomes of a query: its syntax tree, its algebra, or its operators."""
-    from levada.cli.explain import explain
+    """Show what becomes of queries: their syntax trees, algebra or operators, or the topology that
+    they share.
 
-    options = {
-        "bounds": bounds,
-        "t0": t0,
-        "report": report,
-        "empty_reports": empty_reports,
-        "entailment": entailment,
-        "ontology": _files(ontology),
-    }
-    named = app_file is not None and not Path(query).exists()
-    whole = assemble(_given(None if named else [query], app_file, stream, static, dialect, options))
-    names = [query if named else Path(query).stem]
-    if app_file is None and names[0] not in (source.name for source in whole.queries):
-        names = [source.name for source in whole.queries]  # a CQL file of several queries
-    for name in names:
-        print(explain(whole, name, stage, as_json=as_json))
+    With --app a query is a file, or the name of one of the application's; none are all of them.
+    """
+    from levada.cli.explain import explain
+    from levada.cli.explain_steps import explain_steps
+
+    whole, names = choose_queries(given)
+    if steps:
+        for name in names:
+            shown = explain(whole, [name], "optimized", as_json=False)
+            print(explain_steps(partial(next, shown), as_json=as_json))
+        return
+    for text in explain(whole, names, stage, as_json=as_json):
+        print(text)
 
 
 @app.command("status", epilog="[bold]Example[/bold]\n\nlevada status state --json")
@@ -192,29 +152,6 @@ def _version() -> None:
     print(
         f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, Python {python}"
     )
-
-
-def _given(
-    queries: Sequence[str] | None,
-    app_file: Path | None,
-    stream: Sequence[str] | None,
-    static: Sequence[str] | None,
-    dialect: str | None,
-    options: Mapping[str, object],
-) -> Given:
-    return Given(
-        tuple(queries or ()),
-        app_file,
-        tuple(stream or ()),
-        tuple(static or ()),
-        dialect,
-        dict(options),
-    )
-
-
-def _files(given: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The files of a repeated option; None if there is none."""
-    return tuple(map(os.path.expanduser, given)) if given else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+
+from levada.algebra.options import WORDS as OPTION_WORDS
 
 _SOURCES, _RESULTS, _MEANING, _RUNNING = (
     "Streams and data",
@@ -102,6 +104,15 @@ OntologyFiles = Annotated[
         rich_help_panel=_MEANING,
     ),
 ]
+WORDS: dict[str, Any] = {
+    "bounds": Bounds,
+    "t0": T0,
+    "report": Report,
+    "empty_reports": EmptyReports,
+    "entailment": Entailment,
+}
+"""The options that say what queries mean, by the words of ``algebra.options.WORDS``."""
+assert tuple(WORDS) == OPTION_WORDS, "each word is an option"
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 Out = Annotated[
     str | None,
@@ -196,14 +207,18 @@ ShowProgress = Annotated[
     ),
 ]
 Stage = Annotated[
-    Literal["ast", "algebra", "optimized", "topology"], typer.Option(help="How far to go.")
+    Literal["ast", "algebra", "optimized", "physical", "topology"],
+    typer.Option(
+        help="How far to go: a query's tree, algebra, algebra after the rules, operators; or the "
+        "topology that all given queries share."
+    ),
+]
+Steps = Annotated[
+    bool, typer.Option("--steps", help="Show each rule of the optimizer, its time and its result.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CheckpointFolder = Annotated[
     Path, typer.Argument(metavar="CHECKPOINT", help="The folder that a run had as --checkpoint.")
-]
-OneQuery = Annotated[
-    str, typer.Argument(metavar="QUERY", help="A query file, or the name of a query of --app.")
 ]
 Keep = Annotated[
     Path | None,

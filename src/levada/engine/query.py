@@ -48,7 +48,7 @@ class Owner(Protocol):
     """What a handle asks of the engine that its query is registered with."""
 
     @property
-    def publication(self) -> Publication:
+    def _publication(self) -> Publication:
         """The epochs that have been published."""
 
     @property
@@ -75,7 +75,7 @@ class Query:
 
     def __init__(self, registered: Registered, engine: Owner) -> None:
         self.name = registered.name
-        self.standing = registered.standing
+        self._standing = registered.standing
         self._query = registered.query
         self._engine = engine
 
@@ -90,12 +90,12 @@ class Query:
         self._engine.await_end(0)
 
     def _published(self) -> Iterator[Report]:
-        publication = self._engine.publication
+        publication = self._engine._publication
         at = 0
         while True:
-            over = self.standing.over or not self._engine.running
-            while self.standing.query is not None and at < len(publication.kept):
-                for batch in publication.read_one(publication.kept[at], self.standing):
+            over = self._standing.over or not self._engine.running
+            while self._standing.query is not None and at < len(publication.kept):
+                for batch in publication.read_one(publication.kept[at], self._standing):
                     yield from reports(batch)
                 at += 1
             if over:
@@ -108,11 +108,11 @@ class Query:
 
         ASK has ``boolean`` and CONSTRUCT ``graph`` in place of variables.
         """
-        publication = self._engine.publication
+        publication = self._engine._publication
         frames = [
             _frame(b)
             for epoch in list(publication.kept)
-            for b in publication.read_one(epoch, self.standing)
+            for b in publication.read_one(epoch, self._standing)
         ]
         return pl.concat([self._no_results(), *frames])
 
@@ -158,7 +158,7 @@ class Query:
 
 def named(query: str | Query) -> tuple[str, Standing | None]:
     """A query's name, and where it must stand if it is given by its handle."""
-    return (query, None) if isinstance(query, str) else (query.name, query.standing)
+    return (query, None) if isinstance(query, str) else (query.name, query._standing)
 
 
 def _frame(batch: Batch) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from levada.engine.summary import StreamCounts
+from levada.engine.summary import Progress, StreamCounts
 from levada.errors import CheckpointError
 from levada.model.names import is_made, shown
 from levada.model.time import MAX, MIN, WindowKind
@@ -97,6 +97,17 @@ def counts_of(record: StreamRecord) -> StreamCounts:
     )
 
 
+def progress_of(manifest: Manifest, seconds: float) -> Progress:
+    """Where a run is that has gone on for so long."""
+    given = {n: s for n, s in manifest.streams.items() if not is_made(n)}  # others wait for these
+    w = {n: s.watermark for n, s in given.items()}
+    open_ = {n: v for n, v in w.items() if v < MAX}
+    holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None
+    elements = sum(s.elements for s in given.values())
+    results = manifest.gone + sum(n for n, _ in manifest.totals.values())
+    return Progress(manifest.epoch, elements, results, seconds, w, holder)
+
+
 def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
     """The streams by their names for people: those from outside, and those that queries make and
     read.
@@ -116,7 +127,7 @@ def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
     holder = shown(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None
     patterns = tuple(_patterns(query, manifest, plan))
     due = _next_report(query, least)
-    why = "" if results else _why(query, manifest, plan, due, least, holder)
+    why = "" if results else _why(query, manifest, plan) or _wait(least, due, holder)
     return QueryStatus(query.name, results, least, holder, patterns, due, why)
 
 
@@ -147,15 +158,8 @@ def _next_report(query: QueryPlan, least: int) -> int | None:
     )
 
 
-def _why(
-    query: QueryPlan,
-    manifest: Manifest,
-    plan: Plan,
-    due: int | None,
-    least: int,
-    holder: str | None,
-) -> str:
-    """A sentence for a query without results."""
+def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
+    """A sentence for a query without results, if its sources say why; else none."""
     if not query.streams:
         return "Nothing in the static data answers it."
     for name in query.streams:
@@ -164,10 +168,15 @@ def _why(
     wanting = starved(
         plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text)
     )
-    if wanting:
-        streams = " or ".join(dict.fromkeys(shown(stream) for stream, _ in wanting))
-        patterns = " or ".join(dict.fromkeys(text for _, text in wanting))
-        return f"No triple of {streams} has matched the pattern {patterns}."
+    if not wanting:
+        return ""
+    streams = " or ".join(dict.fromkeys(shown(stream) for stream, _ in wanting))
+    patterns = " or ".join(dict.fromkeys(text for _, text in wanting))
+    return f"No triple of {streams} has matched the pattern {patterns}."
+
+
+def _wait(least: int, due: int | None, holder: str | None) -> str:
+    """What a query without results waits for."""
     if least >= MAX:
         return "Nothing came through the query's joins, filters and windows."
     if due is not None:

@@ -159,6 +159,7 @@ def variables(expression: Expression) -> Iterator[str]:
 
 
 RANDOM = frozenset((Function.RAND, Function.UUID, Function.STRUUID, Function.BNODE))
+PER_REPORT = RANDOM | {Function.NOW}
 
 
 def random(expression: Expression) -> bool:
@@ -166,6 +167,13 @@ def random(expression: Expression) -> bool:
     BNODE).
     """
     return calls(expression, RANDOM)
+
+
+def per_report(expression: Expression) -> bool:
+    """Whether an expression depends on the report at which it is evaluated: it draws values, or
+    says NOW.
+    """
+    return calls(expression, PER_REPORT)
 
 
 def calls(expression: Expression, functions: Collection[Function]) -> bool:

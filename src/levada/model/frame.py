@@ -1,14 +1,6 @@
 """Frames: rows as columns of fixed width. What both stages of an epoch and its state files speak.
 
-A frame has ``n`` rows and named NumPy columns. Names by convention (design, section 2, "frames have
-slots"):
-
-    op              int32    the member (one query's operator of this shape) that a row belongs to
-    x0 y0, x1 y1    uint64   slot identity: low and high half of the seeded xxh3_128 of the canonical text; 0, 0 is unbound
-    k0 d0 m0 c0     uint8 float64 int64 uint8    value facets of a slot: Kind, double, mantissa (or ms), decimal scale
-    lo0 hi0 prev0   int64    per window: least and greatest event time, greatest earlier time of any triple (MIN: none)
-    w               int8     weight
-    r               int64    report time (above a snapshot operator, in place of lo, hi, prev)
+A frame has ``n`` rows and named NumPy columns; ``model.columns`` says what each of them holds.
 
 Texts are not in frames: a blob or run carries a ``Terms`` table beside its frames. ``pack`` and
 ``unpack`` are the jumbo format: a JSON head, then 64-byte aligned buffers; unpacked columns are
@@ -23,6 +15,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from levada.model.columns import visible
 
 Column = npt.NDArray[Any]
 _ALIGN = 64
@@ -69,6 +63,26 @@ class Frame:
     def select(self, names: Iterable[str]) -> Frame:
         """These columns only."""
         return Frame({k: self.columns[k] for k in names}, self.n)
+
+    def visible(self) -> Frame:
+        """Without the columns that are an operator's own.
+
+        >>> Frame({"op": np.zeros(1, np.int32), "#s": np.zeros(1, np.int64)}).visible()
+        Frame(1 rows: op)
+        """
+        return self.select(visible(self.columns))
+
+    def drop(self, *names: str) -> Frame:
+        """Without these columns, whether they are there or not."""
+        return Frame({k: v for k, v in self.columns.items() if k not in names}, self.n)
+
+    def rename(self, names: Mapping[str, str]) -> Frame:
+        """With columns under other names; those that are not named keep theirs.
+
+        >>> Frame({"r": np.zeros(1, np.int64)}).rename({"r": "#s"})
+        Frame(1 rows: #s)
+        """
+        return Frame({names.get(k, k): v for k, v in self.columns.items()}, self.n)
 
     def slice(self, start: int, stop: int) -> Frame:
         """Rows start..stop, as views."""

@@ -1,28 +1,116 @@
-"""Rules on the algebra, run in one wrapper (design, section 7): algebra -> algebra, each rule a
-function in ``rules/``.
+"""Algebra -> algebra: the rules in their order, and the one wrapper that runs each of them.
 
-The order of joins, filters' places and exchanges are decided when the algebra is lowered
-(``plan/lowering/lower``), where the facts about streams are known; rules here simplify what needs
-no such facts. A rule can be disabled by name, which tests use to show that it changes no result.
+What a query means comes first (entailment). Then the tree is brought into a form in which little is
+left to say: no empty groups, conjunctions flat, single rows as constants, filters where their
+variables are bound, ORDER and LIMIT in one, what static data answer marked. The order of joins and
+the places of exchanges are decided when the algebra is lowered (``plan.lowering``), where the facts
+about streams are known.
+
+The wrapper skips a rule that is switched off, checks what it gives (``verify``), and keeps before,
+after and the time where somebody asks (``traced``). Every rule but entailment can be switched off
+(``without``): the plan is then another one, and its results are the same, which tests use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 
 from levada.algebra.nodes import Query
+from levada.optimizer.rule import Context, Rule
 from levada.optimizer.rules.drop_units import drop_units
-from levada.optimizer.rules.extend_by_values import extend_by_values
+from levada.optimizer.rules.entail import entail_patterns
+from levada.optimizer.rules.flatten_joins import flatten_joins
+from levada.optimizer.rules.hoist_static import hoist_static
 from levada.optimizer.rules.merge_slices import merge_slices
-from levada.optimizer.rules.split_filters import split_filters
+from levada.optimizer.rules.one_row_values import one_row_values
+from levada.optimizer.rules.push_filters import push_filters
+from levada.optimizer.verify import verify
 
-Rule = Callable[[Query], Query]
-RULES: tuple[Rule, ...] = (drop_units, merge_slices, split_filters, extend_by_values)
+RULES: tuple[Rule, ...] = (
+    Rule(entail_patterns, needed=True),
+    Rule(drop_units),
+    Rule(flatten_joins),
+    Rule(one_row_values),
+    Rule(push_filters),
+    Rule(merge_slices),
+    Rule(hoist_static),
+)
+OPTIONAL = frozenset(rule.name for rule in RULES if not rule.needed)
+"""The names of the rules that can be switched off."""
 
 
-def optimize(query: Query, *, disabled: frozenset[str] = frozenset()) -> Query:
-    """The query after all rules but those disabled by name."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A rule as it ran: how long (s), and the query before and after; the same object, if it did
+    not change.
+    """
+
+    rule: str
+    seconds: float
+    before: Query
+    after: Query
+
+
+@dataclass(frozen=True, slots=True)
+class _Mode:
+    """How queries are optimized in this context."""
+
+    off: frozenset[str] = frozenset()
+    clock: Callable[[], float] | None = None
+    steps: list[Step] = field(default_factory=list)
+
+
+_PLAIN = _Mode()
+_MODE: ContextVar[_Mode] = ContextVar("how queries are optimized")
+
+
+_NOTHING = Context()
+
+
+def optimize(query: Query, context: Context = _NOTHING) -> Query:
+    """The query after all rules that are not switched off."""
+    mode = _MODE.get(_PLAIN)
     for rule in RULES:
-        if rule.__name__ not in disabled:
-            query = rule(query)
+        if rule.name not in mode.off:
+            query = _run(rule, query, context, mode)
     return query
+
+
+def _run(rule: Rule, query: Query, context: Context, mode: _Mode) -> Query:
+    """The one wrapper: runs a rule, checks what it gives, and keeps what is asked for."""
+    began = mode.clock() if mode.clock else 0.0
+    after = rule.run(query, context)
+    if mode.clock:
+        mode.steps.append(Step(rule.name, mode.clock() - began, query, after))
+    verify(rule.name, query, after)
+    return after
+
+
+@contextmanager
+def without(*names: str) -> Iterator[None]:
+    """Here these rules are switched off.
+
+    >>> with without("push_filters"):
+    ...     pass
+    """
+    assert OPTIONAL.issuperset(names), f"rules that can be switched off are {sorted(OPTIONAL)}"
+    mode = _MODE.get(_PLAIN)
+    token = _MODE.set(replace(mode, off=mode.off.union(names)))
+    try:
+        yield
+    finally:
+        _MODE.reset(token)
+
+
+@contextmanager
+def traced(clock: Callable[[], float]) -> Iterator[list[Step]]:
+    """Here each step is kept, in the list that this gives; ``clock`` tells seconds."""
+    steps: list[Step] = []
+    token = _MODE.set(replace(_MODE.get(_PLAIN), clock=clock, steps=steps))
+    try:
+        yield steps
+    finally:
+        _MODE.reset(token)

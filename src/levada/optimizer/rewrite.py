@@ -1,21 +1,30 @@
-"""Walking the algebra: a rule names only the nodes that it changes."""
+"""Walking the algebra: a rule names only the nodes that it changes, and what it leaves stays the
+same object.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from levada.algebra import nodes as a
+from levada.algebra.tree import children, with_children
 
-CHILDREN = ("left", "right", "child", "zero")
+Change = Callable[[a.Node], a.Node]
 
 
-def bottom_up(node: a.Node, change: Callable[[a.Node], a.Node]) -> a.Node:
-    """The tree with ``change`` applied to every node, inputs first."""
-    inner: dict[str, Any] = {}
-    for name in CHILDREN:
-        child = getattr(node, name, None)
-        if child is not None:
-            inner[name] = bottom_up(child, change)
-    return change(replace(node, **inner) if inner else node)
+def bottom_up(node: a.Node, change: Change) -> a.Node:
+    """The tree with ``change`` applied to every node, inputs first.
+
+    >>> bottom_up(a.Distinct(a.Unit()), lambda n: n.child if isinstance(n, a.Distinct) else n)
+    Unit()
+    """
+    if below := children(node):
+        node = with_children(node, [bottom_up(child, change) for child in below])
+    return change(node)
+
+
+def rewritten(query: a.Query, change: Change) -> a.Query:
+    """The query with ``change`` applied to every node of its pattern, inputs first."""
+    pattern = bottom_up(query.pattern, change)
+    return query if pattern is query.pattern else replace(query, pattern=pattern)

@@ -4,8 +4,8 @@ workers cache per version.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,7 +15,12 @@ import numpy.typing as npt
 
 from levada.intake.static_files import StaticFile
 from levada.model.time import MAX, MIN, Times
+from levada.plan.encoding.document import encode as encode_value
+from levada.plan.encoding.document import read_file
+from levada.plan.encoding.plans import read_plan
+from levada.plan.encoding.registry import Registry
 from levada.plan.sealed.plan import Plan
+from levada.streams.mapping import Part, RowMapping
 from levada.streams.stream_config import StreamConfig
 
 
@@ -131,13 +136,12 @@ def group_table(groups: int, partitions: int) -> npt.NDArray[np.int32]:
 
 @lru_cache(maxsize=4)
 def load_plan(path: str) -> Plan:
-    """A sealed plan from its file; cached per process."""
-    plan = pickle.loads(Path(path).read_bytes())
-    assert isinstance(plan, Plan), "a plan file holds a plan"
-    return plan
+    """A sealed plan from its file; cached per process. Raises ``CheckpointError``."""
+    return read_plan(Path(path))
 
 
-class Setup(msgspec.Struct):
+@dataclass(frozen=True)
+class Setup:
     """The streams and static files of an engine: a file beside the plan, another one when static
     data are replaced.
     """
@@ -146,12 +150,28 @@ class Setup(msgspec.Struct):
     static: list[StaticFile]
 
 
+SETUPS = Registry(
+    {},
+    {
+        "stream": StreamConfig,
+        "row mapping": RowMapping,
+        "part": Part,
+        "static file": StaticFile,
+        "setup": Setup,
+    },
+    {"RowMapping": RowMapping},
+)
+
+
+def encode_setup(setup: Setup) -> bytes:
+    """An engine's setup as the bytes of its file, the same in every process."""
+    return encode_value(setup, SETUPS)
+
+
 @lru_cache(maxsize=4)
 def load_setup(path: str) -> Setup:
-    """An engine's setup from its file."""
-    setup = pickle.loads(Path(path).read_bytes())
-    assert isinstance(setup, Setup), "a setup file holds a setup"
-    return setup
+    """An engine's setup from its file; cached per process. Raises ``CheckpointError``."""
+    return read_file(Path(path), Setup, SETUPS)
 
 
 def advance(

@@ -7,10 +7,21 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from bench.data import SILENCE, Events, after, events, groups_at_closes, pairs_within, write
+from bench.data import SILENCE, Events, events, groups_at_closes, pairs_within, write, write_rounds
 from bench.growth import WIDTHS, keys_for
 from bench.queries import SHAPES, expected, of_shapes
-from bench.srbench import HOUR, MINUTE, Weather, query, write_hours, write_timed
+from bench.srbench import (
+    HOUR,
+    MINUTE,
+    Weather,
+    _triples,
+    query,
+    supply_of,
+    write_hours,
+    write_timed,
+)
+from bench.srbench import write_rounds as write_days
+from bench.steady import Supply
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,18 +58,38 @@ def test_w1_and_w2_have_the_results_that_the_design_names() -> None:
     assert groups_at_closes(events(1, 1_000_000, 1000, 1.0), 60_000, 10_000) == 105_000
 
 
-def test_the_warm_up_is_apart_and_the_phase_of_closes_is_kept() -> None:
-    warm, work = events(3, 70, 5, 0.1), events(1, 50, 5, 0.1)
-    both = after(warm, work)
-    shift = both.ts[70] - work.ts[0]
-    assert shift % 10_000 == 0 and both.ts[70] - both.ts[69] >= SILENCE
-    assert pairs_within(both, both, 5) == pairs_within(warm, warm, 5) + pairs_within(work, work, 5)
+def read(folder: Path) -> Events:
+    """The rows of a folder of Parquet files, in the order of their names."""
+    frame = pl.concat([pl.read_parquet(file) for file in sorted(folder.iterdir())])
+    return Events(frame["k"].to_numpy(), frame["v"].to_numpy(), frame["ts"].to_numpy())
+
+
+def test_rounds_are_apart_and_their_results_add_up(tmp_path: Path) -> None:
+    warm, work = events(3, 70, 5, 0.01), events(1, 50, 5, 0.01)
+    write_rounds(tmp_path / "data", "s", warm, work, 3, 10)
+    supply = Supply(tmp_path / "data", tmp_path / "read", rounds=3, warm=70, rows=50, epoch=10)
+    supply.follow(10**6, lambda: False)
+    whole = read(tmp_path / "read" / "s")
+    assert whole.n == 70 + 3 * 50 + 1 and supply.total == 220
+    gaps = np.flatnonzero(np.diff(whole.ts) >= SILENCE) + 1
+    assert gaps.tolist() == [70, 120, 170, 220]  # the warm-up, the rounds, the end
+    assert (
+        (whole.ts[gaps] - 10_000 - work.ts[0]) % 10_000 == 0
+    ).all()  # closes fall in each as in the first
+    own = Events(whole.k[:-1], whole.v[:-1], whole.ts[:-1])
+    assert pairs_within(own, own, 500) == pairs_within(warm, warm, 500) + 3 * pairs_within(
+        work, work, 500
+    )
+    groups = [groups_at_closes(s, 6000, 1000) for s in (own, warm, work)]
+    assert groups[0] == groups[1] + 3 * groups[2]
 
 
 def test_files_hold_the_rows_in_order_of_names_and_of_file_times(tmp_path: Path) -> None:
     whole = events(1, 25, 5, 1.0)
-    write(tmp_path / "s", whole, 10, "w")
-    write(tmp_path / "s", Events(np.zeros(1, np.int64), np.zeros(1), np.array([99])), 10, "w")
+    number = write(tmp_path / "s", whole, 10, "w")
+    write(
+        tmp_path / "s", Events(np.zeros(1, np.int64), np.zeros(1), np.array([99])), 10, "w", number
+    )
     files = sorted((tmp_path / "s").iterdir())
     assert [len(pl.read_parquet(f)) for f in files] == [10, 10, 5, 1]
     assert (
@@ -108,6 +139,39 @@ def test_both_texts_of_w3_hold_the_same_triples(tmp_path: Path) -> None:
     of_day = [f"{triple} ." for triple, ts, _ in timed if int(ts) >= weather.start]
     assert of_day == [line for hour in hours for line in hour]
     assert {int(ts) % MINUTE for _, ts, _ in timed} == {MINUTE // 2}
+
+
+def test_rounds_of_w3_follow_one_another_and_have_its_results_each(tmp_path: Path) -> None:
+    weather = Weather(4, warm=60, days=2)
+    write_days(tmp_path / "data", weather, 2)
+    supply = Supply(tmp_path / "data", tmp_path / "read", **supply_of(weather, 2, 720))
+    supply.follow(10**6, lambda: False)
+    files = sorted((tmp_path / "read" / "w3").iterdir())
+    text = "".join(file.read_text() for file in files)
+    write_timed(tmp_path / "one.nt", weather)
+    assert text.startswith((tmp_path / "one.nt").read_text())
+    lines = text.splitlines()
+    assert len(lines) == supply.total + 2 == (60 + 4 * 1440) * weather.minute_rows + 2
+    assert (
+        len({line.split(" ", 1)[0] for line in lines}) == (60 + 4 * 1440) * 4 + 2
+    )  # no observation comes twice
+    found: dict[tuple[int, int], float] = {}
+    for minutes in (weather.calm(), weather.round(0), weather.round(1)):
+        for ts, _, speeds in minutes:
+            for close in range(ts // HOUR + 1, ts // HOUR + 4):
+                for station, speed in enumerate(speeds.tolist()):
+                    found[close, station] = min(found.get((close, station), np.inf), speed)
+    assert sum(m >= 74 for m in found.values()) == 2 * weather.results > 0
+
+
+def test_texts_hold_the_triples_that_are_said_one_by_one(tmp_path: Path) -> None:
+    weather = Weather(8, warm=3)
+    write_timed(tmp_path / "w3.nt", weather)
+    minutes = weather.minutes()
+    expected = [
+        f"{triple} {ts} ." for ts, serial, speeds in minutes for triple in _triples(serial, speeds)
+    ]
+    assert (tmp_path / "w3.nt").read_text().splitlines() == expected
 
 
 def test_the_shapes_are_different_queries_that_parse() -> None:

@@ -95,15 +95,20 @@ def test_ratios_are_of_rows_per_cpu_second() -> None:
 
 def test_a_result_is_one_json_object_and_a_table() -> None:
     result = Result(
-        "join", side(1, 10, 1.0, Cpu(1.0)), side(1, 5, 1.0, Cpu(1.0)), 2.0, {"ratio_cpu_best": 3.0}
+        "join",
+        side(1, 10, 1.0, Cpu(1.0)),
+        side(1, 5, 1.0, Cpu(1.0)),
+        2.0,
+        {"ratio_cpu_best": 3.0, "by_round": [1, 2]},
     )
     told = json.loads(result.to_json())
-    assert list(told) == ["bench", "levada", "baseline", "ratio_cpu", "ratio_cpu_best"]
+    assert list(told) == ["bench", "levada", "baseline", "ratio_cpu", "ratio_cpu_best", "by_round"]
     assert told["levada"]["rows_per_cpu_s"] == 10
     console = Console(record=True, width=100, file=open("/dev/null", "w"))  # noqa: SIM115
     result.show(console)
     text = console.export_text()
     assert "rows_per_cpu_s" in text and "ratio_cpu_best  3.0" in text
+    assert "by_round" not in text  # of lists JSON tells
 
 
 def test_a_side_runs_in_a_process_of_its_own() -> None:

@@ -67,9 +67,12 @@ def test_a_whole_application(write: Any, tmp_path: Path) -> None:
         StaticSource(str(tmp_path / "more.nt")),
     )
     hot, pairs, text = app.queries
-    assert hot == QuerySource("hot", "SELECT ...", None, report="periodic:1m", empty_reports=True)
-    assert pairs == QuerySource("pairs", "Select ...", "cql", t0=1356998400000)
-    assert text == QuerySource("text", "Select k From A", "cql", bounds="(]", report="change", t0=5)
+    assert hot == QuerySource(
+        "hot", "SELECT ...", None, {"report": "periodic:1m", "empty_reports": True}
+    )
+    assert pairs == QuerySource("pairs", "Select ...", "cql", {"t0": 1356998400000})
+    said = {"bounds": "(]", "report": "change", "t0": 5}
+    assert text == QuerySource("text", "Select k From A", "cql", said)
     assert app.options == Options(
         out=str(tmp_path / "results"),
         format="csv",
@@ -77,10 +80,8 @@ def test_a_whole_application(write: Any, tmp_path: Path) -> None:
         master="local[2]",
         epoch=500,
         epoch_rows=1000,
-        bounds="[)",
-        t0=86_400_000,
-        report="close",
         summary=str(tmp_path / "summary.json"),
+        said={"bounds": "[)", "t0": 86_400_000, "report": "close"},
     )
 
 

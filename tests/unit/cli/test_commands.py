@@ -81,7 +81,7 @@ def test_check_and_explain_know_streams_that_queries_make(
         "queries: {make: {file: make.rq}, read: {file: read.rq}}\nstreams: {temp: {path: t.nt}}\n"
     )
     Path("t.nt").touch()
-    assert main(["explain", "read", "--app", "both.yaml", "--stage", "topology"]) == 0
+    assert main(["explain", "read", "--app", "both.yaml", "--stage", "physical"]) == 0
     assert "match" in capsys.readouterr().out
     assert main(["check", "read.rq", "--stream", "temp=t.nt"]) == 2
 
@@ -133,12 +133,12 @@ def test_check_and_explain_say_what_a_run_over_these_streams_would(
     assert main(["check", "graphs.rq"]) == 0
     assert main(["check", "graphs.rq", "--stream", "temp=t.nt"]) == 2
     assert "There is no static graph <http://e/nowhere>" in capsys.readouterr().err
-    assert main(["explain", "merge.csparql", "--stage", "topology"]) == 0
+    assert main(["explain", "merge.csparql", "--stage", "physical"]) == 0
     out = capsys.readouterr().out
     assert "union" in out
     assert "exchange by ?s ?o\n" in out
     assert out.count("(match (?s <http://e/p> ?o)") == 4 and "..0" not in out
-    assert main(["explain", "merge.csparql", "--stage", "topology", "--stream", "temp=t.nt"]) == 0
+    assert main(["explain", "merge.csparql", "--stage", "physical", "--stream", "temp=t.nt"]) == 0
     assert "union" not in capsys.readouterr().out  # without static data the merge is the window
 
 
@@ -181,7 +181,7 @@ def test_explain_as_json(folder: Any, capsys: pytest.CaptureFixture[str]) -> Non
 def test_explain_shows_operators_and_exchanges(
     folder: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["explain", "w1.cql", "--stage", "topology", *STREAMS]) == 0
+    assert main(["explain", "w1.cql", "--stage", "physical", *STREAMS]) == 0
     out = capsys.readouterr().out
     assert out.startswith("(emit")
     assert "(join" in out
@@ -213,6 +213,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["run"], "levada: There is no query. Give query files, or an app file with --app.\n"),
         (["check"], "levada: There is no query. Give query files, or an app file with --app.\n"),
+        (["explain"], "levada: There is no query. Give query files, or an app file with --app.\n"),
         (
             ["run", "hot.rq"],
             "levada: hot: There is no stream http://e/temp.\n"
@@ -252,9 +253,7 @@ def test_wrong_uses_are_one_message_and_exit_2(
     assert (out, err) == ("", message)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["run", "--bounds", "()"], ["rnu"], ["run", "--once=5"], ["explain"]]
-)
+@pytest.mark.parametrize("arguments", [["run", "--bounds", "()"], ["rnu"], ["run", "--once=5"]])
 def test_wrong_options_exit_2(
     folder: Any, capsys: pytest.CaptureFixture[str], arguments: Any
 ) -> None:
@@ -294,11 +293,12 @@ def test_arguments_override_the_app_file(folder: Any) -> None:
         },
     )
     app = assemble(given)
-    assert [(query.name, query.dialect, query.t0) for query in app.queries] == [
-        ("hot", None, 7),
-        ("w1", "cql", None),
+    assert [(query.name, query.dialect, query.said) for query in app.queries] == [
+        ("hot", None, {"t0": 7}),
+        ("w1", "cql", {}),
     ]
-    assert app.options == Options(epoch=250, t0=86_400_000, empty_reports=True, epoch_rows=5)
+    said = {"t0": 86_400_000, "empty_reports": True}
+    assert app.options == Options(epoch=250, epoch_rows=5, said=said)
     assert ([s.name for s in app.streams], [s.path for s in app.static]) == (["A"], ["r.ttl"])
 
 

@@ -96,7 +96,7 @@ def test_a_changed_ontology_makes_a_new_query(folder: Path) -> None:
             engine.register(QUERY, name="q")
             engine.start(once=True, keep_open=True)
             engine.await_end()
-            plan = engine._epochs.plan
+            plan = engine._driver.epochs.plan
             assert plan is not None
             return [str(plan.version), str(plan.queries["q"].start)]
 
@@ -201,9 +201,12 @@ def test_the_app_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_query_goes_by_the_application_unless_it_says() -> None:
-    app = App(options=Options(entailment="owl"))
+    app = App(options=Options(said={"entailment": "owl"}))
     assert str(app.query_options(QuerySource("q", "")).entailment) == "owl"
-    assert str(app.query_options(QuerySource("q", "", entailment="rdfs")).entailment) == "rdfs"
+    assert (
+        str(app.query_options(QuerySource("q", "", said={"entailment": "rdfs"})).entailment)
+        == "rdfs"
+    )
 
 
 def test_describe_and_construct_see_what_is_entailed(folder: Path) -> None:

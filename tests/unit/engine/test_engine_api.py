@@ -165,7 +165,7 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
         engine.register(SUM.text, name="sum")
         engine.start()
         feed(engine, path, ELEMENTS[:2])
-        sourcing = engine._epochs.sourcing
+        sourcing = engine._driver.epochs.sourcing
         look = sourcing.discover
 
         def between_plan_and_look(positions: Any) -> None:
@@ -271,7 +271,7 @@ def test_a_failing_stream_is_raised_to_whoever_waits(tmp_path: Path, path: Any) 
     with Engine(spark=False, epoch_rows=4) as engine:
         engine.stream(S, path)
         register(engine, [ALL])
-        engine.on_epoch(lambda manifest: path.write_bytes(b""))
+        engine._on_epoch(lambda manifest: path.write_bytes(b""))
         engine.start()
         path_changed = pytest.raises(Exception, match=r"became shorter than what was read")
         with path_changed:

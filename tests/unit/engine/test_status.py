@@ -184,6 +184,6 @@ def test_what_is_no_checkpoint_or_has_had_no_epoch_says_so(tmp_path: Path) -> No
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
         read_status(tmp_path)
     with Engine(spark=False, checkpoint=tmp_path / "ck") as engine:
-        engine.open()
+        engine._open()
         with pytest.raises(CheckpointError, match="has had no epoch yet"):
             read_status(tmp_path / "ck")

@@ -19,6 +19,7 @@ from levada.model.term import XSD
 from levada.model.time import MIN
 from levada.operators.border.calendar import Calendar
 from levada.operators.expressions.values import classify
+from levada.optimizer.pipeline import optimize
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import PlanNode
 from levada.plan.topology.topology import Topology
@@ -90,7 +91,8 @@ class Bench:
                 f"PREFIX : <http://e/> REGISTER {output} :q AS {head} FROM NAMED WINDOW :w ON <{STREAM}> {clause} "
                 f"WHERE {{ WINDOW :w {{ {body} }} }} {tail}"
             )
-            topology.add(f"q{i}", translate(parse(text), options, text=text), MIN)
+            query = translate(parse(text), options, text=text)
+            topology.add(f"q{i}", optimize(query), MIN)
         self.plan = topology.seal()
 
     def node(self, step: type[Step], number: int = 0) -> PlanNode:

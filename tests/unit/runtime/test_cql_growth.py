@@ -35,7 +35,7 @@ def test_a_full_window_does_not_make_an_epoch_dearer(name: str, tmp_path: Path) 
     ) as engine:
         engine.stream("S", path, schema=SCHEMA)
         engine.register(QUERIES[name], name="q", dialect="cql")
-        engine.on_epoch(lambda manifest: touched.append(manifest.rows_in))
+        engine._on_epoch(lambda manifest: touched.append(manifest.rows_in))
         engine.start(once=True)
         engine.await_end()
     early, late = touched[2], touched[10]

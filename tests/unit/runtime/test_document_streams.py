@@ -39,7 +39,7 @@ def check(
         tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, QUERIES, epoch_rows=epoch_rows
     )
     judge(QUERIES, {S: elements}, got)
-    return engine.records()[S]
+    return engine._records()[S]
 
 
 @CUTS
@@ -201,7 +201,7 @@ def test_json_lines_are_tuples(tmp_path: Path, epoch_rows: int) -> None:
             (2000, f'"2"^^<{x}integer>', f'"2"^^<{x}double>', '"b\\n\\"c\\""', None),
             (3000, f'"3"^^<{x}integer>', None, '"7"', f'"false"^^<{x}boolean>'),
         ]
-        record = engine.records()["S"]
+        record = engine._records()["S"]
         assert (record.elements, record.dead) == (3, 6)
         letters = [
             json.loads(line)

@@ -112,7 +112,7 @@ def triples_of(tmp_path: Path, source: Any, epoch_rows: int = 1000, **options: A
         lines = [" ".join(row[1:]) + " ." for row in query.to_polars().rows()]
         folder = engine.root / "dead-letter"
         letters = [json.loads(line) for p in sorted(folder.glob("*")) for line in p.open()]
-        record = engine.records()["http://e/s"]
+        record = engine._records()["http://e/s"]
     return dataset("\n".join(lines), ox.RdfFormat.N_TRIPLES), record, letters
 
 

@@ -21,11 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from levada.intake.matching.slots import resource_slot, term_slot
-from levada.intake.parse.ntriples import Triples
+from levada.intake.matching.slots import Chunk, Resources, resource_slot, term_slot
 from levada.model.frame import Column, Frame, concat
 from levada.model.term import Blank, Kind, Term
-from levada.model.time import Times
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.patterns import MOST_COUNTED, entailed_text
 from levada.plan.sealed.plan import PlanNode
@@ -36,38 +34,19 @@ from levada.terms.term_pool import Pool
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Table:
-    """Terms of the plan: their identities with their texts, and their kinds. Rows are those of the
-    terms that were given.
-    """
-
-    terms: Terms
-    kinds: npt.NDArray[np.uint8]
-
-    @staticmethod
-    def of(given: Sequence[Term], seed: int) -> tuple[Table, Ints]:
-        """The table of these terms, and the row of each of them in it."""
-        distinct = {term: i for i, term in enumerate(dict.fromkeys(given))}
-        array = pa.array([str(term) for term in distinct], pa.large_string())
-        x, y = identify(array, seed)
-        _, offsets, data = array.buffers()
-        off = (
-            np.frombuffer(offsets, np.int64, len(array) + 1)
-            if len(array)
-            else np.zeros(1, np.int64)
-        )
-        body = (
-            np.frombuffer(data, np.uint8)
-            if data is not None and data.size
-            else np.zeros(1, np.uint8)
-        )
-        kinds = np.array(
-            [Kind.BLANK if isinstance(t, Blank) else Kind.IRI for t in distinct], np.uint8
-        )
-        return Table(Terms(x, y, off, body), kinds), np.array(
-            [distinct[t] for t in given], np.int64
-        )
+def table_of(given: Sequence[Term], seed: int) -> tuple[Resources, Ints]:
+    """The table of these terms, and the row of each of them in it."""
+    distinct = {term: i for i, term in enumerate(dict.fromkeys(given))}
+    array = pa.array([str(term) for term in distinct], pa.large_string())
+    x, y = identify(array, seed)
+    _, offsets, data = array.buffers()
+    off = np.frombuffer(offsets, np.int64, len(array) + 1) if len(array) else np.zeros(1, np.int64)
+    filled = data is not None and data.size
+    body = np.frombuffer(data, np.uint8) if filled else np.zeros(1, np.uint8)
+    kinds = np.array([Kind.BLANK if isinstance(t, Blank) else Kind.IRI for t in distinct], np.uint8)
+    return Resources(Terms(x, y, off, body), kinds), np.array(
+        [distinct[t] for t in given], np.int64
+    )
 
 
 @dataclass(frozen=True)
@@ -76,14 +55,14 @@ class Alike:
     begin and size.
     """
 
-    table: Table
+    table: Resources
     start: Ints
     size: Ints
 
     @staticmethod
     def of(groups: Sequence[Sequence[Term]], seed: int) -> Alike:
         """The table of these classes, which are disjoint."""
-        table, _ = Table.of([term for group in groups for term in group], seed)
+        table, _ = table_of([term for group in groups for term in group], seed)
         sizes = np.array([len(group) for group in groups], np.int64)
         return Alike(table, np.repeat(np.cumsum(sizes) - sizes, sizes), np.repeat(sizes, sizes))
 
@@ -99,9 +78,7 @@ class Alike:
         out = frame.take(rows)
         others = np.flatnonzero(known[rows])
         at = self.start[found[rows[others]]] + place[others]
-        columns = resource_slot(
-            self.table.terms, self.table.kinds, at, i, node.layout.slots[i], pool
-        )
+        columns = resource_slot(self.table, at, i, node.layout.slots[i], pool)
         changed = {name: out[name].copy() for name in columns}
         for name, values in columns.items():
             changed[name][others] = values
@@ -122,7 +99,7 @@ class Ways:
     member: npt.NDArray[np.int32]
     slots: Ints
     forms: Ints
-    table: Table
+    table: Resources
     alike: Alike
     texts: dict[int, str]
 
@@ -138,7 +115,7 @@ class Ways:
             for way, number in zip(node.members[m].ways, numbers, strict=True)
         ]
         every.sort(key=lambda found: found[0].form)
-        table, rows = Table.of([term for way, _, _ in every for term in way.terms], seed)
+        table, rows = table_of([term for way, _, _ in every for term in way.terms], seed)
         slots = np.full((len(every), len(step.kept)), -1, np.int64)
         at = 0
         for i, (way, _, _) in enumerate(every):
@@ -164,15 +141,7 @@ class Ways:
             texts if len(texts) <= MOST_COUNTED else {},
         )
 
-    def rows(
-        self,
-        triples: Triples,
-        matched: Ints,
-        starts: Ints,
-        ts: Times,
-        pool: Pool,
-        hits: Counter[str] | None,
-    ) -> Iterator[Frame]:
+    def rows(self, chunk: Chunk, matched: Ints, starts: Ints) -> Iterator[Frame]:
         """The rows of each form, from the rows of triples that each pattern matches."""
         counts = starts[self.pattern + 1] - starts[self.pattern]
         for f, form in enumerate(entailed(self.node).forms):
@@ -186,32 +155,29 @@ class Ways:
             )
             at = matched[starts[self.pattern[way]] + place]
             if form.resource:
-                resource = triples.o.kind[at] <= Kind.BLANK
+                resource = chunk.triples.o.kind[at] <= Kind.BLANK
                 way, at = way[resource].astype(np.int64), at[resource]
             if len(at):
-                self._count(way, hits)
-                yield self._frame(form, way, at, triples, ts, pool)
+                self._count(way, chunk.hits)
+                yield self._frame(form, way, at, chunk)
 
     def _count(self, way: Ints, hits: Counter[str] | None) -> None:
         if hits is not None and self.texts:
             found = np.bincount(self.member[way], minlength=len(self.node.members))
             hits.update({text: int(found[m]) for m, text in self.texts.items()})
 
-    def _frame(
-        self, form: s.Form, way: Ints, at: Ints, triples: Triples, ts: Times, pool: Pool
-    ) -> Frame:
-        step = entailed(self.node)
+    def _frame(self, form: s.Form, way: Ints, at: Ints, chunk: Chunk) -> Frame:
+        step, triples, pool = entailed(self.node), chunk.triples, chunk.pool
         columns: dict[str, Column] = {"op": self.member[way]}
         for i, slot in enumerate(step.kept):
             facets, source = self.node.layout.slots[i], form.sources[slot]
             if source < 0:
-                terms, kinds = self.table.terms, self.table.kinds
-                columns.update(resource_slot(terms, kinds, self.slots[way, i], i, facets, pool))
+                columns.update(resource_slot(self.table, self.slots[way, i], i, facets, pool))
             else:
                 term = (triples.s, triples.p, triples.o)[source]
-                columns.update(term_slot(term, at, i, facets, triples.buffer, pool))
+                columns.update(term_slot(term, at, i, facets, chunk))
         if self.node.layout.windows:
-            columns["lo0"] = ts.take(at)
+            columns["lo0"] = chunk.ts.take(at)
         frame = Frame(columns, len(at))
         for i in step.spread:
             if form.sources[step.kept[i]] >= 0:
@@ -225,19 +191,11 @@ def entailed(node: PlanNode) -> s.Entailed:
     return node.step
 
 
-def frame_of(
-    ways: Ways,
-    triples: Triples,
-    matched: Ints,
-    starts: Ints,
-    ts: Times,
-    pool: Pool,
-    hits: Counter[str] | None,
-) -> Frame | None:
-    """All rows of a node; None if there is none. ``hits`` gets how many each member has, by its
-    pattern, also 0.
+def frame_of(ways: Ways, chunk: Chunk, matched: Ints, starts: Ints) -> Frame | None:
+    """All rows of a node; None if there is none. ``chunk.hits`` gets how many each member has, by
+    its pattern, also 0.
     """
-    if hits is not None:
-        hits.update(dict.fromkeys(ways.texts.values(), 0))
-    frames = list(ways.rows(triples, matched, starts, ts, pool, hits))
+    if chunk.hits is not None:
+        chunk.hits.update(dict.fromkeys(ways.texts.values(), 0))
+    frames = list(ways.rows(chunk, matched, starts))
     return concat(frames) if frames else None

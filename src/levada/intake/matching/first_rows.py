@@ -8,7 +8,6 @@ travel are made known to the pool here, where their bytes are.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,13 +17,11 @@ import polars as pl
 
 from levada.intake.matching.entailed import Ways, entailed, frame_of
 from levada.intake.matching.match import PatternTable
-from levada.intake.matching.slots import term_slot
+from levada.intake.matching.slots import Chunk, term_slot
 from levada.intake.matching.star import Legs, stars, term_at
-from levada.intake.parse.ntriples import Triples
 from levada.intake.tables.tuples import TupleColumn, Tuples
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind, Literal
-from levada.model.time import Times
 from levada.operators.expressions.values import from_texts
 from levada.operators.rows.values import slot
 from levada.plan.sealed import steps as s
@@ -130,28 +127,25 @@ def _repeats(positions: tuple[int, int, int]) -> int:
 
 
 def matched(
-    patterns: Patterns, triples: Triples, ts: Times, keep: npt.NDArray[np.bool_] | None, pool: Pool,
-    subjects: npt.NDArray[np.int32] | None = None, hits: Counter[str] | None = None,
-) -> Iterator[tuple[PlanNode, Frame]]:  # fmt: skip
-    """The rows of each node that some triple matches. ``subjects`` (int32[n]) numbers subjects, for
-    stars.
-
-    ``hits`` gets the number of triples that matched each pattern, by its text.
+    patterns: Patterns,
+    chunk: Chunk,
+    keep: npt.NDArray[np.bool_] | None = None,
+    subjects: npt.NDArray[np.int32] | None = None,
+) -> Iterator[tuple[PlanNode, Frame]]:
+    """The rows of each node that some triple matches. ``keep``: which triples count (None: all).
+    ``subjects`` (int32[n]) numbers subjects, for stars.
     """
+    triples = chunk.triples
     rows, starts = patterns.table.match(triples, keep)
-    if hits is not None and patterns.texts:
-        hits.update(dict(zip(patterns.texts, np.diff(starts).tolist(), strict=False)))
+    if chunk.hits is not None and patterns.texts:
+        chunk.hits.update(dict(zip(patterns.texts, np.diff(starts).tolist(), strict=False)))
     for node, own, members in patterns.nodes:
         counts = starts[own + 1] - starts[own]
         if counts.any():
-            yield (
-                node,
-                _row_frame(
-                    node, np.repeat(members, counts), triples, _of(rows, starts, own), ts, pool
-                ),
-            )
+            of = np.repeat(members, counts)
+            yield node, _row_frame(node, of, _of(rows, starts, own), chunk)
     for ways in patterns.entailed:
-        frame = frame_of(ways, triples, rows, starts, ts, pool, hits)
+        frame = frame_of(ways, chunk, rows, starts)
         if frame is not None:
             yield ways.node, frame
     if patterns.stars and len(rows):
@@ -161,7 +155,7 @@ def matched(
             assert isinstance(node.step, s.Star), "a star's node"
             op, found = stars(node.step, of_leg, legs, triples)
             if len(op):
-                yield node, _star_frame(node, op, triples, found, ts, pool)
+                yield node, _star_frame(node, op, found, chunk)
 
 
 def _of(
@@ -176,46 +170,29 @@ def _of(
     )
 
 
-def _row_frame(
-    node: PlanNode,
-    op: Members,
-    triples: Triples,
-    rows: npt.NDArray[np.int64],
-    ts: Times,
-    pool: Pool,
-) -> Frame:
-    step = node.step
+def _row_frame(node: PlanNode, op: Members, rows: npt.NDArray[np.int64], chunk: Chunk) -> Frame:
+    step, triples = node.step, chunk.triples
     assert isinstance(step, s.Match), "a pattern's node"
     columns: dict[str, Column] = {"op": op}
     for i, at in enumerate(step.kept):
         position = step.positions.index(at)
         term = (triples.s, triples.p, triples.o)[position]
-        columns.update(term_slot(term, rows, i, node.layout.slots[i], triples.buffer, pool))
+        columns.update(term_slot(term, rows, i, node.layout.slots[i], chunk))
     if node.layout.windows:
-        columns["lo0"] = ts.take(rows)
+        columns["lo0"] = chunk.ts.take(rows)
     return Frame(columns, len(rows))
 
 
-def _star_frame(
-    node: PlanNode, op: Members, triples: Triples, rows: Sequence[Ints], ts: Times, pool: Pool
-) -> Frame:
+def _star_frame(node: PlanNode, op: Members, rows: Sequence[Ints], chunk: Chunk) -> Frame:
     step = node.step
     assert isinstance(step, s.Star), "a star's node"
     columns: dict[str, Column] = {"op": op}
     places = step.places()
     for i, at in enumerate(step.kept):
         place = places[at][0]
-        columns.update(
-            term_slot(
-                term_at(place, triples),
-                rows[place[0]],
-                i,
-                node.layout.slots[i],
-                triples.buffer,
-                pool,
-            )
-        )
-    columns["lo0"] = ts.take(rows[0])
+        term = term_at(place, chunk.triples)
+        columns.update(term_slot(term, rows[place[0]], i, node.layout.slots[i], chunk))
+    columns["lo0"] = chunk.ts.take(rows[0])
     return Frame(columns, len(op))
 
 

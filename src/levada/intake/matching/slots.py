@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from levada.intake.parse.ntriples import TermColumn
+from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.model.frame import Column
 from levada.model.term import Kind
+from levada.model.time import Times
 from levada.plan.sealed.layout import Facet
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Parsed triples with the event time (ms) of each, and the pool that their texts go to.
+
+    ``hits`` gets the number of triples that matched each pattern, by its text; None: nobody asks.
+    """
+
+    triples: Triples
+    ts: Times
+    pool: Pool
+    hits: Counter[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """IRIs and blank nodes of the plan: their identities with their texts, and their kinds."""
+
+    terms: Terms
+    kinds: npt.NDArray[np.uint8]
+
+
 def term_slot(
-    term: TermColumn,
-    rows: npt.NDArray[np.int64],
-    i: int,
-    facets: Facet,
-    buffer: npt.NDArray[np.uint8],
-    pool: Pool,
+    term: TermColumn, rows: npt.NDArray[np.int64], i: int, facets: Facet, chunk: Chunk
 ) -> dict[str, Column]:
     """The columns of slot i from a position of these triples; its texts become known where they are
     wanted.
     """
+    buffer, pool = chunk.triples.buffer, chunk.pool
     out: dict[str, Column] = {}
     x, y = term.x.take(rows), term.y.take(rows)
     out[f"x{i}"], out[f"y{i}"] = x, y
@@ -47,24 +68,19 @@ def term_slot(
 
 
 def resource_slot(
-    terms: Terms,
-    kinds: npt.NDArray[np.uint8],
-    at: npt.NDArray[np.int64],
-    i: int,
-    facets: Facet,
-    pool: Pool,
+    found: Resources, at: npt.NDArray[np.int64], i: int, facets: Facet, pool: Pool
 ) -> dict[str, Column]:
     """The columns of slot i from IRIs and blank nodes of the plan: row ``at[n]`` of a table of
     them.
     """
     out: dict[str, Column] = {}
-    x, y = terms.x.take(at), terms.y.take(at)
+    x, y = found.terms.x.take(at), found.terms.y.take(at)
     if Facet.ID in facets or Facet.TEXT in facets:
         out[f"x{i}"], out[f"y{i}"] = x, y
     if Facet.NUM in facets:
         n = len(at)
-        out[f"k{i}"], out[f"d{i}"] = kinds.take(at), np.zeros(n)
+        out[f"k{i}"], out[f"d{i}"] = found.kinds.take(at), np.zeros(n)
         out[f"m{i}"], out[f"c{i}"] = np.zeros(n, np.int64), np.zeros(n, np.uint8)
     if Facet.TEXT in facets:
-        pool.add(terms.pick(x, y))
+        pool.add(found.terms.pick(x, y))
     return out

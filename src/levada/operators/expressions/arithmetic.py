@@ -110,13 +110,17 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
 
 
 def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
-    """A decimal by long division; a zero divisor is an error."""
+    """A decimal by long division; a zero divisor is an error, whose row is as empty as any unbound
+    one.
+    """
     assert operator is Function.DIVIDE, "a quotient is a division"
     x, y, _, over = numeric.aligned(*block.columns)
     x, y = np.broadcast_arrays(x, y)
     undecided = np.abs(y) >= _DIVISOR if over is None else over | (np.abs(y) >= _DIVISOR)
     zero = y == 0
-    whole, fraction = long_division(np.abs(x), np.where(zero | undecided, 1, np.abs(y)))
+    whole, fraction = long_division(
+        np.where(zero, 0, np.abs(x)), np.where(zero | undecided, 1, np.abs(y))
+    )
     negative = (x < 0) != (y < 0)
     rest, scale = numeric.reduced(fraction, np.full(len(fraction), FRACTION_DIGITS))
     fits = whole < 10 ** (FRACTION_DIGITS - scale)

@@ -142,7 +142,8 @@ class Result:
         """Hard numbers by their nearest doubles and their texts, which are written only if asked
         for.
         """
-        self.put(rows, Kind.HARD_NUMBER, dbl=dbl)
+        none = np.zeros(len(dbl), np.int64)
+        self.put(rows, Kind.HARD_NUMBER, man=none, scale=none.astype(np.uint8), dbl=dbl)
         self._pooled(rows, texts, len(dbl), None)
 
     def _pooled(

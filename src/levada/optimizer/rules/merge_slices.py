@@ -1,23 +1,28 @@
-"""DISTINCT of distinct solutions is the solutions; a slice that cuts nothing is its input."""
+"""ORDER BY right below OFFSET and LIMIT is one sort, of which as much is kept as is asked for; what
+SELECT shows is taken from that.
+
+    Slice(Project(OrderBy(A)))  ->  Project(Top(A))
+
+Solutions that are alike for ORDER BY are taken in the order of what is shown.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from levada.algebra import nodes as a
-from levada.optimizer.rewrite import bottom_up
+from levada.optimizer.rewrite import rewritten
+from levada.optimizer.rule import Context
 
 
-def merge_slices(query: a.Query) -> a.Query:
-    """The query without modifiers that change nothing."""
-    return replace(query, pattern=bottom_up(query.pattern, _merge))
+def merge_slices(query: a.Query, context: Context) -> a.Query:
+    """The query with one sort for ORDER BY with OFFSET and LIMIT."""
+    return rewritten(query, _merge)
 
 
 def _merge(node: a.Node) -> a.Node:
     match node:
-        case a.Distinct(a.Distinct(inner)):
-            return a.Distinct(inner)
-        case a.Slice(child, 0, None):
-            return child
+        case a.Slice(a.Project(a.OrderBy(child, keys), names), offset, limit):
+            return a.Project(a.Top(child, keys, offset, limit, names), names)
+        case a.Slice(a.OrderBy(child, keys), offset, limit):
+            return a.Top(child, keys, offset, limit)
         case _:
             return node

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
-from levada.algebra.incremental import derived, level
-from levada.algebra.nodes import Derived, Query, Reporting, Scan
+from levada.algebra.nodes import Query, Reporting
+from levada.algebra.properties import Analysis
 from levada.model.expression import Const, Expression, random
 from levada.model.query import Output
 from levada.model.time import WindowKind
@@ -83,9 +83,8 @@ class Installer:
         again: Collection[str | None] = (),
     ) -> None:
         self.q = query
-        by_changes = derived(
-            query.pattern
-        )  # of these the outermost operator knows the policy, and no other
+        read = Analysis().of(query.pattern)
+        by_changes = read.derived  # of these the outermost operator knows the policy, and no other
         self.every = every and not by_changes
         own = replace(query, reports=Reporting()) if by_changes else query
         self.timing = Timing(own, start, self.every, tuple(sorted(again, key=str)))
@@ -96,7 +95,7 @@ class Installer:
         self.recorded: dict[tuple[int, tuple[tuple[str, Facet], ...]], Recorded] = {}
         self.rows: dict[tuple[int, ...], Member] = {}
         self.level = top(query)
-        self.tuples = any(isinstance(part, (Scan, Derived)) for part in level(query.pattern))
+        self.tuples = read.tuples
 
     @property
     def kinds(self) -> tuple[WindowKind, ...]:

@@ -35,6 +35,15 @@ def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
     return whole
 
 
+def connected(parts: Sequence[Op]) -> list[list[Op]]:
+    """Parts in groups: those that share variables, directly or through others."""
+    groups: list[list[Op]] = []
+    for part in parts:
+        mine = [g for g in groups if any(set(part.variables) & set(op.variables) for op in g)]
+        groups = [g for g in groups if g not in mine] + [[*(op for g in mine for op in g), part]]
+    return groups
+
+
 class _Order:
     """What is still to be joined, by rank: parts as they stand, in front of them what has been
     joined, the newest first.

@@ -1,22 +1,26 @@
-"""How a level of a query is kept: by its reports, by changes, or instant by instant (design,
-section 2).
+"""How a level of a query is kept: by its reports, by changes, or instant by instant; and whether its
+report times must be listed.
 
 A level is a query with its own windows: the query itself, or one within it (``Derived``). Reports
 are known from all elements of a stream, or from closes; the rows of a query within the query are
 known only where they are made, so what reads them works by changes. So do groups, DISTINCT and
 Except over windows that report on every change: the work of a report is what changes at it, not
 what the windows hold.
+
+Report times are *listed* where they follow from all elements, and not from the matches alone: what
+compares whole results, and a part that is made of static data and constants alone, say something at
+reports at which nothing matches.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from levada.algebra import nodes as a
-from levada.algebra.incremental import derived, momentary, monotone, not_by_changes, over_tuples
-from levada.model.query import Form, Output
-from levada.plan.lowering.listing import needs_latest, needs_list
+from levada.algebra.properties import Properties
+from levada.model.query import Form, Output, WindowOn
 
 
 class Mode(StrEnum):
@@ -34,61 +38,89 @@ def top(query: a.Query) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelQuery:
+    """What is asked of a level: its pattern and what of it is written at which reports of the
+    windows ``own``; ``every``: at empty ones, too.
+    """
+
+    form: Form
+    pattern: a.Node
+    output: Output
+    own: tuple[int, ...]
+    reports: a.Reporting
+    every: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
-    """A level as it is lowered: its windows, how it is kept, its report policy (``every``: with
-    empty reports).
+    """A level as it is lowered: what is asked, and how it is kept.
 
     ``listed``: its reports follow from all elements. ``whole``: its result is kept by changes, but
     they are not what it reports.
     """
 
-    pattern: a.Node
+    asked: LevelQuery
     own: tuple[int, ...]
     mode: Mode
-    reports: a.Reporting
-    every: bool
     listed: bool
     whole: bool
 
 
-def level_of(
-    query: a.Query,
-    pattern: a.Node,
-    output: Output,
-    own: tuple[int, ...],
-    reports: a.Reporting,
-    *,
-    every: bool,
-) -> Level:
-    """The level of this pattern and output over the windows ``own`` of a query."""
-    mode = mode_of(query, pattern, output, own, reports, every=every)
-    whole = mode is Mode.CHANGES and (output is Output.RSTREAM or every or reports != a.Reporting())
-    windows = tuple(query.windows[w] for w in own)
-    alone = replace(query, pattern=pattern, output=output, windows=windows, reports=reports)
-    listed = every or needs_latest(alone) if whole else mode is Mode.REPORTS and needs_list(alone)
-    return Level(pattern, own, mode, reports, every, listed, whole)
+def level_of(asked: LevelQuery, found: Properties, windows: Sequence[WindowOn]) -> Level:
+    """How a level is kept whose pattern has these properties; ``windows`` are all of the query."""
+    own = [windows[w] for w in asked.own]
+    mode = mode_of(asked, found, own)
+    plain = not asked.every and asked.reports == a.Reporting()
+    whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not plain)
+    changed = asked.every or needs_latest(asked, own)
+    reported = mode is Mode.REPORTS and needs_list(asked, found, own)
+    return Level(asked, asked.own, mode, changed if whole else reported, whole)
 
 
-def mode_of(
-    query: a.Query,
-    pattern: a.Node,
-    output: Output,
-    own: tuple[int, ...],
-    reports: a.Reporting,
-    *,
-    every: bool,
-) -> Mode:
-    """The mode of a level under its report policy; ``every``: empty reports are shown."""
-    plain = not every and reports == a.Reporting()
-    if query.form is not Form.SELECT or not over_tuples(pattern):
+def mode_of(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> Mode:
+    """The mode of a level under its report policy."""
+    if asked.form is not Form.SELECT or not found.over_tuples:
         return Mode.REPORTS
-    if plain and output is Output.RSTREAM and momentary(pattern, query.windows):
+    plain = not asked.every and asked.reports == a.Reporting()
+    if plain and asked.output is Output.RSTREAM and found.momentary:
         return Mode.INSTANT
-    if derived(pattern):
+    if found.derived:
         return Mode.CHANGES
-    if not plain or output is Output.RSTREAM:
+    if not plain or asked.output is Output.RSTREAM:
         return Mode.REPORTS
-    on_close = all(query.windows[w].window.kind.on_close for w in own)
-    if not (on_close or monotone(pattern)):
-        return Mode.REPORTS if not_by_changes(pattern) else Mode.CHANGES
+    if not (all(w.window.kind.on_close for w in own) or found.monotone):
+        return Mode.REPORTS if found.not_by_changes else Mode.CHANGES
     return Mode.REPORTS
+
+
+def needs_list(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> bool:
+    """Whether the report times follow from all elements, not only from the rows that match.
+
+    So it is if a window reports on change and more than its matches can show (RStream, or any
+    snapshot operator), if a solution can exist without a match (ungrouped aggregates, ASK, parts
+    without a window), if a window that never empties stands beside closes, or if differences pass
+    over reports without content, as though they were not there.
+    """
+    kinds = [w.window.kind for w in own]
+    periodic = asked.reports.clock is not None
+    on_change = not periodic and any(not k.on_close for k in kinds)
+    endless = any(k.endless for k in kinds)
+    snapshot = found.snapshot or asked.form is Form.ASK
+    if on_change and (snapshot or asked.output is Output.RSTREAM):
+        return True
+    if endless and (periodic or any(k.on_close for k in kinds)):
+        return True
+    if asked.reports.nonempty and asked.output is not Output.RSTREAM:
+        return True
+    if asked.form is Form.ASK or found.matchless or found.free:
+        return True
+    return snapshot and found.timeless
+
+
+def needs_latest(asked: LevelQuery, own: Sequence[WindowOn]) -> bool:
+    """Whether the last report follows from the last element, whatever it matches: closes beside a
+    window that never empties.
+    """
+    kinds = [w.window.kind for w in own]
+    closes = asked.reports.clock is not None or any(k.on_close for k in kinds)
+    return closes and any(k.endless for k in kinds)

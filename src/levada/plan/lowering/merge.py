@@ -1,5 +1,4 @@
-"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph
-(design, section 2).
+"""The RDF merge of windows and static graphs as rows with weights: C-SPARQL's default graph.
 
 A triple pattern binds all that tells the triples apart that it matches, so its rows over one source
 are 0 or 1 at every instant, and over the merge of two they are a + b - ab. The product is a join on
@@ -32,11 +31,6 @@ def parts_of(source: InMerge) -> list[Source]:
     """The sources that are merged."""
     windows: list[Source] = [InWindow(index) for index in source.windows]
     return [*windows, InGraph(None)] if source.static else windows
-
-
-def reads_static(source: Source) -> bool:
-    """Whether static data alone can match a pattern over this source."""
-    return isinstance(source, InGraph) or (isinstance(source, InMerge) and source.static)
 
 
 def form_of(pattern: TriplePattern) -> tuple[TriplePattern, tuple[str, ...], tuple[Term, ...]]:

@@ -24,7 +24,7 @@ def shown_order(node: a.Node, names: Collection[str]) -> Keys:
     """
     while isinstance(node, (a.Project, a.Distinct, a.Slice)):
         node = node.child
-    if not isinstance(node, a.OrderBy):
+    if not isinstance(node, (a.OrderBy, a.Top)):
         return ()
     called = _names_of(node.child, names)
     found = []

@@ -7,8 +7,8 @@ of closed elements).
 
 A pattern over static graphs of which one may be replaced while the engine runs has rows with times
 and weights, as those of a count window: they are in the query's window ``static``, which is none
-that the query names and decides no report (design, section 2, "Weights"). Rows of other static
-graphs have no times. Cost: linear in the patterns.
+that the query names and decides no report. Rows of other static graphs have no times. Cost: linear
+in the patterns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from levada.algebra import nodes as a
-from levada.algebra.show import children
+from levada.algebra.tree import children
 from levada.model.expression import Call, Function, Var
 from levada.model.query import TriplePattern
 from levada.model.time import WindowKind

@@ -75,11 +75,6 @@ def constant(names: tuple[str, ...], rows: tuple[tuple[Term | None, ...], ...]) 
     return Op(p.Constant(rows), (), names, (), 0, maybe=maybe)
 
 
-def is_unit(op: Op) -> bool:
-    """Whether this is the one empty row, which joins with everything and changes nothing."""
-    return isinstance(op.spec, p.Constant) and not op.variables and op.spec.rows == ((),)
-
-
 def last(rows: Op, window: int, count: int, *, bag: bool) -> Op:
     """The changes of a count window, at its home; ``rows`` are all triples (or rows) of the
     stream.

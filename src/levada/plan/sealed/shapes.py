@@ -52,10 +52,6 @@ class Shape:
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]
 
-    def __reduce__(self) -> tuple[type[Shape], tuple[object, ...]]:
-        """Made anew where it is read: hashes of texts differ from process to process."""
-        return Shape, (self.step, self.stage, self.inputs, self.layout, self.generation)
-
 
 class Member(NamedTuple):
     """What one query's operator adds to its shape. Only the fields of its kind are set.

@@ -9,15 +9,16 @@ pass.
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Callable, Mapping
 
 from levada.algebra.nodes import Bgp, Node, Query
-from levada.algebra.show import children
+from levada.algebra.tree import children
 from levada.errors import QueryError
 from levada.model.time import MIN
+from levada.plan.encoding.plans import encode_plan
 from levada.plan.lowering.scans import StreamFacts
+from levada.plan.topology.catalog_file import encode_catalog
 from levada.plan.topology.topology import Topology
 
 LARGE = 40  # operators and patterns
@@ -64,7 +65,8 @@ def size(pattern: Node) -> int:
 def _plan(query: Query, facts: Mapping[str, StreamFacts]) -> None:
     topology = Topology(facts)
     topology.add("", query, MIN)
-    pickle.dumps((topology.seal(), topology))
+    encode_plan(topology.seal())
+    encode_catalog(topology, {})
 
 
 def _deeper(calls: int, work: Callable[[], None]) -> None:

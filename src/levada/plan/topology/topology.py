@@ -8,7 +8,7 @@ members never change and are never used again, because state refers to them
 (``plan/topology/members``).
 
 ``Topology`` is the mutable catalog of the driver. ``seal`` yields a ``Plan``: what workers need,
-with arrays instead of dictionaries; it is pickled once per version.
+with arrays instead of dictionaries; ``plan/encoding`` writes it, once per version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.algebra.nodes import Query
-from levada.model.names import made_by
+from levada.model.names import is_made, made_by, shown
 from levada.plan.install.install import Installer
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
@@ -35,7 +35,7 @@ I64 = npt.NDArray[np.int64]
 
 
 @dataclass
-class _Node:
+class CatalogNode:
     """A node of the catalog: its shape, the nodes of its inputs, its members."""
 
     shape: Shape
@@ -53,7 +53,7 @@ class Topology:
     ) -> None:
         self.facts = dict(streams)
         self.streams = tuple(self.facts)
-        self.nodes: dict[int, _Node] = {}
+        self.nodes: dict[int, CatalogNode] = {}
         self.index: dict[Shape, int] = {}  # the nodes by their shapes
         self.alike: dict[
             Shape, list[int]
@@ -70,13 +70,18 @@ class Topology:
         ``seal``.
         """
         assert name not in self.queries, "a query's name is free when it is added"
-        every = (
-            empty_reports or not query.windows
-        )  # a query without windows has one answer, also an empty one
-        lowered = lower(query, self.facts, every=every, replaceable=self.replaceable)
+        lowered = lower(
+            query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable
+        )
         again = () if query.windows else self.replaceable & graphs_read(query, query.pattern)
         installer = Installer(
-            query, name, start, self._intern, every=every, since=self.version + 1, again=again
+            query,
+            name,
+            start,
+            self._intern,
+            every=lowered.every,
+            since=self.version + 1,
+            again=again,
         )
         root = installer.root(lowered.root)
         node = self.index[root.shape]
@@ -104,6 +109,14 @@ class Topology:
         query = self.queries.pop(name)
         self._count(query.node, query.member, -1)
         self.made = {stream: maker for stream, maker in self.made.items() if maker != name}
+
+    def place(self, query: Query) -> Query:
+        """The query on the topology's streams: what others make has its number here."""
+        windows = tuple(
+            replace(w, stream=self.stream_of(shown(w.stream))) if is_made(w.stream) else w
+            for w in query.windows
+        )
+        return replace(query, windows=windows)
 
     def stream_of(self, maker: str) -> str:
         """The stream that a query makes, which begins when it is first asked for.
@@ -136,7 +149,7 @@ class Topology:
             node = self._node(shape)
         return node.shape, node.members.add(member, self.version + 1)
 
-    def _node(self, shape: Shape) -> _Node:
+    def _node(self, shape: Shape) -> CatalogNode:
         """A new node; one beside others of its shape is another generation."""
         alike = self.alike.setdefault(shape, [])
         number = self.numbers
@@ -144,7 +157,7 @@ class Topology:
         own = replace(shape, generation=number) if alike else shape
         alike.append(number)
         self.index[own] = number
-        node = self.nodes[number] = _Node(own, tuple(self.index[i] for i, _ in shape.inputs))
+        node = self.nodes[number] = CatalogNode(own, tuple(self.index[i] for i, _ in shape.inputs))
         return node
 
     def _drop(self, number: int) -> None:
@@ -188,7 +201,7 @@ class Topology:
                 consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
         homes: dict[int, I64] = {}
         nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
-        order = tuple(sorted(nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
+        order = self.order()
         stages = max((nodes[n].stage for n in order), default=1)
         return Plan(
             self.version,
@@ -199,6 +212,10 @@ class Topology:
             max(stages, 1),
             dict(self.made),
         )
+
+    def order(self) -> tuple[int, ...]:
+        """The numbers of the nodes, inputs before those that read them."""
+        return tuple(sorted(self.nodes, key=lambda n: (self.nodes[n].shape.stage, self._depth(n))))
 
     def _depth(self, number: int) -> int:
         if number not in self._seen:
@@ -251,7 +268,7 @@ class Topology:
                 return below[[m.inputs[i] for m in node.members.table()]]
         return np.full(len(members), -1, np.int64)
 
-    def _fan(self, node: _Node, i: int, producers: int) -> FanOut:
+    def _fan(self, node: CatalogNode, i: int, producers: int) -> FanOut:
         """CSR from the producer's members to this node's, the living ones only."""
         living = node.members.living()
         sources = np.array([m.inputs[i] for m in node.members.index], np.int64)

@@ -12,7 +12,7 @@ checkpoint with data starts behind the largest event time that its streams have 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from levada.algebra import nodes as a
@@ -90,7 +90,7 @@ class Catalog:
             r for n, r in queries.items() if n not in topology.queries
         ]  # makers stand before readers
         for registered in new:
-            query = _placed(registered.query, topology)
+            query = topology.place(registered.query)
             start = _start(query, last, topology)
             topology.add(
                 registered.name, query, start, empty_reports=registered.options.empty_reports
@@ -186,15 +186,6 @@ class Catalog:
     def plan(self, version: int) -> Plan:
         """A plan version of the checkpoint."""
         return self._checkpoint.load_plan(version)
-
-
-def _placed(query: a.Query, topology: Topology) -> a.Query:
-    """The query on the streams of the topology."""
-    windows = tuple(
-        replace(w, stream=topology.stream_of(shown(w.stream))) if is_made(w.stream) else w
-        for w in query.windows
-    )
-    return replace(query, windows=windows)
 
 
 def _made_by(stream: str) -> str:

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Sequence
 
@@ -161,8 +160,8 @@ class Epochs:
         """The streams and static files as they are now, kept in the checkpoint."""
         files = self.statics.files
         if not self._setup or files != self._saved:
-            data = pickle.dumps(Setup(self.configs, list(files)), protocol=5)
-            self._saved, self._setup = files, self.checkpoint.save_setup(data)
+            setup = Setup(list(self.configs), list(files))
+            self._saved, self._setup = files, self.checkpoint.save_setup(setup)
         return self._setup
 
     def _replacement(self, setup: str) -> Replacement | None:

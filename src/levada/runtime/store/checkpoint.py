@@ -14,7 +14,6 @@ anew in the same place has other names.
 
 from __future__ import annotations
 
-import pickle
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,12 +24,14 @@ import xxhash
 
 from levada.errors import CheckpointError
 from levada.model.names import is_made
+from levada.plan.encoding.plans import encode_plan
 from levada.plan.sealed.plan import Plan
+from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
-from levada.runtime.context import Setup, load_plan, load_setup
+from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.manifest import Manifest, read_manifest, replace_file, write_once
 
-FORMAT = 7
+FORMAT = 8
 FOLDERS = ("plans", "manifests", "state", "results", "side")
 
 
@@ -165,10 +166,8 @@ class Checkpoint:
 
     def save_plan(self, plan: Plan, topology: Topology, identities: Mapping[str, str]) -> None:
         """Keeps a plan version and its catalog, which knows each query's identity."""
-        replace_file(self.plan_path(plan.version), pickle.dumps(plan, protocol=5))
-        replace_file(
-            self._catalog_path(plan.version), pickle.dumps((topology, dict(identities)), protocol=5)
-        )
+        replace_file(self.plan_path(plan.version), encode_plan(plan))
+        replace_file(self._catalog_path(plan.version), encode_catalog(topology, identities))
 
     def load_plan(self, version: int) -> Plan:
         """A sealed plan."""
@@ -176,15 +175,7 @@ class Checkpoint:
 
     def load_topology(self, version: int) -> tuple[Topology, dict[str, str]]:
         """The catalog of a plan version, and the identities of its queries."""
-        path = self._catalog_path(version)
-        try:
-            topology, identities = pickle.loads(path.read_bytes())
-        except Exception as error:  # a damaged pickle raises almost anything
-            raise CheckpointError(
-                f"The checkpoint's catalog {path} cannot be read.", hint=str(error)
-            ) from error
-        assert isinstance(topology, Topology), "a catalog"
-        return topology, identities
+        return read_catalog(self._catalog_path(version))
 
     def streams(self) -> tuple[str, ...]:
         """The streams that have numbers here: those of the last catalog that was written."""
@@ -205,10 +196,11 @@ class Checkpoint:
             )
         return [*known, *(n for n in names if n not in known)]
 
-    def save_setup(self, data: bytes) -> str:
+    def save_setup(self, setup: Setup) -> str:
         """Keeps the streams and static files of a run; returns the path in the folder, which is
         another for another content.
         """
+        data = encode_setup(setup)
         name = f"plans/setup-{self.facts.id}-{xxhash.xxh3_64_hexdigest(data)}"
         replace_file(self.root / name, data)
         return name
@@ -240,8 +232,8 @@ def facts_of(root: Path) -> Facts:
         made = msgspec.json.decode(data, type=_Version).format
         if made != FORMAT:
             raise CheckpointError(
-                f"The checkpoint {root} has format {made}, this version of Levada writes format {FORMAT}.",
-                hint="Use the version that made it, or a new folder.",
+                f"The checkpoint {root} has format {made}, and this version of Levada reads format "
+                f"{FORMAT}: go on with the version that made it, or start anew in an empty folder."
             )
         return msgspec.json.decode(data, type=Facts)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -258,13 +250,7 @@ def newest_manifest(root: Path) -> Manifest | None:
 
 def plan_of(root: Path, facts: Facts, version: int) -> Plan:
     """A sealed plan of a checkpoint."""
-    path = _plan_path(root, facts, version)
-    try:
-        return load_plan(str(path))
-    except Exception as error:  # a damaged pickle raises almost anything
-        raise CheckpointError(
-            f"The checkpoint's plan {path} cannot be read.", hint=str(error)
-        ) from error
+    return load_plan(str(_plan_path(root, facts, version)))
 
 
 def _plan_path(root: Path, facts: Facts, version: int) -> Path:

@@ -20,6 +20,7 @@ from levada.errors import FileFault
 from levada.intake.admission import Dead, dead_records, late_records
 from levada.intake.elements import Elements, elements_of
 from levada.intake.matching.first_rows import Patterns, constants, matched, patterns_of, scanned
+from levada.intake.matching.slots import Chunk
 from levada.intake.matching.star import subject_numbers
 from levada.intake.parse.documents import parse_document
 from levada.intake.parse.ntriples import Triples, parse
@@ -134,7 +135,7 @@ class IntakeRun:
                     )
             hits = self.hits.setdefault(stream, Counter())
             rows = self._deliver(
-                matched(patterns, triples, found.ts, keep, self.pool, subjects, hits)
+                matched(patterns, Chunk(triples, found.ts, self.pool, hits), keep, subjects)
             )
         return Control(
             stream,

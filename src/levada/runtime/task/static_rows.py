@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.intake.matching.first_rows import Patterns, matched, patterns_of
+from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import Triples
 from levada.intake.static_files import StaticFile, chunks, cut, of_graphs
 from levada.kernels.keyed.groups import group
@@ -122,7 +123,7 @@ def _matched(
     for graphs, patterns in tables:
         if not file.graphs.isdisjoint(graphs):
             some = of_graphs(file, triples, graphs, seed)
-            yield from matched(patterns, some, np.zeros(some.n, np.int64), None, pool)
+            yield from matched(patterns, Chunk(some, np.zeros(some.n, np.int64), pool))
 
 
 def _readers(plan: Plan) -> list[PlanNode]:

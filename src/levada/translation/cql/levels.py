@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from levada.algebra import nodes
-from levada.algebra.incremental import derived, monotone, not_by_changes
 from levada.algebra.options import QueryOptions
+from levada.algebra.properties import Analysis
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
 from levada.model.expression import Expression, Var
 from levada.model.query import Output, WindowOn
@@ -242,7 +242,7 @@ class Levels:
         """What a query in brackets or a view gives, as a table."""
         columns = Columns(table.alias, dict(level.columns), False, table.span)
         spec = self._spec(table, level.relation)
-        if level.relation and monotone(level.node) and not apart:
+        if level.relation and Analysis().of(level.node).monotone and not apart:
             own.update(level.own)
             return Leaf(columns, partial(_inlined, level))
         partition = self._partition(spec, columns)
@@ -309,8 +309,9 @@ class Levels:
 
     def _check_level(self, level: Level, span: Span) -> None:
         """Above a view or a query in brackets only what follows from its changes."""
-        if derived(level.node) and (what := not_by_changes(level.node)):
-            message = f"{what} over a view or a query in brackets is not there yet in CQL."
+        found = Analysis().of(level.node)
+        if found.derived and found.not_by_changes:
+            message = f"{found.not_by_changes} over a view or a query in brackets is not there yet in CQL."
             raise UnsupportedError(message, span=span, text=self.text)
 
     def _check_declared(self, schema: Schema) -> None:

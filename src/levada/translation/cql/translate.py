@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 
 from levada.algebra import nodes
 from levada.algebra.depth import check_depth
-from levada.algebra.incremental import derived, level
 from levada.algebra.options import QueryOptions
+from levada.algebra.properties import Analysis
 from levada.errors import QueryError, QuerySyntaxError, Span, UnsupportedError
 from levada.model.query import Form
 from levada.syntax.cql.ast import Asked, Script
@@ -72,11 +72,7 @@ def translate_asked(
     top = levels.outermost(asked)
     levels.check_report()
     check_depth(top.node, text)
-    if (
-        options.empty_reports
-        and derived(top.node)
-        and any(isinstance(p, nodes.Group) and not p.keys for p in level(top.node))
-    ):
+    if options.empty_reports and (found := Analysis().of(top.node)).derived and found.matchless:
         message = "Empty reports of an aggregate without Group By over a view or a query in brackets are not there yet in CQL."
         raise UnsupportedError(message, span=asked.query.span, text=text)
     return nodes.Query(

@@ -34,7 +34,7 @@ from levada.algebra.nodes import (
     Slice,
     Union,
 )
-from levada.algebra.show import children
+from levada.algebra.tree import children
 from levada.algebra.variables import certain, expressions, mentioned, possible
 from levada.model.expression import Var, variables
 

@@ -31,7 +31,7 @@ from levada.algebra.nodes import (
     Source,
     Union,
 )
-from levada.algebra.show import children
+from levada.algebra.tree import children
 from levada.algebra.variables import certain, possible
 from levada.errors import QueryError
 from levada.model.expression import Aggregate, AggregateFunction, Call, Expression, Function, Var

@@ -18,12 +18,13 @@ from cases.vocabulary import iri
 from levada.algebra.nodes import Bgp, Entailed, InWindow, Query
 from levada.algebra.schema import Regime, Schema
 from levada.intake.matching.first_rows import matched, patterns_of
+from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import parse
 from levada.model.expression import Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term, parse_term
 from levada.model.time import MIN, Window, WindowKind
-from levada.optimizer.entail import entail
+from levada.optimizer.rules.entail import entail
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
@@ -109,7 +110,7 @@ def test_rows_are_those_of_the_alternatives(
             for i in range(parsed.n)
         ]
         found: Counter[tuple[str | None, ...]] = Counter()
-        for at, frame in matched(patterns, parsed, np.arange(parsed.n), None, pool):
+        for at, frame in matched(patterns, Chunk(parsed, np.arange(parsed.n), pool)):
             slots = range(len(at.layout.slots))
             texts = [pool.texts(frame[f"x{i}"], frame[f"y{i}"]).to_list() for i in slots]
             found.update(zip(*texts, strict=True) if texts else [()] * frame.n)
@@ -146,9 +147,7 @@ def test_matches_are_counted_under_the_pattern() -> None:
     )
     parsed = parse(text.encode(), quads=False, timed=False, seed=7, document=1)
     hits: Counter[str] = Counter()
-    assert [f.n for _, f in matched(patterns, parsed, np.arange(3), None, Pool(7), hits=hits)] == [
-        2
-    ]
+    assert [f.n for _, f in matched(patterns, Chunk(parsed, np.arange(3), Pool(7), hits))] == [2]
     assert hits == {f"?a {PREDICATES[-1]} {iri('M')}, entailed": 2}
 
 

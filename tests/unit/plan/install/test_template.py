@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
+from levada.optimizer.pipeline import optimize
 from levada.plan.install.install import Installed, Installer
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.physical.operators import Op
@@ -28,7 +29,7 @@ GROUP = "?x :p ?v . ?y :p ?w . ?x :q ?y . ?y :q ?z . ?z :r ?z . ?x ?k :a . ?y ?k
 def _topology(group: str = GROUP) -> list[tuple[object, object]]:
     topology = Topology(STREAMS)
     text = TEXT.format(group)
-    topology.add("q", translate(parse(text), text=text), 0)
+    topology.add("q", optimize(translate(parse(text), text=text)), 0)
     return [(node.shape, node.members.rows) for node in topology.nodes.values()]
 
 
@@ -71,7 +72,7 @@ def test_a_further_generation_of_a_node_is_read_by_those_that_are_installed_over
     with patch.object(members, "EMPTY", 1), patch.object(members, "SHARE", 0):
         for n in range(6):
             text = TEXT.format(f"?x :p{n} ?v . ?y :q{n} ?v . ?x ?k :c{n} . ?x ?k :d{n}")
-            topology.add(f"q{n}", translate(parse(text), text=text), n)
+            topology.add(f"q{n}", optimize(translate(parse(text), text=text)), n)
             if n % 3 < 2:
                 topology.remove(f"q{n}")
             assert all(

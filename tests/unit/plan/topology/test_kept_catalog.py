@@ -5,44 +5,88 @@ found all the same.
 from __future__ import annotations
 
 import os
-import pickle
 import subprocess
 import sys
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from levada.plan.encoding.plans import encode_plan
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.topology import members
+from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.sparql.translate import translate
 
 TEXT = """PREFIX : <http://e/> SELECT ?x ?y FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
 WHERE { WINDOW :w { ?x :p ?y . ?y :q ?z } }"""
+GONE = TEXT.replace(":q ?z", ":r ?z . ?z :r ?y")
 WRITER = f"""
-import pickle, sys
-from levada.translation.sparql.translate import translate
-from levada.plan.lowering.scans import StreamFacts
-from levada.plan.topology.topology import Topology
-from levada.syntax import parse
-topology = Topology({{"http://e/s": StreamFacts()}})
-text = {TEXT!r}
-topology.add("q", translate(parse(text), text=text), 0)
-sys.stdout.buffer.write(pickle.dumps(topology))
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_kept_catalog import kept
+from levada.plan.topology.catalog_file import encode_catalog
+sys.stdout.buffer.write(encode_catalog(kept(), {{"q": "a", "r": "b"}}))
 """
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_queries_share_and_go_across_processes(seed: str) -> None:
+def kept() -> Topology:
+    """Queries that share, after others are gone, so that nodes have empty places and later
+    generations; a version has been sealed.
+    """
+    topology = Topology({"http://e/s": StreamFacts(), "t": StreamFacts({"k": "integer"}, True)})
+    asked = {"gone": GONE, "q": TEXT} | {f"g{i}": TEXT.replace(":p", f":p{i}") for i in range(3)}
+    with patch.object(members, "EMPTY", 1), patch.object(members, "SHARE", 0):
+        for name, text in asked.items():
+            topology.add(name, translate(parse(text), text=text), 0)
+            if name.startswith("g"):
+                topology.remove(name)
+        text = TEXT.replace(":p", ":q")
+        topology.add("r", translate(parse(text), text=text), 0)
+    topology.seal()
+    return topology
+
+
+@pytest.fixture(params=["1", "2"], scope="module")
+def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that a process with other hashes has written."""
     done = subprocess.run(
         [sys.executable, "-c", WRITER],
-        env=os.environ | {"PYTHONHASHSEED": seed},
+        env=os.environ | {"PYTHONHASHSEED": request.param},
         capture_output=True,
         check=True,
     )
-    topology = pickle.loads(done.stdout)
-    assert isinstance(topology, Topology)
+    path = tmp_path_factory.mktemp("kept") / "catalog"
+    path.write_bytes(done.stdout)
+    return path
+
+
+def test_queries_share_and_go_across_processes(path: Path) -> None:
+    topology, identities = read_catalog(path)
+    assert identities == {"q": "a", "r": "b"}
     nodes = set(topology.nodes)
+    assert any(node.shape.generation for node in topology.nodes.values())
     topology.add("again", translate(parse(TEXT), text=TEXT), 0)
     assert set(topology.nodes) == nodes, "a query of the same shape makes no node"
-    topology.remove("q")
-    topology.remove("again")
-    assert not topology.nodes
+    for name in ("q", "r", "again"):
+        topology.remove(name)
+    assert not topology.nodes and not topology.index and not topology.alike
+
+
+def test_every_process_writes_the_same(path: Path) -> None:
+    assert path.read_bytes() == encode_catalog(kept(), {"q": "a", "r": "b"})
+
+
+def test_what_comes_next_is_what_would_have_come(path: Path) -> None:
+    """Numbers of nodes and members, versions, what is fresh: a catalog goes on as it was."""
+    before, after = kept(), read_catalog(path)[0]
+    more = TEXT.replace("RANGE PT2S", "RANGE PT4S"), GONE
+    for topology in (before, after):
+        for i, text in enumerate(more):
+            topology.add(f"new{i}", translate(parse(text), text=text), 5)
+        topology.stream_of("new1")
+        topology.remove("r")
+    assert encode_plan(before.seal()) == encode_plan(after.seal())
+    assert encode_catalog(before, {}) == encode_catalog(after, {})

@@ -1,19 +1,22 @@
-"""Topologies of a few queries as text: a line a node, ``stage step layout <- inputs``, an exchange
-with what rows go by.
+"""Topologies of a few queries as text: a line a node, ``stage step flags layout <- inputs``, an
+exchange with what rows go by; and who uses what.
 
 A change here is a change of what travels between machines: read it as one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from textwrap import dedent
 
 import pytest
 
 from levada.algebra.options import QueryOptions
 from levada.model.time import MIN
+from levada.optimizer.pipeline import optimize
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.steps import Join
+from levada.plan.topology.show import describe, show
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.translation.cql.translate import translate_cql
@@ -36,31 +39,13 @@ def topology(*texts: str, unique: bool = False) -> Topology:
     """The shared topology of these queries."""
     found = Topology({STREAM: StreamFacts(unique=unique)})
     for i, one in enumerate(texts):
-        found.add(f"q{i}", translate(parse(one), QueryOptions(), text=one), MIN)
+        found.add(f"q{i}", optimize(translate(parse(one), QueryOptions(), text=one)), MIN)
     return found
 
 
-def show(found: Topology) -> str:
-    """The sealed plan; nodes are named by their step and, where there are several, a number."""
-    plan = found.seal()
-    names: dict[int, str] = {}
-    lines = []
-    for n in plan.order:
-        node = plan.nodes[n]
-        stem = type(node.step).__name__
-        same = sum(name.rstrip("0123456789") == stem for name in names.values())
-        names[n] = stem + (str(same + 1) if same else "")
-        inputs = []
-        for i, (_, edge) in zip(node.inputs, found.nodes[n].shape.inputs, strict=True):
-            by = (
-                ""
-                if edge.exchange is None
-                else f" by {','.join(map(str, edge.exchange)) or 'home'}"
-            )
-            inputs.append(names[i] + by)
-        arrow = f" <- {'; '.join(inputs)}" if inputs else ""
-        lines.append(f"{node.stage} {names[n]} {node.layout.show()}{arrow}")
-    return "\n".join(lines)
+def lines(found: Topology) -> str:
+    """The nodes, without their members."""
+    return "\n".join(node.line() for node in describe(found))
 
 
 SNAPSHOTS = {
@@ -91,7 +76,7 @@ SNAPSHOTS = {
         0 Match2 [ID ID+TEXT] lo
         1 Join [ID+TEXT ID+TEXT] lo/hi/prev <- Match by 1; Match2 by 0
         2 Changes [ID+TEXT ID+TEXT] w r <- Join by 0,1
-        2 Emit [TEXT TEXT] w r <- Changes
+        2 Emit changes [TEXT TEXT] w r <- Changes
         """,
     ),
     "an ungrouped count is at home; no text travels": (
@@ -99,7 +84,7 @@ SNAPSHOTS = {
         """
         0 Match [ID ID] lo
         1 Occur [ID ID] lo/prev <- Match by 0,1
-        2 Panes [NUM] r <- Occur by home
+        2 Panes listed [NUM] r <- Occur by home
         2 Emit [NUM] r <- Panes
         """,
     ),
@@ -135,7 +120,7 @@ SNAPSHOTS = {
         0 Match [ID+TEXT ID+TEXT ID+TEXT] lo
         1 Last [ID+TEXT ID+TEXT ID+TEXT] lo/hi w <- Match by home
         1 Select [ID+TEXT ID+TEXT] lo/hi w <- Last
-        1 Report [ID+TEXT ID+TEXT] r <- Select
+        1 Report listed [ID+TEXT ID+TEXT] r <- Select
         1 Emit [TEXT TEXT] r <- Report
         """,
     ),
@@ -155,11 +140,11 @@ SNAPSHOTS = {
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_topology(name: str) -> None:
     asked, expected = SNAPSHOTS[name]
-    assert show(topology(asked)) == dedent(expected).strip()
+    assert lines(topology(asked)) == dedent(expected).strip()
 
 
 def test_unique_stream_needs_no_occurrences() -> None:
-    found = show(topology(text("SELECT ?s ?o", "?s :p ?o"), unique=True))
+    found = lines(topology(text("SELECT ?s ?o", "?s :p ?o"), unique=True))
     assert "Occur" not in found
     assert "prev" not in found
 
@@ -167,8 +152,50 @@ def test_unique_stream_needs_no_occurrences() -> None:
 def test_queries_that_differ_in_constants_and_windows_share_every_node() -> None:
     one = text("SELECT ?s ?o", "?s :p ?o FILTER(?o > 3)")
     other = text("SELECT ?s ?o", "?s :q ?o FILTER(?o > 5)", clause="[RANGE PT20S STEP PT1S]")
-    assert show(topology(one, other)) == show(topology(one))
+    assert lines(topology(one, other)) == lines(topology(one))
     assert {len(n.members) for n in topology(one, other).seal().nodes.values()} == {2}
+
+
+def test_the_text_says_what_is_shared_and_who_uses_it() -> None:
+    one = text("SELECT ?s ?o", "?s :p ?o")
+    other = text("SELECT ?s ?o", "?s :p ?o", clause="[RANGE PT20S STEP PT1S]")
+    assert (
+        show(topology(one, other, one))
+        == dedent(
+            f"""
+            3 queries: 4 nodes with 8 members; apart they would be 12 nodes with 12 members
+            0 Match [ID+TEXT ID+TEXT] lo
+              0 of {STREAM}, (- <http://e/p> -): q0, q1, q2
+            1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
+              0 of {STREAM}, [RANGE 10000 STEP 5000 close [)]: q0, q2
+              1 of {STREAM}, [RANGE 20000 STEP 1000 close [)]: q1
+            1 Report [TEXT TEXT] r <- Occur
+              0 of {STREAM}, [RANGE 10000 STEP 5000 close [)]: q0, q2
+              1 of {STREAM}, [RANGE 20000 STEP 1000 close [)]: q1
+            1 Emit [TEXT TEXT] r <- Report
+              0: q0
+              1: q1
+              2: q2
+            """
+        ).strip()
+    )
+
+
+def test_users_are_those_whose_rows_go_through_a_member() -> None:
+    one, other = text("SELECT ?s ?o", "?s :p ?o"), text("SELECT ?s ?x", "?s :p ?o . ?s :q ?x")
+    found = topology(one, other, other)
+    uses = Counter(q for node in describe(found) for m in node.members for q in m.queries)
+    alone = [sum(len(node.members) for node in describe(topology(t))) for t in (one, other)]
+    assert [uses["q0"], uses["q1"], uses["q2"]] == [alone[0], alone[1], alone[1]]
+    found.remove("q1")
+    left = Counter(q for node in describe(found) for m in node.members for q in m.queries)
+    assert left == {"q0": alone[0], "q2": alone[1]}
+
+
+def test_flags_are_told_by_name() -> None:
+    named = text("SELECT (COUNT(*) AS ?n)", "?s :p ?o")
+    assert "2 Panes listed [NUM] r <- Occur by home" in lines(topology(named))
+    assert "True" not in show(topology(named))
 
 
 def test_an_equal_query_adds_one_member_at_the_end_only() -> None:
@@ -194,16 +221,16 @@ def test_removing_a_query_leaves_what_others_use() -> None:
     found = topology(text("SELECT ?s ?o", "?s :p ?o"), text("SELECT ?s ?x", "?s :p ?o . ?s :q ?x"))
     found.seal()
     found.remove("q1")
-    assert show(found) == show(topology(text("SELECT ?s ?o", "?s :p ?o")))
+    assert lines(found) == lines(topology(text("SELECT ?s ?o", "?s :p ?o")))
     found.remove("q0")
-    assert show(found) == ""
+    assert lines(found) == ""
 
 
 def test_numbers_of_members_are_never_used_again() -> None:
     one, other = text("SELECT ?s", "?s :p 1"), text("SELECT ?s", "?s :p 2")
     found = topology(one, other)
     found.remove("q0")
-    found.add("again", translate(parse(one), QueryOptions(), text=one), MIN)
+    found.add("again", optimize(translate(parse(one), QueryOptions(), text=one)), MIN)
     (emit,) = [n for n in found.seal().nodes.values() if type(n.step).__name__ == "Emit"]
     assert emit.alive.tolist() == [False, True, True]
 
@@ -217,9 +244,9 @@ def test_tuple_columns_travel_as_values() -> None:
     )
     found = Topology({"S": StreamFacts(schema)})
     found.add("q", query, MIN)
-    lines = show(found).splitlines()
-    assert lines[0] == "0 Scan [ID+INT DBL] lo"
-    assert lines[1] == "1 Panes [INT NUM] r <- Scan by 0"
+    first, second, *_ = lines(found).splitlines()
+    assert first == "0 Scan [ID+INT DBL] lo"
+    assert second == "1 Panes tuples [INT NUM] r <- Scan by 0"
 
 
 def test_a_merge_of_many_windows_is_planned_at_once() -> None:

@@ -57,7 +57,7 @@ def test_packed_files_that_are_damaged(tmp_path: Path, files: str, rows: int) ->
         engine.start(once=True)
         engine.await_end()
         assert sorted(query.to_polars()["report"].to_list()) == [2000, 4000, 6000]
-        assert (engine.records()[S].elements, engine.records()[S].dead) == (3, 2)
+        assert (engine._records()[S].elements, engine._records()[S].dead) == (3, 2)
     assert sorted(letter["source"] for letter in letters(tmp_path / "out")) == [
         "2.nt.gz",
         "4.nt.zst",
@@ -137,7 +137,7 @@ def test_tables_without_the_columns_or_that_are_none(tmp_path: Path, make: Any, 
         engine.start(once=True)
         engine.await_end()
         assert query.to_polars()["report"].to_list() == [1000, 2005000]
-        assert engine.records()["S"].dead == 3
+        assert engine._records()["S"].dead == 3
     assert sorted(letter["source"][0] for letter in letters(tmp_path / "out")) == ["2", "3", "4"]
 
 

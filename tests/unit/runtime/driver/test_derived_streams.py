@@ -13,8 +13,8 @@ import pytest
 
 from asking import S, T, element, step
 from levada.cli.status import shown as status_text
+from levada.engine.asked import Asked
 from levada.engine.engine import Engine
-from levada.engine.registration import Asked
 from levada.engine.status import read_status
 from levada.errors import LevadaError, UnknownNameError, UsageError
 from levada.model.time import MAX, MIN
@@ -124,7 +124,7 @@ def test_a_stream_from_outside_goes_before_one_that_a_query_makes(
     )
     ended(engine)
     assert reported(reader)
-    assert list(engine.records()) == [S, T]
+    assert list(engine._records()) == [S, T]
 
 
 # -- what is refused --
@@ -277,11 +277,11 @@ def test_a_maker_with_another_text_is_another_stream(tmp_path: Path) -> None:
 def test_makers_and_readers_come_while_the_engine_runs(engine: Any, tmp_path: Path) -> None:
     first = engine.register(MOST, name="m")
     epochs = []
-    engine.on_epoch(epochs.append)
+    engine._on_epoch(epochs.append)
     engine.start()
     wait_for(lambda: engine.progress().watermarks.get(S) == 23_000)
     reader = engine.register(READ, name="r")
-    wait_for(lambda: "m" in engine.records())
+    wait_for(lambda: "m" in engine._records())
     with pytest.raises(UsageError, match="is read by r"):
         first.unregister()
     with (tmp_path / "s.nt").open("a") as file:
@@ -291,12 +291,12 @@ def test_makers_and_readers_come_while_the_engine_runs(engine: Any, tmp_path: Pa
             )
     wait_for(
         lambda: (
-            engine.progress().watermarks[S] == 35_000 and engine.records()["m"].watermark == 35_001
+            engine.progress().watermarks[S] == 35_000 and engine._records()["m"].watermark == 35_001
         )
     )
     reader.unregister()
     first.unregister()
-    wait_for(lambda: "m" not in engine.records())
+    wait_for(lambda: "m" not in engine._records())
     engine.stop()
     assert min(r.time for r in reader.results()) >= 24_000
 
@@ -313,7 +313,7 @@ def test_a_silent_stream_follows_those_that_what_is_made_of_it_is_read_with(tmp_
         wait_for(
             lambda: (
                 engine.progress().watermarks.get(S) == 23_000
-                and engine.records()["m"].watermark == 23_001
+                and engine._records()["m"].watermark == 23_001
             )
         )
         epochs = engine.progress().epochs
@@ -336,7 +336,7 @@ def wait_for(condition: Any) -> None:
 def test_what_is_told_of_a_made_stream(engine: Any, tmp_path: Path) -> None:
     engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
     ended(engine)
-    record = engine.records()["m"]
+    record = engine._records()["m"]
     assert (record.elements, record.late, record.watermark) == (len(made_elements()), 0, MAX)
     assert engine.progress().holds_back is None and engine.progress().elements == 2 * (24 + 8), (
         "of what comes from outside"
@@ -352,7 +352,7 @@ def test_watermark_of_a_made_stream_after_each_epoch(engine: Any, tmp_path: Path
     """No later report of the maker is below it, and it is behind the maker's own by one epoch."""
     engine.register_all([Asked(READ, "r"), Asked(MOST, "m")])
     seen = []
-    engine.on_epoch(
+    engine._on_epoch(
         lambda m: seen.append(
             (m.streams[S].watermark, m.streams["m#1"].watermark, m.counts.get("m"))
         )

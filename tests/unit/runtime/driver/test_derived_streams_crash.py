@@ -13,8 +13,8 @@ import pytest
 from asking import S, element, step
 from fate import Fate, published, survived
 from levada.emission.serialize import Format
+from levada.engine.asked import Asked
 from levada.engine.engine import Engine
-from levada.engine.registration import Asked
 from levada.sinks.files import FileSink, Roll
 from levada.testing.streams import write_lines
 

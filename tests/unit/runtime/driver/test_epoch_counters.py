@@ -76,7 +76,7 @@ def go(tmp_path: Path, query: Any, left: Any, right: Any = None, epoch_rows: int
         if right is not None:
             engine.stream(T, write_lines(tmp_path / "t.nt", right))
         engine.register(query.text, name=query.name)
-        engine.on_epoch(manifests.append)
+        engine._on_epoch(manifests.append)
         engine.start(once=True)
         engine.await_end()
     return manifests

@@ -196,7 +196,7 @@ def test_disorder_within_the_lateness_is_none(tmp_path: Path, epoch_rows: Any) -
         epoch_rows,
         lateness="1s",
     )
-    assert engine.records()[S].late == 0
+    assert engine._records()[S].late == 0
 
 
 def test_malformed_input_goes_to_the_dead_letters(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_malformed_input_goes_to_the_dead_letters(tmp_path: Path) -> None:
         (tmp_path / "s.nt").read_text().index(b) for b in bad
     ]
     assert all(letter["reason"] and letter["source"] == "s.nt" for letter in letters)
-    assert engine.records()[S].dead == 3
+    assert engine._records()[S].dead == 3
 
 
 def test_parallel_files_of_different_progress(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_parallel_files_of_different_progress(tmp_path: Path) -> None:
         sources = {S: {"path": folder, "files": "parallel"}}
         got, engine = run(tmp_path / f"ck{epoch_rows}", sources, queries, epoch_rows=epoch_rows)
         judge(queries, {S: elements}, got)
-        assert engine.records()[S].late == 0
+        assert engine._records()[S].late == 0
 
 
 @pytest.mark.parametrize(("files", "count"), [("sequence", 10_000), ("parallel", 2_500)])
@@ -263,4 +263,4 @@ def test_ten_thousand_small_files_at_once(tmp_path: Path, files: str, count: int
         tmp_path / "ck", {S: {"path": folder, "files": files}}, [counts], epoch_rows=2500
     )
     judge([counts], {S: elements}, got)
-    assert engine.records()[S].elements == count
+    assert engine._records()[S].elements == count

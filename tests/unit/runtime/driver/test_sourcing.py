@@ -56,7 +56,7 @@ def check(
         tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, queries, epoch_rows=epoch_rows
     )
     judge(queries, {S: elements}, got)
-    return engine.records()[S]
+    return engine._records()[S]
 
 
 @pytest.mark.parametrize("form", ["bare", "quoted", "typed", "dateTime"])
@@ -135,7 +135,7 @@ def test_elements_without_a_time_or_with_two_are_dead_whole(tmp_path: Path) -> N
         [STEPS],
     )
     assert [r.solutions.total() for r in got["steps"]] == [1, 1]
-    record = engine.records()[S]
+    record = engine._records()[S]
     assert record.dead > 0
     assert record.late == 0
 
@@ -207,7 +207,7 @@ class Engines:
 
     def __init__(self, root: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.sink, self.clock = MemorySink(), ManualClock(10**12)
-        monkeypatch.setattr("levada.engine.engine._wall", self.clock)
+        monkeypatch.setattr("levada.engine.driver._wall", self.clock)
         self.engine = Engine(
             spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, **options
         )
@@ -223,7 +223,7 @@ class Engines:
 
     def read(self, name: Any) -> Any:
         """How many elements of a stream are read."""
-        return self.engine.records().get(name).elements if name in self.engine.records() else 0
+        return self.engine._records().get(name).elements if name in self.engine._records() else 0
 
 
 def test_a_growing_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +264,7 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.Monke
             file.write(line[30:])
         e.until(lambda: e.read(S) == 2)
         e.engine.stop()
-        assert e.engine.records()[S].dead == 0
+        assert e.engine._records()[S].dead == 0
 
 
 BOTH = query("SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }", name="both", windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))})  # fmt: skip
@@ -293,11 +293,11 @@ def test_a_silent_stream_holds_a_lively_one_back_until_it_counts_as_idle(
         e.clock.advance(2_000)
         with lively.open("a") as file:
             file.writelines(f"{x}\n" for x in lines(ELEMENTS[10:]))
-        e.until(lambda: e.engine.records()[T].watermark == ELEMENTS[-1].ts)
+        e.until(lambda: e.engine._records()[T].watermark == ELEMENTS[-1].ts)
         with silent.open("a") as file:  # what it says now is late
             file.write(next(lines([element(100, "a1 q 8")])) + "\n")
             file.write(next(lines([element(60_000, "a1 q 9")])) + "\n")
-        e.until(lambda: e.engine.records()[T].late == 1 and e.read(T) == 2)
+        e.until(lambda: e.engine._records()[T].late == 1 and e.read(T) == 2)
         epochs = e.engine.progress().epochs
         e.engine.await_end(0.2)
         assert e.engine.progress().epochs == epochs, "nothing is to be done while nothing comes"
@@ -322,7 +322,7 @@ def test_all_streams_silent_moves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         epochs = e.engine.progress().epochs
         e.engine.await_end(0.2)
         assert e.engine.progress().epochs == epochs
-        assert e.engine.records()[T].watermark == 0
+        assert e.engine._records()[T].watermark == 0
         e.engine.stop()
 
 
@@ -357,11 +357,11 @@ def test_a_silent_file_beside_a_lively_one(tmp_path: Path, monkeypatch: pytest.M
         register(e.engine, [STEPS])
         e.engine.start()
         e.until(lambda: e.read(S) == 10)
-        assert e.engine.records()[S].watermark == 0
+        assert e.engine._records()[S].watermark == 0
         e.clock.advance(31_000)
         with (folder / "1.nt").open("a") as file:
             file.writelines(f"{x}\n" for x in lines([*ELEMENTS[10:], element(60_000, "z p 0")]))
-        e.until(lambda: e.read(S) == 21 and e.engine.records()[S].watermark == 60_000)
+        e.until(lambda: e.read(S) == 21 and e.engine._records()[S].watermark == 60_000)
         e.engine.stop()
     judge(
         [STEPS], {S: ELEMENTS}, {"steps": [r for r in e.sink.reports["steps"] if r.time < 60_000]}
@@ -386,7 +386,7 @@ def test_a_stream_does_not_wait_for_one_that_it_shares_no_query_with(tmp_path: P
         "SELECT ?a ?n", "WINDOW :v { ?a :p ?n }", name="alone", windows={"v": (T, step(2000, 1000))}
     )
     _, engine = run(tmp_path / "ck", sources, [STEPS, alone], epoch_rows=2, keep_open=True)
-    assert engine.records()[S].elements == len(ELEMENTS)
+    assert engine._records()[S].elements == len(ELEMENTS)
 
 
 def test_a_missing_file_is_told_before_anything_starts(tmp_path: Path) -> None:
@@ -420,7 +420,7 @@ def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node
                 [p.file for key, some in pieces.items() if key.startswith("pending.") for p in some]
             )
 
-        engine.on_epoch(tell)
+        engine._on_epoch(tell)
         engine.start(once=True, keep_open=True)
         engine.await_end()
     assert len(written) > 3

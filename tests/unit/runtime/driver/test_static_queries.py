@@ -230,7 +230,7 @@ def test_what_static_data_alone_say_is_found_once(name: str, tmp_path: Path) -> 
         engine.register(
             f"PREFIX : <http://e/> SELECT * {window} WHERE {{ WINDOW :w {{ ?s :p ?o }} {STANDING[name]} }}"
         )
-        engine.on_epoch(lambda manifest: touched.append(manifest.rows_in + manifest.rows_state))
+        engine._on_epoch(lambda manifest: touched.append(manifest.rows_in + manifest.rows_state))
         engine.start(once=True)
         engine.await_end()
     assert max(touched[10:16]) < 400 < max(touched), touched

@@ -40,7 +40,7 @@ def wait(engine: Engine, until: Callable[[], bool]) -> None:
 
 def read(engine: Engine, n: int) -> None:
     """Waits until so many elements have been read."""
-    wait(engine, lambda: S in engine.records() and engine.records()[S].elements == n)
+    wait(engine, lambda: S in engine._records() and engine._records()[S].elements == n)
 
 
 @pytest.fixture
@@ -136,8 +136,8 @@ def test_equal_content_is_no_replacement_and_empty_content_is_one(stream: Path) 
 def epochs_with(engine: Engine, query: Query) -> int:
     return sum(
         1
-        for epoch in engine.publication.kept
-        for _ in engine.publication.read_one(epoch, query.standing)
+        for epoch in engine._publication.kept
+        for _ in engine._publication.read_one(epoch, query._standing)
     )
 
 

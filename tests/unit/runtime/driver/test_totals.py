@@ -56,7 +56,7 @@ def test_manifests_and_plans_follow_from_the_queries_that_are_there(tmp_path: Pa
             for one in here:
                 one.unregister()
         engine.stop()
-        last = engine.open().last
+        last = engine._open().last
         assert len(last.totals) <= 40
         assert 40 <= len(last.hits[S]) <= 2 * 256
         assert len(list((tmp_path / "ck" / "plans").glob("[0-9]*.plan"))) <= 3
@@ -82,9 +82,9 @@ def test_a_report_that_several_partitions_have_rows_of_counts_once(tmp_path: Pat
         handles = [engine.register(q.text, name=q.name) for q in (summed, every)]
         engine.start(once=True)
         engine.await_end()
-        last = engine.open().last
+        last = engine._open().last
         for handle in handles:
             reports = len(list(handle.results()))
             assert reports == 40
             assert last.totals[handle.name] == [80, reports]
-            assert engine.publication.reports[handle.name] == reports
+            assert engine._publication.reports[handle.name] == reports

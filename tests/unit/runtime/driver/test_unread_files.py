@@ -35,11 +35,11 @@ def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path: Path) -> None:
         engine.start()
         wait(engine, lambda: engine.progress().elements == 1)
         write_lines(folder / "a.nt", [element(1500, "late p 2"), element(1600, "late p 3")])
-        wait(engine, lambda: engine.records()[S].overtaken)
+        wait(engine, lambda: engine._records()[S].overtaken)
         write_lines(folder / "c.nt", [element(9000, "a p 4")])
         wait(engine, lambda: engine.progress().elements == 2)
         engine.stop()
-        record = engine.records()[S]
+        record = engine._records()[S]
         assert (record.elements, record.dead, record.overtaken, record.late) == (2, 1, 1, 0)
         assert "late" not in str(query.to_polars())
     letters = [

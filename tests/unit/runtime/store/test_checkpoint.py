@@ -116,7 +116,7 @@ def test_keep_open_ends_although_a_stream_may_not_be_read_further(
         windows=on,
     )
     _, engine = run(ck, sources, [beside], keep_open=True, epoch_rows=2)
-    assert engine.records()[S].elements < len(ELEMENTS)
+    assert engine._records()[S].elements < len(ELEMENTS)
 
 
 def test_another_text_under_a_known_name_is_a_new_query(stream: Any, ck: Any) -> None:
@@ -274,7 +274,7 @@ def test_another_format_is_refused(ck: Any) -> None:
     (ck / "levada.json").write_text(json.dumps({"format": FORMAT + 1, "other": True}))
     with pytest.raises(
         CheckpointError,
-        match=f"has format {FORMAT + 1}, this version of Levada writes format {FORMAT}",
+        match=f"has format {FORMAT + 1}, and this version of Levada reads format {FORMAT}: go on with",
     ):
         open_and_close(ck)
     (ck / "levada.json").write_text(json.dumps(facts)[:-9])
@@ -370,7 +370,7 @@ def test_nothing_stays_of_queries_that_are_gone(stream: Any, ck: Any) -> None:
                 engine.register(asked.text, name=asked.name)
             engine.start(once=True, keep_open=True)
             engine.await_end()
-            checkpoint = engine.open()
+            checkpoint = engine._open()
             manifest, facts = checkpoint.last, checkpoint.facts
             kept = read_head(mapped(str(ck), manifest.state["1.0"])[1]).pieces
             opened.append({int(key.split(".")[0]) for key in kept if key[0].isdigit()})

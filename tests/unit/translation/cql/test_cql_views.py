@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from levada.algebra import nodes
-from levada.algebra.incremental import level
 from levada.algebra.options import QueryOptions
+from levada.algebra.tree import level
 from levada.errors import QueryError, UnsupportedError
 from levada.model.query import Output
 from levada.model.time import WindowKind

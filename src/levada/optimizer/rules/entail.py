@@ -14,8 +14,7 @@ Patterns from which nothing follows stay as they are. Cost: linear in the altern
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from levada.algebra import nodes as a
 from levada.algebra.alternatives import alternatives
@@ -24,10 +23,16 @@ from levada.model.expression import Call, Const, Expression, Function, Var
 from levada.model.query import TriplePattern
 from levada.model.term import Iri, Term
 from levada.model.time import WindowKind
-from levada.optimizer.counted import distinct_union
-from levada.optimizer.rewrite import bottom_up
+from levada.optimizer.rewrite import rewritten
+from levada.optimizer.rule import Context
+from levada.optimizer.rules.counted import distinct_union
 
 Position = Var | Term
+
+
+def entail_patterns(query: a.Query, context: Context) -> a.Query:
+    """The query over what its sources entail, if entailment is asked for."""
+    return query if context.schema is None else entail(query, context.schema)
 
 
 def entail(query: a.Query, schema: Schema) -> a.Query:
@@ -39,7 +44,7 @@ def entail(query: a.Query, schema: Schema) -> a.Query:
     >>> len(entail(query, schema).pattern.alternatives)
     2
     """
-    return replace(query, pattern=bottom_up(query.pattern, _Rewriting(query, schema).node))
+    return rewritten(query, _Rewriting(query, schema).node)
 
 
 @dataclass(slots=True)
@@ -57,6 +62,8 @@ class _Rewriting:
         found = [self.pattern(node.source, pattern) for pattern in node.patterns]
         plain = tuple(p for part in found if isinstance(part, a.Bgp) for p in part.patterns)
         others = [part for part in found if not isinstance(part, a.Bgp)]
+        if not others:
+            return node
         parts = [a.Bgp(node.source, plain), *others] if plain else others
         whole = parts[0]
         for part in parts[1:]:
@@ -198,6 +205,3 @@ def _names(goal: TriplePattern) -> tuple[str, ...]:
 def _same(left: Position, right: Expression) -> Expression:
     assert isinstance(left, Var), "a variable"
     return Call(Function.SAME_TERM, (left, right))
-
-
-__all__: Sequence[str] = ("entail",)

@@ -1,0 +1,143 @@
+"""A measurement goes on until it is steady: the workload is repeated, each *round* of it later in
+event time.
+
+    folder/warm/s        the warm-up
+    folder/000/s         a round, with silence before it, so that windows never reach from one into another
+    folder/end/s         the beginning of one round more: what closes the last windows
+    into/s               what a side reads: files are linked there, first those of the warm-up
+
+Rounds are handed to a side while it runs, always some epochs ahead of it, and no more once it is
+steady: then it gets the end. So the results of a run are those of the warm-up and as many times
+those of a round as were handed out, which is checked.
+
+A side is steady when the last third of its rounds costs what the third before it did, to within
+``SAME``, and both together have lasted ``LEAST`` CPU-seconds; these two thirds are what counts. The
+first third is warm-up of its own: a JVM that still compiles is faster in each third than in that
+before, and goes on. A side that has had ``MOST`` CPU-seconds, or all rounds that there are, ends as
+it is and says that it is not steady; so does one of fewer than three rounds, as there are at a
+small scale.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.measure import Cpu
+
+LEAST = 2.0  # CPU-seconds that count
+LEAST_JVM = 20.0  # the same for a side whose JVM compiles what is hot: no two thirds of less are alike but by chance
+MOST = 200.0  # CPU-seconds after which a side gets no more rounds
+SAME = 0.05  # how far the rows per CPU-second of successive thirds may be apart
+AHEAD = 3  # epochs that are there to be read, while one is at work
+WARM, END = "warm", "end"
+
+
+def name_of(round_: int) -> str:
+    """A round's folder."""
+    return f"{round_:03}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment between two epochs: rows read, CPU so far, wall clock in s, and how many epochs had
+    been published.
+    """
+
+    rows: int
+    cpu: Cpu
+    at: float
+    epochs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What counts of a run: from one mark to another, by their places."""
+
+    first: int
+    last: int
+    steady: bool
+
+
+def find_span(marks: Sequence[Mark], least: float = LEAST) -> Span:
+    """The last two thirds of the rounds between these marks, and whether they are steady; all of
+    fewer than three.
+
+    >>> marks = [Mark(rows, Cpu(cpu), 0.0) for rows, cpu in ((0, 0.0), (10, 3.0), (20, 5.0), (30, 7.04))]
+    >>> find_span(marks)
+    Span(first=1, last=3, steady=True)
+    >>> find_span(marks[:3])
+    Span(first=0, last=2, steady=False)
+    """
+    rounds = len(marks) - 1
+    third = rounds // 3
+    if third == 0:
+        return Span(0, rounds, False)
+    begin, middle, end = (marks[rounds - n * third] for n in (2, 1, 0))
+    long = (end.cpu - begin.cpu).total >= least
+    return Span(
+        rounds - 2 * third,
+        rounds,
+        long and abs(rate(middle, end) / rate(begin, middle) - 1) <= SAME,
+    )
+
+
+def rate(begin: Mark, end: Mark) -> float:
+    """Rows per CPU-second between two marks."""
+    return (end.rows - begin.rows) / max((end.cpu - begin.cpu).total, 1e-9)
+
+
+@dataclass
+class Supply:
+    """Hands rounds to the folders that a side reads. Rows are those that the side counts, of all
+    streams together.
+    """
+
+    folder: Path
+    into: Path
+    rounds: int  # that there are
+    warm: int  # rows of the warm-up
+    rows: int  # of a round
+    epoch: int  # rows of an epoch
+    end: int = 1  # rows of the end that close the last windows
+    least: float = LEAST  # CPU-seconds that count
+    handed: int = 0
+    ended: bool = False
+
+    @classmethod
+    def of(cls, given: dict[str, Any], **more: Any) -> Supply:
+        """From the arguments that a side was given: as ``Supply(..)``, in JSON."""
+        return cls(
+            **{**given, **more, "folder": Path(given["folder"]), "into": Path(given["into"])}
+        )
+
+    def __post_init__(self) -> None:
+        self._hand(WARM)
+
+    @property
+    def total(self) -> int:
+        """Rows handed out, without the end."""
+        return self.warm + self.handed * self.rows
+
+    def is_read(self, read: int) -> bool:
+        """Whether nothing more will come."""
+        return self.ended and read >= self.total + self.end
+
+    def follow(self, read: int, enough: Callable[[], bool]) -> None:
+        """So many rows have been read: hands out what comes next. ``enough``: no more rounds are
+        needed.
+        """
+        while not self.ended and self.total - read < AHEAD * self.epoch:
+            self.ended = self.handed == self.rounds or (self.handed > 0 and enough())
+            self._hand(END if self.ended else name_of(self.handed))
+            self.handed += not self.ended
+
+    def _hand(self, name: str) -> None:
+        """Links the files of a round, in the order of their names, to where they are read."""
+        for stream in sorted((self.folder / name).iterdir()):
+            (read := self.into / stream.name).mkdir(parents=True, exist_ok=True)
+            for path in sorted(stream.iterdir()):
+                os.link(path, read / path.name)

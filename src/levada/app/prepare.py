@@ -1,0 +1,69 @@
+"""An application's queries, and what they know, as the engine that runs it has them: for commands
+that look at queries without running them.
+
+What is said of the streams and static data is told to a ``Registry``, as an engine tells it. Where
+no stream is named, or no data at all, whichever a text names is taken to be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from levada.app.app_file import App
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.makers import maker_of
+from levada.engine.ontology import ontology_files
+from levada.engine.prepare import Prepared, prepare
+from levada.engine.registry import Registry
+from levada.errors import LevadaError
+from levada.plan.lowering.scans import StreamFacts
+from levada.runtime.driver.statics import Statics
+from levada.sources.parquet import with_schema
+
+
+def queries_of(app: App) -> list[Asked]:
+    """The queries that the application asks, each with the options that hold for it."""
+    return [
+        Asked(query.text, query.name, query.dialect, app.query_options(query))
+        for query in app.queries
+    ]
+
+
+def known_to(app: App) -> Known:
+    """What the application's queries can name. A Parquet stream without a schema is asked for its
+    own. Raises ``UsageError``, ``SourceError``.
+    """
+    registry = Registry(ontology_files(app.options.ontology))
+    for config in app.streams:
+        registry.add_stream(with_schema(config))
+    statics = Statics(Path())
+    for file in app.static:
+        statics.add(file.path, file.graph, file.format, replaceable=False, reload=file.reload)
+    registry.name_static(statics.files)
+    if not app.streams and not app.static:
+        registry.known.graphs = None
+    return registry.known
+
+
+def prepare_app(app: App, known: Known) -> list[Prepared]:
+    """The application's queries. One whose text cannot be read makes no stream; its error comes
+    when a stage of it is asked for.
+    """
+    queries = [prepare(asked, known) for asked in queries_of(app)]
+    for query in queries:
+        with suppress(LevadaError):
+            known.add_query(query.asked.name, query.algebra)
+    if not app.streams:
+        _assume_streams(queries, known)
+    return queries
+
+
+def _assume_streams(queries: Iterable[Prepared], known: Known) -> None:
+    """Streams of RDF, for all names of streams that no query makes."""
+    readable = (query for query in queries if query.asked.name in known.queries)
+    names = {window.stream for query in readable for window in query.algebra.windows}
+    outside = [name for name in sorted(names) if maker_of(name, known) is None]
+    known.streams |= dict.fromkeys(outside, StreamFacts())

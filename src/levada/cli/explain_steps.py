@@ -1,0 +1,42 @@
+"""``levada explain --steps``: what the optimizer's rules do to a query, one after the other.
+
+The algebra stands first; then each rule with the time that it took, and below it the algebra that
+it made, where it changed something: what stands above is what it was made from.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from levada.algebra.show import show
+from levada.optimizer.pipeline import Step, traced
+
+
+def explain_steps(optimize: Callable[[], object], *, as_json: bool) -> str:
+    """The steps of all that is optimized while ``optimize`` runs, as text or as JSON."""
+    with traced(time.perf_counter) as steps:
+        optimize()
+    if as_json:
+        return json.dumps([_record(step) for step in steps], indent=2, ensure_ascii=False)
+    return "\n".join(_lines(steps))
+
+
+def _lines(steps: Sequence[Step]) -> Iterator[str]:
+    last: object = None
+    for step in steps:
+        if step.before is not last:
+            yield show(step.before)
+        yield f"{step.rule}  {1000 * step.seconds:.2f} ms"
+        if step.after is not step.before:
+            yield show(step.after)
+        last = step.after
+
+
+def _record(step: Step) -> dict[str, object]:
+    """A step; what it left as it was has no texts."""
+    found: dict[str, object] = {"rule": step.rule, "ms": round(1000 * step.seconds, 3)}
+    if step.after is not step.before:
+        found |= {"before": show(step.before), "after": show(step.after)}
+    return found

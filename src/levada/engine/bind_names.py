@@ -1,0 +1,86 @@
+"""Names: the streams and graphs of a query's text become those that there are.
+
+A stream is matched by its IRI or by its last word, with streams from outside before those that
+queries make. What is not there is an error, nothing is fetched. All errors are the user's. Cost:
+linear in the names that queries have used so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
+
+from levada.algebra import nodes as a
+from levada.engine.asked import Asked
+from levada.engine.known import Known
+from levada.engine.makers import check_maker
+from levada.errors import UnknownNameError, UsageError
+from levada.model.names import is_made, match_streams, shown
+from levada.optimizer.rewrite import rewritten
+
+
+def bind_names(query: a.Query, asked: Asked, known: Known) -> a.Query:
+    """The query on the streams and graphs that there are.
+
+    ``known.said`` gets the names that it has for streams, so that a word cannot come to stand for
+    two IRIs. Raises ``UnknownNameError``, ``UsageError``.
+    """
+    matched = _match(query, known)
+    for said, stream in known.said.items():
+        if matched[said] != stream:
+            message = (
+                f"The stream {said} is read already, and would be another one with the query "
+                f"{asked.name}."
+            )
+            raise UsageError(message, hint="Register the query under another name.")
+    for said in dict.fromkeys(w.stream for w in query.windows):
+        if is_made(matched[said]):
+            check_maker(said, shown(matched[said]), known)
+        else:
+            _check_kind(said, asked, tuples=known.streams[matched[said]].schema is not None)
+    known.said.update(matched)
+    windows = tuple(replace(w, stream=matched[w.stream]) for w in query.windows)
+    return _over_graphs(replace(query, windows=windows), known.graphs)
+
+
+def _match(query: a.Query, known: Known) -> dict[str, str]:
+    """What all names for streams stand for, those that have been said so far and the query's."""
+    own = [w.stream for w in query.windows]
+    try:
+        return match_streams([*known.said, *own], known.streams, known.makers)
+    except UnknownNameError:
+        for said in own:
+            with suppress(UnknownNameError):
+                other = shown(match_streams([said], known.streams, known.others)[said])
+                if other not in known.streams:
+                    check_maker(said, other, known)
+        raise
+
+
+def _check_kind(said: str, asked: Asked, *, tuples: bool) -> None:
+    """Raises ``UsageError`` for a stream of rows in SPARQL, or of RDF in CQL."""
+    if tuples != (asked.spoken == "cql"):
+        raise UsageError(
+            f"The stream {said} holds {'tuples' if tuples else 'RDF'}, which a query in "
+            f"{asked.spoken} does not read."
+        )
+
+
+def _over_graphs(query: a.Query, graphs: Collection[str | None] | None) -> a.Query:
+    """The query over these static graphs: without a default graph, a merge with it is that of the
+    windows alone.
+    """
+    if graphs is None or None in graphs or query.graphs is not None:
+        return query
+    return rewritten(query, _without_default)
+
+
+def _without_default(node: a.Node) -> a.Node:
+    match node:
+        case a.Bgp(a.InMerge((window,), True), patterns):
+            return a.Bgp(a.InWindow(window), patterns)
+        case a.Bgp(a.InMerge(windows, True), patterns):
+            return a.Bgp(a.InMerge(windows, False), patterns)
+        case _:
+            return node

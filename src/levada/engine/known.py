@@ -1,0 +1,63 @@
+"""What the names in a query's text can stand for: streams, static graphs, what other queries make;
+and the ontology, by which entailment goes.
+
+An engine's ``Registry`` keeps it; ``levada check`` and ``levada explain`` make one for an
+application. It grows as streams, data and queries come, and ``prepare`` reads it, so equal ``Known``
+means equal plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from levada.algebra import nodes as a
+from levada.engine.ontology import Ontology
+from levada.model.query import Form
+from levada.plan.lowering.scans import StreamFacts
+
+
+@dataclass(slots=True)
+class Known:
+    """What can be named.
+
+    ``streams``: those from outside. ``graphs``: the static ones (None among them: the default
+    graph); None in their place: whichever a text names is there. ``replaceable``: those of them
+    that may be replaced while the engine runs.
+    ``queries``: the queries by name, as their texts say. ``makers``: those that make a stream, by
+    each name that it can be asked for by; ``others`` in the same way those that make none, for what
+    is said of them. ``said``: the streams by the names that queries have called them so far.
+    """
+
+    streams: dict[str, StreamFacts] = field(default_factory=dict)
+    graphs: Collection[str | None] | None = None
+    replaceable: frozenset[str | None] = frozenset()
+    ontology: Ontology = field(default_factory=lambda: Ontology(()))
+    queries: dict[str, a.Query] = field(default_factory=dict)
+    makers: dict[str, list[str]] = field(default_factory=dict)
+    others: dict[str, list[str]] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+
+    def add_query(self, name: str, query: a.Query) -> None:
+        """One more query, which makes a stream if it is a CONSTRUCT."""
+        self.queries[name] = query
+        table = self._table(query)
+        for word in _words(name, query):
+            table.setdefault(word, []).append(name)
+
+    def remove_query(self, name: str) -> None:
+        """Forgets a query."""
+        query = self.queries.pop(name)
+        table = self._table(query)
+        for word in _words(name, query):
+            table[word].remove(name)
+            if not table[word]:
+                del table[word]
+
+    def _table(self, query: a.Query) -> dict[str, list[str]]:
+        return self.makers if query.form is Form.CONSTRUCT else self.others
+
+
+def _words(name: str, query: a.Query) -> list[str]:
+    """The names of the stream that a query makes."""
+    return list(dict.fromkeys([name, query.registered] if query.registered else [name]))

@@ -1,0 +1,148 @@
+"""The query path: a query's text becomes a plan. This is its table of contents.
+
+    ast        the tree of the text                       syntax/
+    algebra    what it means, names as in the text        translation/
+    bound      names are those that there are             engine/bind_names.py
+    optimized  after entailment and the other rules       optimizer/pipeline.py
+    physical   the operators                              plan/lowering/
+
+The engine, ``levada check`` and ``levada explain`` all go this way, so what is explained is what
+runs. Each stage is made from the one before when it is first asked for, and kept: the engine binds
+the names of queries that come together when it has the algebra of all of them, and lowers when the
+plan is made (``share``), where streams that queries make have their numbers. All errors are the
+user's, with the query's name as a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from levada.algebra import nodes as a
+from levada.algebra.schema import Regime
+from levada.engine.asked import Asked, noted
+from levada.engine.bind_names import bind_names
+from levada.engine.known import Known
+from levada.engine.ontology import Ontology
+from levada.model.time import MIN
+from levada.optimizer.pipeline import optimize
+from levada.optimizer.rule import Context
+from levada.plan.lowering.lower import Lowered, lower
+from levada.plan.lowering.scans import StreamFacts
+from levada.plan.topology.check_size import check_plan
+from levada.plan.topology.topology import Topology
+from levada.syntax import parse
+from levada.syntax.cql.ast import Script
+from levada.syntax.cql.parser import parse_script
+from levada.syntax.sparql.ast import QueryUnit
+from levada.translation.cql.translate import translate_cql
+from levada.translation.sparql.translate import translate
+
+T = TypeVar("T")
+
+
+def prepare(asked: Asked, known: Known) -> Prepared:
+    """A query's way from its text to its operators; a stage raises ``LevadaError`` when it is first
+    asked for.
+
+    >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S] { WINDOW <w> { ?s ?p 1 } }"
+    >>> query = prepare(Asked(text, "q"), Known({"s": StreamFacts(), "e:s": StreamFacts()}))
+    >>> query.optimized.windows[0].stream, query.physical.root.stage
+    ('e:s', 1)
+    """
+    return Prepared(asked, known)
+
+
+def _stage(make: Callable[[Prepared], T]) -> cached_property[T]:
+    """A stage, made once; its errors say which query they are about."""
+
+    def made(query: Prepared) -> T:
+        with noted(query.asked.name):
+            return make(query)
+
+    return cached_property(made)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A query at every stage of its way."""
+
+    asked: Asked
+    known: Known
+
+    @_stage
+    def ast(self) -> QueryUnit | Script:
+        """The tree of the text."""
+        if self.asked.spoken == "cql":
+            return parse_script(self.asked.text)
+        return parse(self.asked.text, self.asked.dialect)
+
+    @_stage
+    def algebra(self) -> a.Query:
+        """What the text means; its streams have the names of the text."""
+        if self.asked.spoken == "cql":
+            return _translate_cql(self.asked, self.known)  # which parses the views with it
+        return _translate_sparql(self.ast, self.asked, self.known)
+
+    @_stage
+    def bound(self) -> a.Query:
+        """On the streams and graphs that there are."""
+        return bind_names(self.algebra, self.asked, self.known)
+
+    @_stage
+    def optimized(self) -> a.Query:
+        """Over what its graphs entail, if its options say so, and after the other rules."""
+        return optimize(self.bound, _context(self.asked, self.known.ontology))
+
+    @_stage
+    def plannable(self) -> a.Query:
+        """``optimized``, once it is certain that it can be planned."""
+        check_plan(self.optimized, self.known.streams, self.asked.text)
+        return self.optimized
+
+    @_stage
+    def physical(self) -> Lowered:
+        """The operators."""
+        query, streams = self.plannable, self.known.streams
+        return lower(
+            query,
+            {w.stream: streams.get(w.stream, StreamFacts()) for w in query.windows},
+            empty_reports=self.asked.options.empty_reports,
+            replaceable=self.known.replaceable,
+        )
+
+
+def share(queries: Iterable[Prepared], known: Known) -> Topology:
+    """The shared topology of queries that begin together; makers stand before readers."""
+    topology = Topology(known.streams, known.replaceable)
+    for query in queries:
+        topology.add(
+            query.asked.name,
+            topology.place(query.plannable),
+            MIN,
+            empty_reports=query.asked.options.empty_reports,
+        )
+    return topology
+
+
+def _translate_cql(asked: Asked, known: Known) -> a.Query:
+    streams = known.streams.items()
+    schemas = {name: facts.schema for name, facts in streams if facts.schema is not None}
+    relations = [name for name, facts in streams if facts.sign]
+    return translate_cql(asked.text, schemas, asked.options, relations)
+
+
+def _translate_sparql(tree: QueryUnit | Script, asked: Asked, known: Known) -> a.Query:
+    assert isinstance(tree, QueryUnit), "all languages but CQL have one kind of tree"
+    graphs = None if known.graphs is None else {g for g in known.graphs if g is not None}
+    streams = [name for name, facts in known.streams.items() if facts.schema is None]
+    return translate(tree, asked.options, text=asked.text, graphs=graphs, streams=streams)
+
+
+def _context(asked: Asked, ontology: Ontology) -> Context:
+    """What the rules know: the schema by which graphs entail, if a query's options say so."""
+    regime = asked.options.entailment or Regime.NONE
+    entails = regime is not Regime.NONE and asked.spoken != "cql"
+    return Context(ontology.schema(regime) if entails else None)

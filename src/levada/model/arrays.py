@@ -1,0 +1,13 @@
+"""What columns are made of: one name for each type of array."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Longs = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+Doubles = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]

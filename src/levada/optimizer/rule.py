@@ -1,0 +1,35 @@
+"""What a rule is: algebra in, algebra out, with the same solutions.
+
+A rule is a function of a file of its own in ``rules/``; its name is the function's. It gives the
+query itself, the same object, where it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from levada.algebra.nodes import Query
+from levada.algebra.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What rules know beside the query: ``schema`` is what entailment goes by, None: none is asked
+    for.
+    """
+
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule. ``needed``: it says what the query means, and so cannot be switched off."""
+
+    run: Callable[[Query, Context], Query]
+    needed: bool = False
+
+    @property
+    def name(self) -> str:
+        """What switches it off, and what ``explain --steps`` calls it."""
+        return self.run.__name__

@@ -1,0 +1,248 @@
+"""A value and all that it refers to as bytes, and back: what the files of plans and setups hold.
+
+    LEVADA, the version of this encoding   8 bytes
+    xxh3 of all that follows               8 bytes
+    the length of the head                 8 bytes
+    head     msgpack: (tags with the names of their fields, blocks, arrays)
+    arrays   each from a multiple of 8 on
+
+A block is some values of one class, as a column for each field; values are numbered as they come,
+and refer to smaller numbers only. The last one is the value that was written. What is deep is
+written level by level, so depth costs no recursion, and what is shared is written once.
+
+Reading makes values of the classes of the registry and no others, whatever the file says, and
+validates all it reads; arrays are views of the file's bytes. Whatever is wrong with a file is a
+``CheckpointError`` that names it. Cost: docs/decisions/0014-plans-are-data.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from levada.errors import CheckpointError
+from levada.plan.encoding.columns import Number
+from levada.plan.encoding.registry import Fields, Registry
+
+T = TypeVar("T")
+MAGIC = b"LEVADA"
+VERSION = 1
+_DTYPES = ("|b1", "|u1", "<i4", "<i8")
+_START = 24
+_HEAD = msgspec.msgpack.Decoder(
+    tuple[
+        list[tuple[str, list[str]]],
+        list[tuple[Number, Number, list[msgspec.Raw]]],
+        list[tuple[str, Number]],
+    ]
+)
+_WRONG = (
+    msgspec.MsgspecError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    MemoryError,
+)
+
+
+class _Group(NamedTuple):
+    """Values of one class, with their columns."""
+
+    fields: Fields
+    values: list[Any]
+    columns: list[list[Any]]
+
+
+class _Writer:
+    """A document that is being written."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.arrays: list[npt.NDArray[Any]] = []
+        self.tags: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self.blocks: list[tuple[int, int, list[Any]]] = []
+        self._numbers: dict[int, int] = {}  # by the id of a value
+        self._equal: dict[type, dict[Any, int]] = {}  # by the value
+        self._count = 0
+
+    def number(self, value: Any) -> int:
+        """The number of a value that has been written."""
+        return self._numbers[id(value)]
+
+    def add_array(self, array: npt.NDArray[Any]) -> int:
+        """Keeps an array; its number."""
+        self.arrays.append(array)
+        return len(self.arrays) - 1
+
+    def add(self, root: object) -> None:
+        """Writes a value, what it refers to before it."""
+        for level in reversed(list(self._levels(root))):
+            for group in level:
+                self._add(group)
+
+    def _levels(self, root: object) -> Iterable[list[_Group]]:
+        """The value, what it refers to, what that refers to. A value on several levels counts on
+        the deepest.
+        """
+        waiting: Iterable[Any] = [root]
+        while level := self._grouped(waiting):
+            yield level
+            waiting = chain.from_iterable(
+                column.children(values)
+                for group in level
+                for column, values in zip(group.fields.columns, group.columns, strict=True)
+            )
+
+    def _grouped(self, values: Iterable[Any]) -> list[_Group]:
+        distinct = {id(value): value for value in values}
+        groups: dict[type, list[Any]] = {}
+        for value in distinct.values():
+            groups.setdefault(type(value), []).append(value)
+        return [self._group(self.registry.fields(cls), own) for cls, own in groups.items()]
+
+    @staticmethod
+    def _group(fields: Fields, values: list[Any]) -> _Group:
+        return _Group(fields, values, fields.split(values))
+
+    def _add(self, group: _Group) -> None:
+        """Writes those of these values that have not been written."""
+        fields = group.fields
+        new = self._numbered(fields, group.values)
+        if not new:
+            return
+        if len(new) < len(group.values):
+            group = self._group(fields, new)
+        held = [
+            column.put(values, self)
+            for column, values in zip(fields.columns, group.columns, strict=True)
+        ]
+        tag = self.tags.setdefault(fields.tag, (len(self.tags), fields.names))[0]
+        self.blocks.append((tag, len(new), held))
+
+    def _numbered(self, fields: Fields, values: list[Any]) -> list[Any]:
+        """Numbers values; those that are new."""
+        numbers, new = self._numbers, []
+        equal = self._equal.setdefault(type(values[0]), {}) if fields.shared else None
+        for value in values:
+            if id(value) in numbers:
+                continue
+            number = self._count if equal is None else equal.setdefault(value, self._count)
+            numbers[id(value)] = number
+            if number == self._count:
+                self._count += 1
+                new.append(value)
+        return new
+
+
+class _Reader:
+    """A document that is being read."""
+
+    def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
+        self.values: list[Any] = []
+        self.arrays = arrays
+
+    def add(self, fields: Fields, count: int, columns: list[msgspec.Raw]) -> None:
+        """Reads a block."""
+        found = [
+            column.get(raw, count, self)
+            for column, raw in zip(fields.columns, columns, strict=True)
+        ]
+        self.values += fields.build(found, count)
+
+
+def encode(root: object, registry: Registry) -> bytes:
+    """A value of a class of the registry as bytes, the same for equal values built alike."""
+    writer = _Writer(registry)
+    writer.add(root)
+    arrays = [(a.dtype.str, len(a)) for a in writer.arrays]
+    assert {dtype for dtype, _ in arrays} <= set(_DTYPES), "an array of a kind that can be written"
+    tags = [(tag, names) for tag, (_, names) in writer.tags.items()]
+    head = msgspec.msgpack.encode((tags, writer.blocks, arrays))
+    body = [len(head).to_bytes(8, "little"), head, bytes(-len(head) % 8)]
+    for array in writer.arrays:
+        body += [array.tobytes(), bytes(-array.nbytes % 8)]
+    held = b"".join(body)
+    start = MAGIC + VERSION.to_bytes(2, "little")
+    return start + xxhash.xxh3_64_intdigest(held).to_bytes(8, "little") + held
+
+
+def decode(data: npt.NDArray[np.uint8], cls: type[T], registry: Registry) -> T:
+    """The value of this class that the bytes hold. Raises one of ``_WRONG`` if they hold none."""
+    end = _head_end(data)
+    tags, blocks, arrays = _HEAD.decode(data[_START:end].data)
+    classes = [_known(tag, names, registry) for tag, names in tags]
+    reader = _Reader(_views(data[end + -end % 8 :], arrays))
+    for tag, count, columns in blocks:
+        reader.add(classes[tag], count, columns)
+    root = reader.values[-1]
+    if not isinstance(root, cls):
+        raise ValueError("it holds something else")
+    return root
+
+
+def read_file(path: Path, cls: type[T], registry: Registry) -> T:
+    """The value of this class that a file holds. Raises ``CheckpointError``."""
+    try:
+        return decode(np.fromfile(path, np.uint8), cls, registry)
+    except OSError as error:
+        raise unreadable(path, str(error.strerror)) from error
+    except _WRONG as error:
+        raise unreadable(path, str(error) or "it is damaged") from error
+
+
+def unreadable(path: Path, reason: str) -> CheckpointError:
+    """What is wrong with a file, and what to do."""
+    return CheckpointError(
+        f"The checkpoint's file {path} cannot be read: {reason}.",
+        hint="Go on from a copy of the checkpoint, or start anew in an empty folder.",
+    )
+
+
+def _head_end(data: npt.NDArray[np.uint8]) -> int:
+    """Where the head ends, in bytes that are as they were written."""
+    start = data[:_START].tobytes()
+    if len(start) < _START or not start.startswith(MAGIC):
+        raise ValueError("it is cut short, or none of Levada's")
+    version = int.from_bytes(start[6:8], "little")
+    if version != VERSION:
+        raise ValueError(f"it is written in version {version}, and this is version {VERSION}")
+    if xxhash.xxh3_64_intdigest(data[16:].data) != int.from_bytes(start[8:16], "little"):
+        raise ValueError("it is cut short or altered")
+    end = _START + int.from_bytes(start[16:24], "little")
+    if end > len(data):
+        raise ValueError("its head is longer than the file")
+    return end
+
+
+def _views(data: npt.NDArray[np.uint8], arrays: list[tuple[str, int]]) -> list[npt.NDArray[Any]]:
+    """The arrays, which fill the bytes."""
+    at = 0
+    found: list[npt.NDArray[Any]] = []
+    for dtype, count in arrays:
+        if dtype not in _DTYPES:
+            raise ValueError(f"an array of {dtype}")
+        size = count * np.dtype(dtype).itemsize
+        found.append(data[at : at + size].view(dtype))
+        at += size + -size % 8
+    if at != len(data):
+        raise ValueError("its arrays are not as long as the file says")
+    return found
+
+
+def _known(tag: str, names: list[str], registry: Registry) -> Fields:
+    """The class of a tag, if it has the same fields."""
+    if tag not in registry.classes:
+        raise ValueError(f"this version of Levada does not know the tag {tag!r}")
+    fields = registry.fields(registry.classes[tag])
+    if list(fields.names) != names:
+        raise ValueError(f"the tag {tag!r} has other fields in this version of Levada")
+    return fields

@@ -1,0 +1,101 @@
+"""The tags of what plans are made of, and plans as files.
+
+A class that becomes part of a plan gets a line here; a tag stays what it is, whatever becomes of
+the class. What a tag's fields mean may change with the format of checkpoints only
+(``runtime/store/checkpoint.py``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from levada.model import expression as e
+from levada.model import query as q
+from levada.model import term as t
+from levada.model.time import Window
+from levada.plan.encoding.document import encode, read_file
+from levada.plan.encoding.registry import Registry
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.layout import Layout, Span
+from levada.plan.sealed.plan import Consumer, FanOut, Plan, PlanNode, QueryPlan
+from levada.plan.sealed.schedules import Schedule, Schedules
+from levada.plan.sealed.shapes import Edge, Member
+from levada.plan.sealed.window_table import WindowTable
+
+STEPS: dict[str, type] = {
+    "match": s.Match,
+    "entailed": s.Entailed,
+    "star": s.Star,
+    "scan": s.Scan,
+    "constant": s.Constant,
+    "last": s.Last,
+    "last by": s.LastBy,
+    "session": s.Session,
+    "select": s.Select,
+    "lift": s.Lift,
+    "once": s.Once,
+    "filter": s.Filter,
+    "extend": s.Extend,
+    "union": s.Union,
+    "occur": s.Occur,
+    "hold": s.Hold,
+    "join": s.Join,
+    "report": s.Report,
+    "panes": s.Panes,
+    "report join": s.RJoin,
+    "report left join": s.RLeft,
+    "report semi-join": s.RSemi,
+    "report group": s.RGroup,
+    "report distinct": s.RDistinct,
+    "report except": s.RExcept,
+    "report order": s.ROrder,
+    "closure": s.Closure,
+    "changes": s.Changes,
+    "deltas": s.Deltas,
+    "running": s.Running,
+    "tally": s.Tally,
+    "net": s.Net,
+    "snapshot": s.Snapshot,
+    "emit": s.Emit,
+}
+VALUES: dict[str, type] = STEPS | {
+    "iri": t.Iri,
+    "blank": t.Blank,
+    "literal": t.Literal,
+    "variable": e.Var,
+    "term": e.Const,
+    "parameter": e.Param,
+    "call": e.Call,
+    "aggregate call": e.Aggregate,
+    "triple pattern": q.TriplePattern,
+    "window": Window,
+    "window on": q.WindowOn,
+    "layout": Layout,
+    "span": Span,
+    "edge": Edge,
+    "form": s.Form,
+    "way": s.Way,
+    "aggregate": s.Aggregate,
+}
+RECORDS: dict[str, type] = {
+    "member": Member,
+    "schedule": Schedule,
+    "schedules": Schedules,
+    "window table": WindowTable,
+    "fan": FanOut,
+    "consumer": Consumer,
+    "node": PlanNode,
+    "query": QueryPlan,
+    "plan": Plan,
+}
+_PLANS = Registry(VALUES, RECORDS)
+
+
+def encode_plan(plan: Plan) -> bytes:
+    """A sealed plan as the bytes of its file."""
+    return encode(plan, _PLANS)
+
+
+def read_plan(path: Path) -> Plan:
+    """The sealed plan that a file holds. Raises ``CheckpointError``."""
+    return read_file(path, Plan, _PLANS)

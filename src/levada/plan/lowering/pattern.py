@@ -1,0 +1,297 @@
+"""The operators of the pattern of one level, node by node.
+
+Exchanges are placed where an operator needs rows with equal values together and they are not yet
+(three physical forms: co-partitioned where the keys agree, staged where they do not; a join without
+a key runs at the operator's home). What needs report rows says so by ``report``. A conjunction
+joins what has event times first, and in the order that costs least; then what is per report, then
+paths over windows, which are searched from what is known, and static rows last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from levada.algebra import nodes as a
+from levada.algebra.properties import Analysis
+from levada.algebra.tree import level
+from levada.model.expression import Expression, Var, per_report, random, variables
+from levada.plan.lowering.join_order import connected, join_all
+from levada.plan.lowering.levels import Level, Mode
+from levada.plan.lowering.scans import Leaves, graphs_read
+from levada.plan.physical import build
+from levada.plan.physical import build_changes as build_deltas
+from levada.plan.physical import build_joins as pairing
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all levels of a query share: what its parts are, how a query within it is lowered, and
+    the numbers of fresh variables and of what draws values.
+    """
+
+    analysis: Analysis
+    derived: Callable[[a.Derived, Level], Op]
+    fresh: count[int] = field(default_factory=lambda: count(1))
+    draws: count[int] = field(default_factory=lambda: count(1))
+
+
+@dataclass(frozen=True, slots=True)
+class PatternLowering:
+    """Lowers the nodes of one level of a query."""
+
+    q: a.Query
+    at: Level
+    leaves: Leaves
+    shared: Shared
+
+    def node(self, node: a.Node) -> Op:
+        """The operators of a part."""
+        match node:
+            case a.Unit():
+                return build.constant((), ((),))
+            case a.Values(names, rows):
+                return build.constant(names, rows)
+            case a.Scan(source, columns, _, True):
+                return build_deltas.held(self.leaves.scan(source, columns, ()))
+            case a.Scan(source, columns, partition):
+                return self.leaves.scan(source, columns, partition)
+            case a.Derived():
+                return self.shared.derived(node, self.at)
+            case a.Came():
+                return self.leaves.came(node)
+            case a.Bgp(source, patterns):
+                return join_all(self.leaves.bgp(source, patterns))
+            case a.Entailed():
+                return self.leaves.entailed(node, node.source)
+            case a.Join(left, right):
+                return self._join((left, right))
+            case a.Conjunction(parts, conditions):
+                return self._join(parts, conditions)
+            case a.LeftJoin(left, right, condition):
+                return pairing.left(*self._sides(left, right, condition), condition)
+            case a.Minus(left, right):
+                return pairing.minus(*self._sides(left, right))
+            case a.Exists(left, right, condition, negated):
+                return pairing.exists(
+                    *self._sides(left, right, condition), condition, negated=negated
+                )
+            case a.Mark(left, right, condition, variable):
+                return pairing.mark(*self._sides(left, right, condition), condition, variable)
+            case a.Closure():
+                return self._closure(node)
+            case a.Union(left, right):
+                return self._union(self.node(left), self.node(right))
+            case a.Except(left, right):
+                return build_deltas.difference(
+                    self.report(self.node(left)), self.report(self.node(right))
+                )
+            case a.Filter(child, condition):
+                return self._filter(self.node(child), condition)
+            case a.Extend(child, variable, expression):
+                return self._extend(self.node(child), variable, expression)
+            case a.Group():
+                return self._group(node)
+            case a.Project(child, names):
+                return build.rename(self.node(child), names)
+            case a.Distinct(child) if self.at.mode is Mode.CHANGES:
+                return build_deltas.distinct(self.node(child))
+            case a.Distinct(child):
+                return build.distinct(self.report(self.node(child)))
+            case a.OrderBy(child, keys):
+                return self._order(child, keys)
+            case a.Slice(child, offset, limit):
+                cut = self.report(self._cut(child))
+                return build.order(cut, (), offset, limit, in_order=_in_order(child))
+            case a.Top(child, keys, offset, limit, shown):
+                return build.order(self.report(self.node(child)), keys, offset, limit, shown)
+            case a.Static(child):
+                return self._static(child)
+
+    def report(self, op: Op) -> Op:
+        """The rows as they are at each report, or as changes where those are what is kept."""
+        if self.at.mode is Mode.CHANGES:
+            return build_deltas.deltas(op, op.variables)
+        if op.windows is None:
+            return op
+        return build.report(op, self.at.listed, instant=self.at.mode is Mode.INSTANT)
+
+    def witnesses(self) -> tuple[Op, ...]:
+        """The windows of this level, each as that it holds something."""
+        parts = level(self.at.asked.pattern)
+        leaves = (part for part in parts if isinstance(part, (a.Scan, a.Derived)))
+        return tuple(build_deltas.witness(self.node(leaf)) for leaf in leaves)
+
+    def _static(self, node: a.Node) -> Op:
+        """A part that reads static data alone: lowered as a query without windows. Paths over data
+        that stay are rows without times as they are.
+        """
+        stays = isinstance(node, a.Closure) and not self.leaves.replaceable
+        if stays or not self.at.own:
+            return self.node(node)
+        again = self.leaves.replaceable & graphs_read(self.q, node)
+        at = replace(self.at, own=(), listed=True)
+        leaves = replace(self.leaves, q=replace(self.q, windows=()))
+        apart = PatternLowering(self.q, at, leaves, self.shared)
+        return pairing.once(apart.report(apart.node(node)), again, len(self.q.windows))
+
+    def _sides(
+        self, left: a.Node, right: a.Node, condition: Expression | None = None
+    ) -> tuple[Op, Op]:
+        """Two parts of which one decides on the other: report rows, but that static rows on the
+        right stay what they are.
+        """
+        one, other = self.node(left), self.node(right)
+        if not self.at.own or other.windows != () or one.windows == ():
+            return self.report(one), self.report(other)
+        late = condition is not None and per_report(condition)
+        return self.report(one) if late else one, other
+
+    def _extend(self, op: Op, variable: str, expression: Expression) -> Op:
+        op = self.report(op) if per_report(expression) else op
+        return build.extend(op, variable, expression, self._draw(op, expression))
+
+    def _filter(self, op: Op, condition: Expression) -> Op:
+        op = self.report(op) if per_report(condition) else op
+        return build.filter_(op, condition, self._draw(op, condition))
+
+    def _draw(self, op: Op, expression: Expression) -> p.Draw | None:
+        return build.drawn(op, next(self.shared.draws)) if random(expression) else None
+
+    def _order(
+        self, child: a.Node, keys: tuple[tuple[Expression, bool], ...], shown: Sequence[str] = ()
+    ) -> Op:
+        rows = self.report(self.node(child))
+        return build.order(rows, keys, 0, None, tuple(shown) or None)
+
+    def _cut(self, node: a.Node) -> Op:
+        """Rows of which the first are taken: rows that are alike are in the order of what is
+        shown.
+        """
+        if isinstance(node, a.Project) and isinstance(node.child, a.OrderBy):
+            ordered = self._order(node.child.child, node.child.keys, node.variables)
+            return build.rename(ordered, node.variables)
+        return self.node(node)
+
+    def _union(self, left: Op, right: Op) -> Op:
+        if (left.windows is None) != (right.windows is None):
+            left, right = self.report(left), self.report(right)
+        return build.union(left, right)
+
+    def _closure(self, node: a.Closure, beside: Op | None = None) -> Op:
+        """Paths over static data that stay are found once and kept as rows, others per report.
+
+        ``beside``: report rows with which they will be joined; an end that these bind is where the
+        search begins.
+        """
+        inputs = [build.rename(self.node(node.child), (node.start, node.end))]
+        if node.zero is not None:
+            inputs.append(build.rename(self.node(node.zero), (node.start,)))
+        if any(op.windows != () or op.weighted for op in inputs):
+            inputs = [self.report(op) for op in inputs]
+        bound = (
+            () if beside is None else tuple(v for v in beside.variables if v not in beside.maybe)
+        )
+        seed = next((end for end, name in enumerate((node.start, node.end)) if name in bound), None)
+        if beside is None or seed is None or node.ends != (None, None):
+            return pairing.closure(inputs, node.many, node.ends)
+        seeds = build.rename(beside, ((node.start, node.end)[seed],))
+        return pairing.closure([*inputs, seeds], node.many, node.ends, seed)
+
+    def _join(self, parts: Sequence[a.Node], conditions: Sequence[Expression] = ()) -> Op:
+        """The join of all parts, each condition as soon as it can be told."""
+        paths = [part for part in parts if self._is_searched(part)]
+        found = [op for part in parts if part not in paths for op in self._operators(part)]
+        if self.shared.analysis.of(self.at.asked.pattern).tuples:
+            found = _require_keys(found)
+        timed = [op for op in found if op.windows is not None]
+        reported = [op for op in found if op.windows is None]
+        if not reported and not paths:
+            return join_all(timed, conditions)
+        static = [op for op in timed if self._is_static(op)]
+        moving = [op for op in timed if op not in static]
+        always = {v for op in moving for v in op.variables if v not in op.maybe}
+        early = [c for c in conditions if variables(c) and set(variables(c)) <= always]
+        if moving:
+            reported = [self.report(join_all(moving, early)), *reported]
+        whole = self._reported(reported, [n for n in paths if isinstance(n, a.Closure)])
+        for group in connected(static):
+            whole = build.rjoin(whole, join_all(group))
+        for condition in conditions:
+            whole = build.filter_(whole, condition) if condition not in early else whole
+        return whole
+
+    def _is_searched(self, node: a.Node) -> bool:
+        """Whether this is paths over a window, which are searched when the others are known."""
+        if not self.at.own or not isinstance(node, a.Closure):
+            return False
+        return self.shared.analysis.of(node).reads_window
+
+    def _is_static(self, op: Op) -> bool:
+        return bool(self.at.own) and op.windows == () and not isinstance(op.spec, p.Constant)
+
+    def _operators(self, node: a.Node) -> list[Op]:
+        """A part of a conjunction; the patterns of a basic graph pattern are parts of their own."""
+        if isinstance(node, a.Bgp):
+            return self.leaves.bgp(node.source, node.patterns)
+        return [self.node(node)]
+
+    def _reported(self, reported: Sequence[Op], paths: Sequence[a.Closure]) -> Op:
+        """Report rows, and paths that are searched from what these bind."""
+        whole: Op | None = None
+        for op in reported:
+            whole = op if whole is None else build.rjoin(whole, op)
+        left = list(paths)
+        while left:
+            there = set() if whole is None else set(whole.variables)
+            path = next((n for n in left if there & {n.start, n.end}), left[0])
+            left.remove(path)
+            op = self.report(self._closure(path, whole))
+            whole = op if whole is None else build.rjoin(whole, op)
+        assert whole is not None, "rows or paths"
+        return whole
+
+    def _group(self, node: a.Group) -> Op:
+        child = self.node(node.child)
+        specs = []
+        for _, aggregate in node.aggregates:
+            arg: str | None = None
+            if isinstance(aggregate.arg, Var):
+                arg = aggregate.arg.name
+            elif aggregate.arg is not None:
+                arg = f".arg{next(self.shared.fresh)}"
+                child = self._extend(child, arg, aggregate.arg)
+            specs.append(
+                p.AggregateSpec(aggregate.function, arg, aggregate.distinct, aggregate.separator)
+            )
+        child = build.bind_missing(
+            child, [*node.keys, *(s.arg for s in specs if s.arg is not None)]
+        )
+        names = tuple(name for name, _ in node.aggregates)
+        if self.at.mode is Mode.CHANGES:
+            return build_deltas.running(
+                child, node.keys, tuple(specs), names, () if node.keys else self.witnesses()
+            )
+        child = self.report(child) if self.at.mode is Mode.INSTANT else child
+        windows = self.q.windows if self.at.own else ()
+        periodic = self.at.asked.reports.clock is not None
+        return build.group(
+            child, node.keys, tuple(specs), names, self.at.listed, windows, periodic=periodic
+        )
+
+
+def _in_order(node: a.Node) -> bool:
+    """Whether the solutions of a node come in an order that was asked for."""
+    if isinstance(node, (a.Project, a.Distinct, a.Slice)):
+        return _in_order(node.child)
+    return isinstance(node, (a.OrderBy, a.Top))
+
+
+def _require_keys(parts: list[Op]) -> list[Op]:
+    """Tuple columns that several parts share are join keys: nulls do not join."""
+    uses = Counter(v for op in parts for v in op.variables)
+    return [build.require(op, [v for v in op.variables if uses[v] > 1]) for op in parts]

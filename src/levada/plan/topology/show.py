@@ -1,0 +1,158 @@
+"""The stable text form of a topology, for ``explain --stage topology`` and for snapshots in tests:
+what all queries share, and who uses what.
+
+    2 queries: 4 nodes with 5 members; apart they would be 8 nodes with 8 members
+    0 Match [ID+TEXT ID+TEXT] lo
+      0 of http://e/s, (- <http://e/p> -): hot, storms
+    1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
+      0 of http://e/s, [RANGE 4000 STEP 2000 close [)]: hot, storms
+
+A line a node: its stage, its step with the flags that are set, the columns of its rows, its inputs;
+an exchange with the slots that rows go by (``home``: all rows of a member to one place). Below it a
+line a member: its number, what it adds to the node, and the queries whose rows go through it. A
+change of a node's line is a change of what travels between machines. Cost: linear in the members
+that each query uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from levada.model.names import shown
+from levada.plan.sealed.shapes import Edge, Member
+from levada.plan.sealed.steps import Step
+from levada.plan.topology.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMember:
+    """A member of a node: its number, what it adds to the node, the queries that use it."""
+
+    number: int
+    detail: str
+    queries: tuple[str, ...]
+
+    def line(self) -> str:
+        """One line."""
+        return f"{self.number}{self.detail and ' '}{self.detail}: {', '.join(self.queries)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNode:
+    """A node: ``name`` is its step and, where there are several, a number; ``inputs`` are the names
+    of others, with what rows are exchanged by.
+    """
+
+    stage: int
+    name: str
+    flags: tuple[str, ...]
+    layout: str
+    inputs: tuple[str, ...]
+    members: tuple[SharedMember, ...]
+
+    def line(self) -> str:
+        """One line, without the members."""
+        arrow = f" <- {'; '.join(self.inputs)}" if self.inputs else ""
+        return " ".join([str(self.stage), self.name, *self.flags, self.layout]) + arrow
+
+
+def show(topology: Topology) -> str:
+    """The text form."""
+    nodes = describe(topology)
+    lines = [_summary(nodes, len(topology.queries))]
+    for node in nodes:
+        lines += [node.line(), *(f"  {member.line()}" for member in node.members)]
+    return "\n".join(lines)
+
+
+def describe(topology: Topology) -> tuple[SharedNode, ...]:
+    """The nodes, inputs before those that read them, each with its members and their users."""
+    users = _users(topology)
+    names: dict[int, str] = {}
+    counts: dict[str, int] = {}
+    found = []
+    for number in topology.order():
+        node = topology.nodes[number]
+        step = type(node.shape.step).__name__
+        counts[step] = counts.get(step, 0) + 1
+        names[number] = step + (str(counts[step]) if counts[step] > 1 else "")
+        edges = zip(node.inputs, node.shape.inputs, strict=True)
+        found.append(
+            SharedNode(
+                node.shape.stage,
+                names[number],
+                _flags(node.shape.step),
+                node.shape.layout.show(),
+                tuple(names[i] + _exchange(edge) for i, (_, edge) in edges),
+                tuple(
+                    SharedMember(at, _detail(member), tuple(users[number, at]))
+                    for member, at in node.members.index.items()
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _users(topology: Topology) -> dict[tuple[int, int], list[str]]:
+    """The queries that use each (node, member)."""
+    users: dict[tuple[int, int], list[str]] = {}
+    for name, query in topology.queries.items():
+        seen: set[tuple[int, int]] = set()
+        waiting = [(query.node, query.member)]
+        while waiting:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            users.setdefault(at, []).append(name)
+            node = topology.nodes[at[0]]
+            waiting += zip(node.inputs, node.members[at[1]].inputs, strict=True)
+    return users
+
+
+def _summary(nodes: tuple[SharedNode, ...], queries: int) -> str:
+    members = sum(len(node.members) for node in nodes)
+    told = f"{_count(len(nodes), 'node')} with {_count(members, 'member')}"
+    if queries == 1:
+        return f"1 query: {told}"
+    apart = sum(len({q for m in node.members for q in m.queries}) for node in nodes)
+    uses = sum(len(member.queries) for node in nodes for member in node.members)
+    return f"{queries} queries: {told}; apart they would be {apart} nodes with {uses} members"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _flags(step: Step) -> tuple[str, ...]:
+    """The flags of a step that are set, by name."""
+    return tuple(part.name for part in fields(step) if getattr(step, part.name) is True)
+
+
+def _exchange(edge: Edge) -> str:
+    if edge.exchange is None:
+        return ""
+    return f" by {','.join(map(str, edge.exchange)) or 'home'}"
+
+
+def _detail(member: Member) -> str:
+    """What a member adds to its node: streams, constants, graphs, windows."""
+    return ", ".join(_details(member))
+
+
+def _details(member: Member) -> Iterator[str]:
+    if member.streams:
+        yield "of " + " ".join(dict.fromkeys(shown(stream) for stream in member.streams if stream))
+    if member.constants:
+        constants = ("-" if term is None else str(term) for term in member.constants)
+        yield f"({' '.join(constants)})"
+    if member.rows:
+        yield _count(len(member.rows), "row")
+    if member.ways:
+        yield _count(len(member.ways), "alternative")
+    if member.graphs:
+        graphs = ("default" if graph is None else f"<{graph}>" for graph in member.graphs)
+        yield f"graphs {' '.join(graphs)}"
+    yield from dict.fromkeys(window.describe() for window in member.windows)
+    yield from (name for name in ("every", "nonempty") if getattr(member, name))

@@ -1,0 +1,111 @@
+"""What is true of parts of queries, by their texts."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from levada.algebra import nodes as a
+from levada.algebra.properties import Analysis, Properties, answered_once
+from levada.algebra.tree import children
+from levada.optimizer.pipeline import OPTIONAL, optimize, without
+from levada.syntax import parse
+from levada.translation.cql.translate import translate_cql
+from levada.translation.sparql.translate import translate
+
+WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]"
+LEAF = "WINDOW :w { ?s :p ?v }"
+
+
+def sparql(group: str, tail: str = "", head: str = "SELECT *") -> a.Query:
+    return translate(parse(f"PREFIX : <http://e/> {head} {WINDOW} WHERE {{ {group} }} {tail}"))
+
+
+def cql(text: str) -> a.Query:
+    return translate_cql(text, {"S": {"k": "integer", "v": "integer"}, "T": {"k": "integer"}})
+
+
+def true_of(query: a.Query) -> set[str]:
+    """The names of what is true of a query's pattern."""
+    found = Analysis.over(query.windows).of(query.pattern)
+    return {f.name for f in fields(Properties) if getattr(found, f.name)}
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        (LEAF, "reads_window monotone"),
+        (f"{LEAF} ?v :a ?b", "reads_window monotone timeless"),
+        ("?v :a ?b", "monotone timeless free"),
+        (f"{{ {LEAF} }} UNION {{ ?s :a ?v }}", "reads_window monotone timeless free"),
+        (f"{LEAF} FILTER(?v > 1)", "reads_window monotone"),
+        (f"{LEAF} FILTER(NOW() > ?v)", "reads_window monotone per_report snapshot reason"),
+        (f"{LEAF} BIND(RAND() AS ?r)", "reads_window monotone per_report snapshot reason"),
+        (f"{LEAF} OPTIONAL {{ ?s :a ?b }}", "reads_window monotone snapshot timeless reason"),
+        (f"?s :a ?b OPTIONAL {{ {LEAF} }}", "reads_window monotone snapshot timeless free reason"),
+        ("WINDOW :w { ?s :p+ ?v }", "reads_window monotone snapshot"),
+        (f"{LEAF} ?v :a+ ?b", "reads_window monotone timeless"),
+        (f"{{ SELECT (COUNT(*) AS ?n) {{ {LEAF} }} }}", "reads_window snapshot matchless"),
+        (f"{{ SELECT DISTINCT ?s {{ {LEAF} }} }}", "reads_window snapshot"),
+    ],
+)
+def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> None:
+    query = sparql(group)
+    assert true_of(query) == set(expected.split())
+    assert true_of(optimize(query)) == set(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Select k From S [Range 9 s]", "reads_window tuples over_tuples monotone"),
+        ("Select k From S [Now]", "reads_window tuples over_tuples monotone momentary"),
+        (
+            "Select S.k From S [Now], T [Range 9 s] Where S.k = T.k",
+            "reads_window tuples over_tuples monotone momentary",
+        ),
+        (
+            "Select k, Count(*) From S [Now] Group By k",
+            "reads_window tuples over_tuples snapshot momentary",
+        ),
+        ("Select Count(*) From S [Now]", "reads_window tuples over_tuples snapshot matchless"),
+        ("Select Distinct k From S", "reads_window tuples over_tuples snapshot"),
+        (
+            "Select k From (Istream(Select k From S [Range 9 s])) [Range 5 s] As A",
+            "reads_window tuples over_tuples monotone derived",
+        ),
+    ],
+)
+def test_queries_over_tuples(text: str, expected: str) -> None:
+    assert true_of(cql(text)) == set(expected.split())
+
+
+def test_what_is_not_by_changes_is_said_in_words() -> None:
+    said = Analysis().of(cql("Select k, Count(Distinct v) From S [Range 9 s] Group By k").pattern)
+    assert said.not_by_changes == ""
+    assert Analysis().of(sparql(LEAF).pattern).not_by_changes == "a pattern over RDF"
+
+
+def test_a_part_is_looked_at_once() -> None:
+    query, analysis = sparql(f"{LEAF} OPTIONAL {{ ?s :a ?b }}"), Analysis()
+    found = analysis.of(query.pattern)
+    assert analysis.of(query.pattern) is found
+    (child,) = children(query.pattern)
+    assert analysis.of(child) is analysis.of(child) and analysis.of(child) == found
+
+
+@pytest.mark.parametrize(
+    ("group", "once"),
+    [
+        ("?s :a ?b OPTIONAL { ?b :c ?d }", True),
+        ("?s :a+ ?b", True),
+        ("?s :a ?b", False),
+        (f"{LEAF} OPTIONAL {{ ?s :a ?b }}", False),
+        ("?s :a ?b OPTIONAL { ?b :c ?d FILTER(NOW() > ?d) }", False),
+    ],
+)
+def test_what_is_answered_once(group: str, once: bool) -> None:
+    with without(*OPTIONAL):
+        (part,) = children(optimize(sparql(group)).pattern)
+    assert answered_once(part, Analysis().of(part)) is once

@@ -1,0 +1,123 @@
+"""``levada explain`` from the outside: which queries it shows, the operators of each, and what they
+share.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+from levada.algebra.options import WORDS
+from levada.cli import options as o
+from levada.cli.main import main
+from levada.cli.shared import takes_queries
+
+QUERY = """PREFIX : <http://e/>
+SELECT ?s ?v FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }
+"""
+WIDE = QUERY.replace("PT10S", "PT20S")
+MAKE = """PREFIX : <http://e/>
+REGISTER RSTREAM :made AS CONSTRUCT { ?s :v ?v }
+FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }
+"""
+READ = QUERY.replace(":temp", ":made")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("hot", QUERY), ("wide", WIDE), ("make", MAKE), ("read", READ)):
+        Path(f"{name}.rq").write_text(text)
+    Path("t.nt").touch()
+    Path("app.yaml").write_text(
+        "streams: {temp: {path: t.nt}}\n"
+        "queries: {read: {file: read.rq}, make: {file: make.rq}, hot: {file: hot.rq}}\n"
+    )
+    return tmp_path
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["explain", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_queries_that_share_are_told_with_who_uses_what(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(capsys, "hot.rq", "wide.rq", "--stage", "topology").splitlines()
+    assert lines[0] == (
+        "2 queries: 4 nodes with 7 members; apart they would be 8 nodes with 8 members"
+    )
+    assert lines[1:6] == [
+        "0 Match [ID+TEXT ID+TEXT] lo",
+        "  0 of http://e/temp, (- <http://e/v> -): hot, wide",
+        "1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1",
+        "  0 of http://e/temp, [RANGE 10000 STEP 5000 close [)]: hot",
+        "  1 of http://e/temp, [RANGE 20000 STEP 5000 close [)]: wide",
+    ]
+
+
+def test_the_topology_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(shown(capsys, "hot.rq", "wide.rq", "--stage", "topology", "--json"))
+    assert (found["stage"], found["queries"]) == ("topology", ["hot", "wide"])
+    first = found["nodes"][0]
+    assert (first["name"], first["stage"], first["inputs"]) == ("Match", 0, [])
+    assert [member["queries"] for member in first["members"]] == [["hot", "wide"]]
+
+
+def test_a_topology_has_the_makers_of_what_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = shown(capsys, "read", "--app", "app.yaml", "--stage", "topology")
+    assert one.startswith("2 queries: ")
+    assert "of made" not in one and "of make, (- <http://e/v> -): read" in one
+    every = shown(capsys, "--app", "app.yaml", "--stage", "topology")
+    assert every.startswith("3 queries: ")
+    assert "(- <http://e/v> -): make, hot" in every
+
+
+def test_without_a_name_all_queries_of_the_application_are_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shown(capsys, "--app", "app.yaml").count("(emit)") == 3
+    assert shown(capsys, "hot", "--app", "app.yaml").count("(emit)") == 1
+    assert shown(capsys, "hot", "wide.rq", "--app", "app.yaml").count("(emit)") == 2
+    assert shown(capsys, "hot.rq", "wide.rq").count("(emit)") == 2
+
+
+def test_operators_are_of_one_query_each_with_flags_by_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("hot.rq").write_text(
+        QUERY.replace("?s ?v FROM", "(COUNT(*) AS ?n) FROM") + "ORDER BY DESC(?n)"
+    )
+    Path("star.rq").write_text(QUERY.replace("?s :v ?v", "?s :v ?v . ?s :u ?w"))
+    out = shown(capsys, "hot.rq", "--stage", "physical")
+    assert "(panes ((COUNT)) listed)" in out and "(rorder (desc ?n) 0)" in out
+    star = shown(capsys, "star.rq")
+    assert "(join (s) raw left right" in star
+    assert "True" not in out + star
+
+
+def test_queries_in_a_circle_are_refused_as_a_run_would(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.rq").write_text(MAKE.replace(":made AS", ":a AS").replace(":temp", ":b"))
+    Path("b.rq").write_text(MAKE.replace(":made AS", ":b AS").replace(":temp", ":a"))
+    assert main(["check", "a.rq", "b.rq"]) == 2
+    assert "in a circle" in capsys.readouterr().err
+    assert main(["explain", "a.rq", "b.rq", "--stage", "topology"]) == 2
+
+
+def test_every_command_takes_the_options_of_queries_by_their_words() -> None:
+    assert tuple(o.WORDS) == WORDS
+
+    def command(given: object, *, own: int = 0) -> None:
+        raise AssertionError("is not called here")
+
+    names = list(inspect.signature(takes_queries(command)).parameters)
+    assert [name for name in names if name in WORDS] == list(WORDS)
+    assert "own" in names and "given" not in names

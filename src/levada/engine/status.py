@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from levada.engine.summary import Progress
+from levada.engine.summary import Progress, StreamCounts
 from levada.errors import CheckpointError
 from levada.model.names import is_made, shown
 from levada.model.time import MAX, MIN, WindowKind
@@ -59,7 +59,7 @@ class Status:
 
     epoch: int
     ended: bool
-    streams: dict[str, StreamRecord]
+    streams: dict[str, StreamCounts]
     queries: tuple[QueryStatus, ...]
 
 
@@ -81,7 +81,20 @@ def read_status(root: Path) -> Status:
 def status_of(manifest: Manifest, plan: Plan) -> Status:
     """What a manifest and its plan say of all queries."""
     queries = tuple(_query(query, manifest, plan) for query in plan.queries.values())
-    return Status(manifest.epoch, manifest.ended, living(manifest, plan), queries)
+    streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
+    return Status(manifest.epoch, manifest.ended, streams, queries)
+
+
+def counts_of(record: StreamRecord) -> StreamCounts:
+    """What a stream's record says that people ask for."""
+    return StreamCounts(
+        record.elements,
+        record.triples,
+        record.late,
+        record.dead,
+        record.watermark,
+        record.overtaken,
+    )
 
 
 def progress_of(manifest: Manifest, seconds: float) -> Progress:

@@ -34,7 +34,7 @@ def true_of(query: a.Query) -> set[str]:
 
 @pytest.mark.parametrize(
     ("group", "expected"),
-    (
+    [
         (LEAF, "reads_window monotone"),
         (f"{LEAF} ?v :a ?b", "reads_window monotone timeless"),
         ("?v :a ?b", "monotone timeless free"),
@@ -48,7 +48,7 @@ def true_of(query: a.Query) -> set[str]:
         (f"{LEAF} ?v :a+ ?b", "reads_window monotone timeless"),
         (f"{{ SELECT (COUNT(*) AS ?n) {{ {LEAF} }} }}", "reads_window snapshot matchless"),
         (f"{{ SELECT DISTINCT ?s {{ {LEAF} }} }}", "reads_window snapshot"),
-    ),
+    ],
 )
 def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> None:
     query = sparql(group)
@@ -58,7 +58,7 @@ def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    (
+    [
         ("Select k From S [Range 9 s]", "reads_window tuples over_tuples monotone"),
         ("Select k From S [Now]", "reads_window tuples over_tuples monotone momentary"),
         (
@@ -75,7 +75,7 @@ def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> 
             "Select k From (Istream(Select k From S [Range 9 s])) [Range 5 s] As A",
             "reads_window tuples over_tuples monotone derived",
         ),
-    ),
+    ],
 )
 def test_queries_over_tuples(text: str, expected: str) -> None:
     assert true_of(cql(text)) == set(expected.split())
@@ -97,13 +97,13 @@ def test_a_part_is_looked_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("group", "once"),
-    (
+    [
         ("?s :a ?b OPTIONAL { ?b :c ?d }", True),
         ("?s :a+ ?b", True),
         ("?s :a ?b", False),
         (f"{LEAF} OPTIONAL {{ ?s :a ?b }}", False),
         ("?s :a ?b OPTIONAL { ?b :c ?d FILTER(NOW() > ?d) }", False),
-    ),
+    ],
 )
 def test_what_is_answered_once(group: str, once: bool) -> None:
     with without(*OPTIONAL):

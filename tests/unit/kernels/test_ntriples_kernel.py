@@ -5,6 +5,7 @@ accesses stay inside.
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from levada.model.term import XSD
 from levada.model.time import MIN
 
 
-def run(text: str, side: int = 10_000, unit: int = 0, quads: int = 0):  # type: ignore[no-untyped-def]
+def run(text: str, side: int = 10_000, unit: int = 0, quads: int = 0) -> Any:
     data = np.frombuffer(text.encode(), np.uint8)
     buffer = _padded(data, PAD + side)
     columns = _new_columns(int(count_line_ends(buffer, data.size)) + 1)

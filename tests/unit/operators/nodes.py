@@ -151,4 +151,4 @@ class Bench:
 def calendar(node: PlanNode, old: int, new: int, presence: Sequence[int] = ()) -> Calendar:
     """The reports that are due when the stream's watermark goes from ``old`` to ``new``."""
     progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
-    return Calendar(node, node.step.kinds, progress, {0: Seen.of(presence)})  # type: ignore[union-attr]
+    return Calendar(node, node.step.kinds, progress, {0: Seen.of(presence)})

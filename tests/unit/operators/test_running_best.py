@@ -53,7 +53,7 @@ def epoch(kept: State, changes: list[tuple[int, int, int, int]], least: bool) ->
         "1.best0", kept, rows, runs, s.Aggregate(function, 0, False), "a0.", Pool(1)
     )
     return [
-        m if k else None
+        m if k else None  # type: ignore[misc]
         for m, k in zip(found["a0.m"].tolist(), found["a0.k"].tolist(), strict=True)
     ]
 

@@ -42,7 +42,7 @@ def epoch(
     names = [name for (name,) in bench.terms(out)]
     if "w" not in out:
         return [
-            (t + d, n, w)
+            (t + d, n, w)  # type: ignore[misc]
             for t, n in zip(out["lo0"].tolist(), names, strict=True)
             for d, w in ((0, 1), (1, -1))
         ]

@@ -89,7 +89,12 @@ def java_version(java: Path) -> int:
     """
     try:
         done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, errors="replace", timeout=60
+            [java, "-version"],
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0

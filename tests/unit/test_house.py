@@ -32,17 +32,7 @@ WIDE_ROOMS = ("kernels", "cli")
 """A kernel has a parameter for each array, a command of the command line one for each option."""
 
 KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset(
-    {
-        frozenset(["operators.group.best_by_changes", "operators.group.by_changes"]),
-        frozenset(
-            [
-                "runtime.task.closed",
-                "runtime.task.evaluate",
-                "runtime.task.pending",
-                "runtime.task.stage",
-            ]
-        ),
-    }
+    {frozenset(["operators.group.best_by_changes", "operators.group.by_changes"])}
 )
 KNOWN_FULL_FOLDERS: frozenset[str] = frozenset()
 KNOWN_LONG_FILES: frozenset[str] = frozenset(

@@ -4,9 +4,9 @@ Everything comes from the last manifest and its plan: the watermark of each stre
 elements came and how many matched each pattern, and when the next report can be. Nothing is locked,
 so a file may go while it is read: then it is read again.
 
-The rule by which a report comes is that of design, section 1: report r is made when the least
-watermark of the query's streams reaches r (windows on close with bounds ``[)``) or passes it (all
-others).
+The rule by which a report comes is that of docs/semantics.md#progress: report r is made when the
+least watermark of the query's streams reaches r (windows on close with bounds ``[)``) or passes it
+(all others).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command
 line, the app file and the Python API share, and is valid from birth: everything downstream may
 trust it. Every wrong word is a ``UsageError`` that names the near misses or the values that exist.
-All durations and times are integer milliseconds (design, section 1).
+All durations and times are integer milliseconds (docs/semantics.md#streams).
 
     format    a word of ``levada.streams.formats``; text formats also as .gz and .zst. By the file's ending unless given.
     time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column (tuples: field:ts)
@@ -97,7 +97,7 @@ class StreamConfig:
                     f"The stream {name} has no option {key}.", hint=near(key, _OPTIONS)
                 )
             if value is not None:
-                values["from_" if word == "from" else word] = _converted(name, word, value)
+                values["from_" if word == "from" else word] = _convert(name, word, value)
         location = os.path.expanduser(os.fspath(path))
         values["format"] = values.get("format") or _format_at(name, location, values)
         if values["format"] in TABLES and values.get("time", "column") == "column":
@@ -228,7 +228,7 @@ def _one_of(words: tuple[str, ...], prefix: str = "") -> str:
     return "Say " + " or ".join(prefix + word for word in words) + "."
 
 
-def _converted(name: str, key: str, value: Any) -> Any:
+def _convert(name: str, key: str, value: Any) -> Any:
     try:
         return _OPTIONS[key](value)
     except UsageError as error:

@@ -1,5 +1,5 @@
-"""The naive reference: the meaning of a continuous query, recomputed at every report (design,
-sections 1 and 8.5).
+"""The naive reference: the meaning of a continuous query, recomputed at every report
+(docs/semantics.md).
 
 It is the judge of the engine, so it is short and slow, and shares nothing with it but
 ``model.time``:

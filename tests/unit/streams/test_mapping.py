@@ -12,7 +12,7 @@ import pytest
 
 from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.streams.formula import compiled, names_of
+from levada.streams.formula import compile_, names_of
 from levada.streams.mapping import load_mapping
 
 X = "http://www.w3.org/2001/XMLSchema#"
@@ -37,7 +37,7 @@ CITYBENCH = Path(__file__).parents[3].parent / "shared" / "data" / "citybench" /
 )
 def test_a_formula_is_columns(formula: str, kind: str, values: Any) -> None:
     frame = pl.DataFrame({"a": [0, 3, None], "b": [1.5, 0.0, None], "t": ["x|y z", "", None]})
-    expression, found = compiled(formula, {"a": "integer", "b": "double", "t": "string"})
+    expression, found = compile_(formula, {"a": "integer", "b": "double", "t": "string"})
     assert found == kind
     assert frame.select(value=expression)["value"].to_list() == values
 
@@ -59,7 +59,7 @@ def test_a_formula_is_columns(formula: str, kind: str, values: Any) -> None:
 )
 def test_a_wrong_formula_says_where(formula: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        compiled(formula, {"a": "integer", "t": "string", "b": "double"})
+        compile_(formula, {"a": "integer", "t": "string", "b": "double"})
 
 
 def test_the_names_of_a_formula() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.sums import net
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import TIMELESS
 from levada.operators.border import report_buffer as live
@@ -53,12 +54,12 @@ def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
     if not rows.n:
         return Frame({**rows.columns, "r": np.empty(0, np.int64)}, 0)
     if step.instant:
-        op, r = rows["op"], rows["#s"]
+        op, r = rows["op"], rows[col.BEGIN]
         at = np.flatnonzero((r > calendar.low[op]) & (r <= calendar.high[op]))
         r = r[at]
     else:
-        at, r = calendar.pairs(rows["op"], rows["#s"], rows["#e"], step.listed)
-    kept = Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n)
+        at, r = calendar.pairs(rows["op"], rows[col.BEGIN], rows[col.END], step.listed)
+    kept = rows.visible()
     return kept.take(at).with_(r=r)
 
 
@@ -68,5 +69,5 @@ def netted(rows: Frame, node: PlanNode) -> Frame:
     codes, first = group(*key)
     weights = net(codes, rows["w"].astype(np.int64), len(first))
     assert (weights >= 0).all(), "no more copies leave than came"
-    plain = Frame({n: c for n, c in rows.columns.items() if n != "w"}, rows.n)
+    plain = rows.drop("w")
     return plain.take(np.repeat(first, weights))

@@ -1,5 +1,5 @@
 """GROUP BY by changes: at each report at which a group's rows change, its row before out and its
-row after in (design, section 2).
+row after in (docs/architecture.md#a-triples-way).
 
 The changes of an epoch are put in order of (group, report); each report of a group is a *run* of
 changes. What a group stood at before, and the sums of its runs one after the other, give its
@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.time.running import running_sums
+from levada.model import columns as col
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame, concat
 from levada.model.term import Kind
@@ -34,7 +35,7 @@ from levada.operators.env import Env, Inputs
 from levada.operators.group.best_by_changes import best_values
 from levada.operators.group.distinct_by_changes import distinct_weights
 from levada.operators.group.panes import finished, group_columns
-from levada.operators.rows.edges import bound, empty, key_of, value
+from levada.operators.rows.edges import bind, empty, key_of, value
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
@@ -112,9 +113,9 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
     sums = _sums(step, rows, runs, weights, witnessed=len(inputs) > 1)
     key = f"{node.id}.groups"
     names = tuple(sums)
-    kept = tallies.found(state, key, runs.k, runs.h)
+    kept = tallies.find(state, key, runs.k, runs.h)
     points: dict[str, Column] = {}
-    totals: dict[str, Column] = {"#k": runs.k, "#h": runs.h}
+    totals: dict[str, Column] = {col.KEY: runs.k, col.CHECK: runs.h}
     for name, changes in sums.items():
         base = np.zeros(runs.groups, np.int64)
         if kept is not None:
@@ -125,11 +126,11 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
     tallies.insert(
         state,
         key,
-        tallies.added(Frame(totals, runs.groups), (), names),
-        partial(tallies.added, by=(), sums=names),
+        tallies.add(Frame(totals, runs.groups), (), names),
+        partial(tallies.add, by=(), sums=names),
     )
-    merged = _merged(node, step, state, rows, runs, weights, points, pool)
-    return _changed(finished(node, step, merged, pool), runs, points["#rows"] > 0)
+    merged = _merge(node, step, state, rows, runs=runs, weights=weights, points=points, pool=pool)
+    return _changed(finished(node, step, merged, pool), runs, points[col.STANDING] > 0)
 
 
 def _runs(step: s.Running, rows: Frame, witnesses: Sequence[Frame]) -> Runs:
@@ -174,9 +175,9 @@ def _weights(
             f"{node.id}.distinct{j}",
             rows,
             a.slot,
-            runs.rows,
-            runs.w,
-            (runs.k[of], runs.h[of]),
+            at=runs.rows,
+            w=runs.w,
+            of=(runs.k[of], runs.h[of]),
         )
         if distinct
         else runs.w
@@ -204,20 +205,20 @@ def _sums(
         np.add.at(out, run[where], values)
         return out
 
-    out = {"#rows": total(w)}
+    out = {col.STANDING: total(w)}
     if witnessed:
-        out["#rows"] = np.zeros(n, np.int64)
-        np.add.at(out["#rows"], runs.run[~there], runs.w[~there])
+        out[col.STANDING] = np.zeros(n, np.int64)
+        np.add.at(out[col.STANDING], runs.run[~there], runs.w[~there])
     for j, spec in enumerate(step.aggregates):
         p = f"a{j}."
         w = weights[j][there].astype(np.int64)
         if spec.function is _A.COUNT:
-            out[p + "n"] = total(w) if spec.slot < 0 else total(w * bound(rows, spec.slot)[at])
+            out[p + "n"] = total(w) if spec.slot < 0 else total(w * bind(rows, spec.slot)[at])
             continue
         if spec.function in (_A.MIN, _A.MAX):
-            out[p + "err"] = total(w * ~bound(rows, spec.slot)[at])
+            out[p + "err"] = total(w * ~bind(rows, spec.slot)[at])
             continue
-        kind, integers = rows[f"k{spec.slot}"][at], value(rows, "m", spec.slot)[at]
+        kind, integers = rows[col.kind(spec.slot)][at], value(rows, "m", spec.slot)[at]
         doubles = value(rows, "d", spec.slot)[at]
         integer, double = kind == Kind.INTEGER, kind == Kind.DOUBLE
         out[p + "n"] = total(w)
@@ -231,11 +232,12 @@ def _sums(
     return out
 
 
-def _merged(
+def _merge(
     node: PlanNode,
     step: s.Running,
     state: State,
     rows: Frame,
+    *,
     runs: Runs,
     weights: Sequence[npt.NDArray[np.int8]],
     points: dict[str, Column],
@@ -258,14 +260,26 @@ def _merged(
             case _A.COUNT:
                 columns[p + "n"] = points[p + "n"]
             case _A.SUM | _A.AVG:
-                columns.update(_sum_columns(node, state, rows, runs, weights[j], points, j, spec))
+                columns.update(
+                    _sum_columns(
+                        node, state, rows, runs, weights=weights[j], points=points, j=j, spec=spec
+                    )
+                )
             case _:
                 columns[p + "err"] = points[p + "err"]
                 own = (
                     "" if step.keys else live.OWN
                 )  # without keys the changes come from another stage
                 columns.update(
-                    best_values(f"{node.id}.values{j}{own}", state, rows, runs, spec, p, pool)
+                    best_values(
+                        f"{node.id}.values{j}{own}",
+                        state,
+                        rows,
+                        runs,
+                        spec=spec,
+                        prefix=p,
+                        pool=pool,
+                    )
                 )
     return Frame(columns, n)
 
@@ -275,6 +289,7 @@ def _sum_columns(
     state: State,
     rows: Frame,
     runs: Runs,
+    *,
     weights: npt.NDArray[np.int8],
     points: dict[str, Column],
     j: int,
@@ -292,14 +307,14 @@ def _sum_columns(
     as_double = (points[p + "nd"] > 0) | ((points[p + "n"] > 0) & (spec.function is _A.AVG))
     out[p + "t"] = np.where(as_double, 3, 0).astype(np.int8)
     out[p + "fh"], out[p + "fl"] = (
-        _double_sums(f"{node.id}.limbs{j}", state, rows, runs, weights, spec.slot),
+        _double_sums(f"{node.id}.limbs{j}", state, rows, runs, weights, slot=spec.slot),
         np.zeros(len(none)),
     )
     return out
 
 
 def _double_sums(
-    key: str, state: State, rows: Frame, runs: Runs, weights: npt.NDArray[np.int8], slot: int
+    key: str, state: State, rows: Frame, runs: Runs, weights: npt.NDArray[np.int8], *, slot: int
 ) -> npt.NDArray[np.float64]:
     """The exact sums of the finite doubles of a slot at every point, rounded."""
     there = np.maximum(runs.rows, 0)
@@ -307,15 +322,17 @@ def _double_sums(
     if rows.n:
         bits = np.ascontiguousarray(value(rows, "d", slot)[there]).view(np.int64)
         finite = (
-            (rows[f"k{slot}"][there] == Kind.DOUBLE)
+            (rows[col.kind(slot)][there] == Kind.DOUBLE)
             & ((bits & _FINITE) != _FINITE)
             & (runs.rows >= 0)
         )
         bits, w = np.where(finite, bits, 0), np.where(finite, weights, 0).astype(np.int8)
-    kept = tallies.found(state, key, runs.k, runs.h)
+    kept = tallies.find(state, key, runs.k, runs.h)
     nothing = np.empty(0, np.int64)
     of, limb, base = (
-        (nothing, nothing, nothing) if kept is None else (kept[0], kept[1]["#i"], kept[1]["#n"])
+        (nothing, nothing, nothing)
+        if kept is None
+        else (kept[0], kept[1][col.SUM], kept[1][col.COUNT])
     )
     order = np.argsort(of, kind="stable")
     base_starts = np.searchsorted(of[order], np.arange(runs.groups + 1))
@@ -323,9 +340,10 @@ def _double_sums(
         runs.starts, runs.run, bits, w, base_starts, limb[order], base[order], len(runs.of)
     )
     rest = Frame(
-        {"#k": runs.k[changed], "#h": runs.h[changed], "#i": place, "#n": change}, len(changed)
+        {col.KEY: runs.k[changed], col.CHECK: runs.h[changed], col.SUM: place, col.COUNT: change},
+        len(changed),
     )
-    tallies.insert(state, key, rest, partial(tallies.added, by=("#i",), sums=("#n",)))
+    tallies.insert(state, key, rest, partial(tallies.add, by=(col.SUM,), sums=(col.COUNT,)))
     return runs.placed(before, after)
 
 

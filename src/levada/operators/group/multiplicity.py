@@ -1,5 +1,5 @@
 """DISTINCT, Except and relations by changes: how often equal rows stand, and what follows from it
-(CQL's bags; design, section 2).
+(CQL's bags; docs/semantics.md#results).
 
 Of n equal rows DISTINCT shows one if n > 0; Except shows as many as stand on the left more than on
 the right. Both are functions of one count (on the right it goes down), so a change of the count at
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.time.running import running_counts
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
@@ -46,12 +47,12 @@ def tally(node: PlanNode[s.Tally], inputs: Inputs, env: Env) -> Frame | None:
     net = np.diff(np.cumsum(w)[last], prepend=0)
     before = _standing(state, key, k[first], h[first])
     earlier, count = running_counts(codes[last], net, before, step.shown is Shown.HELD)
-    change = _shown(count, step.shown) - _shown(earlier, step.shown)
+    change = _show(count, step.shown) - _show(earlier, step.shown)
     kept = np.zeros(len(first), np.int64)
     np.add.at(kept, codes[last], count - earlier)
-    rest = Frame({"#k": k[first], "#h": h[first], "#n": kept}).where(kept != 0)
-    tallies.insert(state, key, rest, partial(tallies.added, by=(), sums=("#n",)))
-    return repeated(rows.take(order[last]), change)
+    rest = Frame({col.KEY: k[first], col.CHECK: h[first], col.COUNT: kept}).where(kept != 0)
+    tallies.insert(state, key, rest, partial(tallies.add, by=(), sums=(col.COUNT,)))
+    return repeat(rows.take(order[last]), change)
 
 
 def _signed(frame: Frame, side: int) -> npt.NDArray[np.int8]:
@@ -63,17 +64,17 @@ def _standing(
 ) -> Longs:
     """How often each row stood before."""
     before = np.zeros(len(k), np.int64)
-    kept = tallies.found(state, key, k, h)
+    kept = tallies.find(state, key, k, h)
     if kept is not None:
-        np.add.at(before, kept[0], kept[1]["#n"])
+        np.add.at(before, kept[0], kept[1][col.COUNT])
     return before
 
 
-def _shown(count: Longs, shown: Shown) -> Longs:
+def _show(count: Longs, shown: Shown) -> Longs:
     return np.clip(count, 0, 1) if shown is Shown.DISTINCT else np.maximum(count, 0)
 
 
-def repeated(rows: Frame, change: Longs) -> Frame | None:
+def repeat(rows: Frame, change: Longs) -> Frame | None:
     """Each row as often as its change says, with its sign."""
     at = np.repeat(np.arange(rows.n), np.abs(change))
     if not len(at):

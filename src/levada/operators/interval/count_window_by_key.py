@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.interval.count_window import ordered, weighted_row
@@ -22,11 +23,11 @@ from levada.operators.rows.edges import key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.state import tallies
-from levada.windows.state.numbered import came, count, numbered
+from levada.windows.state.numbered import came, count, number
 from levada.windows.state.pieces import State
 
 Longs = npt.NDArray[np.int64]
-_NETTED = partial(tallies.added, by=(), sums=("#n",))
+_NETTED = partial(tallies.add, by=(), sums=(col.COUNT,))
 
 
 def last_by(node: PlanNode[s.LastBy], inputs: Inputs, env: Env) -> Frame | None:
@@ -48,18 +49,20 @@ def last_by(node: PlanNode[s.LastBy], inputs: Inputs, env: Env) -> Frame | None:
     inside = np.flatnonzero(pushed > base[codes])  # what new rows push out of new ones
     gone = inside - (q - pushed)[inside]
     older = np.flatnonzero((pushed > 0) & (pushed <= base[codes]))
-    found = tallies.found(
-        state, f"{key}.rows", *numbered(k[codes[older]], h[codes[older]], pushed[older])
+    found = tallies.find(
+        state, f"{key}.rows", *number(k[codes[older]], h[codes[older]], pushed[older])
     )
     out = [
-        weighted_row(rows, np.arange(rows.n), rows["lo0"], 1),
-        weighted_row(rows, gone, rows["lo0"][inside], -1),
+        weighted_row(rows, np.arange(rows.n), rows[col.least(0)], 1),
+        weighted_row(rows, gone, rows[col.least(0)][inside], -1),
     ]
     if found is not None:
-        out.append(weighted_row(found[1], np.arange(found[1].n), rows["lo0"][older][found[0]], -1))
+        out.append(
+            weighted_row(found[1], np.arange(found[1].n), rows[col.least(0)][older][found[0]], -1)
+        )
     left = np.delete(np.arange(rows.n), gone)
-    keys = numbered(k[codes[left]], h[codes[left]], q[left])
-    stay = rows.take(left).with_(**{"#k": keys[0], "#h": keys[1]})
+    keys = number(k[codes[left]], h[codes[left]], q[left])
+    stay = rows.take(left).with_(**{col.KEY: keys[0], col.CHECK: keys[1]})
     _remember(node, state, key, stay, None if found is None else found[1])
     count(state, f"{key}.count", k, h, np.bincount(codes, minlength=len(first)))
     return concat(out)
@@ -69,14 +72,14 @@ def _remember(node: PlanNode, state: State, key: str, rows: Frame, gone: Frame |
     """Adds the new rows that stay, and takes out those of before that have gone, and those of
     queries that are gone.
     """
-    changes = [rows.with_(**{"#n": np.ones(rows.n, np.int64)})]
+    changes = [rows.with_(**{col.COUNT: np.ones(rows.n, np.int64)})]
     if gone is not None:
         changes.append(
-            gone.with_(**{"#n": np.full(gone.n, -1, np.int64)}).select(changes[0].columns)
+            gone.with_(**{col.COUNT: np.full(gone.n, -1, np.int64)}).select(changes[0].columns)
         )
-    tallies.insert(state, f"{key}.rows", concat(changes), lambda many: _netted(node, many))
+    tallies.insert(state, f"{key}.rows", concat(changes), lambda many: _net(node, many))
 
 
-def _netted(node: PlanNode, rows: Frame) -> Frame:
+def _net(node: PlanNode, rows: Frame) -> Frame:
     left = _NETTED(rows)
     return left.where(node.alive[left["op"]]) if left.n else left

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.probe import arrange, join_pairs
+from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
@@ -49,7 +50,9 @@ def rjoin(node: PlanNode[s.RJoin], inputs: Inputs, env: Env) -> Frame | None:
         return None
     step = node.step
     i, j = _pairs(left, step.left, right, step.right, step.fills)
-    return _paired(node, left, i, _rows(right), j, step.out, step.fills) if len(i) else None
+    return (
+        _pair(node, left, i, _rows(right), j=j, out=step.out, fills=step.fills) if len(i) else None
+    )
 
 
 def rleft(node: PlanNode[s.RLeft], inputs: Inputs, env: Env) -> Frame | None:
@@ -61,14 +64,14 @@ def rleft(node: PlanNode[s.RLeft], inputs: Inputs, env: Env) -> Frame | None:
     none = np.empty(0, np.int64)
     i, j = (none, none) if right is None else _pairs(left, step.left, right, step.right, step.fills)
     if right is not None and step.condition is not None and len(i):
-        keep = _satisfying(node, step, left, i, _rows(right), j, pool)
+        keep = _satisfying(node, step, left, i, right=_rows(right), j=j, pool=pool)
         i, j = i[keep], j[keep]
     alone = np.ones(left.n, bool)
     alone[i] = False
     rest = np.flatnonzero(alone)
     parts = []
     if right is not None and len(i):
-        parts.append(_paired(node, left, i, _rows(right), j, step.out, step.fills))
+        parts.append(_pair(node, left, i, _rows(right), j=j, out=step.out, fills=step.fills))
     if len(rest):
         parts.append(_unpaired(node, left, rest, step.out))
     return concat(parts) if parts else None
@@ -117,7 +120,7 @@ def _partners(node: PlanNode, step: s.RSemi, left: Frame, right: Right, pool: Po
         keep = _meeting(left, i, _rows(right), j, step.fills)
         i, j = i[keep], j[keep]
     if step.condition is not None and len(i):
-        i = i[_satisfying(node, step, left, i, _rows(right), j, pool)]
+        i = i[_satisfying(node, step, left, i, right=_rows(right), j=j, pool=pool)]
     return i
 
 
@@ -125,7 +128,7 @@ def _meeting(left: Frame, i: Ints, right: Frame, j: Ints, fills: Origins) -> npt
     """Which pairs have a shared variable that both rows bind."""
     meet = np.zeros(len(i), bool)
     for a, b in fills:
-        meet |= r.bound(left, a)[i] & r.bound(right, b)[j]
+        meet |= r.bind(left, a)[i] & r.bind(right, b)[j]
     return meet
 
 
@@ -163,11 +166,11 @@ def _rows(right: Right) -> Frame:
 
 def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
     """What rows have beside slots: member, and report or event times and weight."""
-    return {n: c[i] for n, c in left.columns.items() if not (n[0] in "xykdmc" and n[1:].isdigit())}
+    return {n: c[i] for n, c in left.columns.items() if not col.is_slot(n)}
 
 
 def _satisfying(
-    node: PlanNode, step: s.RLeft | s.RSemi, left: Frame, i: Ints, right: Frame, j: Ints, pool: Pool
+    node: PlanNode, step: s.RLeft | s.RSemi, left: Frame, i: Ints, *, right: Frame, j: Ints, pool: Pool
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """The condition over the pairs: left slots, then right slots; a shared variable has the value
     of the joined row.
@@ -189,14 +192,14 @@ def _satisfying(
 
 
 def _take_right(columns: dict[str, Column], at: int, names: list[str], other: int) -> None:
-    missing = (columns[f"x{at}"] == 0) & (columns[f"y{at}"] == 0)
+    missing = (columns[col.x(at)] == 0) & (columns[col.y(at)] == 0)
     for name in names:
         if f"{name[0]}{other}" in columns:
             columns[name] = np.where(missing, columns[f"{name[0]}{other}"], columns[name])
 
 
-def _paired(
-    node: PlanNode, left: Frame, i: Ints, right: Frame, j: Ints, out: Origins, fills: Origins
+def _pair(
+    node: PlanNode, left: Frame, i: Ints, right: Frame, *, j: Ints, out: Origins, fills: Origins
 ) -> Frame:  # fmt: skip
     columns = _about(left, i)
     filled = dict(fills)
@@ -204,7 +207,7 @@ def _paired(
         facets = node.layout.slots[n]
         columns.update(r.gather((left, right)[side], (i, j)[side], at, n, facets))
         if side == 0 and at in filled:
-            missing = (left[f"x{at}"][i] == 0) & (left[f"y{at}"][i] == 0)
+            missing = (left[col.x(at)][i] == 0) & (left[col.y(at)][i] == 0)
             for name in slot_columns(n, facets):
                 columns[name] = np.where(missing, right[f"{name[0]}{filled[at]}"][j], columns[name])
     return Frame(columns, len(i))

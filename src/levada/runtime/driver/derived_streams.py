@@ -1,5 +1,4 @@
-"""Streams that queries make, seen from the driver (design, sections 1 "Registration at run time"
-and 5).
+"""Streams that queries make, seen from the driver (docs/semantics.md#streams-that-queries-make).
 
 What a CONSTRUCT has put into the segments of epoch N is read in epoch N + 1, by reference, by a
 task: report r with a triple is an element of time r. So a made stream needs neither files of its

@@ -275,7 +275,7 @@ class Epochs:
         """
         plan = self._plan(intention.plan)
         pieces, size = to_read(context, plan)
-        self._gathered = gathering.gathered(context, plan, size, self.executor)
+        self._gathered = gathering.gather(context, plan, size, self.executor)
         first = Payload(constants=True, static=[] if self._gathered else pieces)
         return [first, *(Payload(gathered=name) for name in self._gathered)]
 
@@ -288,7 +288,7 @@ class Epochs:
         controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
-        counts = added.counts(plan, done, lambda name: files.mapped(context.root, name))
+        counts = added.counts(plan, done, lambda name: files.map_(context.root, name))
         totals, gone = added.totals(plan, last, counts)
         manifest = Manifest(
             intention.epoch,
@@ -321,7 +321,7 @@ class Epochs:
         for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
             before = self.last.streams.get(name, StreamRecord())
             own = [c for c in controls if c.stream == i]
-            record = _added(before, own, intention.finished.get(name, []))
+            record = _add(before, own, intention.finished.get(name, []))
             missed = len(intention.overtaken.get(name, ()))
             record.overtaken = before.overtaken + missed
             record.dead += missed + len(intention.broken.get(name, ()))
@@ -384,7 +384,7 @@ def bundles(references: Sequence[Reference], tasks: int) -> list[Payload]:
     return out
 
 
-def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
+def _add(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
     """A stream's record with an epoch's controls added."""
     partitions = dict(before.partitions)
     for c in own:

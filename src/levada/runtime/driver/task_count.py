@@ -1,5 +1,4 @@
-"""One task or many: what an epoch's job is spread over (design, section 3, "Small epochs may run as
-one task").
+"""One task or many: what an epoch's job is spread over (docs/decisions/0007-one-task-or-many.md).
 
 A job in one task costs Spark about 20 CPU-ms, one with a shuffle between two tasks a side about 45,
 and as much time; and tasks that share a memory bus get in each other's way. So a small epoch runs

@@ -1,5 +1,5 @@
-"""Intentions and manifests: what an epoch will do, and that it is done (design, section 4,
-"Commit").
+"""Intentions and manifests: what an epoch will do, and that it is done
+(docs/architecture.md#an-epoch).
 
 An intention is JSON that the loop writes ahead; with it an epoch can be repeated to the letter. A
 manifest is a file that is created only if it is absent: it is the commit, and it fences off a

@@ -14,26 +14,27 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
 Words = npt.NDArray[np.uint64]
 Longs = npt.NDArray[np.int64]
-_ADDED = partial(tallies.added, by=(), sums=("#n",))
+_ADDED = partial(tallies.add, by=(), sums=(col.COUNT,))
 
 
-def numbered(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
+def number(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
     """The keys of rows number q of the sequences k, h."""
     return combine(k, h, np.ascontiguousarray(q).view(np.uint64), np.zeros(len(q), np.uint64))
 
 
 def came(state: State, key: str, k: Words, h: Words) -> Longs:
     """How many rows each of these distinct sequences has had."""
-    return summed(tallies.found(state, key, k, h), len(k), "#n")
+    return sum_(tallies.find(state, key, k, h), len(k), col.COUNT)
 
 
-def summed(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
+def sum_(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
     """The sum of a column of what was found for each of n keys."""
     out = np.zeros(n, np.int64)
     if found is not None:
@@ -43,4 +44,4 @@ def summed(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
 
 def count(state: State, key: str, k: Words, h: Words, more: Longs) -> None:
     """Each of these distinct sequences has had so many rows more."""
-    tallies.insert(state, key, Frame({"#k": k, "#h": h, "#n": more}, len(k)), _ADDED)
+    tallies.insert(state, key, Frame({col.KEY: k, col.CHECK: h, col.COUNT: more}, len(k)), _ADDED)

@@ -17,7 +17,7 @@ from cases.entailment import ontologies
 from cases.vocabulary import iri
 from levada.algebra.nodes import Bgp, Entailed, InWindow, Query
 from levada.algebra.schema import Regime, Schema
-from levada.intake.matching.first_rows import matched, patterns_of
+from levada.intake.matching.first_rows import match_, patterns_of
 from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import parse
 from levada.model.expression import Var
@@ -110,7 +110,7 @@ def test_rows_are_those_of_the_alternatives(
             for i in range(parsed.n)
         ]
         found: Counter[tuple[str | None, ...]] = Counter()
-        for at, frame in matched(patterns, Chunk(parsed, np.arange(parsed.n), pool)):
+        for at, frame in match_(patterns, Chunk(parsed, np.arange(parsed.n), pool)):
             slots = range(len(at.layout.slots))
             texts = [pool.texts(frame[f"x{i}"], frame[f"y{i}"]).to_list() for i in slots]
             found.update(zip(*texts, strict=True) if texts else [()] * frame.n)
@@ -147,7 +147,7 @@ def test_matches_are_counted_under_the_pattern() -> None:
     )
     parsed = parse(text.encode(), quads=False, timed=False, seed=7, document=1)
     hits: Counter[str] = Counter()
-    assert [f.n for _, f in matched(patterns, Chunk(parsed, np.arange(3), Pool(7), hits))] == [2]
+    assert [f.n for _, f in match_(patterns, Chunk(parsed, np.arange(3), Pool(7), hits))] == [2]
     assert hits == {f"?a {PREDICATES[-1]} {iri('M')}, entailed": 2}
 
 

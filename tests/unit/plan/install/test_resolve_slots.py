@@ -2,7 +2,7 @@
 
 from levada.model.expression import Call, Const, Function, Param, Var
 from levada.model.term import XSD, Literal
-from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrised
+from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
 from levada.plan.physical.operators import Draw
 
 A, B = Var("a"), Var("b")
@@ -18,7 +18,7 @@ def test_a_variable_that_the_input_lacks_is_unbound() -> None:
 
 def test_constants_are_taken_out_in_order() -> None:
     found = [
-        parametrised(Call(Function.IN, (A, Const(x), Const(y))), ("b", "a"))
+        parametrise(Call(Function.IN, (A, Const(x), Const(y))), ("b", "a"))
         for x, y in ((ONE, TWO), (TWO, ONE))
     ]
     assert found[0][0] == found[1][0], "queries that differ in constants have one shape"

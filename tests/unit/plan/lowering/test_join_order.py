@@ -33,13 +33,13 @@ STREAM = "http://e/s"
 def by_all_pairs(parts: Sequence[Op], conjuncts: Sequence[Expression]) -> Op:
     """The twin: the best of all pairs, in every step."""
     pending = list(conjuncts)
-    left_over = [join_order._filtered(part, pending, parts) for part in parts]
+    left_over = [join_order._filter_rows(part, pending, parts) for part in parts]
     while len(left_over) > 1:
         pairs = [(i, j) for i in range(len(left_over)) for j in range(i + 1, len(left_over))]
         i, j = min(pairs, key=lambda ij: (cost(left_over[ij[0]], left_over[ij[1]]), ij))
         joined = build.join(left_over[i], left_over[j])
         rest = [c for n, c in enumerate(left_over) if n not in (i, j)]
-        left_over = [join_order._filtered(joined, pending, [joined, *rest]), *rest]
+        left_over = [join_order._filter_rows(joined, pending, [joined, *rest]), *rest]
     whole = left_over[0]
     for condition in pending:
         whole = build.filter_(whole, condition)

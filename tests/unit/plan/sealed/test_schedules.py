@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from levada.model.time import Window, WindowKind
 from levada.plan.sealed.schedules import Families, Schedule
-from levada.windows.presence import Seen, retained
+from levada.windows.presence import Seen, retain
 from levada.windows.reports import instants
 
 WINDOWS = [
@@ -51,7 +51,7 @@ def test_what_is_alike_says_the_same(schedules: Any, times: Any, low: Any, more:
         for i, seen in presence.items():
             own = [w for w, n in zip(schedule.windows, schedule.streams, strict=True) if n == i]
             kept = [
-                retained(seen, own, one.start, low + more, one.every).tolist()
+                retain(seen, own, one.start, low + more, one.every).tolist()
                 for one in (schedule, other)
             ]
             assert kept[0] == kept[1]

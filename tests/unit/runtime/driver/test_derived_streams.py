@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from asking import S, T, element, step
-from levada.cli.status import shown as status_text
+from levada.cli.status import show as status_text
 from levada.engine.asked import Asked
 from levada.engine.engine import Engine
 from levada.engine.status import read_status

@@ -13,7 +13,7 @@ from asking import S, T, element, expected, judge, query, register, run, step
 from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import SourceError
-from levada.runtime.store.state_files import mapped
+from levada.runtime.store.state_files import map_
 from levada.testing import MemorySink
 from levada.testing.compare import same
 from levada.testing.streams import ManualClock, lines, write_directory, write_lines
@@ -415,7 +415,7 @@ def test_rows_that_wait_are_not_written_again_while_another_stream_of_their_node
         register(engine, [RANGE, other])
 
         def tell(manifest: Any) -> None:
-            pieces = read_head(mapped(str(engine.root), manifest.state["1.0"])[1]).pieces
+            pieces = read_head(map_(str(engine.root), manifest.state["1.0"])[1]).pieces
             written.append(
                 [p.file for key, some in pieces.items() if key.startswith("pending.") for p in some]
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from asking import S, element, query, step
-from levada.cli.status import shown, told
+from levada.cli.status import show, tell
 from levada.engine.engine import Engine
 from levada.engine.status import read_status
 from levada.testing.streams import write_lines
@@ -50,5 +50,5 @@ def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path: Path) -> None:
     assert [(letter["stream"], letter["source"]) for letter in letters] == [(S, "a.nt")]
     assert "later name" in letters[0]["reason"]
     status = read_status(tmp_path / "ck")
-    assert told(status)["streams"][S]["overtaken"] == 1
-    assert any("1 file was not read" in str(part) for part in shown(status).renderables)
+    assert tell(status)["streams"][S]["overtaken"] == 1
+    assert any("1 file was not read" in str(part) for part in show(status).renderables)

@@ -16,7 +16,7 @@ from levada.errors import CheckpointError, EngineError
 from levada.runtime.context import load_plan
 from levada.runtime.store.checkpoint import FORMAT, Checkpoint
 from levada.runtime.store.manifest import write_once
-from levada.runtime.store.state_files import mapped
+from levada.runtime.store.state_files import map_
 from levada.testing.compare import same
 from levada.testing.streams import write_lines
 from levada.windows.state.pieces import read_head
@@ -372,7 +372,7 @@ def test_nothing_stays_of_queries_that_are_gone(stream: Any, ck: Any) -> None:
             engine.await_end()
             checkpoint = engine._open()
             manifest, facts = checkpoint.last, checkpoint.facts
-            kept = read_head(mapped(str(ck), manifest.state["1.0"])[1]).pieces
+            kept = read_head(map_(str(ck), manifest.state["1.0"])[1]).pieces
             opened.append({int(key.split(".")[0]) for key in kept if key[0].isdigit()})
             assert opened[-1] <= set(checkpoint.load_plan(manifest.plan).nodes)
         plans = {p.name for p in (ck / "plans").glob("[0-9]*")}

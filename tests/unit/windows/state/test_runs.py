@@ -46,7 +46,7 @@ def test_all_that_is_alive_is_there_once(epochs: list[tuple[int, int]], lasts: i
         number += size
         alive.update(dict.fromkeys(ids, now + lasts))
         if size:
-            runs.insert(state, "x", epoch(ids, now, lasts), max(lasts // 4, 1), now)
+            runs.insert(state, "x", epoch(ids, now, lasts), max(lasts // 4, 1), horizon=now)
         there = held(state, now)
         assert len(there) == len(set(there))
         assert {i for i, end in alive.items() if end > now} <= set(there)
@@ -56,7 +56,7 @@ def test_all_that_is_alive_is_there_once(epochs: list[tuple[int, int]], lasts: i
 def test_dead_runs_go_whole() -> None:
     state = fresh()
     for at in range(0, 1000, 100):
-        runs.insert(state, "x", epoch([at], at, 300), 75, at)
+        runs.insert(state, "x", epoch([at], at, 300), 75, horizon=at)
     assert held(state, 900) == [700, 800, 900]
     assert held(state, 1200) == []
 
@@ -64,35 +64,35 @@ def test_dead_runs_go_whole() -> None:
 def test_the_open_run_takes_eight_epochs_and_is_sealed() -> None:
     state = fresh()
     for at in range(9):
-        runs.insert(state, "x", epoch([at], at, 10_000), 2500, at)
+        runs.insert(state, "x", epoch([at], at, 10_000), 2500, horizon=at)
     assert [(p.rows, p.level) for p in state.pieces("x")] == [(8, 1), (1, 0)]
 
 
 def test_four_runs_of_a_level_merge() -> None:
     state = fresh()
     for at in range(33):
-        runs.insert(state, "x", epoch([at], at, 10_000), 2500, at)
+        runs.insert(state, "x", epoch([at], at, 10_000), 2500, horizon=at)
     assert [(p.rows, p.level) for p in state.pieces("x")] == [(32, 2), (1, 0)]
 
 
 def test_no_run_spans_more_than_a_quarter() -> None:
     state = fresh()
     for at in range(0, 1200, 100):
-        runs.insert(state, "x", epoch([at], at, 4000), 250, at)
+        runs.insert(state, "x", epoch([at], at, 4000), 250, horizon=at)
     assert max(p.high - p.low for p in state.pieces("x")) <= 250
 
 
 def test_a_row_is_rewritten_a_bounded_number_of_times() -> None:
     state, epochs = fresh(), 512
     for at in range(epochs):
-        runs.insert(state, "x", epoch([at], at, 10**6), 10**6 // 4, at)
+        runs.insert(state, "x", epoch([at], at, 10**6), 10**6 // 4, horizon=at)
     written = sum(f.n for name, f in state._new.items() if not name.endswith((".dir", ".key")))
     assert written <= epochs * 8  # 4.5 in the open run on average, then once a level
 
 
 def test_a_run_is_probed_by_its_key_and_instants() -> None:
     state = fresh()
-    runs.insert(state, "x", epoch([1, 2, 3, 2], 100, 50), 1000, 100)
+    runs.insert(state, "x", epoch([1, 2, 3, 2], 100, 50), 1000, horizon=100)
     (run,) = runs.live(state, "x", 100)
     probe = epoch([2], 120, 50)
     i, j = join_pairs(
@@ -121,7 +121,7 @@ def test_rows_that_were_taken_back_do_not_pile_up() -> None:
         }
         rows = Frame({"op": np.zeros(2, np.int32), **columns})
         run = runs.arranged(runs.keyed(rows, (k, k ^ np.uint64(5)), s, np.full(2, 2**62), None))
-        runs.insert(state, "x", run, 2**60, at, ("hi0",))
+        runs.insert(state, "x", run, 2**60, horizon=at, ends=("hi0",))
     left = [run.rows for run in runs.live(state, "x", 400)]
     net: dict[int, int] = {}
     for f in left:
@@ -136,7 +136,7 @@ def test_rows_of_members_that_are_gone_go_when_runs_are_put_together() -> None:
     for at in range(12):
         run = epoch([at, 100 + at], at, 10**6)
         both = runs.arranged(run.rows.with_(op=(run.rows["id"] >= 100).astype(np.int32)))
-        runs.insert(state, "x", both, 10**6, at, alive=np.array([True, at < 4]))
+        runs.insert(state, "x", both, 10**6, horizon=at, alive=np.array([True, at < 4]))
     assert held(state, 12) == list(range(12))
 
 
@@ -154,7 +154,7 @@ def test_what_is_appended_is_found_by_key_and_instants(epochs: list[tuple[int, l
     state, now, lasts, rows = fresh(), 100, 40, []
     for gap, keys in epochs:
         now += gap
-        runs.insert(state, "x", epoch(keys, now, lasts), 10**6, 0)
+        runs.insert(state, "x", epoch(keys, now, lasts), 10**6, horizon=0)
         rows += [(key, now) for key in keys]
     for key in range(7):
         for at in (90, now - 20, now, now + 39):
@@ -173,13 +173,13 @@ def test_what_is_appended_is_found_by_key_and_instants(epochs: list[tuple[int, l
 
 def test_later_rows_go_behind_those_of_the_open_run() -> None:
     state, behind = fresh(), epoch([3, 1], 110, 40)
-    runs.insert(state, "x", epoch([1, 2, 1], 100, 40), 10**6, 0)
+    runs.insert(state, "x", epoch([1, 2, 1], 100, 40), 10**6, horizon=0)
     (piece,) = state.pieces("x")
-    longer = runs._appended(state, piece, behind, 0)
+    longer = runs._append(state, piece, behind, 0)
     assert longer is not None and longer.rows["id"].tolist() == [1, 2, 1, 3, 1]
     assert longer.rows["id"][longer.order].tolist() == [
         int(k * pow(0x9E3779B97F4A7C15, -1, 2**64) % 2**64) for k in longer.buckets.k.tolist()
     ]
-    assert runs._appended(state, piece, epoch([3], 99, 40), 0) is None, "it is earlier"
-    assert runs._appended(state, piece, epoch([3], 110, 41), 0) is None, "it counts longer"
-    assert runs._appended(state, piece, behind, 145) is None, "some rows are dead"
+    assert runs._append(state, piece, epoch([3], 99, 40), 0) is None, "it is earlier"
+    assert runs._append(state, piece, epoch([3], 110, 41), 0) is None, "it counts longer"
+    assert runs._append(state, piece, behind, 145) is None, "some rows are dead"

@@ -14,7 +14,7 @@ from levada.model.frame import Frame
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
-MERGE = partial(tallies.added, by=("#i",), sums=("#n",))
+MERGE = partial(tallies.add, by=("#i",), sums=("#n",))
 
 
 def state() -> State:
@@ -52,7 +52,7 @@ def test_each_key_stands_at_the_sum_of_its_changes(
         tallies.insert(kept, "t", rows(changes), MERGE)
         expected.update(changes)
     wanted = np.arange(10)
-    found = tallies.found(kept, "t", (wanted // 2).astype(np.uint64), wanted.astype(np.uint64))
+    found = tallies.find(kept, "t", (wanted // 2).astype(np.uint64), wanted.astype(np.uint64))
     got = Counter[tuple[int, int]]()
     if found is not None:
         for place, part, n in zip(

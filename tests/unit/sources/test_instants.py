@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from levada.errors import UsageError
 from levada.kernels.text.instants import instants, last_instants
+from levada.model.durations import parse_time
 from levada.model.time import MAX, MIN
-from levada.streams.stream_config import parse_time
 
 
 def run(kernel: Any, texts: Any, unit: int = 1) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from levada.errors import UsageError
+from levada.model.durations import parse_duration, parse_time
 from levada.streams.formats import format_of
-from levada.streams.stream_config import StreamConfig, parse_duration, parse_time
+from levada.streams.stream_config import StreamConfig
 
 
 @pytest.mark.parametrize(

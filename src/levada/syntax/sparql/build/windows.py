@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from lark import Token
 
 from levada.errors import Span, UnsupportedError, UsageError
+from levada.model.durations import parse_time
 from levada.model.term import Iri
 from levada.model.time import MAX
-from levada.streams.stream_config import parse_time
 from levada.syntax.dialects.dialect import Dialect
 from levada.syntax.duration import milliseconds
 from levada.syntax.sparql import ast

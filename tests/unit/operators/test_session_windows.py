@@ -13,7 +13,7 @@ from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.operators.interval.session import session
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.testing.reference import content, stays
+from levada.testing.stays import content, stays
 from levada.windows.state.pieces import State
 
 NAMES = (":a", ":b", ":c")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.sealed.schedules import Schedule
-from levada.testing.reference import report_times, stays
+from levada.testing.reference import report_times
+from levada.testing.stays import stays
 from levada.windows.presence import Seen, retain
 from levada.windows.reports import Reports, instants, next_report
 

@@ -54,49 +54,7 @@ KNOWN_LONG_FUNCTIONS: frozenset[str] = frozenset(
         "streams.stream_config:_check",
     }
 )
-KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset(
-    {
-        "intake.parse.ntriples:_judge",
-        "intake.tables.json_rows:_bad",
-        "operators.border.changes:_reported",
-        "operators.border.changes:_timed",
-        "operators.border.snapshot:_rows",
-        "operators.group.aggregates:_fold_sum",
-        "operators.group.aggregates:_fold_winner",
-        "operators.group.aggregates:fold",
-        "operators.group.aggregates:merge",
-        "operators.group.best_by_changes:_remember",
-        "operators.group.best_by_changes:best_values",
-        "operators.group.by_changes:_double_sums",
-        "operators.group.by_changes:_merged",
-        "operators.group.by_changes:_sum_columns",
-        "operators.group.decimals:finish",
-        "operators.group.distinct_by_changes:distinct_weights",
-        "operators.group.panes:_at_reports",
-        "operators.group.panes:_fold_distinct",
-        "operators.group.panes:_fold_one",
-        "operators.group.panes:panes",
-        "operators.interval.count_window:_changes",
-        "operators.interval.count_window:_remember",
-        "operators.interval.join:_side",
-        "operators.interval.session:_as_set",
-        "operators.per_report.join:_paired",
-        "operators.per_report.join:_satisfying",
-        "operators.rows.edges:_window",
-        "plan.install.install:Installer._edge",
-        "plan.install.leaves:_over",
-        "plan.physical.build:group",
-        "runtime.driver.epoch:Epochs.__init__",
-        "translation.cql.translate:translate_asked",
-        "translation.sparql.levels:level",
-        "windows.reports:_with_empty",
-        "windows.state.ordered:_count",
-        "windows.state.ordered:insert",
-        "windows.state.ordered:take",
-        "windows.state.runs:_merged",
-        "windows.state.runs:insert",
-    }
-)
+KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset({"plan.physical.build:group"})
 
 
 def name_of(path: Path) -> str:

@@ -39,8 +39,8 @@ def level(
     where: ast.Group,
     modifiers: ast.Modifiers,
     values: Data,
-    context: Context,
     *,
+    context: Context,
     columns: tuple[str, ...] | None = None,
 ) -> tuple[Node, tuple[str, ...]]:
     """The algebra of a query level over its pattern ``below``, and its columns.

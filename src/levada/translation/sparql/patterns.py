@@ -148,7 +148,9 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
         case ast.SubSelect(select, where, modifiers, values):
             below = pattern(where, source, context)
             data = None if values is None else inline(values)
-            return join(node, level(below, select, where, modifiers, (values, data), context)[0])
+            return join(
+                node, level(below, select, where, modifiers, (values, data), context=context)[0]
+            )
         case ast.Minus(group):
             right = pattern(group, source, context)
             return node if isinstance(node, Unit) else Minus(node, right)

@@ -89,7 +89,13 @@ def _query(
     data = None if unit.values is None else inline(unit.values)
     columns = _variables(template) if isinstance(unit.form, ast.Construct) else None
     above, shown = level(
-        below, unit.form, where, unit.modifiers, (unit.values, data), context, columns=columns
+        below,
+        unit.form,
+        where,
+        unit.modifiers,
+        (unit.values, data),
+        context=context,
+        columns=columns,
     )
     if isinstance(unit.form, ast.Describe):
         template = (TRIPLE,)

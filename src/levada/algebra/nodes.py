@@ -50,7 +50,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Bgp:
-    """A basic graph pattern over one source (18.2.2.5); at least one pattern."""
+    """A basic graph pattern over one source (18.2.2.5); at least one pattern.
+
+    https://www.w3.org/TR/sparql11-query/#defn_BasicGraphPattern
+    """
 
     source: Source
     patterns: tuple[TriplePattern, ...]
@@ -107,6 +110,8 @@ class Closure:
     not ``?``). ``zero`` binds ``start`` to the terms that a path of no step connects with
     themselves; None: there is none (``+``). ``ends``: the terms that start and end are given to be,
     None where they are free.
+
+    https://www.w3.org/TR/sparql11-query/#defn_evalPP_ZeroOrMorePath
     """
 
     child: Node
@@ -160,7 +165,10 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """All compatible pairs."""
+    """All compatible pairs.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algJoin
+    """
 
     left: Node
     right: Node
@@ -168,7 +176,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class LeftJoin:
-    """OPTIONAL; ``condition`` sees both sides (18.2.2.6), None is true."""
+    """OPTIONAL; ``condition`` sees both sides (18.2.2.6), None is true.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algLeftJoin
+    """
 
     left: Node
     right: Node
@@ -179,6 +190,8 @@ class LeftJoin:
 class Minus:
     """MINUS (18.5): the left solutions without a compatible right one that binds some variable that
     they bind, too.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algMinus
     """
 
     left: Node
@@ -193,6 +206,8 @@ class Exists:
     ``condition`` sees both sides: the filters of the inner group that use variables of the outer
     one; None is true. The translation makes this node only where it means what substitution (18.6)
     means.
+
+    https://www.w3.org/TR/sparql11-query/#defn_substitute
     """
 
     left: Node
@@ -217,7 +232,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The bag union."""
+    """The bag union.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algUnion
+    """
 
     left: Node
     right: Node
@@ -235,7 +253,10 @@ class Except:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keeps the solutions whose condition has the effective boolean value true; errors drop."""
+    """Keeps the solutions whose condition has the effective boolean value true; errors drop.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algFilter
+    """
 
     child: Node
     condition: Expression
@@ -243,7 +264,10 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """BIND and expressions of SELECT: an error leaves the variable unbound."""
+    """BIND and expressions of SELECT: an error leaves the variable unbound.
+
+    https://www.w3.org/TR/sparql11-query/#defn_extend
+    """
 
     child: Node
     variable: str
@@ -255,6 +279,8 @@ class Group:
     """GROUP BY variables (key expressions are Extends below) with named aggregates.
 
     Without keys there is one group, also over no solution. With keys, a key may be unbound.
+
+    https://www.w3.org/TR/sparql11-query/#aggregateAlgebra
     """
 
     child: Node
@@ -264,7 +290,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Keeps these variables."""
+    """Keeps these variables.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algProjection
+    """
 
     child: Node
     variables: tuple[str, ...]
@@ -272,14 +301,20 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """DISTINCT (and REDUCED, which may do the same)."""
+    """DISTINCT (and REDUCED, which may do the same).
+
+    https://www.w3.org/TR/sparql11-query/#defn_algDistinct
+    """
 
     child: Node
 
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
-    """ORDER BY: (expression, descending) pairs."""
+    """ORDER BY: (expression, descending) pairs.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algOrdered
+    """
 
     child: Node
     keys: tuple[tuple[Expression, bool], ...]
@@ -287,7 +322,10 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """OFFSET and LIMIT (None: no limit)."""
+    """OFFSET and LIMIT (None: no limit).
+
+    https://www.w3.org/TR/sparql11-query/#defn_algSlice
+    """
 
     child: Node
     offset: int

@@ -10,37 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from levada.algebra.sources import InGraph as InGraph
+from levada.algebra.sources import InMerge as InMerge
+from levada.algebra.sources import InWindow as InWindow
+from levada.algebra.sources import Source as Source
 from levada.model.expression import Aggregate, Expression, Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term
 from levada.model.time import Window
-
-
-@dataclass(frozen=True, slots=True)
-class InWindow:
-    """Reads the content of the query's window with this name (index into ``Query.windows``)."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class InGraph:
-    """Reads a static graph: ``name`` is its IRI, None the default graph."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class InMerge:
-    """Reads the RDF merge of these windows and, if ``static``, of the default graph: a triple in
-    two of them is there once.
-    """
-
-    windows: tuple[int, ...]
-    static: bool
-
-
-Source = InWindow | InGraph | InMerge
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ lint: $(PACKAGES)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+	@$(PY) -m mypy --config-file tests/mypy.ini
 	@$(VENV)/bin/lint-imports
 
 chaos: setup  ## kills the driver at random points, KILLS times (20; in `make test` 5)

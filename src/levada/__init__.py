@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from levada.errors import LevadaError, QueryError
+from levada.errors import LevadaError, QueryError, UsageError
 
 if TYPE_CHECKING:
+    from levada.algebra.options import QueryOptions
     from levada.engine.asked import Asked
     from levada.engine.engine import Engine
     from levada.engine.query import Query, Report
+    from levada.engine.status import Status
+    from levada.engine.summary import Progress
 
-__all__ = ["Asked", "Engine", "LevadaError", "Query", "QueryError", "Report", "__version__"]
+__all__ = [
+    "Asked",
+    "Engine",
+    "LevadaError",
+    "Progress",
+    "Query",
+    "QueryError",
+    "QueryOptions",
+    "Report",
+    "Status",
+    "UsageError",
+    "__version__",
+]
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Asked": "levada.engine.asked",
+    "Engine": "levada.engine.engine",
+    "Progress": "levada.engine.summary",
+    "Query": "levada.engine.query",
+    "QueryOptions": "levada.algebra.options",
+    "Report": "levada.engine.query",
+    "Status": "levada.engine.status",
+}
 
 
 def __getattr__(name: str) -> Any:
     """The engine is imported when it is first asked for: ``levada --help`` need not wait for it."""
-    if name == "Engine":
-        from levada.engine.engine import Engine
-
-        return Engine
-    if name in ("Query", "Report"):
-        import levada.engine.query
-
-        return getattr(levada.engine.query, name)
-    if name == "Asked":
-        from levada.engine.asked import Asked
-
-        return Asked
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada' has no attribute {name!r}")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.testing.cases import Clause
+from cases import Clause
 from levada.testing.compare import read_ndjson, same
 from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import evaluate

@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from levada.emission.serialize import Format, ndjson
+from cases import Case, CaseQuery, Clause
 from levada.engine.engine import Engine
-from levada.testing.cases import Case, CaseQuery, Clause
-from levada.testing.compare import read_ndjson
+from levada.testing import MemorySink
 from levada.testing.question import Element, ReferenceQuery, Report, TripleTemplate
 from levada.testing.streams import write_graph, write_lines
+from stepped import reports_of
 
 Windows = Mapping[str, tuple[str, Clause]]
 """The windows of a query by their IRIs, each with its stream."""
@@ -44,22 +44,9 @@ def asked(
     )
 
 
-class Collected:
-    """A sink that keeps the NDJSON lines that it is given."""
-
-    format = Format.NDJSON
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def publish(self, query: str, variables: object, epoch: int, batch: object) -> list[str]:
-        self.lines += ndjson(query, variables, batch).splitlines()  # type: ignore[arg-type]
-        return []
-
-
 def said(case: Case, *, epoch_rows: int, partitions: int) -> dict[str, list[Report]]:
     """The engine's reports of every query of a case over triples."""
-    sink = Collected()
+    sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
@@ -79,8 +66,7 @@ def said(case: Case, *, epoch_rows: int, partitions: int) -> dict[str, list[Repo
                 engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
             engine.start(once=True)
             engine.await_end()
-    found = read_ndjson(sink.lines)
-    return {query.name: found.get(query.name, []) for query in case.queries}
+    return reports_of(case, sink)
 
 
 def speaks(reports: list[Report]) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from generated import asked
 
-from levada.testing.cases import Case, CaseQuery, Clause
+from cases import Case, CaseQuery, Clause
 from levada.testing.question import Element
 
 SIB = "http://www.ins.cwi.nl/sib/vocabulary/"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from generated import asked
 from published import DATA
 
-from levada.testing.cases import Case, CaseQuery, Clause
+from cases import Case, CaseQuery, Clause
 from levada.testing.question import Element, ReferenceQuery
 
 SUITE = DATA / "srbench"

@@ -10,17 +10,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from generated import said
-
-sys.path.append(
-    str(Path(__file__).resolve().parents[2])
-)  # the benchmarks lie in the root of the checkout
+# As a script it needs what pytest is told in pyproject.toml: the cases beside it, and the benchmarks
+# in the root of the checkout.
+sys.path += [str(Path(__file__).resolve().parents[i]) for i in (1, 2)]
 
 import lsbench
 import srbench
 from bench.yabench import at_once
+from generated import said
 
-from levada.testing.cases import Case
+from cases import Case
 from levada.testing.compare import same
 from levada.testing.question import Report
 

@@ -26,9 +26,9 @@ from citybench import (
     static,
 )
 
-from levada.emission.serialize import Format, ndjson
 from levada.engine.engine import Engine
-from levada.testing.compare import read_ndjson, same
+from levada.testing import MemorySink
+from levada.testing.compare import same
 from levada.testing.question import Report
 from levada.testing.reference import evaluate
 from levada.testing.streams import write_graph, write_lines
@@ -54,24 +54,11 @@ def queries() -> dict[str, Published]:
 NAMES = sorted(queries()) if available() else []
 
 
-class Collected:
-    """A sink that keeps the NDJSON lines that it is given."""
-
-    format = Format.NDJSON
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def publish(self, query: str, variables: object, epoch: int, batch: object) -> list[str]:
-        self.lines += ndjson(query, variables, batch).splitlines()  # type: ignore[arg-type]
-        return []
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Report]]:
     """What one engine with all queries reports."""
     folder: Path = tmp_path_factory.mktemp("citybench")
-    sink = Collected()
+    sink = MemorySink()
     with Engine(
         spark=False, checkpoint=folder / "state", epoch_rows=2_000, partitions=2, sink=sink, seed=7
     ) as engine:
@@ -83,7 +70,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Report]]:
             engine.register(query.text, name=query.name)
         engine.start(once=True)
         engine.await_end()
-    return read_ndjson(sink.lines)
+    return sink.reports
 
 
 @pytest.mark.parametrize("name", NAMES)

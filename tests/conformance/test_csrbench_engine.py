@@ -27,9 +27,9 @@ from csrbench import (
     published,
 )
 
-from levada.emission.serialize import Format, ndjson
 from levada.engine.engine import Engine
-from levada.testing.compare import read_ndjson, same
+from levada.testing import MemorySink
+from levada.testing.compare import same
 from levada.testing.question import Report
 from levada.testing.reference import evaluate
 from levada.testing.streams import write_lines
@@ -40,23 +40,10 @@ SPELLINGS = {"rspql": benchmark, "published": published}
 spelled = pytest.mark.parametrize("spelling", SPELLINGS)
 
 
-class Collected:
-    """A sink that keeps the NDJSON lines that it is given."""
-
-    format = Format.NDJSON
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-
-    def publish(self, query: str, variables: object, epoch: int, batch: object) -> list[str]:
-        self.lines += ndjson(query, variables, batch).splitlines()  # type: ignore[arg-type]
-        return []
-
-
 @cache
 def engine_reports(folder: Path) -> dict[str, list[Report]]:
     """What one engine with all queries reports, by "spelling-number-policy"."""
-    sink = Collected()
+    sink = MemorySink()
     path = write_lines(folder / "csrbench.nt", elements())
     with Engine(
         spark=False,
@@ -76,7 +63,7 @@ def engine_reports(folder: Path) -> dict[str, list[Report]]:
                     )
         engine.start(once=True)
         engine.await_end()
-    return read_ndjson(sink.lines)
+    return sink.reports
 
 
 @cache
@@ -102,7 +89,7 @@ def test_engine_says_what_the_reference_says(
 
 @spelled
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("number", (1, 2, 4))
+@pytest.mark.parametrize("number", [1, 2, 4])
 def test_engine_gives_the_expected_relation(
     found: dict[str, list[Report]], number: int, policy: str, spelling: str
 ) -> None:

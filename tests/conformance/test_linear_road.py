@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from stream_scripts import DATA, sources, texts
 
-from levada.engine.engine import Engine
+from cases import Case, CaseQuery
+from levada import Asked
 from levada.model.time import Window, WindowKind
 from levada.syntax.cql.ast import (
     Combination,
@@ -30,10 +30,9 @@ from levada.syntax.cql.ast import (
     show_expression,
 )
 from levada.syntax.cql.parser import parse_script
-from levada.testing.cases import Case, CaseQuery
+from levada.testing import run_stepped
 from levada.testing.compare import same
 from levada.testing.question import ReferenceSql, Row
-from levada.testing.streams import write_csv
 
 SCRIPT = DATA / "examples" / "scripts" / "linearroad"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason=f"{SCRIPT} is absent")
@@ -128,8 +127,8 @@ def _asked(statement: Statement, schemas: Schemas, views: dict[str, ReferenceSql
     for column in names:
         owner = next(
             s for a, s in aliases.items() if column.name in s and column.table in (None, a)
-        )  # type: ignore[union-attr]
-        types[column.name] = owner[column.name]  # type: ignore[union-attr]
+        )
+        types[column.name] = owner[column.name]
     return question(
         statement, types, (statement.output or "relation").upper(), dict(schemas), dict(views)
     )
@@ -181,10 +180,7 @@ def traffic(seed: int) -> dict[str, tuple[Row, ...]]:
     }
 
 
-def test_linear_road_equals_the_reference(tmp_path: Path) -> None:
-    from levada.emission.serialize import ndjson
-    from levada.testing.compare import read_ndjson
-
+def test_linear_road_equals_the_reference() -> None:
     script = parse_script(SCRIPT.read_text().replace("V.Vol > 50", "V.Vol > 1"))
     asked = [
         CaseQuery(f"q{i}", text, "cql", {}, reference)
@@ -192,26 +188,8 @@ def test_linear_road_equals_the_reference(tmp_path: Path) -> None:
     ]
     streams, schemas = traffic(10), {s.name: s.schema for s in sources(script)}
     expected = Case(streams, tuple(asked), 0, {}, schemas).expected()
-    lines: list[bytes] = []
-
-    class Sink:
-        format = "ndjson"
-
-        def publish(self, query: str, variables: list[str], epoch: int, batch: object) -> list[str]:
-            lines.extend(ndjson(query, variables, batch).splitlines())  # type: ignore[arg-type]
-            return []
-
-    with Engine(
-        spark=False, checkpoint=tmp_path / "checkpoint", epoch_rows=25, partitions=2, sink=Sink()
-    ) as engine:  # type: ignore[arg-type]
-        for name, rows in streams.items():
-            path = write_csv(tmp_path / f"{name}.csv", rows, list(schemas[name]))
-            engine.stream(name, path, schema=schemas[name])
-        for query in asked:
-            engine.register(query.text, name=query.name, dialect="cql")
-        engine.start(once=True)
-        engine.await_end()
-    found = read_ndjson(lines)
+    batch = [Asked(query.text, query.name, "cql") for query in asked]
+    found = run_stepped(batch, streams, schemas=schemas, epoch_rows=25, partitions=2)
     for query in asked:
         assert sum(r.solutions.total() for r in expected[query.name]) > 0, (
             f"{query.name} says nothing"

@@ -76,7 +76,7 @@ def _plan(
     }
     found = []
     for asked in script.queries:
-        query = translate_asked(script, asked, text, streams, QueryOptions(), relations)
+        query = translate_asked(script, asked, text, streams, QueryOptions(), relations=relations)
         assert lower(query, facts).root.variables == query.variables
         found.append(query.output.value)
     return found

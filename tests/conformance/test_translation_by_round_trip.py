@@ -149,7 +149,7 @@ def cases() -> list[tuple[Path, str, Path | None, tuple[Path, ...]]]:
             text = round_trip(path)
             if text is not None:
                 found.append((path, text, data, named))
-    return found
+    return found  # type: ignore[return-value]
 
 
 def objects(store: ox.Store, subject: ox.NamedNode | ox.BlankNode, name: str) -> list[Path]:

@@ -3,6 +3,7 @@ document streams.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyoxigraph as ox
@@ -18,7 +19,7 @@ TYPE = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 FORMATS = {"rdf-turtle": "ttl", "rdf-trig": "trig"}
 
 
-def cases(folder):
+def cases(folder: Any) -> Any:
     """(file, base, kind, file of the result or None) of each test; kind: Positive, Negative, Eval,
     NegativeEval.
     """
@@ -55,7 +56,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def taken(path, base, form):
+def taken(path: Any, base: Any, form: Any) -> Any:
     """What the intake makes of a document: its statements as N-Quads lines, or the reason why it is
     dead.
     """
@@ -75,7 +76,7 @@ def taken(path, base, form):
     CASES,
     ids=[f"{c[0].parent.name}/{c[0].name}-{c[2]}" for c in CASES],
 )
-def test_document(path, base, good, wanted, form):
+def test_document(path: Any, base: Any, good: Any, wanted: Any, form: Any) -> None:
     found = taken(path, base, form)
     if not good:
         assert isinstance(found, str) and found.startswith("Malformed document")
@@ -90,5 +91,5 @@ def test_document(path, base, good, wanted, form):
         assert actual == expected
 
 
-def test_all_tests_are_there():
+def test_all_tests_are_there() -> None:
     assert (len(CASES), sum(case[2] for case in CASES)) == (669, 460)

@@ -107,7 +107,7 @@ def _vocabulary(store: ox.Dataset) -> Expected:
 
 
 def _objects(store: ox.Dataset, subject: ox.BlankNode, name: str) -> list[ox.Literal]:
-    return [q.object for q in store.quads_for_subject(subject) if q.predicate.value == RS + name]
+    return [q.object for q in store.quads_for_subject(subject) if q.predicate.value == RS + name]  # type: ignore[misc]
 
 
 def _object(store: ox.Dataset, subject: ox.BlankNode, name: str) -> ox.Literal:

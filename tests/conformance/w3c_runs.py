@@ -126,7 +126,7 @@ def _dataset(test: W3cTest, unit: ast.QueryUnit) -> Dataset:
 
 
 def _name(clause: ast.From) -> str:
-    return str(clause.graph.term.value)  # type: ignore[union-attr]
+    return str(clause.graph.term.value)
 
 
 def _merged(paths: Sequence[Path]) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ def _test(store: ox.Store, subject: ox.NamedNode, manifest: Path) -> W3cTest:
 def _objects(
     store: ox.Store, subject: ox.NamedNode | ox.BlankNode, name: str
 ) -> list[ox.NamedNode]:
-    return [q.object for q in store.quads_for_pattern(subject, ox.NamedNode(name), None)]
+    return [q.object for q in store.quads_for_pattern(subject, ox.NamedNode(name), None)]  # type: ignore[misc]
 
 
 def _one(store: ox.Store, subject: ox.NamedNode | ox.BlankNode, name: str) -> ox.NamedNode:

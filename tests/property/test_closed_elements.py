@@ -13,17 +13,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stepped import Collected
 from test_random_cases import EXAMPLES
 
+from cases import Case, CaseQuery, cases
 from levada.engine.engine import Engine
 from levada.errors import PromiseError
 from levada.kernels.keyed.star import meet, meet_by_search
 from levada.model.time import Window, WindowKind
-from levada.testing.cases import Case, CaseQuery, cases
-from levada.testing.compare import read_ndjson, same_queries
+from levada.testing import MemorySink
+from levada.testing.compare import same_queries
 from levada.testing.question import Element, ReferenceQuery
 from levada.testing.streams import time_term, write_graph
+from stepped import reports_of
 
 rdf = cases(most=4)
 FEW = settings(
@@ -58,9 +59,9 @@ def closed(elements: Iterable[Element], repeat: bool) -> tuple[Element, ...]:
     return tuple(found)
 
 
-def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[str, list]:  # type: ignore[type-arg]
+def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[str, list]:
     """The engine's reports; ``how`` the elements are told apart: "subject" or "graph"."""
-    sink = Collected()
+    sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with Engine(
@@ -78,14 +79,13 @@ def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[s
                         graph = f"<http://e/g{i}> " if how == "graph" else ""
                         file.writelines(f"{t} {graph}{time_term(e.ts)} .\n" for t in e.triples)
                 engine.stream(name, path, lateness=case.lateness, element=how, closed="element")
-            for n, (graph, triples) in enumerate(case.static.items()):
+            for n, (graph, triples) in enumerate(case.static.items()):  # type: ignore[assignment]
                 engine.static(write_graph(root / f"static{n}.nt", triples), graph)
             for query in case.queries:
                 engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
             engine.start(once=True)
             engine.await_end()
-    found = read_ndjson(sink.lines)
-    return {query.name: found.get(query.name, []) for query in case.queries}
+    return reports_of(case, sink)
 
 
 @FEW

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judged import STREAM, at, check, query, triples, values
-from stepped import run_case, run_in_two
-
-from levada.testing.cases import Case, Clause
+from asking import STREAM, at, check, query, triples, values
+from cases import Case, Clause
 from levada.testing.compare import same_queries
 from levada.testing.question import Element
+from stepped import run_case, run_in_two
 
 
 def test_empty_reports_end_with_the_first_report_after_the_content() -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stepped import run_case
-
+from cases import Case, CaseQuery
+from cases.cql import SCHEMAS
 from levada.model.time import Window, WindowKind
-from levada.testing.cases import Case, CaseQuery
-from levada.testing.cases.cql import SCHEMAS
 from levada.testing.compare import same
 from levada.testing.question import ReferenceSql, Report, Row
+from stepped import run_case
 
 ALL, NOW = Window(WindowKind.ALL), Window(WindowKind.NOW)
 ROWS3, RANGE = Window(WindowKind.COUNT, count=3), Window(WindowKind.RANGE, range=2000)

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from judged import RANGE, at, check, query
-from stepped import run_case
 
-from levada.testing.cases import Case, CaseQuery, Clause
+from asking import RANGE, at, check, query
+from cases import Case, CaseQuery, Clause
 from levada.testing.compare import same_queries
-from levada.testing.question import Element, Report
+from levada.testing.question import Element, Report, Solution
+from stepped import run_case
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
@@ -100,7 +99,7 @@ def asked(draw: st.DrawFn) -> list[CaseQuery]:
     return found
 
 
-def examples(few: int) -> Any:
+def examples(few: int) -> settings:
     """So many examples in CI."""
     unhealthy = [HealthCheck.too_slow, HealthCheck.data_too_large]
     return settings(
@@ -199,7 +198,7 @@ def test_a_sample_that_comes_and_goes_is_the_one_that_stands(
     )
     case = Case({"http://e/s": tuple(elements)}, queries, 0, {})
     got = run_case(case, epoch_rows=rows, partitions=2)
-    standing: Counter[object] = Counter()
+    standing: Counter[Solution] = Counter()
     whole = {r.time: r.solutions for r in got["RSTREAM"]}
     come, gone = ({r.time: r.solutions for r in got[name]} for name in ("ISTREAM", "DSTREAM"))
     for time in sorted({*whole, *come, *gone}):

@@ -5,9 +5,9 @@ the reference judges.
 from __future__ import annotations
 
 import pytest
-from judged import WINDOWS, at, check, query
 
-from levada.testing.cases import Clause
+from asking import WINDOWS, at, check, query
+from cases import Clause
 
 ELEMENTS = [
     at(1000, ":a :p 1 . :b :p 2"),

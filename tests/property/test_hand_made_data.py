@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from judged import (
+
+from asking import (
     OUTPUTS,
     PREFIX,
     RANGE,
@@ -25,12 +26,11 @@ from judged import (
     query,
     values,
 )
-from stepped import Collected, run_case
-
+from cases import Case, Clause
 from levada.engine.engine import Engine
 from levada.model.term import XSD
-from levada.testing.cases import Case, Clause
-from levada.testing.compare import read_ndjson
+from levada.testing import MemorySink
+from stepped import run_case
 
 NUMBERS = (
     at(
@@ -279,7 +279,7 @@ def test_blank_node_of_one_document_never_meets_anothers() -> None:
     """Two files of a directory use one label; in each file it joins, between them it does not."""
     text = f"{PREFIX}REGISTER RSTREAM :q AS SELECT ?v ?u FROM NAMED WINDOW :w ON <{STREAM}> [RANGE PT10S STEP PT10S] " \
         "WHERE { WINDOW :w { ?x :p ?v . ?x :q ?u } }"  # fmt: skip
-    sink = Collected()
+    sink = MemorySink()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "s"
         folder.mkdir()
@@ -296,7 +296,7 @@ def test_blank_node_of_one_document_never_meets_anothers() -> None:
             engine.register(text, name="q")
             engine.start(once=True)
             engine.await_end()
-    (report,) = read_ndjson(sink.lines)["q"]
+    (report,) = sink.reports["q"]
     assert sorted(tuple(sorted(s)) for s in report.solutions.elements()) == [
         (("u", '"0"'), ("v", '"0"')),
         (("u", '"1"'), ("v", '"1"')),

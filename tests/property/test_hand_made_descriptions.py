@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judged import WINDOWS, at, check, query
-
-from levada.testing.cases import CaseQuery, Clause
+from asking import WINDOWS, at, check, query
+from cases import CaseQuery, Clause
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q _:x . _:x :in :b ; :q _:y . _:y :in :c . :b :p 3"),

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from judged import RANGE, RUNS, TUMBLING, at, query, triples, values
-from stepped import run_case
 
-from levada.testing.cases import Case, CaseQuery, Clause
+from asking import RANGE, RUNS, TUMBLING, at, query, triples, values
+from cases import Case, CaseQuery, Clause
 from levada.testing.compare import same
 from levada.testing.question import Element, ReferenceQuery, Report
+from stepped import run_case
 
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
 SUB, SUBP = f"<{RDFS}subClassOf>", f"<{RDFS}subPropertyOf>"
@@ -218,7 +218,7 @@ def test_static_data_alone() -> None:
         "http://e/g": f":Hall {SUB} :Big . :x a :Hall",
     }
     once = [
-        replace(one, reference=replace(one.reference, windows={}), text=one.text.split("FROM NAMED")[0] + one.text[one.text.index("WHERE"):])  # type: ignore[type-var]
+        replace(one, reference=replace(one.reference, windows={}), text=one.text.split("FROM NAMED")[0] + one.text[one.text.index("WHERE"):])
         for one in (
             query("SELECT ?x ?c", "?x a ?c", name="types"),
             query("SELECT ?c ?d", f"?c {SUB} ?d", name="classes"),

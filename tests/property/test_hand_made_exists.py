@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from judged import STREAM, WINDOWS, at, check, query, triples
 
-from levada.testing.cases import CaseQuery, Clause
+from asking import STREAM, WINDOWS, at, check, query, triples
+from cases import CaseQuery, Clause
 from levada.testing.reference import evaluate
 
 ELEMENTS = (
@@ -104,7 +104,7 @@ MAYBE = {  # ?o and ?u are bound by some outer solutions only
 
 def _asked(head: str, group: str, tail: str, **given: object) -> CaseQuery:
     """As ``query``; EXISTS may stand in the head and the tail, too."""
-    asked = query(head, group, tail, **given)  # type: ignore[arg-type]
+    asked = query(head, group, tail, **given)
     return replace(
         asked,
         reference=replace(

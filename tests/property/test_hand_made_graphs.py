@@ -7,12 +7,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from judged import TUMBLING, WINDOWS, at, check, query, triples
-from stepped import run_case
 
-from levada.testing.cases import Case, Clause
-from levada.testing.cases.paths import spelled
+from asking import TUMBLING, WINDOWS, at, check, query, triples
+from cases import Case, Clause
+from cases.paths import spelled
 from levada.testing.question import Report
+from stepped import run_case
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q :b . :b :q :c"),

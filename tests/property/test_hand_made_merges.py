@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from judged import PREFIX, at, check, values
 
-from levada.testing.cases import CaseQuery
-from levada.testing.cases.windows import Clause, compact
+from asking import PREFIX, at, check, values
+from cases import CaseQuery
+from cases.windows import Clause, compact
 from levada.testing.question import ReferenceQuery
 
 TUMBLING, SLIDING = Clause("step", 4000, 4000), Clause("step", 6000, 2000)

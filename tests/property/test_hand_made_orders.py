@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from judged import PREFIX, STREAM, WINDOWS, at, check, query
-from stepped import run_texts
 
-from levada.testing.cases import Clause
+from asking import PREFIX, STREAM, WINDOWS, at, check, query
+from cases import Clause
+from stepped import run_texts
 
 ELEMENTS = [
     at(1000, ":a :p 5 ; :q 1 . :b :p 3 ; :q 2 . :c :p 4 ; :q 1"),

@@ -1,7 +1,7 @@
 """Property paths (SPARQL 1.1, sections 9 and 18.4) over windows and static graphs; the reference
 judges.
 
-Where pyoxigraph says something else than the specification (``levada.testing.cases.paths``), it is
+Where pyoxigraph says something else than the specification (``cases.paths``), it is
 asked in other words.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 from itertools import cycle
 
 import pytest
-from judged import STREAM, TUMBLING, WINDOWS, at, check, query, triples, values
 
-from levada.testing.cases import Clause
+from asking import STREAM, TUMBLING, WINDOWS, at, check, query, triples, values
+from cases import Clause
 from levada.testing.reference import evaluate
 
 ELEMENTS = (

@@ -8,7 +8,8 @@ tag, one with escapes, triples whose terms are all one, and a triple that comes 
 from __future__ import annotations
 
 import pytest
-from judged import Clause, at, check, check_everywhere, query
+
+from asking import Clause, at, check, check_everywhere, query
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q :b . :b :p 2.5 ; :q :b"),
@@ -376,7 +377,7 @@ def test_monotone_and_optional_parts(name: str) -> None:
     check_everywhere(*(PATTERNS | OPTIONALS)[name], s=ELEMENTS)
 
 
-@pytest.mark.parametrize("name", WITHOUT | EXISTS)
+@pytest.mark.parametrize("name", WITHOUT | EXISTS)  # type: ignore[operator]
 def test_minus_and_exists(name: str) -> None:
     check_everywhere(*(WITHOUT | EXISTS)[name], static=KINDS, s=ELEMENTS)
 

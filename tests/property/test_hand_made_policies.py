@@ -5,11 +5,11 @@ they say, and beside each other.
 from __future__ import annotations
 
 import pytest
-from judged import OUTPUTS, STREAM, TUMBLING, at, check, query, values
-from stepped import run_case
 
-from levada.testing.cases import Case, Clause
+from asking import OUTPUTS, STREAM, TUMBLING, at, check, query, values
+from cases import Case, Clause
 from levada.testing.question import Report
+from stepped import run_case
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q :b"),

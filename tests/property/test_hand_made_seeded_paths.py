@@ -5,8 +5,9 @@ all were; the reference judges.
 from __future__ import annotations
 
 import pytest
-from judged import check_everywhere
 from test_hand_made_paths import ELEMENTS, STATIC
+
+from asking import check_everywhere
 
 PATHS = {
     "from a pattern": "WINDOW :w { :a :p ?x . ?x :q+ ?y }",

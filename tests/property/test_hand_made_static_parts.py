@@ -5,11 +5,11 @@ the reference judges.
 from __future__ import annotations
 
 import pytest
-from judged import STREAM, WINDOWS, at, check, query, triples
-from stepped import run_replaced
 
-from levada.testing.cases import Case, CaseQuery
+from asking import STREAM, WINDOWS, at, check, query, triples
+from cases import Case, CaseQuery
 from levada.testing.compare import same_queries
+from stepped import run_replaced
 
 ELEMENTS = (
     at(1000, ":a :p :b ; :q :c . :b :q :a . :c :p :a, :b"),

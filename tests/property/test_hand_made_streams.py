@@ -5,13 +5,13 @@ that this is.
 from __future__ import annotations
 
 import pytest
-from judged import PREFIX, STREAM, WINDOWS, at, check
 
+from asking import PREFIX, STREAM, WINDOWS, at, check
+from cases import CaseQuery, Clause
+from cases.windows import compact
 from levada.algebra.show import show
 from levada.errors import QueryError
 from levada.syntax import parse
-from levada.testing.cases import CaseQuery, Clause
-from levada.testing.cases.windows import compact
 from levada.testing.question import ReferenceQuery
 from levada.translation.sparql.translate import translate
 

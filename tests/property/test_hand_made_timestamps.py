@@ -5,11 +5,11 @@ judges.
 from __future__ import annotations
 
 import pytest
-from judged import OUTPUTS, WINDOWS, at, check, query, values
 from test_hand_made_merges import BOTH, merging
 
-from levada.testing.cases import CaseQuery
-from levada.testing.cases.windows import Clause
+from asking import OUTPUTS, WINDOWS, at, check, query, values
+from cases import CaseQuery
+from cases.windows import Clause
 
 F = "<http://larkc.eu/csparql/sparql/jena/ext#timestamp>"
 ELEMENTS = (
@@ -43,7 +43,7 @@ def _asked(parts: tuple[str, str, str], clause: Clause, output: str, name: str) 
     return query(parts[0], parts[1], parts[2], windows={"w": clause}, output=output, name=name)
 
 
-@pytest.mark.parametrize("clause", (*WINDOWS, Clause("session", 1200)))
+@pytest.mark.parametrize("clause", [*WINDOWS, Clause("session", 1200)])
 def test_times_in_expressions(clause: Clause) -> None:
     asked = [
         _asked(parts, clause, OUTPUTS[i % 3], f"q{i}") for i, parts in enumerate(CASES.values())

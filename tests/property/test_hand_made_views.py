@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from stepped import run_case
 from test_found_cql import ALL, NOW, RANGE, RELATION, A, sql
 
+from cases import Case, CaseQuery
+from cases.windows import reporting
 from levada.model.time import Window, WindowKind
-from levada.testing.cases import Case, CaseQuery
-from levada.testing.cases.windows import reporting
 from levada.testing.compare import same
 from levada.testing.question import ReferenceSql, Report, Row
+from stepped import run_case
 
 SLIDE = Window(WindowKind.CLOSE_OPEN, 2000, 1000)
 G = "Register Relation G (k Integer, n Integer) As Select k, Count(*) From A [Range 2 s] Group By k; "

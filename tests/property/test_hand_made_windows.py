@@ -5,9 +5,9 @@ and kinds side by side.
 from __future__ import annotations
 
 import pytest
-from judged import OUTPUTS, RANGE, TUMBLING, at, check, query
 
-from levada.testing.cases import CaseQuery, Clause
+from asking import OUTPUTS, RANGE, TUMBLING, at, check, query
+from cases import CaseQuery, Clause
 
 ELEMENTS = (
     at(1000, ":a :p 1, 2 ; :q :b . :b :p 3 ; :q :b"),

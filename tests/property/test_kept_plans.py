@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stepped import run_case
 
+from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from levada.plan.encoding.plans import encode_plan, read_plan
 from levada.plan.sealed.plan import Plan
 from levada.plan.sealed.shapes import Shape
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.testing.cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from stepped import run_case
 
 pytestmark = pytest.mark.timeout(600)
 queries = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2) | entailment_cases(most=3)

@@ -17,13 +17,13 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stepped import run_case, run_in_two
 
+from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
+from cases.elements import arrival
 from levada.plan.topology import members
-from levada.testing.cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
-from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries
 from levada.testing.question import Question
+from stepped import run_case, run_in_two
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from stepped import Collected, read_ndjson
 
+from cases import Case, cases
 from levada.engine.engine import Engine
-from levada.testing.cases import Case, cases
+from levada.testing import MemorySink
 from levada.testing.compare import same_queries
 from levada.testing.streams import (
     write_documents,
@@ -24,6 +25,7 @@ from levada.testing.streams import (
     write_packed,
     write_rdf,
 )
+from stepped import reports_of
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
@@ -33,7 +35,9 @@ triple_formats = st.sampled_from(("ttl", "rdf", "nt", "trig", "jsonld", "jelly")
 quad_formats = st.sampled_from(("nq", "trig", "jsonld", "jelly"))
 
 
-def name_stream(engine: Engine, name: str, elements, lateness: int, root: Path, draw) -> None:
+def name_stream(
+    engine: Engine, name: str, elements: Any, lateness: int, root: Path, draw: Any
+) -> None:
     """Writes a stream in one of the ways and names it."""
     way, packed = draw(ways, label="way"), draw(packings, label="packing")
     if way == "lines":
@@ -59,8 +63,8 @@ def name_stream(engine: Engine, name: str, elements, lateness: int, root: Path, 
         engine.stream(name, path, time="graph", element="graph", lateness=lateness)
 
 
-def run(case: Case, data: st.DataObject):
-    sink = Collected()
+def run(case: Case, data: st.DataObject) -> Any:
+    sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         rows = data.draw(st.sampled_from((1, 3, 1000)), label="elements in an epoch")
@@ -83,8 +87,7 @@ def run(case: Case, data: st.DataObject):
                 engine.register(query.text, name=query.name, dialect=query.dialect, **query.options)
             engine.start(once=True)
             engine.await_end()
-    found = read_ndjson(sink.lines)
-    return {query.name: found.get(query.name, []) for query in case.queries}
+    return reports_of(case, sink)
 
 
 @settings(

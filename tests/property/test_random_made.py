@@ -9,14 +9,14 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from stepped import run_case, run_in_two
 from test_random_cases import epochs, examples, partitions
 
+from cases import Case, CaseQuery, made_cases
+from cases.elements import arrival
 from levada.model.time import MIN, WindowKind
-from levada.testing.cases import Case, CaseQuery, made_cases
-from levada.testing.cases.elements import arrival
 from levada.testing.compare import same_queries
 from levada.testing.question import Report
+from stepped import run_case, run_in_two
 
 made = made_cases(most=2)
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stepped import run_replaced
 
+from cases import Case, replaced_cases
 from levada.optimizer.pipeline import OPTIONAL, without
-from levada.testing.cases import Case, replaced_cases
 from levada.testing.compare import same, same_queries
 from levada.testing.question import Report
+from stepped import run_replaced
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)

@@ -7,18 +7,19 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from stepped import _name_sources
 
+from cases import cases, cql_cases
 from levada.emission.formats import Format, fitting
 from levada.engine.engine import Engine
 from levada.sinks.files import FileSink, Roll
-from levada.testing.cases import cases, cql_cases
 from levada.testing.compare import same
 from levada.testing.published import read_published
+from stepped import name_sources
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
@@ -42,7 +43,7 @@ class Everything:
         self.root, self.roll = root, roll
         self.formats: dict[str, list[Format]] = {}
 
-    def publish(self, query, variables, epoch, batch):
+    def publish(self, query: Any, variables: Any, epoch: Any, batch: Any) -> list[Any]:
         return [
             name
             for form in self.formats[query]
@@ -52,7 +53,7 @@ class Everything:
         ]
 
 
-def empty(report):
+def empty(report: Any) -> Any:
     return not report.solutions and report.boolean is None and not report.graph
 
 
@@ -71,14 +72,14 @@ def empty(report):
     st.sampled_from((1, 5, 1000)),
     st.sampled_from((60, 1000, 1 << 20)),
 )
-def test_every_format_says_the_same(case, rows, size):
+def test_every_format_says_the_same(case: Any, rows: Any, size: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         sink = Everything(root / "out", Roll(bytes=size))
         with Engine(
             spark=False, checkpoint=root / "ck", epoch_rows=rows, partitions=2, sink=sink, seed=7
         ) as engine:
-            _name_sources(engine, case, root)
+            name_sources(engine, case, root)
             for query in case.queries:
                 handle = engine.register(
                     query.text, name=query.name, dialect=query.dialect, **query.options

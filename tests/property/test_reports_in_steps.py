@@ -13,13 +13,13 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judged import RANGE, at, query
-from stepped import run_case
 
+from asking import RANGE, at, query
+from cases import Case, CaseQuery, Clause
 from levada.operators.border.calendar import Calendar
-from levada.testing.cases import Case, CaseQuery, Clause
 from levada.testing.compare import same_queries
 from levada.testing.question import Element
+from stepped import run_case
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)

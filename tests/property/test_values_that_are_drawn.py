@@ -5,11 +5,11 @@ partitions and the other queries.
 from __future__ import annotations
 
 import pytest
-from judged import RANGE, STREAM, TUMBLING, at, query
-from stepped import run_case
 
-from levada.testing.cases import Case, Clause
+from asking import RANGE, STREAM, TUMBLING, at, query
+from cases import Case, Clause
 from levada.testing.compare import same
+from stepped import run_case
 
 ELEMENTS = (
     at(1000, ":a :p 1 ; :q :b . :b :p 2"),

@@ -11,11 +11,11 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stepped import run_case
 
+from cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from levada.optimizer.pipeline import OPTIONAL, without
-from levada.testing.cases import Case, cases, cql_cases, cql_view_cases, entailment_cases
 from levada.testing.compare import same_queries
+from stepped import run_case
 
 EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)

@@ -5,7 +5,9 @@ process of its own.
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = start_session("local[2]", scratch=tmp_path_factory.mktemp("spark"))
     session.sparkContext.addPyFile(str(HERE / "spark_jobs.py"))
     yield session
@@ -23,10 +25,10 @@ def spark(tmp_path_factory):
 
 
 @pytest.fixture
-def run_script(tmp_path):
+def run_script(tmp_path: Path) -> Any:
     """Start Python on a script's text, in a process group of its own, in a fresh folder."""
 
-    def start(text, *arguments, **variables):
+    def start(text: Any, *arguments: Any, **variables: Any) -> Any:
         return subprocess.Popen(
             [sys.executable, "-c", text, *map(str, arguments)],
             cwd=tmp_path,

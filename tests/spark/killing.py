@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from levada.testing.cases import Clause
+from cases import Clause
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Element
 from levada.testing.streams import lines

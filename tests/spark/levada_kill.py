@@ -5,6 +5,7 @@ change of the disk (0: never).
 import itertools
 import os
 import sys
+from typing import Any
 
 LEFT = 86
 STEPS = ("link", "replace", "fdatasync", "fsync", "unlink")
@@ -14,8 +15,8 @@ def arm(at: int) -> None:
     """Counts this process's calls that change the disk, and leaves before the ``at``-th."""
     steps = itertools.count(1)
 
-    def doomed(call):
-        def step(*args, **kwargs):
+    def doomed(call: Any) -> Any:
+        def step(*args: Any, **kwargs: Any) -> Any:
             if next(steps) == at:
                 os._exit(LEFT)
             return call(*args, **kwargs)

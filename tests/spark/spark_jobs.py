@@ -5,11 +5,12 @@ import json
 import os
 import threading
 import time
+from typing import Any
 
 from levada.errors import SourceError
 
 
-def intake(context, payload):
+def intake(context: Any, payload: Any) -> list[Any]:
     """Each payload to all partitions, blown up to the asked size."""
     asked = json.loads(context)
     return [
@@ -17,7 +18,7 @@ def intake(context, payload):
     ]
 
 
-def stage(context, number, partition, blobs):
+def stage(context: Any, number: Any, partition: Any, blobs: Any) -> Any:
     """Says what came, to all partitions or as the outcome."""
     asked = json.loads(context)
     said = b"[%d.%d: %s]" % (number, partition, b" ".join(bytes(b) for b in blobs))
@@ -28,7 +29,7 @@ def stage(context, number, partition, blobs):
     )
 
 
-def failing_stage(context, number, partition, blobs):
+def failing_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list[Any]:
     if partition == 1:
         errors = {
             b"value": ValueError("bad value"),
@@ -38,11 +39,11 @@ def failing_stage(context, number, partition, blobs):
     return [(-1, b"")]
 
 
-def stray_intake(context, payload):
+def stray_intake(context: Any, payload: Any) -> list[Any]:
     return [(7, b"")]
 
 
-def describing_stage(context, number, partition, blobs):
+def describing_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list[Any]:
     """What a task sees of its process."""
     seen = {
         "pid": os.getpid(),
@@ -53,11 +54,11 @@ def describing_stage(context, number, partition, blobs):
     return [(-1, json.dumps(seen).encode())]
 
 
-def slow_stage(context, number, partition, blobs):
+def slow_stage(context: Any, number: Any, partition: Any, blobs: Any) -> list[Any]:
     time.sleep(float(context))
     return [(-1, b"slept")]
 
 
 class UnpicklableError(Exception):
-    def __reduce__(self):
+    def __reduce__(self) -> str:
         raise TypeError("not this one")

@@ -5,19 +5,20 @@ A smaller set of ``tests/property``: LEVADA_SPARK_CASES of each kind, 3 unless s
 """
 
 import os
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-sys.path.append(str(Path(__file__).parents[1] / "property"))
-
-from stepped import run_case
-
-from levada.testing.cases import cases, cql_cases, made_cases
+from asking import S, T, element, judge, query, register
+from cases import Clause, cases, cql_cases, made_cases
+from levada.engine.engine import Engine
+from levada.testing import MemorySink
 from levada.testing.compare import same_queries
+from levada.testing.streams import write_lines
+from stepped import run_case
 
 EXAMPLES = int(os.environ.get("LEVADA_SPARK_CASES", "3"))
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400 * EXAMPLES)]
@@ -30,7 +31,7 @@ FEW = settings(
 )
 
 
-def check(case, rows, spark):
+def check(case: Any, rows: Any, spark: Any) -> None:
     got = run_case(case, epoch_rows=rows, partitions=2, spark=spark)
     difference = same_queries(case.expected(), got)
     assert difference is None, difference
@@ -38,31 +39,24 @@ def check(case, rows, spark):
 
 @FEW
 @given(case=cases(most=5), rows=st.sampled_from((5, 1000)))
-def test_rsp_ql(case, rows, spark):
+def test_rsp_ql(case: Any, rows: Any, spark: Any) -> None:
     check(case, rows, spark)
 
 
 @FEW
 @given(case=cql_cases(most=5), rows=st.sampled_from((5, 1000)))
-def test_cql(case, rows, spark):
+def test_cql(case: Any, rows: Any, spark: Any) -> None:
     check(case, rows, spark)
 
 
 @FEW
 @given(case=made_cases(most=2), rows=st.sampled_from((5, 1000)))
-def test_streams_that_queries_make(case, rows, spark):
+def test_streams_that_queries_make(case: Any, rows: Any, spark: Any) -> None:
     check(case, rows, spark)
 
 
-def test_a_plan_of_several_stages(spark, tmp_path):
+def test_a_plan_of_several_stages(spark: Any, tmp_path: Path) -> None:
     """Three patterns on three keys need an exchange between joins; each of them is a stage."""
-    from levada.engine.engine import Engine
-    from levada.testing.streams import write_lines
-
-    sys.path.append(str(Path(__file__).parents[1] / "unit" / "runtime"))
-    from asking import Collected, S, T, asked, element, judge, register
-
-    from levada.testing.cases import Clause
 
     streams = {
         S: [element(100 * i, f"a{i % 7} p b{i % 5}", f"b{i % 5} q c{i % 3}") for i in range(60)],
@@ -71,16 +65,16 @@ def test_a_plan_of_several_stages(spark, tmp_path):
     windows = {"w": (S, Clause("step", 2000, 1000)), "v": (T, Clause("step", 1000, 1000))}
     body = "WINDOW :w { ?a :p ?b . ?b :q ?c } WINDOW :v { ?c :r ?n }"
     queries = [
-        asked("chain", "SELECT ?a ?n", body, windows),
-        asked(
-            "groups",
+        query("SELECT ?a ?n", body, name="chain", windows=windows),
+        query(
             "SELECT ?a (SUM(?n) AS ?m)",
             body,
-            windows,
             tail=" GROUP BY ?a ORDER BY ?m ?a LIMIT 3",
+            name="groups",
+            windows=windows,
         ),
     ]
-    sink, stages = Collected(), set()
+    sink, stages = MemorySink(), set()
     with Engine(
         spark=spark, checkpoint=tmp_path / "ck", epoch_rows=40, partitions=2, sink=sink
     ) as engine:

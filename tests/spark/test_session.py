@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -59,12 +60,12 @@ except JavaError as error:
 """
 
 
-def test_a_run_says_nothing_and_leaves_nothing(run_script):
+def test_a_run_says_nothing_and_leaves_nothing(run_script: Any) -> None:
     process = run_script(QUIET_RUN, Path(__file__).parent / "spark_jobs.py")
     assert (*process.communicate(timeout=400), process.returncode) == ("", "", 0)
 
 
-def test_spark_ends_with_a_killed_driver(run_script):
+def test_spark_ends_with_a_killed_driver(run_script: Any) -> None:
     process = run_script(DYING_RUN)
     out, _ = process.communicate(timeout=400)
     assert process.returncode == -signal.SIGKILL
@@ -74,14 +75,16 @@ def test_spark_ends_with_a_killed_driver(run_script):
     assert not psutil.pid_exists(int(out))
 
 
-def test_a_jvm_that_does_not_start_is_one_sentence(run_script):
+def test_a_jvm_that_does_not_start_is_one_sentence(run_script: Any) -> None:
     out, err = run_script(BROKEN_RUN).communicate(timeout=400)
     assert out.startswith("Spark's JVM did not start: Invalid thread stack size")
     assert "spark.log" in out
     assert err == ""
 
 
-def test_a_second_start_uses_the_running_session_and_stops_with_the_last(spark, tmp_path, recwarn):
+def test_a_second_start_uses_the_running_session_and_stops_with_the_last(
+    spark: Any, tmp_path: Path, recwarn: Any
+) -> None:
     again = start_session(scratch=tmp_path / "unused")
     assert again.sparkContext is spark.sparkContext
     assert not [w for w in recwarn if "Levada" in str(w.message)], "our own session lacks nothing"
@@ -90,8 +93,8 @@ def test_a_second_start_uses_the_running_session_and_stops_with_the_last(spark, 
 
 
 def test_a_session_of_the_users_is_told_what_it_lacks_and_never_stopped(
-    spark, tmp_path, monkeypatch
-):
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sessions, "_users", type(sessions._users)())
     monkeypatch.setattr(sessions, "EXECUTION", sessions.EXECUTION | {"spark.locality.wait": "7s"})
     with pytest.warns(UserWarning, match=r"spark.locality.wait=0; .* with spark.locality.wait=7s"):
@@ -101,7 +104,7 @@ def test_a_session_of_the_users_is_told_what_it_lacks_and_never_stopped(
     assert spark.sparkContext.parallelize([1]).count() == 1
 
 
-def test_the_users_settings_win_and_jvm_options_are_joined():
+def test_the_users_settings_win_and_jvm_options_are_joined() -> None:
     given = {"spark.ui.enabled": "true", "spark.driver.extraJavaOptions": "-Dx=1"}
     settings = session_settings("local[2]", given, Path("/scratch"))
     assert settings["spark.ui.enabled"] == "true"
@@ -109,12 +112,12 @@ def test_the_users_settings_win_and_jvm_options_are_joined():
     assert settings["spark.executorEnv.POLARS_MAX_THREADS"] == "1"
 
 
-def test_a_cluster_keeps_its_addresses():
+def test_a_cluster_keeps_its_addresses() -> None:
     assert "spark.driver.host" not in session_settings("spark://master:7077", {}, Path("/scratch"))
     assert "SPARK_LOCAL_IP" not in session_environment("spark://master:7077", os.environ)
 
 
-def test_workers_share_the_kernels_cache_of_this_process():
+def test_workers_share_the_kernels_cache_of_this_process() -> None:
     assert (
         session_environment("local[1]", {**os.environ, "NUMBA_CACHE_DIR": "/c"})["NUMBA_CACHE_DIR"]
         == "/c"

@@ -5,6 +5,8 @@ again.
 import json
 import os
 import time
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -20,7 +22,7 @@ QUERY = """PREFIX : <http://e/> SELECT ?s ?v FROM NAMED WINDOW :w ON :obs [RANGE
 WHERE { WINDOW :w { ?s :v ?v } } ORDER BY ?v"""
 
 
-def batch(folder, name, times):
+def batch(folder: Any, name: Any, times: Any) -> None:
     """A JSON file that Spark's source takes as one batch; they come in the order of the files'
     ages, here that of names.
     """
@@ -40,14 +42,14 @@ def batch(folder, name, times):
     os.utime(folder / name, (age, age))
 
 
-def frame(spark, folder):
+def frame(spark: Any, folder: Any) -> Any:
     source = spark.readStream.schema("s string, p string, o string, ts long, k long").option(
         "maxFilesPerTrigger", 1
     )
     return source.json(str(folder))
 
 
-def run(spark, folder, root, sink=None, **options):
+def run(spark: Any, folder: Any, root: Any, sink: Any = None, **options: Any) -> Any:
     with Engine(spark=False, checkpoint=root, sink=sink) as engine:
         engine.stream("http://e/obs", frame(spark, folder), **options)
         query = engine.register(QUERY, name="q")
@@ -60,7 +62,7 @@ def run(spark, folder, root, sink=None, **options):
         )
 
 
-def test_a_streaming_frame_is_a_stream_exactly_once(spark, tmp_path):
+def test_a_streaming_frame_is_a_stream_exactly_once(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path / "in", "a.json", range(4))
     batch(tmp_path / "in", "b.json", range(4, 9))
     columns = ("s", "p", "o", "ts")
@@ -87,8 +89,8 @@ def test_a_streaming_frame_is_a_stream_exactly_once(spark, tmp_path):
 
 @pytest.mark.parametrize("part", ["before", "within", "after"])
 def test_a_crash_beside_the_deletion_of_batches_loses_and_repeats_nothing(
-    spark, tmp_path, monkeypatch, part
-):
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
     """The first run dies where batches that a manifest covers are deleted; Spark runs its last
     batch again.
     """
@@ -96,7 +98,7 @@ def test_a_crash_beside_the_deletion_of_batches_loses_and_repeats_nothing(
         batch(tmp_path / "in", f"{name}.json", range(4 * i, 4 * i + 4))
     forget = Spool.forget
 
-    def dies(spool, position):
+    def dies(spool: Any, position: Any) -> None:
         if not position or position["file"] < "000000000002":
             return
         if part == "within":
@@ -132,7 +134,7 @@ def test_a_crash_beside_the_deletion_of_batches_loses_and_repeats_nothing(
     assert [p.name for p in data.iterdir()] == ["000000000004.nt"]
 
 
-def test_a_row_is_one_line_whatever_its_columns_hold(spark, tmp_path):
+def test_a_row_is_one_line_whatever_its_columns_hold(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     objects = ['"1\n2"', '"x" 5 .\n<http://e/t> <http://e/v> "y"', None, "# nothing"]
     rows = [{"s": "<http://e/s>", "p": "<http://e/v>", "o": o, "ts": 100} for o in objects]
@@ -152,7 +154,7 @@ def test_a_row_is_one_line_whatever_its_columns_hold(spark, tmp_path):
         assert engine._records()["http://e/obs"].dead == 4
 
 
-def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark, tmp_path):
+def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path / "in", "a.json", range(8))
     lines = frame(spark, tmp_path / "in").selectExpr(
         "concat(s, ' ', p, ' ', o, ' ', ts, ' .') AS line"
@@ -169,7 +171,7 @@ def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark, tmp_path):
         assert query.to_polars()["report"].to_list() == [2000] * 4
 
 
-def test_a_column_of_lines(spark, tmp_path):
+def test_a_column_of_lines(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path / "in", "a.json", range(5))
     lines = frame(spark, tmp_path / "in").selectExpr(
         "concat(s, ' ', p, ' ', o, ' <http://e/g> ', ts, ' .') AS line"
@@ -190,7 +192,7 @@ def test_a_column_of_lines(spark, tmp_path):
         "date_format(timestamp_millis(ts), \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\")",
     ],
 )
-def test_times_of_other_types(spark, tmp_path, moment):
+def test_times_of_other_types(spark: Any, tmp_path: Path, moment: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     batch(tmp_path / "in", "a.json", range(5))
     typed = frame(spark, tmp_path / "in").selectExpr("s", "p", "o", f"{moment} AS ts")
@@ -202,7 +204,7 @@ def test_times_of_other_types(spark, tmp_path, moment):
         assert query.to_polars()["report"].to_list() == [2000] * 4 + [4000]
 
 
-def test_rows_are_tuples(spark, tmp_path):
+def test_rows_are_tuples(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path / "in", "a.json", range(3))
     with Engine(spark=False) as engine:
         engine.stream("S", frame(spark, tmp_path / "in"), tuples=True)
@@ -212,7 +214,7 @@ def test_rows_are_tuples(spark, tmp_path):
         assert query.to_polars().rows() == [(i * 500, f'"{i}"^^<{X}integer>') for i in range(3)]
 
 
-def test_wrong_uses_are_sentences(spark, tmp_path):
+def test_wrong_uses_are_sentences(spark: Any, tmp_path: Path) -> None:
     batch(tmp_path / "in", "a.json", range(1))
     streaming = frame(spark, tmp_path / "in")
     cases = (

@@ -1,6 +1,7 @@
 """Large static data on real Spark: gathered by a job of its own, and replaced."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ def graph(n: int) -> list[str]:
     return 2 * [f"<http://e/s{i}> <http://e/p> {number.format(i)}" for i in range(n)]
 
 
-def test_gathered_and_replaced(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gathered_and_replaced(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "LARGE", 1)
     monkeypatch.setattr(gathering, "PIECE", 20_000)
     with Engine(spark=spark, checkpoint=tmp_path / "c", partitions=2) as engine:

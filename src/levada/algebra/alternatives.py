@@ -62,12 +62,12 @@ def _of(goal: TriplePattern, schema: Schema, static: bool) -> Iterator[Alternati
         yield from _types(goal, schema)
     else:
         for p, turned, resource in sorted(schema.subproperties(goal.predicate), key=str):
-            yield from _unified(goal, (_S, p, _O), _turned(goal.predicate, turned), resource)
+            yield from _unify(goal, (_S, p, _O), _turn(goal.predicate, turned), resource)
     if static:
         yield from _own(goal, schema)
 
 
-def _turned(p: Term, turned: bool) -> _Head:
+def _turn(p: Term, turned: bool) -> _Head:
     return (_O, p, _S) if turned else (_S, p, _O)
 
 
@@ -76,18 +76,18 @@ def _any(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
     for p in sorted(schema.entailing(), key=str):
         for q, turned, resource in sorted(schema.superproperties(p), key=str):
             if isinstance(q, Iri) and (q, turned) != (p, False):
-                yield from _unified(goal, (_S, p, _O), _turned(q, turned), resource)
+                yield from _unify(goal, (_S, p, _O), _turn(q, turned), resource)
     yield from _types(goal, schema)
 
 
 def _types(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
     """What has a class by the class that it has, and by the properties that it has."""
     wanted = None if isinstance(goal.object, Var) else goal.object
-    for explicit, subject, c, resource in _classed(wanted, schema):
-        yield from _unified(goal, explicit, (subject, TYPE, c), resource)
+    for explicit, subject, c, resource in _classify(wanted, schema):
+        yield from _unify(goal, explicit, (subject, TYPE, c), resource)
 
 
-def _classed(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var, Term, bool]]:
+def _classify(wanted: Term | None, schema: Schema) -> Iterator[tuple[_Head, Var, Term, bool]]:
     """Explicit triples by which their subject or object is of a class (``wanted``, or any) beside
     what they say.
     """
@@ -104,18 +104,18 @@ def _own(goal: TriplePattern, schema: Schema) -> Iterator[Alternative]:
     property is below itself.
     """
     for p in (SUB_CLASS, SUB_PROPERTY):
-        yield from _unified(goal, (_S, p, _O), (_S, p, _S), False)
-        yield from _unified(goal, (_S, p, _O), (_O, p, _O), True)
-    yield from _unified(goal, (_S, TYPE, _O), (_O, SUB_CLASS, _O), True)
+        yield from _unify(goal, (_S, p, _O), (_S, p, _S), False)
+        yield from _unify(goal, (_S, p, _O), (_O, p, _O), True)
+    yield from _unify(goal, (_S, TYPE, _O), (_O, SUB_CLASS, _O), True)
     if goal.predicate == SUB_CLASS or isinstance(goal.predicate, Var):
         given = [t for t in (goal.subject, goal.object) if not isinstance(t, Var)]
-        for explicit, _, c, resource in _classed(given[0] if given else None, schema):
-            yield from _unified(goal, explicit, (c, SUB_CLASS, c), resource)
+        for explicit, _, c, resource in _classify(given[0] if given else None, schema):
+            yield from _unify(goal, explicit, (c, SUB_CLASS, c), resource)
     if schema.regime is Regime.OWL:
-        yield from _unified(goal, (_S, SAME, _O), (_O, SAME, _S), True)
+        yield from _unify(goal, (_S, SAME, _O), (_O, SAME, _S), True)
 
 
-def _unified(
+def _unify(
     goal: TriplePattern, explicit: _Head, head: _Head, resource: bool
 ) -> Iterator[Alternative]:
     """The alternative by which this head is the goal; none where they cannot be the same."""

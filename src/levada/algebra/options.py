@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from levada.algebra.schema import Regime, regime_of
 from levada.errors import UsageError, near
-from levada.streams.stream_config import parse_duration, parse_time
+from levada.model.durations import parse_duration, parse_time
 
 Bounds = Literal["[)", "(]"]
 ReportPolicy = Literal["close", "change"]

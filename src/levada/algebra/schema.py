@@ -197,13 +197,13 @@ class Schema:
 
     def superproperties(self, p: Term) -> frozenset[Reached]:
         """What a triple of ``p`` entails a triple of, ``p`` itself among them."""
-        return _turned(p, self.properties)
+        return _turn(p, self.properties)
 
     def subproperties(self, q: Term) -> frozenset[Reached]:
         """The properties a triple of which entails one of ``q``, ``q`` itself among them; they are
         IRIs.
         """
-        return frozenset(found for found in _turned(q, self._sources) if isinstance(found[0], Iri))
+        return frozenset(found for found in _turn(q, self._sources) if isinstance(found[0], Iri))
 
     @cached_property
     def typings(self) -> dict[Term, tuple[Typing, ...]]:
@@ -239,7 +239,7 @@ class Schema:
         return (term, *(other for other in self._group.get(term, ()) if other != term))
 
 
-def _turned(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reached]:
+def _turn(p: Term, edges: Mapping[Term, frozenset[Turned]]) -> frozenset[Reached]:
     """The properties that are reachable; one that needs no turn on its way is not there a second
     time as one that does.
     """

@@ -28,9 +28,11 @@ from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, repo
 from levada.algebra.schema import Regime
 from levada.emission.formats import Format, check_stdout
 from levada.errors import UsageError, near
+from levada.model.durations import parse_duration, parse_time
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.streams.formats import RDF, word_of
-from levada.streams.stream_config import OPTIONS, StreamConfig, parse_duration, parse_time
+from levada.streams.options import OPTIONS
+from levada.streams.stream_config import StreamConfig
 from levada.streams.yaml_file import read_yaml
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 

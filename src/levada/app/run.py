@@ -18,7 +18,7 @@ import psutil
 from levada.app.app_file import STDOUT, App
 from levada.app.prepare import queries_of
 from levada.emission.formats import Format
-from levada.engine.asked import noted
+from levada.engine.asked import note
 from levada.engine.engine import Engine
 from levada.engine.summary import Progress, StreamCounts, Summary
 from levada.model.names import shown
@@ -97,7 +97,7 @@ def _tell(engine: Engine, app: App, form: Format) -> None:
     for static in app.static:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
     for registered in engine.register_all(queries_of(app)):
-        with noted(registered.name):
+        with note(registered.name):
             registered.check_fits(form)
 
 

@@ -25,7 +25,8 @@ from levada.app.app_file import StaticSource, check_graph
 from levada.errors import UsageError, near
 from levada.model.names import check_stream_name, is_iri, is_word
 from levada.streams.formats import RDF, word_of
-from levada.streams.stream_config import OPTIONS, StreamConfig, parse_flag
+from levada.streams.options import OPTIONS, parse_flag
+from levada.streams.stream_config import StreamConfig
 
 _OPTION = re.compile(r",(?=[A-Za-z_]+=)")
 _STATIC = ("graph", "format", "reload")

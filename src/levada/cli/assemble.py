@@ -12,8 +12,8 @@ from levada.app.app_file import App, QuerySource, load_app, read_query
 from levada.cli.arguments import parse_static, parse_stream
 from levada.cli.scripts import statements
 from levada.errors import UsageError
+from levada.model.durations import parse_duration, parse_time
 from levada.model.names import check_query_name
-from levada.streams.stream_config import parse_duration, parse_time
 
 
 @dataclass(frozen=True, slots=True)

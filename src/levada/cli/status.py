@@ -20,12 +20,12 @@ def status(checkpoint: Path, *, as_json: bool) -> None:
     """Prints the status of a checkpoint, as tables or as JSON."""
     found = read_status(checkpoint)
     if as_json:
-        print(json.dumps(told(found), indent=2, ensure_ascii=False))
+        print(json.dumps(tell(found), indent=2, ensure_ascii=False))
     else:
-        Console().print(shown(found))
+        Console().print(show(found))
 
 
-def told(status: Status) -> dict[str, object]:
+def tell(status: Status) -> dict[str, object]:
     """The status as JSON-able values; a watermark is ms, null before any element, "end" after the
     end.
     """
@@ -48,7 +48,7 @@ def _time(ms: int) -> int | str | None:
     return None if ms <= MIN else "end" if ms >= MAX else ms
 
 
-def shown(status: Status) -> RenderableType:
+def show(status: Status) -> RenderableType:
     """The status for people: a table of streams, one of queries, and the patterns of each query."""
     end = ", ended" if status.ended else ""
     streams = [

@@ -180,14 +180,14 @@ def _last_report(view: View, batch: Batch, until: int) -> Rows:
 def _rows(view: View, batch: Batch, start: int, stop: int) -> Rows:
     """Some solutions of a batch, as texts for people."""
     columns = [batch.columns[name].slice(start, stop - start).to_list() for name, _ in view.columns]
-    values = ([_shown(text) for text in column] for column in columns)
+    values = ([_show(text) for text in column] for column in columns)
     return tuple(zip(batch.report[start:stop].tolist(), zip(*values, strict=True), strict=True))
 
 
-def _shown(text: str | None) -> str:
+def _show(text: str | None) -> str:
     """A term for people: of an IRI what follows its last slash.
 
-    >>> _shown("<http://levada.example/airport/JFK>"), _shown('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>')
+    >>> _show("<http://levada.example/airport/JFK>"), _shown('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>')
     ('JFK', '2.5')
     """
     match parse_term(text) if text is not None else None:

@@ -1,3 +1,3 @@
-"""Results of an epoch on their way out: terms decoded, lines serialised (design, section 3,
-emission).
+"""Results of an epoch on their way out: terms decoded, lines serialised
+(docs/architecture.md#commit-and-recovery).
 """

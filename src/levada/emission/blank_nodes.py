@@ -2,7 +2,7 @@
 equal however often they are made.
 
 A node derives from the query, the report, the solution (its number among those that look alike in
-the template tells it from them), and its label in the template (design, section 1, Output). Cost: a
+the template tells it from them), and its label in the template (docs/semantics.md#results). Cost: a
 hash of each text.
 """
 

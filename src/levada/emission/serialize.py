@@ -153,14 +153,14 @@ def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:
         names = (
             ["boolean"]
             if batch.form is Form.ASK
-            else ["?" + name for name in _shown(variables, batch)]
+            else ["?" + name for name in _show(variables, batch)]
         )
         return ("\t".join([*fixed, *(name.replace("\t", " ") for name in names)]) + "\n").encode()
-    names = ["boolean"] if batch.form is Form.ASK else _shown(variables, batch)
+    names = ["boolean"] if batch.form is Form.ASK else _show(variables, batch)
     return (",".join([*fixed, *map(few.csv_field, names)]) + "\n").encode()
 
 
-def _shown(variables: Sequence[str], batch: Batch) -> list[str]:
+def _show(variables: Sequence[str], batch: Batch) -> list[str]:
     return ["subject", "predicate", "object"] if batch.form is Form.CONSTRUCT else list(variables)
 
 
@@ -258,7 +258,7 @@ def _table_lines(
             pl.Series("boolean", np.where(batch.booleans, "true", "false")).cast(pl.String)
         )
     else:
-        columns += [convert(batch.columns[name]).fill_null("") for name in _shown(variables, batch)]
+        columns += [convert(batch.columns[name]).fill_null("") for name in _show(variables, batch)]
     frame = pl.DataFrame([column.alias(f"c{i}") for i, column in enumerate(columns)])
     if batch.change is not None:
         keys = pl.DataFrame({"report": batch.report, "sign": batch.change})

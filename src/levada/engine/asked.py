@@ -31,7 +31,7 @@ class Asked:
 
 
 @contextmanager
-def noted(name: str) -> Iterator[None]:
+def note(name: str) -> Iterator[None]:
     """Notes on an error which query it is about (PEP 678), once."""
     try:
         yield

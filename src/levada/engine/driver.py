@@ -106,7 +106,7 @@ class Driver:
             self._statics,
             sourcing,
             executor,
-            self._publish,
+            publish=self._publish,
             epoch_rows=self._tempo.epoch_rows,
             wall=_wall,
             due=self.publication.due,

@@ -35,6 +35,7 @@ from levada.engine.registry import Registry
 from levada.engine.status import Status, living, progress_of, status_of
 from levada.engine.summary import Progress
 from levada.errors import UsageError
+from levada.model.durations import parse_duration
 from levada.model.names import check_stream_name
 from levada.runtime.driver.publication import Publication
 from levada.runtime.driver.spools import Spools
@@ -44,7 +45,7 @@ from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import StreamRecord
 from levada.sinks import Sink
 from levada.sources.parquet import with_schema
-from levada.streams.stream_config import StreamConfig, parse_duration
+from levada.streams.stream_config import StreamConfig
 
 GROUPS = 64
 

@@ -2,8 +2,8 @@
 and the ontology, by which entailment goes.
 
 An engine's ``Registry`` keeps it; ``levada check`` and ``levada explain`` make one for an
-application. It grows as streams, data and queries come, and ``prepare`` reads it, so equal ``Known``
-means equal plans.
+application. It grows as streams, data and queries come, and ``prepare`` reads it, so equal
+``Known`` means equal plans.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from levada.algebra import nodes as a
 from levada.algebra.schema import Regime
-from levada.engine.asked import Asked, noted
+from levada.engine.asked import Asked, note
 from levada.engine.bind_names import bind_names
 from levada.engine.known import Known
 from levada.engine.ontology import Ontology
@@ -59,7 +59,7 @@ def _stage(make: Callable[[Prepared], T]) -> cached_property[T]:
     """A stage, made once; its errors say which query they are about."""
 
     def made(query: Prepared) -> T:
-        with noted(query.asked.name):
+        with note(query.asked.name):
             return make(query)
 
     return cached_property(made)

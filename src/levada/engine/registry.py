@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from levada.algebra.schema import Regime
-from levada.engine.asked import Asked, noted
+from levada.engine.asked import Asked, note
 from levada.engine.known import Known
 from levada.engine.makers import order_by_makers
 from levada.engine.ontology import Ontology
@@ -107,7 +107,7 @@ class Registry:
     def _check_names(self, batch: Sequence[Asked]) -> None:
         names: set[str] = set()
         for asked in batch:
-            with noted(asked.name):
+            with note(asked.name):
                 if check_query_name(asked.name) in names or asked.name in self.queries:
                     hint = "Unregister it first, or choose another name."
                     raise UsageError(f"There is a query {asked.name} already.", hint=hint)

@@ -4,9 +4,9 @@ Everything comes from the last manifest and its plan: the watermark of each stre
 elements came and how many matched each pattern, and when the next report can be. Nothing is locked,
 so a file may go while it is read: then it is read again.
 
-The rule by which a report comes is that of design, section 1: report r is made when the least
-watermark of the query's streams reaches r (windows on close with bounds ``[)``) or passes it (all
-others).
+The rule by which a report comes is that of docs/semantics.md#progress: report r is made when the
+least watermark of the query's streams reaches r (windows on close with bounds ``[)``) or passes it
+(all others).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from levada.engine.summary import Progress
+from levada.engine.summary import Progress, StreamCounts
 from levada.errors import CheckpointError
 from levada.model.names import is_made, shown
 from levada.model.time import MAX, MIN, WindowKind
@@ -59,7 +59,7 @@ class Status:
 
     epoch: int
     ended: bool
-    streams: dict[str, StreamRecord]
+    streams: dict[str, StreamCounts]
     queries: tuple[QueryStatus, ...]
 
 
@@ -81,7 +81,20 @@ def read_status(root: Path) -> Status:
 def status_of(manifest: Manifest, plan: Plan) -> Status:
     """What a manifest and its plan say of all queries."""
     queries = tuple(_query(query, manifest, plan) for query in plan.queries.values())
-    return Status(manifest.epoch, manifest.ended, living(manifest, plan), queries)
+    streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
+    return Status(manifest.epoch, manifest.ended, streams, queries)
+
+
+def counts_of(record: StreamRecord) -> StreamCounts:
+    """What a stream's record says that people ask for."""
+    return StreamCounts(
+        record.elements,
+        record.triples,
+        record.late,
+        record.dead,
+        record.watermark,
+        record.overtaken,
+    )
 
 
 def progress_of(manifest: Manifest, seconds: float) -> Progress:

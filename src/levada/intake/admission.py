@@ -1,5 +1,5 @@
 """Which elements enter a stream: cut, future, late, or kept. One rule for graphs and for tuples
-(design, section 1).
+(docs/semantics.md#progress).
 
 In this order, by an element's event time ``ts``:
 

@@ -1,5 +1,5 @@
-"""Static RDF: files in any RDF format, plain or packed, as parsed chunks (design, section 1, static
-graphs).
+"""Static RDF: files in any RDF format, plain or packed, as parsed chunks
+(docs/semantics.md#graphs).
 
 A file's triples belong to the default graph, those of a quad format also to its named graphs; with
 ``graph`` all of them belong to that one graph, whatever graphs the file names. Static data must be
@@ -24,7 +24,7 @@ from levada.errors import SourceError, UsageError, near
 from levada.intake.parse.documents import Malformed, document_chunks
 from levada.intake.parse.ntriples import Triples, parse
 from levada.model.term import Kind
-from levada.sources.inflate import DAMAGED, opened
+from levada.sources.inflate import DAMAGED, open_
 from levada.sources.reference import document_id
 from levada.streams.formats import LINES, NAMES, PACKED, QUADS, RDF, format_of, word_of
 from levada.terms.identity import identify_one
@@ -193,7 +193,7 @@ def chunks(
             yield from _lines(file, seed, document, start, stop)
             return
         base = Path(shown).absolute().as_uri()
-        for text in document_chunks(partial(opened, path), file.format, base):
+        for text in document_chunks(partial(open_, path), file.format, base):
             triples = parse(text, quads=True, timed=False, seed=seed, document=document)
             if triples.bad:
                 raise Malformed(triples.bad[0][1])
@@ -219,7 +219,7 @@ def _lines(
 
 def _source(file: StaticFile) -> IO[bytes]:
     """Its bytes: of lines that are no file yet, or of the file."""
-    return BytesIO("".join(file.lines).encode()) if file.lines else opened(file.path)
+    return BytesIO("".join(file.lines).encode()) if file.lines else open_(file.path)
 
 
 def _texts(file: StaticFile, start: int, stop: int | None) -> Iterator[tuple[int, bytes]]:

@@ -1,4 +1,5 @@
-"""The columns of frames, every one of them: what it holds, in which unit and dtype, and who makes it.
+"""The columns of frames, every one of them: what it holds, in which unit and dtype, and who makes
+it.
 
 A row belongs to a member (``OP``), has terms in slots, event times by window or a report time, and
 maybe a weight. What begins with ``#`` serves operators and state and is never shown: ``visible``
@@ -24,6 +25,7 @@ says what is.
     #o              int64     the order in which rows came                              runs
     #f              bool      whether a row of a run has been whole before              runs
     #q              int64     a row's number in its sequence                            count windows
+    #of             int64     which of an epoch's sequences a row is of                 count windows
     #on             int8      whether an equal row stood before                         count windows
     #v              int8      the sign of static rows before they are settled           static data
 
@@ -49,6 +51,7 @@ AT = "#at"
 ORDER = "#o"
 WHOLE = "#f"
 NUMBER = "#q"
+SEQUENCE = "#of"
 STOOD = "#on"
 SIGN = "#v"
 
@@ -56,7 +59,7 @@ _SLOT = "xykdmc"
 _WINDOW = ("lo", "hi", "prev")
 
 
-def _numbered(letter: str) -> Callable[[int], str]:
+def _number(letter: str) -> Callable[[int], str]:
     @cache
     def name(number: int) -> str:
         return f"{letter}{number}"
@@ -64,9 +67,9 @@ def _numbered(letter: str) -> Callable[[int], str]:
     return name
 
 
-x, y = _numbered("x"), _numbered("y")
-kind, double, mantissa, scale = (_numbered(letter) for letter in "kdmc")
-least, greatest, earlier = (_numbered(word) for word in _WINDOW)
+x, y = _number("x"), _number("y")
+kind, double, mantissa, scale = (_number(letter) for letter in "kdmc")
+least, greatest, earlier = (_number(word) for word in _WINDOW)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Event time and windows: the one place that decides a boundary (design, section 1).
+"""Event time and windows: the one place that decides a boundary (docs/semantics.md#windows).
 
 All times are integer milliseconds since 1970-01-01T00:00Z. ``MIN`` and ``MAX`` stand for minus and
 plus infinity; real event times lie strictly between, and the arithmetic below saturates at them.

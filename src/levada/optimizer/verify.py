@@ -21,7 +21,7 @@ def verify(rule: str, before: a.Query, after: a.Query) -> None:
         return
     assert replace(after, pattern=before.pattern) == before, f"{rule} changed more than the pattern"
     nodes = list(_nodes(after.pattern))
-    assert _shown(after.pattern) == _shown(before.pattern), f"{rule} changed the variables"
+    assert _show(after.pattern) == _show(before.pattern), f"{rule} changed the variables"
     read = frozenset(n.source for n in _nodes(before.pattern) if isinstance(n, _READING))
     assert read.issuperset(n.source for n in nodes if isinstance(n, _READING)), (
         f"{rule} reads other sources"
@@ -62,6 +62,6 @@ def _nodes(node: a.Node) -> Iterator[a.Node]:
         yield from _nodes(child)
 
 
-def _shown(node: a.Node) -> frozenset[str]:
+def _show(node: a.Node) -> frozenset[str]:
     """The variables that a pattern shows; those with a dot are the engine's own."""
     return frozenset(name for name in possible(node) if not name.startswith("."))

@@ -79,8 +79,8 @@ class Context(msgspec.Struct):
 
 
 class Control(msgspec.Struct):
-    """What an intake task saw: the head of each of its blobs (design, section 3, "Jumbo
-    frames").
+    """What an intake task saw: the head of each of its blobs
+    (docs/architecture.md#a-triples-way).
     """
 
     stream: int
@@ -177,14 +177,14 @@ def load_setup(path: str) -> Setup:
 def advance(
     streams: Sequence[StreamState], controls: Sequence[Control], shared: Sequence[Sequence[int]]
 ) -> Times:
-    """W of every stream after the epoch (design, section 1, "Progress"); the same at every target
-    and at the driver.
+    """W of every stream after the epoch (docs/architecture.md#a-triples-way); the same at every
+    target and at the driver.
     """
     seen: dict[tuple[int, str], int] = {}
     for c in controls:
         key = (c.stream, c.partition)
         seen[key] = max(seen.get(key, MIN), c.max_ts)
-    new = np.array([_advanced(s, i, seen) for i, s in enumerate(streams)], np.int64)
+    new = np.array([_advance(s, i, seen) for i, s in enumerate(streams)], np.int64)
     for i, s in enumerate(streams):
         if s.idle and not s.ended:
             others = [int(new[j]) for j in shared[i] if not streams[j].idle]
@@ -193,7 +193,7 @@ def advance(
     return new
 
 
-def _advanced(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int:
+def _advance(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int:
     if s.ended:
         return MAX
     least = s.floor

@@ -1,6 +1,6 @@
 """One epoch's job, and running it in this process.
 
-A job is two pure functions and their data (design, section 3):
+A job is two pure functions and their data (docs/architecture.md#an-epoch):
 
     intake(context, payload) -> [(target, blob), ...]              once for each payload
     stage(context, stage, partition, blobs) -> [(target, blob), ..]    once for each stage 1..stages and partition

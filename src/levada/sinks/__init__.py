@@ -1,5 +1,5 @@
-"""Results -> world: files published whole, standard output, late and dead letters (design, sections
-3 and 4, publish).
+"""Results -> world: files published whole, standard output, late and dead letters
+(docs/architecture.md#commit-and-recovery).
 
 A sink publishes what a manifest names, after the commit, and may be asked to publish the same again
 after a crash: what it writes is a function of (query, epoch, part).

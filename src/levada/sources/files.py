@@ -335,7 +335,7 @@ class FileSource:
         counts: dict[str, int] = {}
         rows: dict[str, int] = dict(position.get("rows", {}))
         references = []
-        for file, piece in _merged(taken, by_bytes=config.format != "parquet"):
+        for file, piece in _merge(taken, by_bytes=config.format != "parquet"):
             partition = config.name if config.files == "sequence" else file.name
             index = counts[partition] = counts.get(partition, -1) + 1
             references.append(
@@ -361,7 +361,7 @@ class FileSource:
         return references
 
 
-def _merged(taken: list[_Taken], *, by_bytes: bool) -> list[_Taken]:
+def _merge(taken: list[_Taken], *, by_bytes: bool) -> list[_Taken]:
     """Neighbouring small pieces of a file as one, each file's in order and the files in order of
     first appearance.
     """

@@ -37,7 +37,7 @@ def is_packed(name: str) -> bool:
     return name.lower().endswith(PACKED)
 
 
-def opened(path: str | os.PathLike[str]) -> IO[bytes]:
+def open_(path: str | os.PathLike[str]) -> IO[bytes]:
     """The bytes of a file, unpacked by its ending.
 
     What is damaged raises one of ``DAMAGED`` or an ``OSError`` without a number when it is read.
@@ -89,7 +89,7 @@ def inflate(stream: str, name: str, path: str, scratch: Path, *, finished: bool)
 def _inflate_to(path: str, target: Path) -> None:
     beside = target.with_suffix(f".{os.getpid()}.tmp")
     try:
-        with opened(path) as packed, open(beside, "wb") as plain:
+        with open_(path) as packed, open(beside, "wb") as plain:
             shutil.copyfileobj(packed, plain, _COPY)
         os.replace(beside, target)
     finally:

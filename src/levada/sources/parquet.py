@@ -72,7 +72,9 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
             for i in range(file.metadata.num_row_groups):
                 edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
             groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
-            table = file.read_row_groups(groups, columns=list(_needed(config)), use_threads=False)
+            table = file.read_row_groups(
+                groups, columns=list(_find_needed(config)), use_threads=False
+            )
             return table.slice(start - edges[groups[0]], stop - start)
     except (pa.ArrowInvalid, OSError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -104,7 +106,7 @@ def with_schema(config: StreamConfig) -> StreamConfig:
     )
 
 
-def _needed(config: StreamConfig) -> dict[str, None]:
+def _find_needed(config: StreamConfig) -> dict[str, None]:
     """The columns to read, each once, in order."""
     names = dict.fromkeys(name for name, _ in config.read_columns)
     if config.time_field is not None:
@@ -138,7 +140,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
     """The columns are there and of types that the schema's can hold; else a ``FileFault``."""
-    for name in _needed(config):
+    for name in _find_needed(config):
         if name not in schema.names:
             raise FileFault(f"The file {path} has no column {name}.", hint=near(name, schema.names))
     for name, kind in config.schema:

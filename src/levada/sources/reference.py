@@ -1,4 +1,5 @@
-"""References: what the driver tells a task to read, in place of rows (design, section 3).
+"""References: what the driver tells a task to read, in place of rows
+(docs/architecture.md#a-triples-way).
 
 A reference is a range of one file that holds whole elements. It is small, JSON-able (msgspec) and
 says everything that a task needs beside the stream's configuration: where the bytes are, which

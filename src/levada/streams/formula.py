@@ -61,11 +61,11 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., pl.Expr]]] = {
 }
 
 
-def compiled(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
+def compile_(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
     """A formula over columns of these types, and the type of its values. Raises ``UsageError`` that
     says where.
 
-    >>> expression, kind = compiled("-1 if v == 0 else 10 / v", {"v": "integer"})
+    >>> expression, kind = compile_("-1 if v == 0 else 10 / v", {"v": "integer"})
     >>> kind, pl.DataFrame({"v": [0, 4]}).select(x=expression)["x"].to_list()
     ('double', [-1.0, 2.5])
     """

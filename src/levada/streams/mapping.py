@@ -29,7 +29,7 @@ import pyoxigraph as ox
 
 from levada.errors import UsageError, near
 from levada.model.term import RDF, XSD
-from levada.streams.formula import DTYPES, compiled, names_of
+from levada.streams.formula import DTYPES, compile_, names_of
 from levada.streams.yaml_file import read_yaml
 
 How = Literal["text", "value", "iri", "whole", "literal", "blank"]
@@ -95,7 +95,7 @@ class RowMapping:
         """
         found = {**self.needed, ROW: "integer"}
         for name, formula in self.let:
-            found[name] = compiled(formula, found)[1]
+            found[name] = compile_(formula, found)[1]
         return found
 
 
@@ -179,7 +179,7 @@ def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterato
         kind = "boolean" if found["boolean"] else "decimal" if "." in text else "integer"
         yield Part(f'"{text}"^^<{XSD}{kind}>')
     elif found["name"]:
-        yield from _places(f"<{_expanded(text, place, prefixes)}>", "iri")
+        yield from _places(f"<{_expand(text, place, prefixes)}>", "iri")
     elif found["iri"]:
         whole = _PLACE.fullmatch(text[1:-1])
         yield from _places(text, "whole" if whole else "iri")
@@ -192,14 +192,14 @@ def _term(found: re.Match[str], place: str, prefixes: dict[str, str]) -> Iterato
             datatype = (
                 kind
                 if kind.startswith("<")
-                else f"<{_expanded(kind, place, prefixes)}>"
+                else f"<{_expand(kind, place, prefixes)}>"
                 if kind
                 else ""
             )
             yield Part(found["tag"] or f"^^{datatype}")
 
 
-def _expanded(name: str, place: str, prefixes: dict[str, str]) -> str:
+def _expand(name: str, place: str, prefixes: dict[str, str]) -> str:
     prefix, _, local = name.partition(":")
     known = {"xsd": XSD, "rdf": RDF, **prefixes}
     if prefix not in known:

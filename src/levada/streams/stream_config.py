@@ -4,7 +4,7 @@
 A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command
 line, the app file and the Python API share, and is valid from birth: everything downstream may
 trust it. Every wrong word is a ``UsageError`` that names the near misses or the values that exist.
-All durations and times are integer milliseconds (design, section 1).
+All durations and times are integer milliseconds (docs/semantics.md#streams).
 
     format    a word of ``levada.streams.formats``; text formats also as .gz and .zst. By the file's ending unless given.
     time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column (tuples: field:ts)
@@ -27,24 +27,18 @@ All durations and times are integer milliseconds (design, section 1).
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from levada.errors import UsageError, near
 from levada.model.durations import UNITS
-from levada.model.durations import parse_duration as parse_duration
-from levada.model.durations import parse_time as parse_time
-from levada.streams.formats import DOCUMENTS, NAMES, QUADS, RDF, TABLES, format_of, word_of
+from levada.streams.formats import DOCUMENTS, NAMES, QUADS, TABLES, format_of
+from levada.streams.options import CONVERTERS, FORMATS, say_one_of
 
 if TYPE_CHECKING:
     from levada.streams.mapping import RowMapping
-
-FORMATS = RDF + TABLES
-TYPES = ("integer", "double", "string", "boolean")
-_ELEMENTS = ("line", "subject", "graph", "blankline", "document")
-_TIMES = ("column", "graph", "predicate", "filename", "field")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +86,12 @@ class StreamConfig:
         values: dict[str, Any] = {}
         for key, value in options.items():
             word = "from" if key == "from_" else key
-            if word not in _OPTIONS:
+            if word not in CONVERTERS:
                 raise UsageError(
-                    f"The stream {name} has no option {key}.", hint=near(key, _OPTIONS)
+                    f"The stream {name} has no option {key}.", hint=near(key, CONVERTERS)
                 )
             if value is not None:
-                values["from_" if word == "from" else word] = _converted(name, word, value)
+                values["from_" if word == "from" else word] = _convert(name, word, value)
         location = os.path.expanduser(os.fspath(path))
         values["format"] = values.get("format") or _format_at(name, location, values)
         if values["format"] in TABLES and values.get("time", "column") == "column":
@@ -217,154 +211,34 @@ def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
         return "nq" if "graph" in (values.get("time"), values.get("element")) else "nt"
     raise UsageError(
         f"The format of the stream {name} does not show in its path {path}.",
-        hint=_one_of(FORMATS, "format="),
+        hint=say_one_of(FORMATS, "format="),
     )
 
 
 _PREFERRED = ("nq", "nt", "trig", "ttl", "jsonld", "rdf", "jelly", "csv", "ndjson", "parquet")
 
 
-def _one_of(words: tuple[str, ...], prefix: str = "") -> str:
-    return "Say " + " or ".join(prefix + word for word in words) + "."
-
-
-def _converted(name: str, key: str, value: Any) -> Any:
+def _convert(name: str, key: str, value: Any) -> Any:
     try:
-        return _OPTIONS[key](value)
+        return CONVERTERS[key](value)
     except UsageError as error:
         raise UsageError(f"{key} of the stream {name}: {error.message}", hint=error.hint) from error
 
 
-def _word(words: tuple[str, ...]) -> Callable[[Any], str]:
-    def convert(value: Any) -> str:
-        if value not in words:
-            raise UsageError(
-                f"{value} is none of {', '.join(words)}.", hint=near(str(value), words)
-            )
-        return str(value)
-
-    return convert
-
-
-def _time(value: Any) -> str:
-    """Checks ``time=``; a predicate loses its angle brackets."""
-    kind, colon, argument = str(value).partition(":")
-    if kind not in _TIMES:
-        raise UsageError(f"{kind} is none of {', '.join(_TIMES)}.", hint=near(kind, _TIMES))
-    if kind in ("column", "graph"):
-        if colon:
-            raise UsageError(f"{kind} takes nothing behind a colon.")
-        return kind
-    if not argument:
-        shape = {"predicate": "predicate:IRI", "filename": "filename:REGEX", "field": "field:NAME"}[
-            kind
-        ]
-        raise UsageError(f"{kind} needs an argument.", hint=f"Say {shape}.")
-    if kind == "predicate":
-        argument = (
-            argument[1:-1] if argument.startswith("<") and argument.endswith(">") else argument
-        )
-    if kind == "filename":
-        _check_pattern(argument)
-    return f"{kind}:{argument}"
-
-
-def _check_pattern(pattern: str) -> None:
-    try:
-        groups = re.compile(pattern).groups
-    except re.error as error:
-        raise UsageError(f"{pattern} is not a regular expression: {error}.") from error
-    if groups < 1:
-        raise UsageError(
-            f"The regular expression {pattern} has no group.", hint="Put the time in parentheses."
-        )
-
-
-def _schema(value: Any) -> tuple[tuple[str, str], ...]:
-    """``k:integer;v:double`` or a mapping, in order."""
-    if isinstance(value, Mapping):
-        pairs = [(str(k), str(v)) for k, v in value.items()]
-    elif isinstance(value, (tuple, list)):
-        pairs = [(str(k), str(v)) for k, v in value]
-    else:
-        parts = [part.partition(":") for part in re.split(r"[;,]", str(value)) if part.strip()]
-        pairs = [(column.strip(), kind.strip()) for column, _, kind in parts]
-    if not pairs:
-        raise UsageError(
-            "a schema names at least one column.", hint="Say for example k:integer;v:double."
-        )
-    for column, kind in pairs:
-        if not column or kind not in TYPES:
-            raise UsageError(
-                f"the column {column} has the type {kind or '(none)'}.", hint=_one_of(TYPES)
-            )
-    if len({column for column, _ in pairs}) < len(pairs):
-        raise UsageError("a column stands twice in the schema.")
-    return tuple(pairs)
-
-
-def parse_flag(value: Any) -> bool:
-    """true or false, also as yes or no. Raises ``UsageError``."""
-    words = {"true": True, "yes": True, "false": False, "no": False}
-    if str(value).lower() not in words:
-        raise UsageError(f"{value} is neither true nor false.")
-    return words[str(value).lower()]
-
-
-def _closed(value: Any) -> bool:
-    words = {"element": True, "none": False, "false": False}
-    if str(value).lower() not in words:
-        raise UsageError(f"{value} is nothing that can be closed.", hint="Say closed=element.")
-    return words[str(value).lower()]
-
-
-def _count(value: Any) -> int:
-    if (
-        isinstance(value, bool)
-        or not re.fullmatch(r"[0-9][0-9_]*", str(value))
-        or int(str(value)) < 1
-    ):
-        raise UsageError(f"{value} is not a positive number.")
-    return int(str(value))
-
-
-def _positive(value: Any) -> int:
-    if (duration := parse_duration(value)) == 0:
-        raise UsageError("the duration is not positive.")
-    return duration
-
-
-def _mapping(value: Any) -> RowMapping:
-    from levada.streams.mapping import load_mapping  # here: nobody waits for it who has no mapping
-
-    return load_mapping(os.path.expanduser(str(value)))
-
-
-_OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "format": lambda value: _word(FORMATS)(word_of(str(value))),
-    "time": _time,
-    "unit": _word(("ms", "s")),
-    "lateness": parse_duration,
-    "element": _word(_ELEMENTS),
-    "schema": _schema,
-    "sign": str,
-    "unique": parse_flag,
-    "closed": _closed,
-    "idle": _positive,
-    "files": _word(("sequence", "parallel")),
-    "mapping": _mapping,
-    "ahead": _count,
-    "from": parse_time,
-    "to": parse_time,
-    "limit": _count,
-}
-OPTIONS = tuple(_OPTIONS)
+Rule = tuple[bool, str, str]  # whether it is broken, what is wrong, what to do
 
 
 def _check(config: StreamConfig) -> None:
     """What holds between options. Each failing sentence is one ``UsageError``."""
+    for broken, message, hint in chain(_check_tables(config), _check_elements(config)):
+        if broken:
+            raise UsageError(f"The stream {config.name}: {message}", hint=hint)
+
+
+def _check_tables(config: StreamConfig) -> Iterator[Rule]:
+    """What tables need, and what is for them alone."""
     tuples, kind = config.format in TABLES, config.time_kind
-    wrong = (
+    yield from (
         (
             tuples and kind in ("graph", "predicate"),
             f"time={kind} is for RDF streams.",
@@ -401,6 +275,19 @@ def _check(config: StreamConfig) -> None:
             "Say time=column or predicate:IRI.",
         ),
         (
+            bool(config.sign)
+            and (not tuples or dict(config.schema).get(config.sign, "string") != "string"),
+            f"the sign {config.sign} is no string column of a tuple stream.",
+            "Say sign=COLUMN, where the column holds + or -.",
+        ),
+    )
+
+
+def _check_elements(config: StreamConfig) -> Iterator[Rule]:
+    """What elements and their times need."""
+    tuples, kind = config.format in TABLES, config.time_kind
+    yield from (
+        (
             config.documents and kind == "column",
             f"the statements of {NAMES[config.format]} carry no times.",
             "Say time=filename:REGEX or time=predicate:IRI"
@@ -412,15 +299,9 @@ def _check(config: StreamConfig) -> None:
             "Say element=document, subject or graph.",
         ),
         (
-            bool(config.sign)
-            and (not tuples or dict(config.schema).get(config.sign, "string") != "string"),
-            f"the sign {config.sign} is no string column of a tuple stream.",
-            "Say sign=COLUMN, where the column holds + or -.",
-        ),
-        (
             kind == "predicate" and config.element == "line",
             "time=predicate needs elements of more than a line.",
-            _one_of(("subject", "graph", "blankline", "document"), "element="),
+            say_one_of(("subject", "graph", "blankline", "document"), "element="),
         ),
         (
             not tuples and not config.quads and "graph" in (kind, config.element),
@@ -430,7 +311,7 @@ def _check(config: StreamConfig) -> None:
         (
             config.closed and config.element == "line",
             "closed=element needs elements of more than a line.",
-            _one_of(("subject", "graph", "document"), "element="),
+            say_one_of(("subject", "graph", "document"), "element="),
         ),
         (
             config.limit is not None and config.files == "parallel",
@@ -443,6 +324,3 @@ def _check(config: StreamConfig) -> None:
             "",
         ),
     )
-    for fails, message, hint in wrong:
-        if fails:
-            raise UsageError(f"The stream {config.name}: {message}", hint=hint)

@@ -42,7 +42,7 @@ def milliseconds(text: str, least: int = 1) -> int:
             (Fraction(number), _UNITS.get(unit.lower())) for number, unit in _SPAN.findall(text)
         ]
         if all(unit is not None for _, unit in parts):
-            return _checked(
+            return _check(
                 text,
                 sum((number * unit for number, unit in parts if unit is not None), Fraction(0)),
                 least,
@@ -55,10 +55,10 @@ def milliseconds(text: str, least: int = 1) -> int:
     length = sum(
         (Fraction(match.group(i)) * ms for i, ms in _LENGTHS.items() if match.group(i)), Fraction(0)
     )
-    return _checked(text, -length if match.group(1) == "-" else length, least)
+    return _check(text, -length if match.group(1) == "-" else length, least)
 
 
-def _checked(text: str, length: Fraction, least: int) -> int:
+def _check(text: str, length: Fraction, least: int) -> int:
     if length < 0 or length == 0 < least:
         raise ValueError(f"{text} is not positive.")
     if length.denominator != 1:

@@ -1,5 +1,5 @@
-"""Identity of terms and values: seeded xxh3_128 of canonical texts, as two uint64 columns (design,
-section 3, Frames).
+"""Identity of terms and values: seeded xxh3_128 of canonical texts, as two uint64 columns
+(docs/architecture.md#a-triples-way).
 
 Two terms are the same iff their canonical N-Triples texts are, so a term's identity is a hash of
 that text; the seed is the checkpoint's, so that nobody can prepare collisions. (0, 0) is kept for

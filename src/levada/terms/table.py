@@ -1,5 +1,5 @@
-"""Terms tables: distinct identities and their canonical texts, which travel beside frames (design,
-section 3, "Frames").
+"""Terms tables: distinct identities and their canonical texts, which travel beside frames
+(docs/architecture.md#a-triples-way).
 
 Columns: ``x, y`` uint64[n] (the identity, never 0, 0, each pair once), ``off`` int64[n + 1] and
 ``data`` uint8 (the text of row i is the UTF-8 bytes ``data[off[i]:off[i + 1]]``). A blob or run

@@ -1,5 +1,5 @@
-"""Whether two lists of reports say the same, and reading the engine's NDJSON into reports (design,
-section 8.5).
+"""Whether two lists of reports say the same, and reading the engine's NDJSON into reports
+(docs/architecture.md#judges).
 
 Reports agree if they have the same times and, at each time, the same bags of solutions, where
 

@@ -16,8 +16,8 @@ import pyoxigraph as ox
 
 from levada.emission.formats import REPORTS, TABLES, Format
 from levada.intake.parse.documents import document_chunks
+from levada.model.durations import parse_time
 from levada.model.time import MIN
-from levada.streams.stream_config import parse_time
 from levada.testing.compare import read_ndjson
 from levada.testing.question import Report, Solution
 

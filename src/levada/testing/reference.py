@@ -1,5 +1,5 @@
-"""The naive reference: the meaning of a continuous query, recomputed at every report (design,
-sections 1 and 8.5).
+"""The naive reference: the meaning of a continuous query, recomputed at every report
+(docs/semantics.md).
 
 It is the judge of the engine, so it is short and slow, and shares nothing with it but
 ``model.time``:
@@ -24,9 +24,9 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from levada.model.time import MAX, MIN, TIMELESS, Window, WindowKind
+from levada.model.time import MAX, MIN, TIMELESS, Window
 from levada.testing.answers import answer
 from levada.testing.question import (
     Answer,
@@ -42,9 +42,9 @@ from levada.testing.question import (
     Solution,
     Streams,
     TripleTemplate,
-    canonical,
     value_of,
 )
+from levada.testing.stays import Stay, content, occurrences, relation_stays, stays
 
 __all__ = [
     "Bag",
@@ -58,18 +58,6 @@ __all__ = [
     "Streams",
     "evaluate",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """An occurrence in a window: there at the instants ``enter <= tau < leave``; ``ts`` is its
-    event time.
-    """
-
-    enter: int
-    leave: int
-    item: Item
-    ts: int
 
 
 Held = Mapping[str, Sequence[Stay]]
@@ -180,24 +168,6 @@ def _held(
     return [stay for part in parts.values() for stay in stays(window, part)]
 
 
-def relation_stays(rows: Iterable[Row]) -> list[Stay]:
-    """When each row of a relation is held: from an insertion to the next deletion of an equal row,
-    oldest first.
-
-    Those of one instant are added up first; a deletion of what is not held is passed over.
-    """
-    changes: dict[tuple[int, Item], int] = Counter()
-    for row in rows:
-        changes[row.ts, row.values] += row.sign
-    waiting: dict[Item, list[int]] = {}
-    found = []
-    for (ts, item), n in sorted(changes.items(), key=lambda change: change[0][0]):
-        since = waiting.setdefault(item, [])
-        since += [ts] * n
-        found += [Stay(since.pop(0), ts, item, ts) for _ in range(min(-n, len(since)))]
-    return found + [Stay(ts, MAX, item, ts) for item, since in waiting.items() for ts in since]
-
-
 def rows_of(reports: Iterable[Report], columns: Sequence[str]) -> list[Row]:
     """What a view reports, as the rows of a stream or relation."""
     rows = []
@@ -207,75 +177,6 @@ def rows_of(reports: Iterable[Report], columns: Sequence[str]) -> list[Row]:
             row = tuple(bound.get(name) for name in columns)
             rows.append(Row(report.time, row, -1 if report.change == "delete" else 1))
     return rows
-
-
-def occurrences(elements: Sequence[Element | Row], after: int = MIN) -> list[tuple[int, Item]]:
-    """(ts, item) of all elements with ts > after, by (ts, canonical text).
-
-    Equal triples of one ts are one occurrence; equal rows stay.
-    """
-    triples: set[tuple[int, Item]] = {
-        (e.ts, triple) for e in elements if isinstance(e, Element) for triple in e.triples
-    }
-    rows: list[tuple[int, Item]] = [(e.ts, e.values) for e in elements if isinstance(e, Row)]
-    return sorted(
-        ((ts, x) for ts, x in [*triples, *rows] if ts > after),
-        key=lambda found: (found[0], canonical(found[1])),
-    )
-
-
-def stays(window: Window, ordered: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """When each of these occurrences is in the window; those that never are, are left out."""
-    counted = [(ts, item) for ts, item in ordered if ts >= window.start]
-    match window.kind:
-        case WindowKind.COUNT:
-            found = _last_ones(window, counted)
-        case WindowKind.SESSION | WindowKind.ENDED:
-            found = _sessions(window, counted)
-        case _:
-            found = [Stay(window.enter(ts), window.leave(ts), item, ts) for ts, item in counted]
-    return [s for s in found if s.enter < s.leave]
-
-
-def _last_ones(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """After each step-th occurrence the content is the last ``count`` of those so far, until the
-    next such one.
-    """
-    found = []
-    for i, (ts, item) in enumerate(counted):
-        after = [
-            b
-            for b in range(window.step, len(counted) + 1, window.step)
-            if b - window.count <= i < b
-        ]
-        if after:
-            gone = after[-1] + window.step
-            leave = counted[gone - 1][0] if gone <= len(counted) else MAX
-            found.append(Stay(counted[after[0] - 1][0], leave, item, ts))
-    return found
-
-
-def _sessions(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]:
-    """Elements less than the gap apart are one session, which ends a gap after its last one."""
-    found = []
-    for i, (ts, item) in enumerate(counted):
-        last = i
-        while last + 1 < len(counted) and counted[last + 1][0] - counted[last][0] < window.range:
-            last += 1
-        end = counted[last][0] + window.range
-        found.append(
-            Stay(ts, end, item, ts)
-            if window.kind is WindowKind.SESSION
-            else Stay(end, end + 1, item, ts)
-        )
-    return found
-
-
-def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
-    """The items in a window at an instant, each with its ts: a bag of rows; a graph is the set of
-    its triples.
-    """
-    return [(s.item, s.ts) for s in held if s.enter <= tau < s.leave]
 
 
 def report_times(

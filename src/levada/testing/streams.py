@@ -9,9 +9,7 @@ RDF formats are written by pyoxigraph and pyjelly.
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -24,7 +22,7 @@ from levada.intake.parse.documents import PARSERS
 from levada.model.term import XSD
 from levada.streams.formats import QUADS, RDF, format_of
 from levada.testing.answers import date_time
-from levada.testing.question import Element, Row
+from levada.testing.question import Element, Row, Value
 
 TimeForm = Literal["bare", "quoted", "typed", "dateTime"]
 
@@ -148,17 +146,20 @@ def write_csv(
 
     Of a relation ``sign`` is the column that holds + or -.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*columns, time, *([sign] if sign else [])])
+    records = [[*columns, time, *([sign] if sign else [])]]
     for row in rows:
         signs = ["-" if row.sign < 0 else "+"] if sign else []
-        writer.writerow([*(_cell(v) for v in row.values), row.ts, *signs])
-    return _write(path, out.getvalue())
+        records.append([*map(_cell, row.values), str(row.ts), *signs])
+    return _write(path, "".join(",".join(record) + "\n" for record in records))
 
 
-def _cell(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _cell(value: Value | None) -> str:
+    """A field of CSV: nothing for NULL, which an empty text, quoted, is not."""
+    if value is None:
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    quoted = not text or any(c in text for c in ',"\r\n')
+    return '"' + text.replace('"', '""') + '"' if quoted else text
 
 
 def _write(path: Path, text: str) -> Path:

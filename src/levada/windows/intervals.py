@@ -1,5 +1,5 @@
-"""From event times to the instants at which rows count, with each row's own parameters (design,
-sections 1 and 2).
+"""From event times to the instants at which rows count, with each row's own parameters
+(docs/semantics.md#windows).
 
 ``exact``: [s, e) with s = max over windows of max(enter(hi), leave(prev)), e = min over windows of
 leave(lo).
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from levada.kernels.time.interval import interval, leave
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.sealed.layout import Layout
@@ -29,8 +30,8 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
     s = e = _NONE
     for j, span in enumerate(layout.windows):
         latest, end = (
-            frame[f"hi{j}" if span.hi else f"lo{j}"],
-            leave(*table.params(j), frame["op"], frame[f"lo{j}"]),
+            frame[col.greatest(j) if span.hi else col.least(j)],
+            leave(*table.params(j), frame["op"], frame[col.least(j)]),
         )
         s, e = (np.maximum(s, latest), np.minimum(e, end)) if j else (latest, end)
     if not layout.windows:
@@ -46,8 +47,8 @@ def by_weight(table: WindowTable) -> tuple[str, ...]:
     none of them leaves by time.
     """
     kinds = [int(WindowKind.COUNT), int(WindowKind.SESSION), *_CHANGES]
-    by_hi = [f"hi{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], kinds).all()]
-    by_lo = [f"lo{j}" for j in range(len(table.kind)) if np.isin(table.kind[j], _CHANGES).all()]
+    by_hi = [col.greatest(j) for j in range(len(table.kind)) if np.isin(table.kind[j], kinds).all()]
+    by_lo = [col.least(j) for j in range(len(table.kind)) if np.isin(table.kind[j], _CHANGES).all()]
     return (*by_hi, *by_lo)
 
 
@@ -57,11 +58,13 @@ def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
     """
     tops = frame
     if (frame["op"] == frame["op"][0]).all():
-        latest = {f"lo{j}": frame[f"lo{j}"].max(keepdims=True) for j in range(len(layout.windows))}
+        latest = {
+            col.least(j): frame[col.least(j)].max(keepdims=True) for j in range(len(layout.windows))
+        }
         tops = Frame({"op": frame["op"][:1], **latest}, 1)
     e = np.full(tops.n, MAX, np.int64)
     for j in range(len(layout.windows)):
-        np.minimum(e, leave(*table.params(j), tops["op"], tops[f"lo{j}"]), out=e)
+        np.minimum(e, leave(*table.params(j), tops["op"], tops[col.least(j)]), out=e)
     return int(e.max())
 
 
@@ -75,9 +78,9 @@ def exact(
     e = np.full(frame.n, MAX, np.int64)
     for j, span in enumerate(layout.windows):
         t = j if rows is None else rows[j]
-        lo = frame[f"lo{j}"]
-        hi = frame[f"hi{j}"] if span.hi else lo
-        prev = frame[f"prev{j}"] if span.prev else _NONE
+        lo = frame[col.least(j)]
+        hi = frame[col.greatest(j)] if span.hi else lo
+        prev = frame[col.earlier(j)] if span.prev else _NONE
         one_s, one_e = interval(*table.params(t), table.start[t], frame["op"], lo, hi, prev)
         np.maximum(s, one_s, out=s)
         np.minimum(e, one_e, out=e)

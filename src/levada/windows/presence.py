@@ -1,5 +1,5 @@
 """When anything was there: the event times of all elements of a stream, whatever they match
-(design, section 1, "Report").
+(docs/semantics.md#reports).
 
 Some report times do not follow from the rows that match: every instant at which an element enters
 or leaves, the end of a session, each m-th triple. So the intake sends every partition the distinct
@@ -185,7 +185,7 @@ def session_ends(ts: Times, gap: int) -> Times:
     return of_each
 
 
-def retained(
+def retain(
     seen: Seen, windows: Sequence[Window], start: int, horizon: int, every: bool
 ) -> npt.NDArray[np.bool_]:
     """Which times still matter after ``horizon``: those of elements that leave later (where these

@@ -1,4 +1,4 @@
-"""Report times: when a query is evaluated (design, section 1, "Report").
+"""Report times: when a query is evaluated (docs/semantics.md#reports).
 
 Each window contributes its closes, or the instants at which an element enters or leaves it; a query
 reports at all of them. A report r is made in the epoch in which W_q >= r (all windows on close with
@@ -101,7 +101,7 @@ def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Rep
     closes = [_closes(windows[i], covered, low, high) for i in said if windows[i].kind.on_close]
     times = _unique([changes, *closes], low, high)
     if schedule.every:
-        times = _with_empty(times, schedule, presence, covered, low, high, ended)
+        times = _with_empty(times, schedule, presence, covered, low=low, high=high, ended=ended)
         if ended:
             last = (
                 int(times[-1]) if len(times) else low
@@ -118,6 +118,7 @@ def _with_empty(
     schedule: Schedule,
     presence: Presence,
     covered: tuple[Times, Times],
+    *,
     low: int,
     high: int,
     ended: bool,

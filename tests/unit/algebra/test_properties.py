@@ -35,7 +35,7 @@ def true_of(query: a.Query) -> set[str]:
 
 @pytest.mark.parametrize(
     ("group", "expected"),
-    (
+    [
         (LEAF, "reads_window monotone timed"),
         (f"{LEAF} ?v :a ?b", "reads_window monotone timeless timed"),
         ("?v :a ?b", "monotone timeless free timed"),
@@ -58,7 +58,7 @@ def true_of(query: a.Query) -> set[str]:
             f"{{ SELECT ?s (GROUP_CONCAT(?v) AS ?n) {{ {LEAF} }} GROUP BY ?s }}",
             "reads_window snapshot reason",
         ),
-    ),
+    ],
 )
 def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> None:
     query = sparql(group)
@@ -68,7 +68,7 @@ def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    (
+    [
         ("Select k From S [Range 9 s]", "reads_window tuples over_tuples monotone timed"),
         ("Select k From S [Now]", "reads_window tuples over_tuples monotone momentary timed"),
         (
@@ -85,7 +85,7 @@ def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> 
             "Select k From (Istream(Select k From S [Range 9 s])) [Range 5 s] As A",
             "reads_window tuples over_tuples monotone derived",
         ),
-    ),
+    ],
 )
 def test_queries_over_tuples(text: str, expected: str) -> None:
     assert true_of(cql(text)) == set(expected.split())
@@ -107,13 +107,13 @@ def test_a_part_is_looked_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("group", "once"),
-    (
+    [
         ("?s :a ?b OPTIONAL { ?b :c ?d }", True),
         ("?s :a+ ?b", True),
         ("?s :a ?b", False),
         (f"{LEAF} OPTIONAL {{ ?s :a ?b }}", False),
         ("?s :a ?b OPTIONAL { ?b :c ?d FILTER(NOW() > ?d) }", False),
-    ),
+    ],
 )
 def test_what_is_answered_once(group: str, once: bool) -> None:
     with without(*OPTIONAL):

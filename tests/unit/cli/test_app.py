@@ -1,6 +1,8 @@
 """The app file: what it becomes, and where each mistake is."""
 
+from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -34,11 +36,11 @@ options:
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(tmp_path: Path) -> Any:
     (tmp_path / "hot.rq").write_text("SELECT ...")
     (tmp_path / "pairs.cql").write_text("Select ...")
 
-    def write(text):
+    def write(text: Any) -> Any:
         path = tmp_path / "app.yaml"
         path.write_text(dedent(text))
         return path
@@ -46,7 +48,7 @@ def write(tmp_path):
     return write
 
 
-def test_a_whole_application(write, tmp_path):
+def test_a_whole_application(write: Any, tmp_path: Path) -> None:
     app = load_app(write(WHOLE))
     temp, a = app.streams
     assert (temp.name, temp.path, temp.lateness) == (
@@ -83,19 +85,19 @@ def test_a_whole_application(write, tmp_path):
     )
 
 
-def test_a_querys_own_options_win(write):
+def test_a_querys_own_options_win(write: Any) -> None:
     app = load_app(write(WHOLE))
     hot, _, text = (app.query_options(query) for query in app.queries)
     assert hot == QueryOptions(bounds="[)", t0=86_400_000, period=60_000, empty_reports=True)
     assert text == QueryOptions(bounds="(]", t0=5, report="change", empty_reports=False)
 
 
-def test_an_empty_file_is_an_empty_application(write):
+def test_an_empty_file_is_an_empty_application(write: Any) -> None:
     assert load_app(write("")) == App()
     assert load_app(write("streams:\nqueries:\n")) == App()
 
 
-def test_standard_output_stays_what_it_is(write):
+def test_standard_output_stays_what_it_is(write: Any) -> None:
     assert load_app(write("options: {out: '-'}")).options.out == "-"
 
 
@@ -138,7 +140,7 @@ def test_standard_output_stays_what_it_is(write):
         ("options: {bounds: '()'}", "options.bounds is [) or (], not '()'.", None),
     ],
 )  # fmt: skip
-def test_mistakes_say_where_they_are(write, text, message, hint):
+def test_mistakes_say_where_they_are(write: Any, text: str, message: str, hint: Any) -> None:
     with pytest.raises(UsageError) as caught:
         load_app(write(text))
     assert caught.value.message == message
@@ -159,25 +161,25 @@ def test_mistakes_say_where_they_are(write, text, message, hint):
         ),
     ],
 )
-def test_files_that_cannot_be_read(write, text, message):
+def test_files_that_cannot_be_read(write: Any, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         load_app(write(text))
 
 
-def test_a_missing_app_file(tmp_path):
+def test_a_missing_app_file(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"The app file .*no\.yaml cannot be read: No such file or directory\."
     ):
         load_app(tmp_path / "no.yaml")
 
 
-def test_names_are_there_once():
+def test_names_are_there_once() -> None:
     app = App(queries=(QuerySource("q", "x"),))
     with pytest.raises(UsageError, match="The query q is there twice"):
         app.merged(app)
 
 
-def test_tables_on_standard_output_are_for_one_query():
+def test_tables_on_standard_output_are_for_one_query() -> None:
     queries = (QuerySource("a", "x"), QuerySource("b", "x"))
     App(queries=queries).check_output()
     App(queries=queries[:1], options=Options(format="csv")).check_output()

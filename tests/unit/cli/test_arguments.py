@@ -1,5 +1,7 @@
 """--stream and --static: where a name ends and an option begins."""
 
+from pathlib import Path
+
 import pytest
 
 from levada.cli.arguments import parse_static, parse_stream, split_name, split_options
@@ -20,17 +22,17 @@ from levada.errors import UsageError
         ("urn:x=./a.nt", "urn:x", "./a.nt"),
     ],
 )
-def test_where_a_name_ends(text, name, rest):
+def test_where_a_name_ends(text: str, name: str, rest: str) -> None:
     assert split_name(text, {"data.nt", "there.nt"}.__contains__) == (name, rest)
 
 
 @pytest.mark.parametrize("text", ["data.nt", "=data.nt", ""])
-def test_a_stream_needs_a_name(text):
+def test_a_stream_needs_a_name(text: str) -> None:
     with pytest.raises(UsageError, match="has no name"):
         parse_stream(text)
 
 
-def test_where_options_begin():
+def test_where_options_begin() -> None:
     assert split_options("a,b.nt,unit=s,time=filename:(\\d{1,3})-(x=y)") == (
         "a,b.nt",
         {"unit": "s", "time": "filename:(\\d{1,3})-(x=y)"},
@@ -39,7 +41,7 @@ def test_where_options_begin():
         split_options("a.nt,unit=s,unit=ms")
 
 
-def test_a_stream_with_all_kinds_of_options(tmp_path):
+def test_a_stream_with_all_kinds_of_options(tmp_path: Path) -> None:
     stream = parse_stream(
         f"A={tmp_path}/a.csv,schema=k:integer;v:double,time=field:at,unit=s,lateness=10s,from=5,limit=7"
     )
@@ -54,7 +56,7 @@ def test_a_stream_with_all_kinds_of_options(tmp_path):
     )
 
 
-def test_an_existing_path_decides(tmp_path, monkeypatch):
+def test_an_existing_path_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.nt").write_text("")
     assert parse_stream("http://e/s?id=5=x.nt").name == "http://e/s?id=5"
@@ -71,12 +73,12 @@ def test_an_existing_path_decides(tmp_path, monkeypatch):
         ("a b=./x.nt", r"'a b' is not a name of a stream"),
     ],
 )
-def test_wrong_streams(text, message):
+def test_wrong_streams(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_stream(text)
 
 
-def test_static():
+def test_static() -> None:
     assert (parse_static("a.ttl").path, parse_static("a.ttl").graph) == ("a.ttl", None)
     assert parse_static("a,b.ttl,graph=<http://e/g?x=1>").graph == "http://e/g?x=1"
     assert parse_static("a.data,format=Turtle,graph=http://e/g").format == "ttl"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,7 +33,7 @@ STREAMS = ["--stream", "A=a.csv,schema=k:integer;v:double", "--stream", "B=b.csv
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     Path("hot.rq").write_text(HOT)
     Path("w1.cql").write_text(W1)
@@ -44,12 +45,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_byte_order_mark_before_a_query_is_no_part_of_it(folder):
+def test_a_byte_order_mark_before_a_query_is_no_part_of_it(folder: Any) -> None:
     Path("hot.rq").write_text(HOT, encoding="utf-8-sig")
     assert main(["check", "hot.rq"]) == 0
 
 
-def test_check_accepts_and_says_what_it_saw(folder, capsys):
+def test_check_accepts_and_says_what_it_saw(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "hot.rq"]) == 0
     out, err = capsys.readouterr()
     assert (out, err) == (
@@ -62,7 +65,9 @@ def test_check_accepts_and_says_what_it_saw(folder, capsys):
     )
 
 
-def test_check_and_explain_know_streams_that_queries_make(folder, capsys):
+def test_check_and_explain_know_streams_that_queries_make(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     window = (
         "FROM NAMED WINDOW :w ON :temp [RANGE PT10S STEP PT5S] WHERE { WINDOW :w { ?s :v ?v } }"
     )
@@ -81,7 +86,9 @@ def test_check_and_explain_know_streams_that_queries_make(folder, capsys):
     assert main(["check", "read.rq", "--stream", "temp=t.nt"]) == 2
 
 
-def test_check_goes_on_after_an_error_and_fails_at_the_end(folder, capsys):
+def test_check_goes_on_after_an_error_and_fails_at_the_end(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "bad.cql", "w1.cql", *STREAMS]) == 2
     out, err = capsys.readouterr()
     assert out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
@@ -91,14 +98,16 @@ def test_check_goes_on_after_an_error_and_fails_at_the_end(folder, capsys):
     assert err.endswith("Did you mean From?\n")
 
 
-def test_check_of_rsp_ql_shows_the_place(folder, capsys):
+def test_check_of_rsp_ql_shows_the_place(folder: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "bad.rq"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("levada: bad: line 1, column 11: ")
 
 
-def test_check_knows_the_streams_that_are_given(folder, capsys):
+def test_check_knows_the_streams_that_are_given(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "hot.rq", "--stream", "temp=t.nt"]) == 0
     assert main(["check", "hot.rq", "--stream", "tmp=t.nt"]) == 2
     assert (
@@ -107,7 +116,9 @@ def test_check_knows_the_streams_that_are_given(folder, capsys):
     )
 
 
-def test_check_and_explain_say_what_a_run_over_these_streams_would(folder, capsys):
+def test_check_and_explain_say_what_a_run_over_these_streams_would(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("t.nt").write_text("")
     Path("graphs.rq").write_text("PREFIX : <http://e/>\nSELECT ?s FROM :nowhere { ?s ?p ?o }")
     Path("merge.csparql").write_text(
@@ -131,12 +142,14 @@ def test_check_and_explain_say_what_a_run_over_these_streams_would(folder, capsy
     assert "union" not in capsys.readouterr().out  # without static data the merge is the window
 
 
-def test_the_dialect_option_beats_the_ending(folder, capsys):
+def test_the_dialect_option_beats_the_ending(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "w1.cql", "--dialect", "rspql"]) == 2
     assert capsys.readouterr().err.startswith("levada: w1: line 1, column 1: ")
 
 
-def test_explain(folder, capsys):
+def test_explain(folder: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "w1.cql", "--stage", "ast"]) == 0
     assert capsys.readouterr().out.startswith("Istream(\nSelect A.k, A.v\n")
     assert main(["explain", "hot.rq", "--stage", "ast"]) == 0
@@ -151,7 +164,7 @@ def test_explain(folder, capsys):
     )
 
 
-def test_explain_as_json(folder, capsys):
+def test_explain_as_json(folder: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "w1.cql", "--stage", "algebra", "--json", *STREAMS]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["query"], found["stage"], found["tree"]["type"], found["tree"]["output"]) == (
@@ -165,7 +178,9 @@ def test_explain_as_json(folder, capsys):
     assert json.loads(capsys.readouterr().out)["tree"]["type"] == "QueryUnit"
 
 
-def test_explain_shows_operators_and_exchanges(folder, capsys):
+def test_explain_shows_operators_and_exchanges(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["explain", "w1.cql", "--stage", "physical", *STREAMS]) == 0
     out = capsys.readouterr().out
     assert out.startswith("(emit")
@@ -176,14 +191,16 @@ def test_explain_shows_operators_and_exchanges(folder, capsys):
     assert json.loads(capsys.readouterr().out)["tree"]["type"] == "Op"
 
 
-def test_explain_finds_a_query_of_the_app_file(folder, capsys):
+def test_explain_finds_a_query_of_the_app_file(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["explain", "hot", "--app", "app.yaml", "--stage", "algebra"]) == 0
     assert "t0 7" in capsys.readouterr().out
     assert main(["explain", "hut", "--app", "app.yaml", "--stage", "ast"]) == 2
     assert capsys.readouterr().err == "levada: There is no query hut. Did you mean hot?\n"
 
 
-def test_version_and_help(capsys):
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
     assert capsys.readouterr().out.startswith("levada 0.")
     for command in ("run", "check", "explain"):
@@ -228,26 +245,30 @@ def test_version_and_help(capsys):
         ),
     ],
 )
-def test_wrong_uses_are_one_message_and_exit_2(folder, capsys, arguments, message):
+def test_wrong_uses_are_one_message_and_exit_2(
+    folder: Any, capsys: pytest.CaptureFixture[str], arguments: Any, message: str
+) -> None:
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert (out, err) == ("", message)
 
 
 @pytest.mark.parametrize("arguments", [["run", "--bounds", "()"], ["rnu"], ["run", "--once=5"]])
-def test_wrong_options_exit_2(folder, capsys, arguments):
+def test_wrong_options_exit_2(
+    folder: Any, capsys: pytest.CaptureFixture[str], arguments: Any
+) -> None:
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert "Error" in err
 
 
-def test_debug_shows_the_stack_trace(folder, capsys):
+def test_debug_shows_the_stack_trace(folder: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "no.rq", "--debug"]) == 2
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_the_installed_command(folder):
+def test_the_installed_command(folder: Any) -> None:
     command = Path(sys.executable).with_name("levada")
     done = subprocess.run(
         [command, "check", "bad.cql"], capture_output=True, text=True, check=False
@@ -257,7 +278,7 @@ def test_the_installed_command(folder):
     assert "Traceback" not in done.stderr
 
 
-def test_arguments_override_the_app_file(folder):
+def test_arguments_override_the_app_file(folder: Any) -> None:
     given = Given(
         queries=("w1.cql",),
         app=Path("app.yaml"),
@@ -281,7 +302,7 @@ def test_arguments_override_the_app_file(folder):
     assert ([s.name for s in app.streams], [s.path for s in app.static]) == (["A"], ["r.ttl"])
 
 
-def test_a_stream_of_the_arguments_takes_the_place_of_that_of_the_app_file(folder):
+def test_a_stream_of_the_arguments_takes_the_place_of_that_of_the_app_file(folder: Any) -> None:
     (folder / "two.yaml").write_text(
         "streams: {A: {path: gone.csv, schema: {k: integer}}, B: {path: b.nt}}"
     )
@@ -291,15 +312,17 @@ def test_a_stream_of_the_arguments_takes_the_place_of_that_of_the_app_file(folde
         assemble(Given(streams=("A=./a.csv,schema=k:integer", "A=./b.csv,schema=k:integer")))
 
 
-def test_an_interrupt_before_there_is_anything_to_end(monkeypatch, capsys):
-    def interrupted():
+def test_an_interrupt_before_there_is_anything_to_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("levada.cli.main.main", interrupted)
     assert (start(), capsys.readouterr().err) == (130, "levada: interrupted.\n")
 
 
-def one_query(**options):
+def one_query(**options: Any) -> Any:
     stream = StreamConfig.of("A", "a.csv", schema="k:integer")
     return App(
         streams=(stream,), queries=(QuerySource("q", "x", "cql"),), options=Options(**options)
@@ -315,10 +338,12 @@ SUMMARY = Summary(
 )
 
 
-def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(tmp_path, capsys):
+def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     seen = {}
 
-    def engine(app, **arguments):
+    def engine(app: Any, **arguments: Any) -> Any:
         seen.update(arguments, app=app)
         arguments["progress"](Progress(1, 10, 3, 1.0))
         return SUMMARY
@@ -342,8 +367,8 @@ def test_a_run_hands_everything_to_the_engine_and_writes_its_summary(tmp_path, c
 
 
 def test_lines_of_a_summary_are_not_broken_where_there_is_no_terminal(
-    tmp_path, capsys, monkeypatch
-):
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     big = replace(
         SUMMARY, elements=10**9, triples=10**9, streams={"A" * 40: StreamCounts(1, 1, 0, 0, 5)}
@@ -354,7 +379,7 @@ def test_lines_of_a_summary_are_not_broken_where_there_is_no_terminal(
     assert any(line.endswith("1970-01-01T00:00:00.005Z") for line in lines)
 
 
-def test_a_summary_goes_through_a_pipe_and_not_in_its_place(tmp_path):
+def test_a_summary_goes_through_a_pipe_and_not_in_its_place(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -365,15 +390,15 @@ def test_a_summary_goes_through_a_pipe_and_not_in_its_place(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_a_summary_needs_a_file(tmp_path):
+def test_a_summary_needs_a_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is a folder"):
         check_run(one_query(summary=str(tmp_path)), Mode())
 
 
-def test_results_go_to_standard_output(capfdbinary, monkeypatch):
+def test_results_go_to_standard_output(capfdbinary: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = Batch(np.array([5]), columns={"k": pl.Series(["<http://e/a>"])})
 
-    def engine(app, *, on_results, progress, **arguments):
+    def engine(app: Any, *, on_results: Any, progress: Any, **arguments: Any) -> Any:
         assert progress is None
         on_results.publish("q", ["k"], 1, batch)
         return SUMMARY
@@ -384,22 +409,24 @@ def test_results_go_to_standard_output(capfdbinary, monkeypatch):
     assert capfdbinary.readouterr().out == b"report,k\n5,http://e/a\n"
 
 
-def test_the_display_is_closed_when_the_engine_fails():
-    def engine(app, *, progress, **arguments):
+def test_the_display_is_closed_when_the_engine_fails() -> None:
+    def engine(app: Any, *, progress: Any, **arguments: Any) -> None:
         raise EngineError("It broke.")
 
     with pytest.raises(EngineError, match="It broke"):
         run_with(engine, one_query(), Mode(progress=True))
 
 
-def test_what_only_a_run_needs():
+def test_what_only_a_run_needs() -> None:
     check_run(one_query(), Mode(once=True, keep_open=True))
     check_run(App(queries=(QuerySource("q", "x"),)), Mode())
     with pytest.raises(UsageError, match="There is no query"):
         check_run(App(), Mode())
 
 
-def test_check_and_explain_know_static_data(tmp_path, capsys, monkeypatch):
+def test_check_and_explain_know_static_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.rq").write_text("SELECT * { GRAPH ?g { ?s ?p 1 } }")
     (tmp_path / "house.nt").write_text("")
@@ -422,7 +449,7 @@ Rstream(Select v From A [Now], Sums Where A.k = Sums.k And tottal > 3)
 """
 
 
-def test_a_cql_file_of_several_queries(folder, capsys):
+def test_a_cql_file_of_several_queries(folder: Any, capsys: pytest.CaptureFixture[str]) -> None:
     Path("two.cql").write_text(SCRIPT.replace("tottal", "total"))
     assert main(["check", "two.cql", *STREAMS]) == 0
     names = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
@@ -433,7 +460,9 @@ def test_a_cql_file_of_several_queries(folder, capsys):
     assert out.startswith(view) and out.count(view) == 2 and out.count("Rstream(") == 1
 
 
-def test_errors_of_one_of_several_queries_have_the_places_of_the_file(folder, capsys):
+def test_errors_of_one_of_several_queries_have_the_places_of_the_file(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("two.cql").write_text(SCRIPT)
     assert main(["check", "two.cql", *STREAMS]) == 2
     out, err = capsys.readouterr()

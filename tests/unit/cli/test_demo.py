@@ -6,6 +6,7 @@ import io
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -51,7 +52,7 @@ MVY,Martha\\'s Vineyard,41.3931,-70.6143,67,-5,A,NA
 
 
 @pytest.fixture
-def tables(tmp_path):
+def tables(tmp_path: Path) -> Any:
     """Three flights and their surroundings, written as the package writes them."""
     folder = tmp_path / "data"
     folder.mkdir()
@@ -67,23 +68,25 @@ def tables(tmp_path):
 
 
 @pytest.fixture
-def small(tables, monkeypatch):
+def small(tables: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo over those few rows."""
     monkeypatch.setattr(command, "read_tables", lambda folder: tables)
 
 
-def text_console(**options):
+def text_console(**options: Any) -> Any:
     return Console(file=io.StringIO(), width=options.pop("width", 120), **options)
 
 
-def said(console):
+def said(console: Any) -> Any:
     return console.file.getvalue()
 
 
 # -- the data --
 
 
-def test_flights_become_elements_in_order_of_their_scheduled_departure(tables, tmp_path):
+def test_flights_become_elements_in_order_of_their_scheduled_departure(
+    tables: Any, tmp_path: Path
+) -> None:
     write(tables.flights, STREAMS["flights"], tmp_path / "f.nt")
     lines = (tmp_path / "f.nt").read_text().splitlines()
     ua = "<http://levada.example/flight/UA1545-20130101T1015Z>"
@@ -104,7 +107,7 @@ def test_flights_become_elements_in_order_of_their_scheduled_departure(tables, t
     ]  # fmt: skip
 
 
-def test_what_is_missing_makes_no_triple(tables, tmp_path):
+def test_what_is_missing_makes_no_triple(tables: Any, tmp_path: Path) -> None:
     write(tables.flights.tail(1), STREAMS["flights"], tmp_path / "f.nt")
     predicates = [
         line.split()[1].strip("<>").rsplit("/", 1)[-1]
@@ -120,12 +123,12 @@ def test_what_is_missing_makes_no_triple(tables, tmp_path):
     assert STREAMS["flights"].triples(tables.flights.tail(1)) == 5
 
 
-def test_noise_of_the_tables_is_mended(tables):
+def test_noise_of_the_tables_is_mended(tables: Any) -> None:
     assert tables.weather["wind_speed"].to_list() == [10.36]
     assert tables.airports["name"].to_list()[1] == "Martha's Vineyard"
 
 
-def test_every_line_is_rdf_and_counted(tables, tmp_path):
+def test_every_line_is_rdf_and_counted(tables: Any, tmp_path: Path) -> None:
     written = fill(tmp_path, tables)
     count = 0
     for name in STREAMS | STATIC:
@@ -139,7 +142,7 @@ def test_every_line_is_rdf_and_counted(tables, tmp_path):
     )
 
 
-def test_terms_are_canonical():
+def test_terms_are_canonical() -> None:
     frame = pl.DataFrame({"k": ['a\\b"c"\nd'], "n": [-5], "t": [1357035300000]})
     made = frame.select(
         string(pl.col("k")),
@@ -156,7 +159,7 @@ def test_terms_are_canonical():
     assert [str(next(iter(t)).object) for t in terms] == list(made)
 
 
-def test_a_shape_without_time_is_static(tmp_path):
+def test_a_shape_without_time_is_static(tmp_path: Path) -> None:
     shape = Shape(
         iri("http://e/", pl.col("k")), "http://e/K", (("http://e/p", string(pl.col("k"))),)
     )
@@ -167,7 +170,7 @@ def test_a_shape_without_time_is_static(tmp_path):
     assert shape.predicates == (RDF_TYPE, "http://e/p")
 
 
-def test_the_page_of_the_vocabulary_names_what_is_there():
+def test_the_page_of_the_vocabulary_names_what_is_there() -> None:
     """Each section of docs/vocabulary.md has a table of the properties of one shape, in the order
     of the lines.
     """
@@ -182,7 +185,9 @@ def test_the_page_of_the_vocabulary_names_what_is_there():
             assert (f"XMLSchema#{local}" in str(value)) == (prefix == "xsd:")
 
 
-def test_the_package_is_found_and_its_absence_is_a_sentence(monkeypatch, capsys):
+def test_the_package_is_found_and_its_absence_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(source.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'levada\[demo\]'"):
         data_folder()
@@ -195,13 +200,13 @@ def test_the_package_is_found_and_its_absence_is_a_sentence(monkeypatch, capsys)
     )
 
 
-def test_data_of_another_shape_are_a_sentence(tmp_path):
+def test_data_of_another_shape_are_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "flights.csv.zip").write_bytes(b"no zip")
     with pytest.raises(UsageError, match="cannot be read"):
         read_tables(tmp_path)
 
 
-def test_a_disk_that_takes_nothing_is_a_sentence(tables, tmp_path):
+def test_a_disk_that_takes_nothing_is_a_sentence(tables: Any, tmp_path: Path) -> None:
     (tmp_path / "flights.nt").mkdir()
     with pytest.raises(SinkError):
         fill(tmp_path, tables)
@@ -210,11 +215,11 @@ def test_a_disk_that_takes_nothing_is_a_sentence(tables, tmp_path):
 # -- the command --
 
 
-def engine_that_says(*moments):
+def engine_that_says(*moments: Any) -> Any:
     """A stand-in for ``run_app``: hands these results to the board and tells these moments."""
     seen = {}
 
-    def run_app(app, *, progress, on_results, **arguments):
+    def run_app(app: Any, *, progress: Any, on_results: Any, **arguments: Any) -> Any:
         seen.update(arguments, app=app)
         for moment in moments:
             if isinstance(moment, Progress):
@@ -239,7 +244,9 @@ STORM = (
 )  # fmt: skip
 
 
-def test_keep_leaves_data_queries_and_an_app_file_that_checks(small, tmp_path, capsys):
+def test_keep_leaves_data_queries_and_an_app_file_that_checks(
+    small: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run_app, seen = engine_that_says(
         STORM, Progress(1, 4, 1, 2.0, {"flights": MAX, "weather": MAX})
     )
@@ -263,7 +270,7 @@ def test_keep_leaves_data_queries_and_an_app_file_that_checks(small, tmp_path, c
     ]
 
 
-def test_without_keep_nothing_stays(small):
+def test_without_keep_nothing_stays(small: Any) -> None:
     run_app, seen = engine_that_says()
     console = text_console()
     demo_with(run_app, Wish(), DATA, console)
@@ -271,7 +278,7 @@ def test_without_keep_nothing_stays(small):
     assert "levada demo --keep DIR" in said(console)
 
 
-def test_a_folder_in_use_is_refused(small, tmp_path):
+def test_a_folder_in_use_is_refused(small: Any, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     run_app, _ = engine_that_says()
     with pytest.raises(UsageError, match=r"is not empty, it holds \w+"):
@@ -281,8 +288,10 @@ def test_a_folder_in_use_is_refused(small, tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_an_interrupt_while_writing_leaves_an_empty_folder(small, tmp_path, monkeypatch):
-    def interrupted(folder, tables):
+def test_an_interrupt_while_writing_leaves_an_empty_folder(
+    small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(folder: Any, tables: Any) -> None:
         fill(folder, tables)
         raise KeyboardInterrupt
 
@@ -294,7 +303,7 @@ def test_an_interrupt_while_writing_leaves_an_empty_folder(small, tmp_path, monk
     assert list(kept.iterdir()) == []
 
 
-def test_discard_leaves_what_is_not_ours(tables, tmp_path):
+def test_discard_leaves_what_is_not_ours(tables: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.rq").write_text("mine")
     fill(tmp_path, tables)
     discard(tmp_path)
@@ -302,8 +311,8 @@ def test_discard_leaves_what_is_not_ours(tables, tmp_path):
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_the_terminal_is_left_clean_when_the_engine_fails(small, terminal):
-    def run_app(app, **arguments):
+def test_the_terminal_is_left_clean_when_the_engine_fails(small: Any, terminal: bool) -> None:
+    def run_app(app: Any, **arguments: Any) -> None:
         raise EngineError("It broke.")
 
     console = text_console(force_terminal=terminal)
@@ -317,19 +326,19 @@ def test_the_terminal_is_left_clean_when_the_engine_fails(small, terminal):
 # -- the board --
 
 
-def airlines(reports, names, flights):
+def airlines(reports: Any, names: Any, flights: Any) -> Any:
     counts = [f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>' for n in flights]
     columns = {"airline": pl.Series([f'"{name}"' for name in names]), "flights": pl.Series(counts)}
     return "airlines", ["airline", "flights"], 1, Batch(np.array(reports), columns=columns)
 
 
-def drawn(board, **options):
+def drawn(board: Any, **options: Any) -> Any:
     console = text_console(**{"width": 100, **options})
     console.print(board)
     return said(console)
 
 
-def test_bars_are_of_the_last_report_with_the_greatest_first():
+def test_bars_are_of_the_last_report_with_the_greatest_first() -> None:
     board = Board(10, progress=Progress(1, 5, 0, 1.0, {"flights": 0}))
     board.publish(*airlines([1, 1, 2, 2], ["United", "Delta", "United", "Delta"], [90, 80, 9, 10]))
     text = drawn(board)
@@ -338,7 +347,7 @@ def test_bars_are_of_the_last_report_with_the_greatest_first():
     assert "80" not in text
 
 
-def test_windows_that_run_out_do_not_replace_the_last_full_report():
+def test_windows_that_run_out_do_not_replace_the_last_full_report() -> None:
     board = Board(10, until=5, progress=Progress(1, 5, 0, 1.0, {"flights": MAX}))
     board.publish(*airlines([5, 6], ["United", "United"], [90, 1]))
     assert re.search(r"United +90 ", drawn(board))
@@ -348,7 +357,7 @@ def test_windows_that_run_out_do_not_replace_the_last_full_report():
     assert "3 results" in text
 
 
-def test_the_newest_solutions_stand_on_top():
+def test_the_newest_solutions_stand_on_top() -> None:
     board = Board(10, progress=Progress(1, 5, 0, 1.0, {"flights": 0}))
     for minute in range(30):
         columns = {name: pl.Series([f"<http://e/{name}{minute}>"]) for name, _ in VIEWS[1].columns}
@@ -359,7 +368,7 @@ def test_the_newest_solutions_stand_on_top():
     assert "30 results" in drawn(board)
 
 
-def test_progress_is_told_in_event_time():
+def test_progress_is_told_in_event_time() -> None:
     board = Board(200, progress=Progress(3, 50, 0, 2.0, {"flights": 1359061200000, "weather": MAX}))
     assert re.search(
         r"2013-01-24 21:00 +━+ +25%\n50 of 200 elements · 25/s · epoch 3 · 2 s", drawn(board)
@@ -370,7 +379,7 @@ def test_progress_is_told_in_event_time():
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (130, 40), (200, 30)])
-def test_the_board_fits_its_terminal(width, height):
+def test_the_board_fits_its_terminal(width: int, height: int) -> None:
     board = Board(10, progress=Progress(1, 5, 0, 1.0, {"flights": 0}))
     names = [f"Airline with a long name {i}" for i in range(16)]
     board.publish(*airlines([1] * 16, names, list(range(16))))
@@ -386,5 +395,5 @@ def test_the_board_fits_its_terminal(width, height):
     assert all(len(line) <= width for line in lines)
 
 
-def test_tables_hold_what_the_shapes_need(tables):
+def test_tables_hold_what_the_shapes_need(tables: Any) -> None:
     assert set(vars(tables)) == set(STREAMS | STATIC)

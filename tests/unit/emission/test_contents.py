@@ -4,6 +4,8 @@ refused.
 
 import json
 import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,11 +39,11 @@ GRAPHS = Batch(
 ASK = Batch(np.array([4000]), Form.ASK, booleans=np.array([True]))
 
 
-def files(form, batch, variables=("a", "n"), size=1 << 20):
+def files(form: Any, batch: Any, variables: Any = ("a", "n"), size: Any = 1 << 20) -> Any:
     return list(contents(form, "q", variables, batch, Roll(bytes=size).cut))
 
 
-def test_json_results_are_a_document_a_report():
+def test_json_results_are_a_document_a_report() -> None:
     (first, one), (second, two) = files(Format.SRJ, SELECT)
     assert (first, second) == (-2500, 4000)
     assert json.loads(one)["results"]["bindings"] == [
@@ -57,7 +59,7 @@ def test_json_results_are_a_document_a_report():
     assert files(Format.SRJ, ASK) == [(4000, b'{"head": {}, "boolean": true}\n')]
 
 
-def test_xml_results_are_a_document_a_report():
+def test_xml_results_are_a_document_a_report() -> None:
     (_, one), (_, two) = files(Format.SRX, SELECT)
     found = ox.parse_query_results(two, ox.QueryResultsFormat.XML)
     assert [(str(s["a"]) if s["a"] else None, str(s["n"])) for s in found] == [
@@ -69,7 +71,7 @@ def test_xml_results_are_a_document_a_report():
     )
 
 
-def test_xml_results_are_xml_whatever_a_literal_holds():
+def test_xml_results_are_xml_whatever_a_literal_holds() -> None:
     texts = ["a\rb", "\r\n", "\x01\b\f\x1f", "\ufffe\uffff", " <&>\t", "\x7f\x85\u2028"]
     terms = [str(ox.Literal(text)) for text in texts]
     batch = Batch(np.full(len(terms), 4000), columns={"n": pl.Series(terms)})
@@ -80,7 +82,7 @@ def test_xml_results_are_xml_whatever_a_literal_holds():
     assert shown == ["a\rb", "\r\n", "\ufffd" * 4, "\ufffd" * 2, " <&>\t", "\x7f\x85\u2028"]
 
 
-def test_graphs_in_quads_are_named_by_query_and_time():
+def test_graphs_in_quads_are_named_by_query_and_time() -> None:
     ((_, text),) = files(Format.NQ, GRAPHS)
     assert text.decode().splitlines() == [
         "<http://e/a> <http://e/p> _:b <urn:levada:q:1969-12-31T23:59:57.500Z> .",
@@ -96,7 +98,7 @@ def test_graphs_in_quads_are_named_by_query_and_time():
     )
 
 
-def test_triples_are_a_file_a_report_also_an_empty_one():
+def test_triples_are_a_file_a_report_also_an_empty_one() -> None:
     assert [(report, text.count(b"\n")) for report, text in files(Format.NT, GRAPHS)] == [
         (-2500, 2),
         (4000, 1),
@@ -105,8 +107,8 @@ def test_triples_are_a_file_a_report_also_an_empty_one():
 
 
 @pytest.mark.parametrize("form", [Format.ARROW, Format.PARQUET])
-def test_tables_are_columns_cut_by_rows(form):
-    def read(data):
+def test_tables_are_columns_cut_by_rows(form: Any) -> None:
+    def read(data: Any) -> Any:
         return (
             pq.read_table(pa.BufferReader(data))
             if form is Format.PARQUET
@@ -133,7 +135,7 @@ def test_tables_are_columns_cut_by_rows(form):
     assert read(files(form, ASK)[0][1]).to_pydict() == {"report": [4000], "boolean": [True]}
 
 
-def test_files_of_reports_are_named_by_their_times(tmp_path):
+def test_files_of_reports_are_named_by_their_times(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, Format.SRJ)
     assert sink.publish("q", ["a", "n"], 3, SELECT) == [
         "q/-00000000002500.srj",
@@ -141,7 +143,7 @@ def test_files_of_reports_are_named_by_their_times(tmp_path):
     ]
 
 
-def test_a_query_without_windows_has_a_report_without_a_time(tmp_path):
+def test_a_query_without_windows_has_a_report_without_a_time(tmp_path: Path) -> None:
     once = Batch(np.array([MIN]), Form.CONSTRUCT, graphs=GRAPHS.graphs[1:])
     assert FileSink(tmp_path, Format.NT).publish("q", (), 1, once) == ["q/static.nt"]
     assert b" <urn:levada:q:static> ." in files(Format.NQ, once)[0][1]
@@ -149,7 +151,7 @@ def test_a_query_without_windows_has_a_report_without_a_time(tmp_path):
     assert table["report"].to_pylist() == [None]
 
 
-def test_what_a_format_cannot_hold_is_refused_with_those_that_can():
+def test_what_a_format_cannot_hold_is_refused_with_those_that_can() -> None:
     for form in (Form.SELECT, Form.ASK):
         with pytest.raises(
             UsageError,
@@ -164,7 +166,7 @@ def test_what_a_format_cannot_hold_is_refused_with_those_that_can():
     assert set(Format) == {f for form in Form for f in fitting(form, Output.RSTREAM)}
 
 
-def test_standard_output_takes_what_can_follow_each_other():
+def test_standard_output_takes_what_can_follow_each_other() -> None:
     for form in Format:
         if form in LINES:
             check_stdout(form, 1)

@@ -3,6 +3,7 @@ specifications.
 """
 
 import json
+from typing import Any
 
 import polars as pl
 import pyoxigraph as ox
@@ -39,7 +40,7 @@ columns = st.lists(st.one_of(st.none(), terms), max_size=80).map(
 )
 
 
-def as_json(text):
+def as_json(text: Any) -> dict[Any, Any]:
     match parse_term(text):
         case Iri(value):
             return {"type": "uri", "value": value}
@@ -56,7 +57,7 @@ def as_json(text):
             return {"type": "literal", "value": lexical, **more}
 
 
-def plain(text):
+def plain(text: Any) -> Any:
     match parse_term(text):
         case Iri(value):
             return value
@@ -67,14 +68,14 @@ def plain(text):
 
 
 @given(columns)
-def test_json_terms_equal_their_reading(texts):
+def test_json_terms_equal_their_reading(texts: Any) -> None:
     expected = [None if t is None else as_json(t) for t in texts.to_list()]
     assert [None if t is None else json.loads(t) for t in json_terms(texts).to_list()] == expected
 
 
 @given(columns)
-def test_csv_values_equal_their_reading(texts):
-    def quoted(value):
+def test_csv_values_equal_their_reading(texts: Any) -> None:
+    def quoted(value: Any) -> Any:
         return '"' + value.replace('"', '""') + '"' if any(c in value for c in '",\r\n') else value
 
     assert csv_values(texts).to_list() == [
@@ -83,8 +84,8 @@ def test_csv_values_equal_their_reading(texts):
 
 
 @given(columns)
-def test_tsv_values_are_terms_of_turtle(texts):
-    def read(field):
+def test_tsv_values_are_terms_of_turtle(texts: Any) -> None:
+    def read(field: Any) -> Any:
         document = f"<http://s> <http://p> {field} ."
         return str(next(iter(ox.parse(document, format=ox.RdfFormat.TURTLE))).object)
 
@@ -111,11 +112,11 @@ def test_tsv_values_are_terms_of_turtle(texts):
         ("<http://e/a>", "<http://e/a>"),
     ],
 )
-def test_short_numbers_of_tsv(text, field):
+def test_short_numbers_of_tsv(text: str, field: str) -> None:
     assert tsv_values(pl.Series([text])).to_list() == [field]
 
 
-def test_repeated_terms_are_converted_alike():
+def test_repeated_terms_are_converted_alike() -> None:
     once = ["<http://e/a>", '"a\\"b"@en', None, f'"5"{INTEGER}', "_:x"]
     many = pl.Series(once * 1000)
     assert json_terms(many).to_list() == json_terms(pl.Series(once)).to_list() * 1000
@@ -123,13 +124,13 @@ def test_repeated_terms_are_converted_alike():
     assert tsv_values(many).to_list() == tsv_values(pl.Series(once)).to_list() * 1000
 
 
-def test_columns_without_a_term():
+def test_columns_without_a_term() -> None:
     for convert in (json_terms, csv_values, tsv_values):
         assert convert(pl.Series([None, None])).to_list() == [None, None]
         assert convert(pl.Series([], dtype=pl.String)).to_list() == []
 
 
-def test_an_iri_that_needs_escapes():
+def test_an_iri_that_needs_escapes() -> None:
     assert (
         json.loads(json_terms(pl.Series(['<http://e/a"b\\c>'])).item())["value"]
         == 'http://e/a"b\\c'
@@ -137,7 +138,7 @@ def test_an_iri_that_needs_escapes():
 
 
 @given(st.lists(st.text(st.sampled_from('ab"\\\n\r\té,'), max_size=6)))
-def test_plain_texts(values):
+def test_plain_texts(values: Any) -> None:
     series = pl.Series("v", values, pl.String)
     assert [json.loads(text) for text in json_strings(series).to_list()] == values
     assert [
@@ -147,7 +148,7 @@ def test_plain_texts(values):
 
 
 @given(st.lists(terms.map(str), min_size=1))
-def test_a_term_at_a_time_gives_the_same(texts):
+def test_a_term_at_a_time_gives_the_same(texts: Any) -> None:
     column = pl.Series("c", texts, pl.String)
     assert json_terms(column).to_list() == [json_term(text) for text in texts]
     assert csv_values(column).to_list() == [csv_value(text) for text in texts]

@@ -5,6 +5,7 @@ which agree.
 import csv as csv_module
 import io
 import json
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,20 +33,20 @@ FIVE = f'"5"^^<{XSD}integer>'
 A, X = "<http://e/a>", '"x, \\"y\\""'
 
 
-def series(*texts):
+def series(*texts: Any) -> Any:
     return pl.Series("c", texts, pl.String)
 
 
-def batch(report, columns=None, change=None, **more):
+def batch(report: Any, columns: Any = None, change: Any = None, **more: Any) -> Any:
     signs = None if change is None else np.array(change, np.int8)
     return Batch(np.array(report, np.int64), columns=columns or {}, change=signs, **more)
 
 
-def objects(data):
+def objects(data: Any) -> list[Any]:
     return [json.loads(line) for line in data.decode().splitlines()]
 
 
-def test_one_line_for_each_report_of_a_select():
+def test_one_line_for_each_report_of_a_select() -> None:
     b = batch([5, 5, 9], {"s": series(A, X, A), "v": series(FIVE, None, None)})
     assert ndjson("q3", ["s", "v"], b).decode() == (
         '{"query": "q3", "report": 5, "head": {"vars": ["s", "v"]}, "results": {"bindings": ['
@@ -57,7 +58,7 @@ def test_one_line_for_each_report_of_a_select():
     )
 
 
-def test_a_relation_has_a_line_for_each_sign():
+def test_a_relation_has_a_line_for_each_sign() -> None:
     b = batch([5, 5, 5, 9], {"s": series(A, X, A, A)}, change=[-1, 1, -1, -1])
     found = [
         (o["report"], o["change"], len(o["results"]["bindings"]))
@@ -66,7 +67,7 @@ def test_a_relation_has_a_line_for_each_sign():
     assert found == [(5, "insert", 1), (5, "delete", 2), (9, "delete", 1)]
 
 
-def test_ask_and_construct():
+def test_ask_and_construct() -> None:
     ask = batch([5, 9], form=Form.ASK, booleans=np.array([True, False]))
     assert objects(ndjson("q", [], ask)) == [
         {"query": "q", "report": 5, "head": {}, "boolean": True},
@@ -77,7 +78,7 @@ def test_ask_and_construct():
     assert objects(ndjson("q", ["v"], construct)) == [{"query": "q", "report": 5, "graph": graph}]
 
 
-def test_empty_reports_stand_in_their_places():
+def test_empty_reports_stand_in_their_places() -> None:
     empty = np.array([3, 7, 11])
     select = batch([5, 9], {"s": series(A, A)}, empty=empty)
     assert [o["report"] for o in objects(ndjson("q", ["s"], select))] == [3, 5, 7, 9, 11]
@@ -98,7 +99,7 @@ def test_empty_reports_stand_in_their_places():
     assert csv("q", ["s"], select, header=False) == b"5,http://e/a\n9,http://e/a\n"
 
 
-def test_names_are_escaped():
+def test_names_are_escaped() -> None:
     b = batch([1], {'a "b"': series(A)})
     assert objects(ndjson('q"1', ['a "b"'], b))[0]["head"]["vars"] == ['a "b"']
     assert (
@@ -107,7 +108,7 @@ def test_names_are_escaped():
     )
 
 
-def test_csv():
+def test_csv() -> None:
     b = batch([5, 5], {"s": series(A, X), "v": series(FIVE, None)})
     assert csv("q", ["s", "v"], b) == b'report,s,v\n5,http://e/a,5\n5,"x, ""y""",\n'
     assert csv("q", ["s", "v"], b, header=False) == b'5,http://e/a,5\n5,"x, ""y""",\n'
@@ -117,14 +118,14 @@ def test_csv():
     )
 
 
-def test_tsv():
+def test_tsv() -> None:
     b = batch([5, 5], {"s": series(A, X), "v": series(FIVE, None)})
     assert tsv("q", ["s", "v"], b) == b'report\t?s\t?v\n5\t<http://e/a>\t5\n5\t"x, \\"y\\""\t\n'
     relation = batch([5], {"s": series(A)}, change=[-1])
     assert tsv("q", ["s"], relation) == b"report\tchange\t?s\n5\tdelete\t<http://e/a>\n"
 
 
-def test_tables_of_ask_and_construct():
+def test_tables_of_ask_and_construct() -> None:
     ask = batch([5, 9], form=Form.ASK, booleans=np.array([True, False]))
     assert csv("q", [], ask) == b"report,boolean\n5,true\n9,false\n"
     assert tsv("q", [], ask) == b"report\tboolean\n5\ttrue\n9\tfalse\n"
@@ -139,7 +140,7 @@ def test_tables_of_ask_and_construct():
     assert tsv("q", ["v"], construct).splitlines()[0] == b"report\t?subject\t?predicate\t?object"
 
 
-def test_nothing():
+def test_nothing() -> None:
     b = batch([], {"s": series()})
     assert ndjson("q", ["s"], b) == b""
     assert csv("q", ["s"], b) == b"report,s\n"
@@ -147,16 +148,16 @@ def test_nothing():
     assert heading(Format.NDJSON, ["s"], b) == b""
 
 
-def test_solutions_without_a_variable_are_counted():
+def test_solutions_without_a_variable_are_counted() -> None:
     assert objects(ndjson("q", [], batch([1, 1, 2])))[0]["results"] == {"bindings": [{}, {}]}
 
 
-def test_a_slice_of_records_is_joined_alone():
+def test_a_slice_of_records_is_joined_alone() -> None:
     records = pl.Series(["a\n", "bé\n", "c\n", "d\n"])
     assert join_lines(records[1:3]) == "bé\nc\n".encode()
 
 
-def test_a_batch_out_of_order_is_a_programmers_error():
+def test_a_batch_out_of_order_is_a_programmers_error() -> None:
     with pytest.raises(AssertionError, match="sorted by report"):
         batch([5, 4], {"s": series(A, A)})
 
@@ -172,7 +173,7 @@ solutions = st.lists(
     relation=st.booleans(),
     form=st.sampled_from((Format.NDJSON, Format.CSV, Format.TSV)),
 )
-def test_few_and_many_rows_are_written_alike(rows, relation, form):
+def test_few_and_many_rows_are_written_alike(rows: Any, relation: Any, form: Any) -> None:
     rows = sorted(((r, s if relation else 1, t) for r, s, t in rows), key=lambda row: row[0])
     columns = {
         name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")
@@ -185,7 +186,7 @@ def test_few_and_many_rows_are_written_alike(rows, relation, form):
 
 
 @given(rows=solutions, relation=st.booleans())
-def test_ndjson_says_what_the_batch_holds(rows, relation):
+def test_ndjson_says_what_the_batch_holds(rows: Any, relation: Any) -> None:
     """Read back by a JSON parser: every solution once, under its report and sign, in order."""
     rows = sorted(((r, s if relation else 1, t) for r, s, t in rows), key=lambda row: row[0])
     columns = {
@@ -214,7 +215,7 @@ def test_ndjson_says_what_the_batch_holds(rows, relation):
     assert found == expected
 
 
-def test_both_paths_are_taken():
+def test_both_paths_are_taken() -> None:
     for n in (FEW, FEW + 1):
         b = batch([1] * n, {"s": series(*[A] * n)})
         assert len(objects(ndjson("q", ["s"], b))[0]["results"]["bindings"]) == n
@@ -222,7 +223,7 @@ def test_both_paths_are_taken():
 
 
 @given(rows=solutions)
-def test_csv_is_read_back_by_another_reader(rows):
+def test_csv_is_read_back_by_another_reader(rows: Any) -> None:
     rows = sorted(rows, key=lambda row: row[0])
     columns = {
         name: pl.Series(name, [row[2][i] for row in rows], pl.String) for i, name in enumerate("xy")

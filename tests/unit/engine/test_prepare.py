@@ -95,7 +95,7 @@ def leaf(query: a.Query) -> a.Node:
     node: Any = query.pattern
     while hasattr(node, "child"):
         node = node.child
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 # -- names --

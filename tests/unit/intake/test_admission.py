@@ -1,5 +1,7 @@
 """Cut, future, late, kept: in this order."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,9 @@ BOUND = st.integers(-15, 15)
 
 
 @given(TIMES, BOUND, BOUND, st.one_of(st.none(), st.integers(0, 12)), BOUND, BOUND)
-def test_every_element_has_one_fate(times, start, stop, limit, late_below, future_above):
+def test_every_element_has_one_fate(
+    times: Any, start: Any, stop: Any, limit: Any, late_below: Any, future_above: Any
+) -> None:
     verdict = admit(np.array(times, np.int64), Gate(start, stop, limit, late_below, future_above))
     fates, passed = [], 0
     for ts in times:
@@ -34,7 +38,7 @@ def test_every_element_has_one_fate(times, start, stop, limit, late_below, futur
     )
 
 
-def test_a_file_name_without_a_match_says_no_time():
+def test_a_file_name_without_a_match_says_no_time() -> None:
     config = StreamConfig.of("s", "a.nt", time=r"filename:_(\d+)?")
     assert file_time(config, "x_12.nt") == 12
     assert file_time(config, "x_y.nt") == MIN

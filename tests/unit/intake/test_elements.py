@@ -1,5 +1,7 @@
 """Each triple's element and event time, for every place that a time can come from."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,11 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 def assign(
-    config: StreamConfig, reference: Reference, data: np.ndarray, late_below=MIN, future_above=MAX
+    config: StreamConfig,
+    reference: Reference,
+    data: np.ndarray,
+    late_below: Any = MIN,
+    future_above: Any = MAX,
 ) -> Elements:
     triples = parse(
         data, quads=config.quads, timed=config.timed, seed=SEED, document=1, unit_ms=config.unit_ms
@@ -31,7 +37,12 @@ def assign(
 
 
 def run(
-    text: str, late_below=MIN, future_above=MAX, limit=None, name="obs_12.nt", **options
+    text: str,
+    late_below: Any = MIN,
+    future_above: Any = MAX,
+    limit: Any = None,
+    name: str = "obs_12.nt",
+    **options: Any,
 ) -> Elements:
     config = StreamConfig.of("s", "a.nq" if "graph" in options.values() else "a.nt", **options)
     data = np.frombuffer(text.encode(), np.uint8)
@@ -43,7 +54,7 @@ def dead(elements: Elements) -> list[tuple[int, str]]:
     return [(d.offset - START, d.reason) for d in elements.dead]
 
 
-def test_a_time_in_each_line():
+def test_a_time_in_each_line() -> None:
     result = run(
         '<http://s> <http://p> "a" 20 .\n<http://s> <http://p> "b" 10 .\n# c\n<http://s> <http://p> "c" 20 .\n'
     )
@@ -67,7 +78,7 @@ QUADS = st.lists(
 
 @settings(deadline=None)
 @given(QUADS, st.sampled_from(("subject", "graph")))
-def test_elements_are_told_apart_as_they_are_written(quads, by):
+def test_elements_are_told_apart_as_they_are_written(quads: Any, by: Any) -> None:
     """By identities where all lines are plain, by bytes where some are not: no difference shows."""
     text = "".join(
         f"{s} <http://p> <http://o> {g}{' ' * bool(g)}7 .{junk and chr(10) + junk}\n"
@@ -82,7 +93,7 @@ def test_elements_are_told_apart_as_they_are_written(quads, by):
     assert run(text, element=by, format="nq").element.tolist() == expected.tolist()
 
 
-def test_a_bad_line_is_dead_alone():
+def test_a_bad_line_is_dead_alone() -> None:
     text = '<http://s> <http://p> "a" 1 .\nnot a line\n<http://s> <http://p> "b" 2 .\n'
     result = run(text)
     assert result.ts.tolist() == [1, 2]
@@ -92,7 +103,7 @@ def test_a_bad_line_is_dead_alone():
     )
 
 
-def test_late_future_and_cut_lines():
+def test_late_future_and_cut_lines() -> None:
     text = "".join(
         f'<http://s> <http://p> "{i}" {ts} .\r\n'
         for i, ts in enumerate([5, 50, 10, 200, 20, 30, 40])
@@ -107,7 +118,7 @@ def test_late_future_and_cut_lines():
     assert result.times.tolist() == [20, 30, 50]
 
 
-def test_the_greatest_time_counts_late_elements_but_neither_dead_nor_cut_ones():
+def test_the_greatest_time_counts_late_elements_but_neither_dead_nor_cut_ones() -> None:
     result = run(
         '<http://s> <http://p> "a" 9 .\n<http://s> <http://p> "b" 99 .\n', late_below=50, to=90
     )
@@ -121,7 +132,7 @@ SUBJECTS = """<http://s1> <http://p> "a" {0} .
 """
 
 
-def test_lines_of_one_subject_have_one_time():
+def test_lines_of_one_subject_have_one_time() -> None:
     result = run(SUBJECTS.format(5, 5, 6), element="subject")
     assert (result.element.tolist(), result.ts.tolist(), result.elements) == (
         [0, 0, 1],
@@ -135,14 +146,14 @@ def test_lines_of_one_subject_have_one_time():
     assert split.max_ts == 6
 
 
-def test_a_bad_line_in_an_element_leaves_the_rest():
+def test_a_bad_line_in_an_element_leaves_the_rest() -> None:
     text = '<http://s1> <http://p> "a" 5 .\n<http://s1> oops .\n<http://s1> <http://q> "b" 5 .\n'
     result = run(text, element="subject")
     assert (result.element.tolist(), result.elements, result.triples) == ([0, 0], 1, 2)
     assert [offset for offset, _ in dead(result)] == [text.index("<http://s1> oops")]
 
 
-def test_the_same_subject_later_is_another_element():
+def test_the_same_subject_later_is_another_element() -> None:
     text = "".join(
         f"<http://s{s}> <http://p> {ts} {ts} .\n".replace(f"{ts} {ts}", f'"x" {ts}')
         for s, ts in [(1, 1), (2, 2), (1, 3)]
@@ -160,7 +171,7 @@ def test_the_same_subject_later_is_another_element():
         ("_:g12", MIN),
     ],
 )
-def test_a_time_in_the_graph(graph, ts):
+def test_a_time_in_the_graph(graph: str, ts: Any) -> None:
     result = run(
         f'<http://s> <http://p> "a" {graph} .\n<http://s> <http://p> "b" <http://g/7> .\n',
         time="graph",
@@ -169,7 +180,7 @@ def test_a_time_in_the_graph(graph, ts):
     assert dead(result) == ([] if ts > MIN else [(0, "no time")])
 
 
-def test_consecutive_lines_of_a_graph_are_an_element():
+def test_consecutive_lines_of_a_graph_are_an_element() -> None:
     text = "".join(
         f'<http://s{i}> <http://p> "a" <http://g/{g}> .\n' for i, g in enumerate([3, 3, 4, 3])
     )
@@ -193,7 +204,7 @@ def test_consecutive_lines_of_a_graph_are_an_element():
         ("<http://e/12>", MIN),
     ],
 )
-def test_a_time_by_a_predicate(value, ts):
+def test_a_time_by_a_predicate(value: str, ts: Any) -> None:
     text = f'<http://s> <http://p> "a" .\n<http://s> <http://t> {value} .\n<http://s2> <http://t> "1" .\n'
     result = run(text, time="predicate:http://t", element="subject")
     assert result.ts.tolist() == [ts, ts, 1]
@@ -203,12 +214,12 @@ def test_a_time_by_a_predicate(value, ts):
     )
 
 
-def test_seconds_by_a_predicate():
+def test_seconds_by_a_predicate() -> None:
     text = f'<http://s> <http://t> "12"^^<{XSD}integer> .\n'
     assert run(text, time="predicate:http://t", element="subject", unit="s").ts.tolist() == [12_000]
 
 
-def test_a_predicate_that_is_missing_or_says_two_things():
+def test_a_predicate_that_is_missing_or_says_two_things() -> None:
     rows = [
         'a> <http://p> "1"',
         'b> <http://t> "1"',
@@ -222,21 +233,21 @@ def test_a_predicate_that_is_missing_or_says_two_things():
     assert result.ts[3:].tolist() == [3, 3] and result.elements == 1
 
 
-def test_a_document_is_one_element():
+def test_a_document_is_one_element() -> None:
     text = '<http://a> <http://p> "1" .\n<http://b> <http://t> "5" .\n'
     result = run(text, time="predicate:http://t", element="document")
     assert (result.element.tolist(), result.ts.tolist(), result.elements) == ([0, 0], [5, 5], 1)
     assert run("# nothing\n", time="predicate:http://t", element="document").elements == 0
 
 
-def test_a_time_in_the_name_of_the_file():
+def test_a_time_in_the_name_of_the_file() -> None:
     text = '<http://a> <http://p> "1" .\n<http://b> <http://p> "5" .\n'
     assert run(text, time=r"filename:_(\d+)", unit="s").ts.tolist() == [12_000, 12_000]
     nameless = run(text, time=r"filename:_(\d+)", name="x.nt")
     assert [reason for _, reason in dead(nameless)] == ["no time", "no time"]
 
 
-def test_late_elements_are_late_whole():
+def test_late_elements_are_late_whole() -> None:
     result = run(SUBJECTS.format(5, 5, 60), element="subject", late_below=50)
     assert (result.keep.tolist(), len(result.late)) == ([False, False, True], 1)
     assert result.late.text == ['<http://s1> <http://p> "a" 5 .\n<http://s1> <http://q> "b" 5 .']
@@ -255,7 +266,9 @@ def test_late_elements_are_late_whole():
     st.integers(1, 5),
     st.sampled_from(["line", "subject", "graph"]),
 )
-def test_the_cut_into_references_does_not_show(tmp_path_factory, parts, rows, element):
+def test_the_cut_into_references_does_not_show(
+    tmp_path_factory: pytest.TempPathFactory, parts: Any, rows: Any, element: Any
+) -> None:
     """Rows, times and dead letters of a file are the same however many elements a reference
     holds.
     """
@@ -268,7 +281,7 @@ def test_the_cut_into_references_does_not_show(tmp_path_factory, parts, rows, el
     source = FileSource(config, folder / "x")
     source.discover(final=True)
 
-    def all_of(most):
+    def all_of(most: Any) -> Any:
         position, kept, letters, late = {}, [], [], []
         while True:
             references, position = source.take(position, most)

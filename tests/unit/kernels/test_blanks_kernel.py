@@ -1,6 +1,7 @@
 """The kernels of blank nodes equal a twin that looks for terms by a regular expression."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pyoxigraph as ox
@@ -22,11 +23,11 @@ QUADS = st.builds(
 )
 
 
-def printed(quads):
+def printed(quads: Any) -> Any:
     return ox.serialize(quads, format=ox.RdfFormat.N_QUADS)
 
 
-def places(text):
+def places(text: Any) -> Any:
     data = np.frombuffer(text, np.uint8)
     start, size = (np.empty(text.count(b"_:"), np.int64) for _ in range(2))
     found = blank_places(data, start, size)
@@ -34,7 +35,7 @@ def places(text):
 
 
 @given(st.lists(QUADS, max_size=8))
-def test_places_equal_the_twin(quads):
+def test_places_equal_the_twin(quads: Any) -> None:
     text = printed(quads)
     start, size = places(text)
     labels = [text[a : a + n].decode() for a, n in zip(start.tolist(), size.tolist(), strict=True)]
@@ -42,7 +43,7 @@ def test_places_equal_the_twin(quads):
 
 
 @given(st.lists(QUADS, max_size=8), st.integers(0, 10**12))
-def test_new_labels_equal_the_twin(quads, first):
+def test_new_labels_equal_the_twin(quads: Any, first: Any) -> None:
     text = printed(quads)
     start, size = places(text)
     number = np.arange(first, first + len(start), dtype=np.int64)

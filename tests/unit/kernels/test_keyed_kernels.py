@@ -131,7 +131,7 @@ def test_scatter_order_equals_its_twin(target: list[int], more: int) -> None:
     for got, expected in zip(
         keyed_route.scatter_order(rows, 7 + more), scatter_order_twin(rows, 7 + more), strict=True
     ):
-        assert got.tolist() == expected.tolist() and got.dtype == expected.dtype
+        assert got.tolist() == expected.tolist() and got.dtype == expected.dtype  # type: ignore[attr-defined]
 
 
 def test_read_only_columns_are_taken() -> None:

@@ -1,6 +1,7 @@
 """The pattern table against a comparison of whole columns for each pattern."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def columns(triples: list[tuple[str, str, str]], seed: int = 5) -> Triples:
     return parse(text.encode(), quads=False, timed=False, seed=seed, document=1)
 
 
-def table_of(patterns: list, seed: int = 5) -> PatternTable:  # type: ignore[type-arg]
+def table_of(patterns: list, seed: int = 5) -> PatternTable:
     return PatternTable.build(
         [pattern for pattern, _ in patterns], [code for _, code in patterns], seed
     )
@@ -39,7 +40,7 @@ def table_of(patterns: list, seed: int = 5) -> PatternTable:  # type: ignore[typ
 
 @settings(deadline=None)
 @given(TRIPLES, PATTERNS, st.integers(0, 2**64 - 1), st.data())
-def test_the_table_equals_the_comparison(triples, patterns, seed, data) -> None:  # type: ignore[no-untyped-def]
+def test_the_table_equals_the_comparison(triples: Any, patterns: Any, seed: Any, data: Any) -> None:
     found, table = columns(triples, seed), table_of(patterns, seed)
     keep = data.draw(
         st.none() | st.lists(st.booleans(), min_size=found.n, max_size=found.n).map(np.array)
@@ -53,7 +54,7 @@ def test_the_table_equals_the_comparison(triples, patterns, seed, data) -> None:
 
 @settings(deadline=None)
 @given(TRIPLES, PATTERNS)
-def test_the_pairs_are_what_the_patterns_say(triples, patterns) -> None:  # type: ignore[no-untyped-def]
+def test_the_pairs_are_what_the_patterns_say(triples: Any, patterns: Any) -> None:
     rows, starts = table_of(patterns).match(columns(triples))
     matched = np.repeat(np.arange(len(patterns)), np.diff(starts))
     expected = []

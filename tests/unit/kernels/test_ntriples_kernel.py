@@ -5,11 +5,12 @@ accesses stay inside.
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
-from levada.intake.parse.ntriples import _new_columns, _padded, parse
+from levada.intake.parse.ntriples import _new_columns, _pad, parse
 from levada.kernels.text import ntriples_terms as state
 from levada.kernels.text.bytes_ import PAD
 from levada.kernels.text.ntriples import count_line_ends, parse_lines
@@ -18,9 +19,9 @@ from levada.model.term import XSD
 from levada.model.time import MIN
 
 
-def run(text: str, side: int = 10_000, unit: int = 0, quads: int = 0):  # type: ignore[no-untyped-def]
+def run(text: str, side: int = 10_000, unit: int = 0, quads: int = 0) -> Any:
     data = np.frombuffer(text.encode(), np.uint8)
-    buffer = _padded(data, PAD + side)
+    buffer = _pad(data, PAD + side)
     columns = _new_columns(int(count_line_ends(buffer, data.size)) + 1)
     for column in columns.all():
         column.fill(77)  # stale memory

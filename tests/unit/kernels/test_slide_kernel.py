@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,7 @@ def by_expansion(
     e: np.ndarray,
     low: np.ndarray,
     high: np.ndarray,
-):
+) -> Any:
     row, r = expand_closes(s, e, low[op], high[op], CLOSES, op)
     return sorted((int(codes[i]), int(at), int(i)) for i, at in zip(row, r, strict=True))
 

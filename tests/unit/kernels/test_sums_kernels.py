@@ -59,7 +59,7 @@ def test_sums_of_integers_are_exact_in_parts_too(rows: list[tuple], dtype: type,
         sums.sum_int(codes[p], values[p], weights[p], G) for p in (slice(cut), slice(cut, None))
     ]
     places = np.tile(np.arange(G, dtype=np.int32), 2)
-    merged = sums.merge_int(places, *(np.concatenate([p[c] for p in parts]) for c in range(2)), G)
+    merged = sums.merge_int(places, *(np.concatenate([p[c] for p in parts]) for c in range(2)), G)  # type: ignore[call-arg]
     assert merged[0].tolist() == high.tolist() and merged[1].tolist() == low.tolist()
     total, overflow = sums.round_int(high, low)
     for g in range(G):
@@ -78,7 +78,7 @@ def test_sums_of_doubles_equal_the_exact_sum_in_any_order_and_parts(
     columns = fold(rows, np.float64, dtype)
     expected = twins.sum_dd_twin(*columns, G)
     whole = sums_dd.sum_dd(*columns, G)
-    parts = [sums_dd.sum_dd(*(c[p] for c in columns), G) for p in (slice(cut), slice(cut, None))]
+    parts = [sums_dd.sum_dd(*(c[p] for c in columns), G) for p in (slice(cut), slice(cut, None))]  # type: ignore[call-arg]
     both = sums_dd.Sums(*(np.concatenate(c) for c in zip(*parts, strict=True)))
     merged = sums_dd.merge_dd(np.tile(np.arange(G, dtype=np.int32), 2), both, G)
     bound = magnitude(*columns) * 2.0**-98

@@ -101,10 +101,10 @@ class Bench:
         nodes = (self.plan.nodes[n].of(step) for n in self.plan.order)
         return [node for node in nodes if node is not None][number]
 
-    def join(self, kind: JoinKind) -> PlanNode:
+    def join(self, kind: JoinKind) -> PlanNode[ReportJoin]:
         """The join of report rows of this kind."""
-        nodes = [self.plan.nodes[n] for n in self.plan.order]
-        return next(n for n in nodes if isinstance(n.step, ReportJoin) and n.step.kind is kind)
+        joins = (self.plan.nodes[n].of(ReportJoin) for n in self.plan.order)
+        return next(n for n in joins if n is not None and n.step.kind is kind)
 
     def frame(
         self, node: PlanNode, rows: Sequence[Sequence[str | None]], side: int = 0, **columns: Any
@@ -157,4 +157,4 @@ class Bench:
 def calendar(node: PlanNode, old: int, new: int, presence: Sequence[int] = ()) -> Calendar:
     """The reports that are due when the stream's watermark goes from ``old`` to ``new``."""
     progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
-    return Calendar(node, node.step.kinds, progress, {0: Seen.of(presence)})  # type: ignore[union-attr]
+    return Calendar(node, node.step.kinds, progress, {0: Seen.of(presence)})

@@ -9,7 +9,7 @@ from nodes import Bench, state, term
 from levada.model.time import MAX, Window, WindowKind
 from levada.operators.interval.count_window import count_window, select
 from levada.plan.sealed import steps as s
-from levada.testing.reference import content, stays
+from levada.testing.stays import content, stays
 
 NAMES = (":a", ":b", ":c", ":d")
 elements = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(NAMES)), min_size=1, max_size=14)

@@ -45,7 +45,7 @@ def expected(seen: list[tuple[int, str, str]]) -> dict[tuple[int, str], tuple[Fr
     for of, values in groups.items():
         total = sum(values)
         out[of] = (total, total / len(values), min(values), max(values), Fraction(len(values)))
-    return out
+    return out  # type: ignore[return-value]
 
 
 def close(a: Fraction, b: Fraction) -> bool:

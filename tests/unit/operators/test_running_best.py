@@ -50,10 +50,16 @@ def epoch(kept: State, changes: list[tuple[int, int, int, int]], least: bool) ->
     rows = Frame({"op": np.zeros(n, np.int32), "k0": kinds, "m0": v}, n)
     function = AggregateFunction.MIN if least else AggregateFunction.MAX
     found = best_values(
-        "1.best0", kept, rows, runs, s.Aggregate(function, 0, False), "a0.", Pool(1)
+        "1.best0",
+        kept,
+        rows,
+        runs,
+        spec=s.Aggregate(function, 0, False),
+        prefix="a0.",
+        pool=Pool(1),
     )
     return [
-        m if k else None
+        m if k else None  # type: ignore[misc]
         for m, k in zip(found["a0.m"].tolist(), found["a0.k"].tolist(), strict=True)
     ]
 

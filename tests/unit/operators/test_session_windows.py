@@ -13,7 +13,7 @@ from levada.model.time import MAX, MIN, Window, WindowKind
 from levada.operators.interval.session import session
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.testing.reference import content, stays
+from levada.testing.stays import content, stays
 from levada.windows.state.pieces import State
 
 NAMES = (":a", ":b", ":c")
@@ -42,7 +42,7 @@ def epoch(
     names = [name for (name,) in bench.terms(out)]
     if "w" not in out:
         return [
-            (t + d, n, w)
+            (t + d, n, w)  # type: ignore[misc]
             for t, n in zip(out["lo0"].tolist(), names, strict=True)
             for d, w in ((0, 1), (1, -1))
         ]

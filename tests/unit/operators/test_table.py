@@ -115,7 +115,7 @@ def test_every_operator_by_names_becomes_a_step_of_its_name() -> None:
     assert {o.__name__ for o in get_args(p.Spec)} - in_the_edges == {t.__name__ for t in STEPS}
 
 
-@pytest.mark.parametrize("step", sorted(OPERATORS, key=lambda step: step.__name__))
+@pytest.mark.parametrize("step", sorted(OPERATORS, key=repr))
 def test_operators_have_one_signature(step: type[s.Step]) -> None:
     operator = OPERATORS[step]
     assert list(inspect.signature(operator).parameters) == ["node", "inputs", "env"]

@@ -23,7 +23,7 @@ ROWS = st.lists(
 COUNT = (Aggregate(AggregateFunction.COUNT, -1, False, None),)
 
 
-def _no_rank(rows: Frame, slot: int) -> np.ndarray:  # type: ignore[type-arg]
+def _no_rank(rows: Frame, slot: int) -> np.ndarray:
     raise AssertionError("nothing is compared")
 
 

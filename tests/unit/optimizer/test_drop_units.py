@@ -28,11 +28,11 @@ def test_a_join_with_the_one_empty_row_is_the_other_side() -> None:
 
 @pytest.mark.parametrize(
     ("group", "operator", "unit"),
-    (
+    [
         ("FILTER EXISTS { }", "exists", "unit"),
         ("MINUS { }", "minus", "unit"),
         ("OPTIONAL { VALUES () { () } }", "left-join", "values ()\n      ()"),
-    ),
+    ],
 )
 def test_what_the_empty_group_decides_on_is_the_left_side(
     group: str, operator: str, unit: str
@@ -45,13 +45,13 @@ def test_what_the_empty_group_decides_on_is_the_left_side(
 
 @pytest.mark.parametrize(
     "group",
-    (
+    [
         "WINDOW :w { ?s :p ?v } FILTER NOT EXISTS { }",  # has no solutions
         "OPTIONAL { WINDOW :w { ?s :p ?v } }",  # the empty group has a solution, too
         "{ } UNION { WINDOW :w { ?s :p ?v } }",
         "WINDOW :w { ?s :p ?v } VALUES () { () () }",  # each solution twice
         "WINDOW :w { ?s :p ?v } VALUES () { }",
-    ),
+    ],
 )
 def test_other_empty_groups_stay(group: str) -> None:
     check_same(asked(group), drop_units)

@@ -64,11 +64,11 @@ def test_joins_on_the_right_are_parts_of_the_same_conjunction() -> None:
 
 @pytest.mark.parametrize(
     "group",
-    (
+    [
         "WINDOW :w { ?s :p ?v . ?s :q ?z }",  # a basic graph pattern is flat
         "WINDOW :w { ?s :p ?v } OPTIONAL { ?v :a ?b }",
         "{ WINDOW :w { ?s :p ?v } } UNION { ?s :a ?v }",
-    ),
+    ],
 )
 def test_what_is_no_join_stays(group: str) -> None:
     check_same(asked(group), flatten_joins)

@@ -70,13 +70,13 @@ def test_paths_are_marked_and_so_is_what_is_in_them() -> None:
 
 @pytest.mark.parametrize(
     "group",
-    (
+    [
         "?v :a ?b OPTIONAL { ?b :c ?d }",  # all of it is static: there is one answer
         "WINDOW :w { ?s :p ?v } ?v :a ?b",  # joined as it is
         "WINDOW :w { ?s :p ?v } OPTIONAL { ?v :a ?b }",
         "WINDOW :w { ?s :p ?v } { ?v :a ?b OPTIONAL { ?b :c ?d FILTER(NOW() > ?d) } }",
         "WINDOW :w { ?s :p ?v } { SELECT ?v (RAND() AS ?r) { ?v :a ?b } LIMIT 3 }",
-    ),
+    ],
 )
 def test_what_a_report_decides_on_stays(group: str) -> None:
     check_same(asked(group, before=FLAT), hoist_static)

@@ -60,11 +60,11 @@ def test_differences_come_in_the_order_that_was_asked_for_with_the_rule_and_with
 
 @pytest.mark.parametrize(
     ("head", "tail"),
-    (
+    [
         ("SELECT ?s", "LIMIT 3"),
         ("SELECT ?s", "ORDER BY ?v"),
         ("SELECT DISTINCT ?s", "ORDER BY ?v LIMIT 3"),  # first made distinct, then cut
-    ),
+    ],
 )
 def test_other_modifiers_stay(head: str, tail: str) -> None:
     check_same(asked(GROUP, tail, head=head), merge_slices)

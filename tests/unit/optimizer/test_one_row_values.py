@@ -82,7 +82,7 @@ def test_of_single_rows_alone_the_first_one_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", ("?v { 1 }", "?a { 1 2 }", "(?a ?b) { (1 UNDEF) }", "?a { }", "?a { UNDEF }")
+    "values", ["?v { 1 }", "?a { 1 2 }", "(?a ?b) { (1 UNDEF) }", "?a { }", "?a { UNDEF }"]
 )
 def test_rows_that_join_or_are_a_choice_stay(values: str) -> None:
     check_same(asked(f"WINDOW :w {{ ?s :p ?v }} VALUES {values}", before=FLAT), one_row_values)
@@ -96,7 +96,7 @@ def operators(group: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "group",
-    ("WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 2) }", "WINDOW :w { ?s :p ?o } GRAPH ?g { }"),
+    ["WINDOW :w { ?s :p ?o } VALUES (?a ?b) { (1 2) }", "WINDOW :w { ?s :p ?o } GRAPH ?g { }"],
 )
 def test_a_row_without_shared_variables_is_no_join_but_without_the_rule(group: str) -> None:
     found = operators(group)

@@ -67,11 +67,11 @@ def _counts_twice(query: a.Query, context: Context) -> a.Query:
 
 @pytest.mark.parametrize(
     ("rule", "message"),
-    (
+    [
         (_hides, "_hides changed the variables"),
         (_reads_more, "_reads_more reads other sources"),
         (_counts_twice, "_counts_twice changed more than the pattern"),
-    ),
+    ],
 )
 def test_a_wrong_rule_is_found_where_it_runs(
     rule: object, message: str, monkeypatch: pytest.MonkeyPatch

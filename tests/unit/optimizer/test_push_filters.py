@@ -60,10 +60,10 @@ def test_a_filter_goes_to_the_left_of_optional_if_the_right_does_not_bind_its_va
 
 @pytest.mark.parametrize(
     ("group", "operator"),
-    (
+    [
         (f"{LEAF} MINUS {{ ?s :a ?b }} FILTER(?v > 1)", "minus"),
         (f"{{ {LEAF} FILTER EXISTS {{ ?s :a ?b }} }} FILTER(?v > 1)", "exists"),
-    ),
+    ],
 )
 def test_a_filter_goes_to_the_left_of_what_the_right_decides_on(group: str, operator: str) -> None:
     assert pushed(group) == text(
@@ -223,7 +223,7 @@ def test_filters_keep_their_order() -> None:
 
 @pytest.mark.parametrize(
     "group",
-    (
+    [
         f"{LEAF} FILTER(?v > 1 || ?v < 5)",
         f"{LEAF} FILTER(NOW() > ?v)",
         f"{LEAF} BIND(RAND() AS ?r) FILTER(?v > 1)",
@@ -231,7 +231,7 @@ def test_filters_keep_their_order() -> None:
         f"{LEAF} OPTIONAL {{ ?s :a ?b }} FILTER(!BOUND(?b))",
         # what may be unbound on the left may be bound by the right
         "{ OPTIONAL { ?s :a ?b } } OPTIONAL { ?b :c ?d } FILTER(?b > 1)",
-    ),
+    ],
 )
 def test_what_must_stay_stays(group: str) -> None:
     check_same(asked(group, before=FLAT), push_filters)

@@ -1,25 +1,30 @@
 """Streams of documents, of blocks of lines and of JSON lines, end to end; the reference judges."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
-from asking import S, asked, element, judge, run, step
 
+from asking import S, element, judge, query, run, step
+from cases import Clause
 from levada.engine.engine import Engine
 from levada.errors import UsageError
-from levada.testing.cases import Clause
 from levada.testing.streams import write_documents, write_graphs, write_packed, write_rdf
 
 ELEMENTS = [element(500 * i, f"a{i % 3} p {i}", f"a{i % 3} q {i % 2}") for i in range(12)]
 QUERIES = [
-    asked(
-        "steps", "SELECT ?a ?n ?m", "WINDOW :w { ?a :p ?n ; :q ?m }", {"w": (S, step(2000, 1000))}
+    query(
+        "SELECT ?a ?n ?m",
+        "WINDOW :w { ?a :p ?n ; :q ?m }",
+        name="steps",
+        windows={"w": (S, step(2000, 1000))},
     ),
-    asked(
-        "range",
+    query(
         "SELECT ?a ?n",
         "WINDOW :w { ?a :p ?n }",
-        {"w": (S, Clause("range", 800))},
+        name="range",
+        windows={"w": (S, Clause("range", 800))},
         output="ISTREAM",
     ),
 ]
@@ -27,7 +32,9 @@ CUTS = pytest.mark.parametrize("epoch_rows", [1, 5, 1000])
 FILENAME = r"filename:_(-?[0-9]+)"
 
 
-def check(tmp_path, path, elements=ELEMENTS, epoch_rows=1000, **options):
+def check(
+    tmp_path: Path, path: Any, elements: Any = ELEMENTS, epoch_rows: int = 1000, **options: Any
+) -> Any:
     got, engine = run(
         tmp_path / f"ck{epoch_rows}", {S: {"path": path, **options}}, QUERIES, epoch_rows=epoch_rows
     )
@@ -37,7 +44,7 @@ def check(tmp_path, path, elements=ELEMENTS, epoch_rows=1000, **options):
 
 @CUTS
 @pytest.mark.parametrize("ending", [".ttl", ".trig.gz", ".rdf.zst", ".jsonld", ".jelly", ".nq.zst"])
-def test_each_file_is_an_element(tmp_path, ending, epoch_rows):
+def test_each_file_is_an_element(tmp_path: Path, ending: str, epoch_rows: Any) -> None:
     folder = write_documents(tmp_path / "d", ELEMENTS, ending)
     options = {"format": "nq", "element": "document"} if "nq" in ending else {}
     record = check(tmp_path, folder, epoch_rows=epoch_rows, time=FILENAME, **options)
@@ -45,7 +52,7 @@ def test_each_file_is_an_element(tmp_path, ending, epoch_rows):
 
 
 @pytest.mark.parametrize("files", ["sequence", "parallel"])
-def test_files_of_several_formats(tmp_path, files):
+def test_files_of_several_formats(tmp_path: Path, files: str) -> None:
     write_documents(tmp_path / "d", ELEMENTS[:6], ".ttl")
     for i, e in enumerate(ELEMENTS[6:]):
         write_rdf(tmp_path / "d" / f"1{i}_{e.ts}.{('trig', 'nt', 'jelly')[i % 3]}", e.triples)
@@ -55,13 +62,13 @@ def test_files_of_several_formats(tmp_path, files):
 
 @CUTS
 @pytest.mark.parametrize("ending", ["trig", "jsonld.gz", "jelly", "nq"])
-def test_each_graph_is_an_element(tmp_path, ending, epoch_rows):
+def test_each_graph_is_an_element(tmp_path: Path, ending: str, epoch_rows: Any) -> None:
     path = write_graphs(tmp_path / f"s.{ending}", ELEMENTS)
     record = check(tmp_path, path, epoch_rows=epoch_rows, time="graph", element="graph")
     assert (record.elements, record.triples) == (12, 24)
 
 
-def test_each_subject_is_an_element_with_its_time(tmp_path):
+def test_each_subject_is_an_element_with_its_time(tmp_path: Path) -> None:
     at = '<http://e/at> "{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     elements = [element(500 * i, f"o{i} p {i}", f"o{i} q {i + 1}") for i in range(8)]
     timed = [
@@ -73,7 +80,7 @@ def test_each_subject_is_an_element_with_its_time(tmp_path):
     assert (record.elements, record.triples) == (8, 24)
 
 
-def test_from_to_and_limit_count_elements_within_documents(tmp_path):
+def test_from_to_and_limit_count_elements_within_documents(tmp_path: Path) -> None:
     write_graphs(tmp_path / "0.trig", ELEMENTS[:5])
     write_graphs(tmp_path / "1.trig", ELEMENTS[5:])
     for name in ("0", "1"):
@@ -90,7 +97,7 @@ def test_from_to_and_limit_count_elements_within_documents(tmp_path):
     assert record.elements == 7
 
 
-def test_a_malformed_document_is_dead_as_a_whole(tmp_path):
+def test_a_malformed_document_is_dead_as_a_whole(tmp_path: Path) -> None:
     folder = write_documents(tmp_path / "d", ELEMENTS)
     bad = b"<http://e/a1> <http://e/p> 77 .\n<http://e/a1> oops .\n"
     write_packed(folder / "0005_2600.ttl.gz", bad)
@@ -106,7 +113,7 @@ def test_a_malformed_document_is_dead_as_a_whole(tmp_path):
 
 
 @CUTS
-def test_lines_between_blank_ones_are_an_element(tmp_path, epoch_rows):
+def test_lines_between_blank_ones_are_an_element(tmp_path: Path, epoch_rows: Any) -> None:
     blocks = ["".join(f"{t} {e.ts} .\n" for t in e.triples) for e in ELEMENTS]
     text = "# comment\n\n" + "\n \t\n\n".join("# told\n" + block for block in blocks) + "\n# end\n"
     path = write_packed(tmp_path / "s.nt.zst", text.encode())
@@ -114,7 +121,7 @@ def test_lines_between_blank_ones_are_an_element(tmp_path, epoch_rows):
     assert (record.elements, record.triples) == (12, 24)
 
 
-def test_a_block_with_two_times_is_dead_whole(tmp_path):
+def test_a_block_with_two_times_is_dead_whole(tmp_path: Path) -> None:
     good = "".join(f"{t} {e.ts} .\n" for e in ELEMENTS for t in e.triples).replace(".\n<", ".\n<")
     blocks = ["".join(f"{t} {e.ts} .\n" for t in e.triples) for e in ELEMENTS]
     blocks.insert(
@@ -128,7 +135,7 @@ def test_a_block_with_two_times_is_dead_whole(tmp_path):
 
 
 @CUTS
-def test_a_block_of_a_growing_file_waits_for_a_blank_line(tmp_path, epoch_rows):
+def test_a_block_of_a_growing_file_waits_for_a_blank_line(tmp_path: Path, epoch_rows: Any) -> None:
     blocks = ["".join(f"{t} {e.ts} .\n" for t in e.triples) for e in ELEMENTS]
     whole = "\n".join(blocks)
     (tmp_path / "s.nt").write_text(whole[: len(whole) // 2])
@@ -147,7 +154,7 @@ def test_a_block_of_a_growing_file_waits_for_a_blank_line(tmp_path, epoch_rows):
     )
 
 
-def test_what_makes_no_sense_is_refused():
+def test_what_makes_no_sense_is_refused() -> None:
     for options, says in (
         ({"format": "ttl"}, "carry no times"),
         ({"format": "trig", "time": "graph", "element": "blankline"}, "for lines"),
@@ -167,7 +174,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("epoch_rows", [1, 2, 1000])
-def test_json_lines_are_tuples(tmp_path, epoch_rows):
+def test_json_lines_are_tuples(tmp_path: Path, epoch_rows: int) -> None:
     bad = [
         '{"k": 1',
         "[1]",

@@ -8,15 +8,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from asking import S, asked, element
 
+from asking import S, element, query
+from cases import Clause
 from levada.engine.engine import Engine
 from levada.operators.interval import count_window
 from levada.operators.per_report import closure
 from levada.operators.rows import compute
 from levada.operators.rows.constants import Identities, identities
 from levada.plan.sealed.plan import PlanNode
-from levada.testing.cases import Clause
 from levada.testing.streams import write_lines
 
 LAST = {"w": (S, Clause("count", count=9))}
@@ -47,17 +47,22 @@ def test_nodes_keep_their_tables_over_epochs(
 ) -> None:
     """Selections, a path from a given term and a filter, read again in each of ten epochs."""
     queries = [
-        asked("a", "SELECT ?s ?o", "WINDOW :w { ?s :p ?o }", LAST),
-        asked("b", "SELECT ?s", "WINDOW :w { ?s :p 3 FILTER(STRLEN(STR(?s)) > 2) }", LAST),
-        asked("c", "SELECT ?o", "WINDOW :w { :a :p+ ?o }", LAST),
+        query("SELECT ?s ?o", "WINDOW :w { ?s :p ?o }", name="a", windows=LAST),
+        query(
+            "SELECT ?s",
+            "WINDOW :w { ?s :p 3 FILTER(STRLEN(STR(?s)) > 2) }",
+            name="b",
+            windows=LAST,
+        ),
+        query("SELECT ?o", "WINDOW :w { :a :p+ ?o }", name="c", windows=LAST),
     ]
     rows = [element(200 * i, f"s{i % 4} p {i % 5}") for i in range(100)]
     epochs = []
-    with Engine(False, checkpoint=tmp_path / "ck", epoch_rows=10, partitions=2) as engine:
+    with Engine(spark=False, checkpoint=tmp_path / "ck", epoch_rows=10, partitions=2) as engine:
         engine.stream(S, write_lines(tmp_path / "s.nt", rows))
-        for query in queries:
-            engine.register(query.text, name=query.name)
-        engine.on_epoch(epochs.append)
+        for one in queries:
+            engine.register(one.text, name=one.name)
+        engine._on_epoch(epochs.append)
         engine.start(once=True)
         engine.await_end()
     assert len(epochs) >= 10

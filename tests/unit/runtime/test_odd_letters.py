@@ -1,6 +1,7 @@
 """Late elements and dead letters are told in a line each, whatever characters their texts hold."""
 
 import json
+from pathlib import Path
 
 import levada
 
@@ -8,7 +9,7 @@ QUERY = "SELECT ?s ?o FROM NAMED WINDOW <w> ON <http://e/s> [RANGE 1s STEP 1s] W
 ODD = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei\\tj"
 
 
-def test_letters_with_characters_that_other_readers_take_for_line_ends(tmp_path):
+def test_letters_with_characters_that_other_readers_take_for_line_ends(tmp_path: Path) -> None:
     late, dead = f'<http://e/a> <http://e/p> "{ODD}" 500 .', f'<http://e/a> <http://e/p> "{ODD}" .'
     first = f'<http://e/a> <http://e/p> "{ODD}" 2500 .'
     (tmp_path / "s.nt").write_text("".join(line + "\n" for line in (first, late, dead)))
@@ -25,7 +26,7 @@ def test_letters_with_characters_that_other_readers_take_for_line_ends(tmp_path)
         assert letter["text"] == text
 
 
-def test_a_header_with_such_characters_is_one_line(tmp_path):
+def test_a_header_with_such_characters_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text('k\u2028x,"two\nlines",ts\n1,2,1000\n')
     with levada.Engine(spark=False) as engine:
         engine.stream("S", tmp_path / "s.csv", schema="ts:integer")

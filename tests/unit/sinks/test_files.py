@@ -4,6 +4,7 @@ import errno
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,18 +20,18 @@ from levada.sinks.files import OWNER, FileSink, Roll, claimed, existing_results
 from levada.sinks.letters import Letter, LetterFiles
 
 
-def batch(n):
+def batch(n: Any) -> Any:
     return Batch(
         np.arange(n),
         columns={"x": pl.Series([f"<http://e/{i}>" for i in range(n)], dtype=pl.String)},
     )
 
 
-def names(folder):
+def names(folder: Any) -> Any:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_results_of_a_query_are_files_in_its_folder(tmp_path):
+def test_results_of_a_query_are_files_in_its_folder(tmp_path: Path) -> None:
     sink = FileSink(tmp_path / "out", Format.NDJSON)
     assert sink.publish("q1", ["x"], 7, batch(3)) == ["q1/000000007-0000.ndjson"]
     lines = (tmp_path / "out/q1/000000007-0000.ndjson").read_text().splitlines()
@@ -38,7 +39,7 @@ def test_results_of_a_query_are_files_in_its_folder(tmp_path):
     assert names(tmp_path) == ["out/q1/000000007-0000.ndjson"]
 
 
-def test_publishing_twice_gives_the_same_files(tmp_path):
+def test_publishing_twice_gives_the_same_files(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, Format.CSV, Roll(bytes=40))
     first = sink.publish("q", ["x"], 1, batch(9))
     before = {name: (tmp_path / name).read_bytes() for name in first}
@@ -46,7 +47,7 @@ def test_publishing_twice_gives_the_same_files(tmp_path):
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
 
 
-def test_parts_are_cut_at_records_and_each_has_its_header(tmp_path):
+def test_parts_are_cut_at_records_and_each_has_its_header(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, Format.CSV, Roll(bytes=40))
     published = sink.publish("q", ["x"], 1, batch(9))
     assert len(published) > 2
@@ -55,13 +56,13 @@ def test_parts_are_cut_at_records_and_each_has_its_header(tmp_path):
     assert [line for part in parts for line in part[1:]] == [f"{i},http://e/{i}" for i in range(9)]
 
 
-def test_a_batch_without_a_line_makes_no_file(tmp_path):
+def test_a_batch_without_a_line_makes_no_file(tmp_path: Path) -> None:
     assert FileSink(tmp_path, Format.CSV).publish("q", ["x"], 1, batch(0)) == []
     assert names(tmp_path) == []
 
 
 @given(sizes=st.lists(st.integers(1, 30), max_size=30), limit=st.integers(1, 60))
-def test_a_cut_keeps_every_record_in_order_and_few_bytes_too_many(sizes, limit):
+def test_a_cut_keeps_every_record_in_order_and_few_bytes_too_many(sizes: Any, limit: Any) -> None:
     parts = Roll(bytes=limit).cut(np.array(sizes, np.int64))
     assert [row for start, stop in parts for row in range(start, stop)] == list(range(len(sizes)))
     assert all(start < stop for start, stop in parts)
@@ -71,11 +72,11 @@ def test_a_cut_keeps_every_record_in_order_and_few_bytes_too_many(sizes, limit):
 @pytest.mark.parametrize(
     ("size", "age", "due"), [(10, 10, False), (100, 0, True), (0, 1000, True), (99, 999, False)]
 )
-def test_a_file_is_due_by_size_or_age(size, age, due):
+def test_a_file_is_due_by_size_or_age(size: int, age: int, due: bool) -> None:
     assert Roll(bytes=100, age=1000).due(size, age) is due
 
 
-def test_a_reader_never_sees_a_part(tmp_path, monkeypatch):
+def test_a_reader_never_sees_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the bytes are being forced to the disk, the name is not there yet; the old file still
     is.
     """
@@ -84,7 +85,7 @@ def test_a_reader_never_sees_a_part(tmp_path, monkeypatch):
     seen = []
     real = os.fsync
 
-    def watch(descriptor):
+    def watch(descriptor: Any) -> None:
         seen.append((path.read_bytes(), sorted(p.name for p in path.parent.iterdir())))
         real(descriptor)
 
@@ -93,8 +94,8 @@ def test_a_reader_never_sees_a_part(tmp_path, monkeypatch):
     assert seen == [(b"old", [".a.csv.tmp", "a.csv"]), (b"new", ["a.csv"])]
 
 
-def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
-    def full(descriptor):
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -103,7 +104,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     assert names(tmp_path) == []
 
 
-def test_a_folder_that_is_a_file(tmp_path):
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(SinkError, match=r"out/q is not a folder\."):
         FileSink(tmp_path / "out", Format.CSV).publish("q", ["x"], 1, batch(1))
@@ -112,20 +113,20 @@ def test_a_folder_that_is_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM])
-def test_a_forbidden_folder(number):
+def test_a_forbidden_folder(number: Any) -> None:
     assert "out may not be written to" in str(
         sink_error(OSError(number, os.strerror(number)), Path("out"))
     )
 
 
-def test_any_other_failure_says_what_the_system_said():
+def test_any_other_failure_says_what_the_system_said() -> None:
     assert (
         str(sink_error(OSError(errno.EIO, "Input/output error"), "out"))
         == "out cannot be written: Input/output error."
     )
 
 
-def test_a_folder_has_one_run_at_a_time_also_before_its_first_result(tmp_path):
+def test_a_folder_has_one_run_at_a_time_also_before_its_first_result(tmp_path: Path) -> None:
     out = tmp_path / "new" / "out"
     with claimed(out, "first", overwrite=False):
         with (
@@ -138,7 +139,7 @@ def test_a_folder_has_one_run_at_a_time_also_before_its_first_result(tmp_path):
         assert (out / OWNER).read_text() == "other"
 
 
-def test_existing_results(tmp_path):
+def test_existing_results(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert existing_results(out) == set()
     FileSink(out, Format.CSV).publish("q", ["x"], 1, batch(1))
@@ -150,7 +151,7 @@ def test_existing_results(tmp_path):
     assert existing_results(out) == {"q/000000001-0000.csv", "late/000000002-0000.ndjson"}
 
 
-def test_letters(tmp_path):
+def test_letters(tmp_path: Path) -> None:
     letters = LetterFiles(tmp_path)
     records = [
         {"stream": "s", "source": "a.nt", "offset": 0, "reason": "é", "text": 'x "y"\n'},

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,14 +18,14 @@ from levada.errors import SinkError
 from levada.sinks.stdout import StdoutSink
 
 
-def batch(*reports):
+def batch(*reports: Any) -> Any:
     return Batch(
         np.array(reports, np.int64),
         columns={"x": pl.Series(["<http://e/a>"] * len(reports), dtype=pl.String)},
     )
 
 
-def test_lines_are_flushed_at_publication(tmp_path):
+def test_lines_are_flushed_at_publication(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with path.open("wb") as stream:
         sink = StdoutSink(Format.CSV, stream)
@@ -34,13 +35,13 @@ def test_lines_are_flushed_at_publication(tmp_path):
         assert path.read_bytes() == b"report,x\n5,http://e/a\n6,http://e/a\n7,http://e/a\n"
 
 
-def test_a_batch_without_a_line_writes_not_even_a_header():
+def test_a_batch_without_a_line_writes_not_even_a_header() -> None:
     stream = io.BytesIO()
     StdoutSink(Format.CSV, stream).publish("q", ["x"], 1, batch())
     assert stream.getvalue() == b""
 
 
-def test_a_full_disk_is_a_sentence():
+def test_a_full_disk_is_a_sentence() -> None:
     with Path("/dev/full").open("wb") as stream:
         with pytest.raises(SinkError, match="The disk that holds standard output is full"):
             StdoutSink(Format.NDJSON, stream).publish("q", ["x"], 1, batch(5))
@@ -48,7 +49,7 @@ def test_a_full_disk_is_a_sentence():
             os.dup2(nowhere.fileno(), stream.fileno())
 
 
-def test_a_reader_that_goes_away_is_told_once():
+def test_a_reader_that_goes_away_is_told_once() -> None:
     program = """
 import sys, numpy as np, polars as pl
 from levada.emission.serialize import Batch, Format

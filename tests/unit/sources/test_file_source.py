@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import time
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,13 +29,13 @@ def lines(*numbers: int) -> str:
     return "".join(map(line, numbers))
 
 
-def source(path, scratch, final=True, **options) -> FileSource:
+def source(path: Any, scratch: Any, final: bool = True, **options: Any) -> FileSource:
     made = FileSource(StreamConfig.of("s", path, **options), scratch)
     made.discover(final)
     return made
 
 
-def drain(made: FileSource, rows: int, position=None) -> tuple[list[list[Reference]], dict]:
+def drain(made: FileSource, rows: int, position: Any = None) -> tuple[list[list[Reference]], dict]:
     """All takes from a position; the position goes through JSON, as it does in an intention."""
     position = position or {}
     takes = []
@@ -44,11 +46,11 @@ def drain(made: FileSource, rows: int, position=None) -> tuple[list[list[Referen
         takes.append(references)
 
 
-def text(references) -> str:
+def text(references: Any) -> str:
     return "".join(read_bytes(r).tobytes().decode() for r in references)
 
 
-def flat(takes) -> list[Reference]:
+def flat(takes: Any) -> list[Reference]:
     return [r for references in takes for r in references]
 
 
@@ -56,7 +58,7 @@ def flat(takes) -> list[Reference]:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 100])
-def test_exact_rows_and_nothing_lost(tmp_path, rows):
+def test_exact_rows_and_nothing_lost(tmp_path: Path, rows: int) -> None:
     (tmp_path / "a.nt").write_text(lines(*range(20)))
     takes, position = drain(made := source(tmp_path / "a.nt", tmp_path), rows)
     assert [sum(r.elements for r in references) for references in takes[:-1]] == [rows] * (
@@ -67,7 +69,7 @@ def test_exact_rows_and_nothing_lost(tmp_path, rows):
     assert position["taken"] == 20
 
 
-def test_comments_blank_lines_and_crlf_are_no_elements(tmp_path):
+def test_comments_blank_lines_and_crlf_are_no_elements(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_bytes(
         b"# head\r\n\r\n" + lines(1, 2).encode().replace(b"\n", b"\r\n") + b"\n# tail\n"
     )
@@ -77,7 +79,7 @@ def test_comments_blank_lines_and_crlf_are_no_elements(tmp_path):
     assert made.ended(position)
 
 
-def test_a_growing_file_gives_whole_lines_only(tmp_path):
+def test_a_growing_file_gives_whole_lines_only(tmp_path: Path) -> None:
     path = tmp_path / "a.nt"
     path.write_text(line(1) + "<http://e/s2> <http://e")
     made = source(path, tmp_path, final=False)
@@ -97,7 +99,7 @@ def test_a_growing_file_gives_whole_lines_only(tmp_path):
     assert made.ended(position)
 
 
-def test_freezing_fixes_the_size(tmp_path):
+def test_freezing_fixes_the_size(tmp_path: Path) -> None:
     path = tmp_path / "a.nt"
     path.write_text(line(1))
     made = source(path, tmp_path)
@@ -111,13 +113,13 @@ def test_freezing_fixes_the_size(tmp_path):
         source(path, tmp_path, final=False).check_grown(position)
 
 
-def test_what_has_not_grown_may_be_started_again(tmp_path):
+def test_what_has_not_grown_may_be_started_again(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_text(line(1) + "# comment\n")
     _, position = drain(source(tmp_path / "a.nt", tmp_path), 10)
     source(tmp_path / "a.nt", tmp_path, final=False).check_grown(position)
 
 
-def test_missing_and_shortened_files_are_sentences(tmp_path):
+def test_missing_and_shortened_files_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="not there"):
         source(tmp_path / "none.nt", tmp_path)
     with pytest.raises(SourceError, match="no file matches"):
@@ -134,7 +136,7 @@ def test_missing_and_shortened_files_are_sentences(tmp_path):
         read_bytes(references[0])
 
 
-def test_big_ranges_are_cut_for_several_tasks(tmp_path):
+def test_big_ranges_are_cut_for_several_tasks(tmp_path: Path) -> None:
     whole = "".join(f'<http://e/s{i}> <http://e/p> "{"x" * 100}" {i} .\n' for i in range(80_000))
     (tmp_path / "a.nt").write_text(whole)
     references, _ = source(tmp_path / "a.nt", tmp_path).take({}, 70_000)
@@ -145,7 +147,7 @@ def test_big_ranges_are_cut_for_several_tasks(tmp_path):
     assert text(references) == "".join(whole.splitlines(keepends=True)[:70_000])
 
 
-def test_references_are_json(tmp_path):
+def test_references_are_json(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_text(line(1))
     (reference,), _ = source(tmp_path / "a.nt", tmp_path).take({}, 5)
     assert msgspec.json.decode(msgspec.json.encode(reference), type=Reference) == reference
@@ -157,7 +159,7 @@ def test_references_are_json(tmp_path):
     )
 
 
-def test_limit_counts_elements(tmp_path):
+def test_limit_counts_elements(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_text(lines(*range(10)))
     made = source(tmp_path / "a.nt", tmp_path, limit=7)
     takes, position = drain(made, 4)
@@ -165,7 +167,7 @@ def test_limit_counts_elements(tmp_path):
     assert made.ended(position)
 
 
-def test_limit_with_bounds_is_left_to_the_task(tmp_path):
+def test_limit_with_bounds_is_left_to_the_task(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_text(
         "".join(f"{line(i).rstrip()} {' ' * 90_000}\n" for i in range(200))
     )
@@ -190,7 +192,7 @@ OBSERVATIONS = "".join(
 
 @pytest.mark.parametrize(("element", "size"), [("subject", 3), ("graph", 6)])
 @pytest.mark.parametrize("rows", [1, 2, 4, 100])
-def test_never_a_cut_inside_an_element(tmp_path, element, size, rows):
+def test_never_a_cut_inside_an_element(tmp_path: Path, element: str, size: int, rows: int) -> None:
     (tmp_path / "a.nq").write_text(OBSERVATIONS)
     made = source(tmp_path / "a.nq", tmp_path, element=element)
     takes, position = drain(made, rows)
@@ -200,7 +202,7 @@ def test_never_a_cut_inside_an_element(tmp_path, element, size, rows):
     assert made.ended(position)
 
 
-def test_the_last_element_of_a_growing_file_waits_for_the_next(tmp_path):
+def test_the_last_element_of_a_growing_file_waits_for_the_next(tmp_path: Path) -> None:
     path = tmp_path / "a.nt"
     whole = OBSERVATIONS.splitlines(keepends=True)
     path.write_text("".join(whole[:5]))
@@ -216,7 +218,7 @@ def test_the_last_element_of_a_growing_file_waits_for_the_next(tmp_path):
     assert text(made.take(position, 10)[0]) == whole[6]
 
 
-def test_an_element_larger_than_a_window(tmp_path):
+def test_an_element_larger_than_a_window(tmp_path: Path) -> None:
     big = "".join(f'<http://e/s> <http://e/p> "{i:>90}" .\n' for i in range(60_000))
     (tmp_path / "a.nt").write_text(big + "<http://e/t> <http://e/p> 1 .\n")
     made = source(tmp_path / "a.nt", tmp_path, element="subject", time="predicate:http://e/p")
@@ -224,7 +226,7 @@ def test_an_element_larger_than_a_window(tmp_path):
     assert [text(t).count("\n") for t in takes] == [60_000, 1]
 
 
-def test_documents_are_whole_finished_files(tmp_path):
+def test_documents_are_whole_finished_files(tmp_path: Path) -> None:
     for i in range(3):
         (tmp_path / f"d{i}.nt").write_text(lines(1, 2, 3))
     made = source(tmp_path, tmp_path / "x", final=False, element="document", time=r"filename:(\d+)")
@@ -239,7 +241,7 @@ def test_documents_are_whole_finished_files(tmp_path):
 # -- directories --
 
 
-def test_a_growing_directory_is_a_sequence(tmp_path):
+def test_a_growing_directory_is_a_sequence(tmp_path: Path) -> None:
     stream = tmp_path / "in"
     stream.mkdir()
     made = source(stream, tmp_path, final=False)
@@ -270,7 +272,7 @@ def test_a_growing_directory_is_a_sequence(tmp_path):
     assert text(made.take(position, 10)[0]) == line(5)
 
 
-def test_a_name_between_what_is_read_and_what_was_seen_is_in_time(tmp_path):
+def test_a_name_between_what_is_read_and_what_was_seen_is_in_time(tmp_path: Path) -> None:
     stream = tmp_path / "in"
     stream.mkdir()
     (stream / "a.nt").write_text(line(1))
@@ -284,7 +286,7 @@ def test_a_name_between_what_is_read_and_what_was_seen_is_in_time(tmp_path):
     assert text(made.take(position, 9)[0]) == lines(2, 3)
 
 
-def test_a_glob(tmp_path):
+def test_a_glob(tmp_path: Path) -> None:
     for name in ("b/2.nt", "a/1.nt", "a/x.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(line(int(name[2])) if name.endswith("nt") else "no")
@@ -293,7 +295,7 @@ def test_a_glob(tmp_path):
 
 
 @pytest.mark.parametrize("rows", [1, 4, 10, 1000])
-def test_parallel_files_are_partitions_that_share_the_rows(tmp_path, rows):
+def test_parallel_files_are_partitions_that_share_the_rows(tmp_path: Path, rows: int) -> None:
     stream = tmp_path / "in"
     stream.mkdir()
     sizes = {"a.nt": 30, "b.nt": 3, "c.nt": 20, "e.nt": 0}
@@ -311,7 +313,7 @@ def test_parallel_files_are_partitions_that_share_the_rows(tmp_path, rows):
     assert made.ended(position)
 
 
-def test_parallel_files_grow_each(tmp_path):
+def test_parallel_files_grow_each(tmp_path: Path) -> None:
     stream = tmp_path / "in"
     stream.mkdir()
     for name in "ab":
@@ -335,8 +337,13 @@ def test_parallel_files_grow_each(tmp_path):
     grow=st.booleans(),
 )
 def test_any_takes_give_every_byte_of_every_file_once(
-    tmp_path_factory, files, rows, parallel, element, grow
-):
+    tmp_path_factory: pytest.TempPathFactory,
+    files: Any,
+    rows: Any,
+    parallel: Any,
+    element: Any,
+    grow: Any,
+) -> None:
     """However many rows a take asks for, and also if files grow between takes: each file's elements
     once and in order.
     """
@@ -366,14 +373,14 @@ def test_any_takes_give_every_byte_of_every_file_once(
     assert made.ended(position)
 
 
-def test_takes_are_deterministic(tmp_path):
+def test_takes_are_deterministic(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_text(lines(*range(50)))
     made, again = (source(tmp_path / "a.nt", tmp_path) for _ in range(2))
     _, position = made.take({}, 13)
     assert made.take(position, 9) == again.take(position, 9)
 
 
-def test_ten_thousand_small_files_at_once(tmp_path):
+def test_ten_thousand_small_files_at_once(tmp_path: Path) -> None:
     stream = tmp_path / "in"
     stream.mkdir()
     for i in range(10_000):
@@ -390,7 +397,7 @@ def test_ten_thousand_small_files_at_once(tmp_path):
 # -- gzip --
 
 
-def test_gzip_is_read_by_ranges_of_its_text(tmp_path):
+def test_gzip_is_read_by_ranges_of_its_text(tmp_path: Path) -> None:
     packed = gzip.compress(lines(1, 2).encode()) + gzip.compress(lines(3).encode())
     (tmp_path / "a.nt.gz").write_bytes(packed)
     made = source(tmp_path / "a.nt.gz", tmp_path / "scratch")
@@ -403,7 +410,7 @@ def test_gzip_is_read_by_ranges_of_its_text(tmp_path):
     assert restarted == takes
 
 
-def test_a_gzip_file_that_is_still_written_waits(tmp_path):
+def test_a_gzip_file_that_is_still_written_waits(tmp_path: Path) -> None:
     packed = gzip.compress(lines(*range(100)).encode())
     path = tmp_path / "a.nt.gz"
     path.write_bytes(packed[:-20])
@@ -417,7 +424,7 @@ def test_a_gzip_file_that_is_still_written_waits(tmp_path):
     assert not list((tmp_path / "scratch").glob("*.tmp"))
 
 
-def test_damaged_gzip_is_a_sentence(tmp_path):
+def test_damaged_gzip_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.nt.gz").write_bytes(b"no gzip at all")
     with pytest.raises(SourceError, match="whole gzip"):
         source(tmp_path / "a.nt.gz", tmp_path / "scratch").take({}, 1)

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 
 from levada.errors import UsageError
 from levada.kernels.text.instants import instants, last_instants
+from levada.model.durations import parse_time
 from levada.model.time import MAX, MIN
-from levada.streams.stream_config import parse_time
 
 
-def run(kernel, texts, unit=1):
+def run(kernel: Any, texts: Any, unit: int = 1) -> Any:
     data = [t.encode() for t in texts]
     length = np.array([len(t) for t in data], np.int64)
     return kernel(
@@ -31,13 +32,13 @@ def run(kernel, texts, unit=1):
         )
     )
 )
-def test_dates_equal_datetime(moments):
+def test_dates_equal_datetime(moments: Any) -> None:
     texts = [m.isoformat().replace("+00:00", "Z") for m in moments]
     assert run(instants, texts) == [parse_time(t) for t in texts]
 
 
 @given(st.lists(st.integers(-(10**17), 10**17)), st.sampled_from([1, 10]))
-def test_integers(values, unit):
+def test_integers(values: Any, unit: Any) -> None:
     assert run(instants, [str(v) for v in values], unit) == [v * unit for v in values]
 
 
@@ -47,7 +48,7 @@ def test_integers(values, unit):
         fullmatch=True,
     )
 )
-def test_impossible_dates_are_no_times(text):
+def test_impossible_dates_are_no_times(text: Any) -> None:
     text = re.sub("[^ -~]", "0", text)
     try:
         expected = parse_time(text)
@@ -87,11 +88,11 @@ def test_impossible_dates_are_no_times(text):
         ("0x7", MIN),
     ],
 )
-def test_whole_texts(text, ms):
+def test_whole_texts(text: str, ms: Any) -> None:
     assert run(instants, [text]) == [ms]
 
 
-def test_seconds_that_overflow_are_no_time():
+def test_seconds_that_overflow_are_no_time() -> None:
     assert run(instants, ["999999999999999999", "1"], 1000) == [MIN, 1000]
 
 
@@ -107,12 +108,12 @@ def test_seconds_that_overflow_are_no_time():
         ("<http://e/5/12345678901234567890>", MIN),
     ],
 )
-def test_the_last_time_in_a_text(text, ms):
+def test_the_last_time_in_a_text(text: str, ms: Any) -> None:
     assert run(last_instants, [text]) == [ms]
 
 
 @given(st.lists(st.text(st.sampled_from("a/-12345"), max_size=20)))
-def test_last_integers_equal_a_regular_expression(texts):
+def test_last_integers_equal_a_regular_expression(texts: Any) -> None:
     found = [int(re.findall(r"\d+", t)[-1]) if re.search(r"\d", t) else None for t in texts]
     expected = [MIN if v is None or v >= MAX // 1000 else v * 1000 for v in found]
     assert run(last_instants, texts, 1000) == expected

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def twin_key(line: str, element: int) -> str | None:
     return terms[3] if len(terms) > 3 and terms[3].startswith(("<", "_:")) else ""
 
 
-def twin_groups(text: str, element: int) -> list[tuple[int, str]]:
+def twin_groups(text: str, element: int) -> list[int]:
     """The byte at which each element begins."""
     starts, at, current = [], 0, None
     for line in text.splitlines(keepends=True):
@@ -104,12 +105,12 @@ def twin_groups(text: str, element: int) -> list[tuple[int, str]]:
 
 
 @given(TEXTS, st.integers(0, 8), st.booleans(), st.sampled_from(["", "<s9> <p> <o> ."]))
-def test_lines_equal_the_twin(text, rows, last, tail):
+def test_lines_equal_the_twin(text: Any, rows: Any, last: Any, tail: Any) -> None:
     text += tail
     assert cut_lines(buffer(text), rows, last) == twin_cut_lines(text, rows, last)
 
 
-def test_a_subject_that_is_cut_off_is_not_continued():
+def test_a_subject_that_is_cut_off_is_not_continued() -> None:
     text = "<s1\n<s1> <p> <o> .\n<s1> <p> <o2> .\n<s2> <p> <o> .\n"
     assert cut_groups(buffer(text), SUBJECT, 1, True) == (4, 1)
     assert cut_groups(buffer(text), SUBJECT, 2, True) == (4 + 15 + 16, 2)
@@ -121,14 +122,16 @@ def test_a_subject_that_is_cut_off_is_not_continued():
     st.integers(0, 3000),
     st.booleans(),
 )
-def test_lines_that_are_counted_by_blocks_equal_the_twin(odd, plain, rows, last):
+def test_lines_that_are_counted_by_blocks_equal_the_twin(
+    odd: Any, plain: Any, rows: Any, last: Any
+) -> None:
     block = "<http://example.org/subject> <http://example.org/predicate> <o> .\n" * plain
     text = block.join(["", *odd, ""])
     assert cut_lines(buffer(text), rows, last) == twin_cut_lines(text, rows, last)
 
 
 @given(TEXTS, st.sampled_from([SUBJECT, GRAPH]), st.integers(1, 6))
-def test_groups_equal_the_twin(text, element, rows):
+def test_groups_equal_the_twin(text: Any, element: Any, rows: Any) -> None:
     text = text.replace("<s1\n", "<s1> <p> <o> .\n").replace("<s1\r\n", "<s1> <p> <o> .\n")
     starts = twin_groups(text, element)
     stop = starts[rows] if len(starts) > rows else len(text)
@@ -140,7 +143,7 @@ def test_groups_equal_the_twin(text, element, rows):
     st.lists(TEXTS, max_size=2),
     st.data(),
 )
-def test_guessed_groups_equal_those_line_by_line(elements, odd, data):
+def test_guessed_groups_equal_those_line_by_line(elements: Any, odd: Any, data: Any) -> None:
     """Elements that look alike, of lines of changing lengths, with odd lines and lines with more to
     them in between.
     """
@@ -160,7 +163,7 @@ def test_guessed_groups_equal_those_line_by_line(elements, odd, data):
     assert count_lines(buffer(text), len(text)) == text.count("\n")
 
 
-def test_a_newline_that_a_guess_jumps_over_is_found():
+def test_a_newline_that_a_guess_jumps_over_is_found() -> None:
     """The second element's only line is as long as the first's, but two lines and another subject
     are in it.
     """
@@ -173,7 +176,7 @@ def test_a_newline_that_a_guess_jumps_over_is_found():
 
 
 @given(TEXTS, st.sampled_from([SUBJECT, GRAPH]), st.integers(1, 6))
-def test_the_last_group_of_a_growing_file_is_held_back(text, element, rows):
+def test_the_last_group_of_a_growing_file_is_held_back(text: Any, element: Any, rows: Any) -> None:
     stop, elements = cut_groups(buffer(text), element, rows, False)
     whole, most = cut_groups(buffer(text), element, rows, True)
     again = cut_groups(buffer(text + "<next> <p> <o> <gn> .\n"), element, rows, False)
@@ -183,7 +186,7 @@ def test_the_last_group_of_a_growing_file_is_held_back(text, element, rows):
 
 
 @given(TEXTS, st.sampled_from([SUBJECT, GRAPH]), st.integers(1, 5))
-def test_numbers_do_not_depend_on_the_cut(text, element, rows):
+def test_numbers_do_not_depend_on_the_cut(text: Any, element: Any, rows: Any) -> None:
     """Elements numbered in pieces are those of the whole: cuts fall between elements."""
     lines = [m.start() for m in re.finditer(r"[^\n]*\n", text) if is_element(m[0])]
     whole = number_elements(buffer(text), np.array(lines, np.int64), element)
@@ -201,7 +204,7 @@ def test_numbers_do_not_depend_on_the_cut(text, element, rows):
     assert pieces == whole.tolist()
 
 
-def test_a_malformed_line_does_not_split_an_element_unless_it_has_a_subject():
+def test_a_malformed_line_does_not_split_an_element_unless_it_has_a_subject() -> None:
     text = "<s> <p> 1 .\ngarbage\n# c\n<s> <p> 2 .\n<t> oops\n<s> <p> 3 .\n"
     lines = np.array([0, text.index("<s> <p> 2"), text.index("<s> <p> 3")], np.int64)
     assert number_elements(buffer(text), lines, SUBJECT).tolist() == [0, 0, 2]
@@ -225,7 +228,7 @@ def twin_blocks(text: str) -> list[tuple[int, int]]:
 
 
 @given(TEXTS, st.integers(1, 6))
-def test_blocks_equal_the_twin(text, rows):
+def test_blocks_equal_the_twin(text: Any, rows: Any) -> None:
     blocks = twin_blocks(text)
     stop = blocks[rows][0] if len(blocks) > rows else len(text)
     assert cut_blocks(buffer(text), rows, True) == (stop, min(rows, len(blocks)))
@@ -235,7 +238,7 @@ def test_blocks_equal_the_twin(text, rows):
 
 
 @given(TEXTS, st.integers(1, 5))
-def test_numbers_of_blocks_do_not_depend_on_the_cut(text, rows):
+def test_numbers_of_blocks_do_not_depend_on_the_cut(text: Any, rows: Any) -> None:
     lines = [m.start() for m in re.finditer(r"[^\n]*\n", text) if is_element(m[0])]
     whole = number_blocks(buffer(text), np.array(lines, np.int64)).tolist()
     starts = [start for start, _ in twin_blocks(text)]
@@ -258,7 +261,7 @@ FIELDS = st.text(st.sampled_from('ab,"\n\r '), max_size=5)
     st.sampled_from(["\n", "\r\n"]),
     st.integers(1, 9),
 )
-def test_records_equal_the_csv_module(rows, end, most):
+def test_records_equal_the_csv_module(rows: Any, end: Any, most: Any) -> None:
     rows = [row for row in rows if row != [""]]
     out = io.StringIO()
     csv.writer(out, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(rows)
@@ -288,14 +291,14 @@ def test_records_equal_the_csv_module(rows, end, most):
         ("a\rb,c\nd,e\r\n", [STRAY_RETURN, SOUND]),
     ],
 )
-def test_what_is_wrong_with_a_record(text, faults):
+def test_what_is_wrong_with_a_record(text: str, faults: Any) -> None:
     start, stop, fields = (np.empty(9, np.int64) for _ in range(3))
     fault = np.empty(9, np.uint8)
     n = scan_records(buffer(text), start, stop, fields, fault)
     assert fault[:n].tolist() == faults
 
 
-def test_a_record_without_newline_is_held_back_while_the_file_grows():
+def test_a_record_without_newline_is_held_back_while_the_file_grows() -> None:
     assert cut_records(buffer('1,"x\ny"\n2,"z\n'), 9, False) == (8, 1)
     assert cut_records(buffer("1,2\n3,4"), 9, False) == (4, 1)
     assert cut_records(buffer("1,2\n3,4"), 9, True) == (7, 2)

@@ -72,7 +72,7 @@ def test_a_look_says_what_is_new_and_what_is_gone(folder: Path) -> None:
 
 @pytest.mark.parametrize("path", ["{}", "{}/*.nt"])
 def test_a_directory_that_has_not_changed_is_not_listed_again(
-    folder: Path, path: str, monkeypatch
+    folder: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
     listed = Listing("s", path.format(folder), clock)
@@ -117,7 +117,9 @@ def test_a_time_of_change_is_believed_for_a_while_only(folder: Path) -> None:
     assert new(listed) == ["b"]
 
 
-def test_only_new_files_and_those_that_may_grow_are_looked_at(folder: Path, monkeypatch) -> None:
+def test_only_new_files_and_those_that_may_grow_are_looked_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     touch(folder, *(f"{i:03}.nt" for i in range(100)), at=SECOND)
     source = FileSource(StreamConfig.of("s", str(folder)), folder.parent)
     source.discover()
@@ -125,7 +127,9 @@ def test_only_new_files_and_those_that_may_grow_are_looked_at(folder: Path, monk
     asked: list[str] = []
     really = os.stat
     monkeypatch.setattr(
-        os, "stat", lambda path, **given: (asked.append(str(path)), really(path, **given))[1]
+        os,
+        "stat",
+        lambda path, **given: (asked.append(str(path)), really(path, **given))[1],  # type: ignore[func-returns-value]
     )
     source.discover()
     assert {Path(path).name for path in asked} <= {"in", "099.nt", "200.nt"}

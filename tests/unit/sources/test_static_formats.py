@@ -2,6 +2,9 @@
 sentence with its place.
 """
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,7 +21,7 @@ TRIPLES = [
 QUADS = [f"{t} <http://e/g{i % 2}>" if i % 3 else t for i, t in enumerate(TRIPLES)]
 
 
-def texts(file, graphs, start=0, stop=None):
+def texts(file: Any, graphs: Any, start: int = 0, stop: Any = None) -> Any:
     """The triples that a static file has in these graphs."""
     found = []
     for every in chunks(file, 5, start, stop):
@@ -34,14 +37,16 @@ def texts(file, graphs, start=0, stop=None):
 
 @pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("form", ["nt", "ttl", "n3", "rdf", "owl", "nq", "trig", "jsonld", "jelly"])
-def test_every_format_and_packing_says_the_same(tmp_path, form, packed, monkeypatch):
+def test_every_format_and_packing_says_the_same(
+    tmp_path: Path, form: str, packed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(static, "CHUNK", 100)
     path = write_rdf(tmp_path / f"a.{form}{packed}", TRIPLES)
     assert texts(static_file(str(path)), [None]) == sorted(TRIPLES)
 
 
 @pytest.mark.parametrize("form", ["nq", "trig", "jsonld", "jelly"])
-def test_graphs_of_quads_are_named_graphs(tmp_path, form):
+def test_graphs_of_quads_are_named_graphs(tmp_path: Path, form: str) -> None:
     file = static_file(str(write_rdf(tmp_path / f"a.{form}", QUADS)))
     assert file.graphs == {None, "http://e/g0", "http://e/g1"}
     assert texts(file, [None]) == sorted(TRIPLES[::3])
@@ -52,13 +57,13 @@ def test_graphs_of_quads_are_named_graphs(tmp_path, form):
     assert texts(file, ["http://e/other"]) == []
 
 
-def test_a_graph_that_is_given_takes_all(tmp_path):
+def test_a_graph_that_is_given_takes_all(tmp_path: Path) -> None:
     file = static_file(str(write_rdf(tmp_path / "a.trig", QUADS)), "http://e/all")
     assert texts(file, ["http://e/all"]) == sorted(TRIPLES)
     assert texts(file, [None]) == texts(file, ["http://e/g1"]) == []
 
 
-def test_a_format_that_is_given_wins(tmp_path):
+def test_a_format_that_is_given_wins(tmp_path: Path) -> None:
     path = write_rdf(tmp_path / "a.ttl", TRIPLES).rename(tmp_path / "a.data")
     assert texts(static_file(str(path), form="turtle"), [None]) == sorted(TRIPLES)
     with pytest.raises(SourceError, match="does not show in its name"):
@@ -88,7 +93,9 @@ def test_a_format_that_is_given_wins(tmp_path):
         ("a.ttl", b"<http://e/a> <http://e/b> <<( <http://e/a> <http://e/b> 1 )>> .", "RDF 1.2"),
     ],
 )
-def test_a_fault_is_a_sentence_with_its_place(tmp_path, name, data, says):
+def test_a_fault_is_a_sentence_with_its_place(
+    tmp_path: Path, name: str, data: bytes, says: str
+) -> None:
     path = write_packed(tmp_path / name, data)
     with pytest.raises(SourceError, match=says) as error:
         list(chunks(static_file(str(path)), 5))
@@ -96,20 +103,20 @@ def test_a_fault_is_a_sentence_with_its_place(tmp_path, name, data, says):
 
 
 @pytest.mark.parametrize("name", ["a.nt.gz", "a.ttl.zst", "a.trig.gz"])
-def test_a_damaged_file_is_a_sentence(tmp_path, name):
+def test_a_damaged_file_is_a_sentence(tmp_path: Path, name: str) -> None:
     path = write_rdf(tmp_path / name, QUADS if "trig" in name else TRIPLES)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(SourceError, match="cannot be read"):
         list(chunks(static_file(str(path)), 5))
 
 
-def test_a_graph_named_by_a_blank_node_is_refused(tmp_path):
+def test_a_graph_named_by_a_blank_node_is_refused(tmp_path: Path) -> None:
     path = write_rdf(tmp_path / "a.nq", [f"{TRIPLES[0]} _:g"])
     with pytest.raises(SourceError, match="by a blank node"):
         static_file(str(path))
 
 
-def test_queries_read_graphs_of_quads(tmp_path):
+def test_queries_read_graphs_of_quads(tmp_path: Path) -> None:
     path = write_rdf(
         tmp_path / "rooms.trig",
         ['<http://e/a> <http://e/name> "A"', '<http://e/a> <http://e/name> "B" <http://e/g>'],
@@ -135,7 +142,7 @@ def test_queries_read_graphs_of_quads(tmp_path):
         assert every.to_polars().rows() == [(None, "<http://e/g>", '"B"')]
 
 
-def test_static_data_without_a_triple_are_none():
+def test_static_data_without_a_triple_are_none() -> None:
     with Engine(spark=False) as engine:
         engine.static([])
         found = engine.register("SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
@@ -149,7 +156,9 @@ def test_static_data_without_a_triple_are_none():
 
 @pytest.mark.parametrize("block", [7, 100, 8_000_000])
 @pytest.mark.parametrize("size", [1, 40, 61, 200, 10**6])
-def test_ranges_of_a_file_have_each_line_once(tmp_path, monkeypatch, size, block):
+def test_ranges_of_a_file_have_each_line_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, block: int
+) -> None:
     """Whatever the ranges and the blocks in which they are read; also without a newline at
     the end.
     """
@@ -164,7 +173,7 @@ def test_ranges_of_a_file_have_each_line_once(tmp_path, monkeypatch, size, block
     )
 
 
-def test_what_cannot_be_cut_is_read_whole(tmp_path):
+def test_what_cannot_be_cut_is_read_whole(tmp_path: Path) -> None:
     for name in ("a.nt.gz", "a.ttl", "b.nq.zst"):
         assert cut(
             StaticFile(str(write_rdf(tmp_path / name, TRIPLES)), name[2:4], frozenset({None})), 10
@@ -173,7 +182,7 @@ def test_what_cannot_be_cut_is_read_whole(tmp_path):
     assert cut(static_file(str(tmp_path / "none.nt")), 10) == [(0, None)]
 
 
-def test_a_fault_in_a_range_has_its_line_of_the_file(tmp_path):
+def test_a_fault_in_a_range_has_its_line_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.nt"
     path.write_text("".join(f"{t} .\n" for t in TRIPLES[:20]) + "oops\n")
     file = static_file(str(path))

@@ -1,5 +1,8 @@
 """CSV and Parquet files as ranges of rows."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,14 +17,14 @@ from levada.streams.stream_config import StreamConfig
 SCHEMA = "k:integer;v:double"
 
 
-def source(path, scratch, final=True, **options) -> FileSource:
+def source(path: Any, scratch: Any, final: bool = True, **options: Any) -> FileSource:
     options = {"schema": SCHEMA, **options} if not str(path).endswith("parquet") else options
     made = FileSource(with_schema(StreamConfig.of("s", path, **options)), scratch)
     made.discover(final)
     return made
 
 
-def drain(made, rows):
+def drain(made: Any, rows: Any) -> Any:
     position, out = {}, []
     while True:
         references, position = made.take(position, rows)
@@ -30,14 +33,14 @@ def drain(made, rows):
         out += references
 
 
-def chunk_text(made, reference) -> str:
+def chunk_text(made: Any, reference: Any) -> str:
     chunk = read_tuples(reference, made.config)
     assert isinstance(chunk, CsvChunk)
     return chunk.data.tobytes().decode()
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])
-def test_csv_records_with_newlines_in_quotes(tmp_path, rows):
+def test_csv_records_with_newlines_in_quotes(tmp_path: Path, rows: int) -> None:
     body = '1,1,"a\nb"\r\n\r\n2,2,"say ""x"",\n"\r\n3,3,c'
     (tmp_path / "a.csv").write_text(
         ' k,v ,"t",ts\r\n'.replace(",ts", "").replace('"t"', "ts") + body, newline=""
@@ -55,7 +58,7 @@ def test_csv_records_with_newlines_in_quotes(tmp_path, rows):
     assert made.ended(position)
 
 
-def test_a_growing_csv_file(tmp_path):
+def test_a_growing_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("k,v,t")
     made = source(path, tmp_path, final=False)
@@ -72,7 +75,7 @@ def test_a_growing_csv_file(tmp_path):
     assert chunk_text(made, made.take(position, 10)[0][0]) == "4,5"
 
 
-def test_a_byte_order_mark_and_a_header_alone(tmp_path):
+def test_a_byte_order_mark_and_a_header_alone(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbfk,v,ts\n1,2,3\n")
     (tmp_path / "b.csv").write_bytes(b"k,v,ts")
     made = source(tmp_path / "*.csv", tmp_path)
@@ -90,19 +93,19 @@ def test_a_byte_order_mark_and_a_header_alone(tmp_path):
         ("k,V,ts", "no column v"),
     ],
 )
-def test_headers_that_do_not_fit(tmp_path, header, says):
+def test_headers_that_do_not_fit(tmp_path: Path, header: str, says: str) -> None:
     (tmp_path / "a.csv").write_text(header + "\n1,2,3\n")
     with pytest.raises(SourceError, match=says):
         source(tmp_path / "a.csv", tmp_path).take({}, 1)
 
 
-def table(n, first=0) -> pa.Table:
+def table(n: Any, first: int = 0) -> pa.Table:
     k = np.arange(first, first + n)
     return pa.table({"ts": k * 10, "v": k / 2, "k": k, "note": pa.array([[1]] * n)})
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10, 1000])
-def test_parquet_ranges(tmp_path, rows):
+def test_parquet_ranges(tmp_path: Path, rows: int) -> None:
     pq.write_table(table(35), tmp_path / "a.parquet", row_group_size=10)
     made = source(tmp_path / "a.parquet", tmp_path)
     references, position = drain(made, rows)
@@ -116,7 +119,7 @@ def test_parquet_ranges(tmp_path, rows):
         assert len(references) == 1
 
 
-def test_big_row_groups_are_ranges_of_their_own(tmp_path):
+def test_big_row_groups_are_ranges_of_their_own(tmp_path: Path) -> None:
     pq.write_table(
         table(400_000), tmp_path / "a.parquet", row_group_size=150_000, use_dictionary=False
     )
@@ -129,7 +132,7 @@ def test_big_row_groups_are_ranges_of_their_own(tmp_path):
     assert [r.index for r in references] == [0, 1, 2]
 
 
-def test_a_parquet_file_that_is_still_written_waits(tmp_path):
+def test_a_parquet_file_that_is_still_written_waits(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     pq.write_table(table(5), folder / "a.parquet")
@@ -160,12 +163,14 @@ def test_a_parquet_file_that_is_still_written_waits(tmp_path):
         ({"ts": [1]}, "k:integer", "no column k"),
     ],
 )
-def test_types_that_do_not_fit_the_schema(tmp_path, columns, schema, says):
+def test_types_that_do_not_fit_the_schema(
+    tmp_path: Path, columns: Any, schema: str, says: str
+) -> None:
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with pytest.raises(SourceError, match=says):
         source(tmp_path / "a.parquet", tmp_path, schema=schema).take({}, 1)
 
 
-def test_without_a_file_there_is_no_schema(tmp_path):
+def test_without_a_file_there_is_no_schema(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no schema"):
         with_schema(StreamConfig.of("s", tmp_path, format="parquet"))

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyoxigraph as ox
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from levada.testing.cases import Case, cases, cql_cases
-from levada.testing.cases.vocabulary import STATIC, TRIPLES
+from cases import Case, cases, cql_cases
+from cases.vocabulary import STATIC, TRIPLES
 from levada.testing.compare import same_queries
 from levada.testing.question import Element, ReferenceQuery
 from levada.testing.reference import Bag, evaluate

@@ -8,7 +8,8 @@ import csrbench
 import pytest
 
 from levada.testing.compare import same
-from levada.testing.reference import evaluate, occurrences, report_times, stays
+from levada.testing.reference import evaluate, report_times
+from levada.testing.stays import occurrences, stays
 
 pytestmark = pytest.mark.skipif(not csrbench.available(), reason=csrbench.MISSING)
 

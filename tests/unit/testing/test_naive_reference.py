@@ -292,7 +292,7 @@ def test_construct_is_the_template_of_the_difference() -> None:
     )
     found = {r.time: r.graph for r in ask(query, at(1000, "x"), at(2000, "y"))}
     every = "<e:all> <e:seen> <e:it>"
-    assert found == {1000: {'<e:x> <e:is> "new"', every}, 2000: {'<e:y> <e:is> "new"', every}}
+    assert found == {1000: {'<e:x> <e:is> "new"', every}, 2000: {'<e:y> <e:is> "new"', every}}  # type: ignore[comparison-overlap]
 
 
 def test_construct_leaves_out_what_is_no_triple_and_makes_blank_nodes_per_solution() -> None:

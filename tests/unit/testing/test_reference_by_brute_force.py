@@ -15,14 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.model.time import Window, WindowKind
-from levada.testing.reference import (
-    Element,
-    ReferenceQuery,
-    evaluate,
-    occurrences,
-    report_times,
-    stays,
-)
+from levada.testing.reference import Element, ReferenceQuery, evaluate, report_times
+from levada.testing.stays import occurrences, stays
 
 K = WindowKind
 FIRST, LAST = -12, 80

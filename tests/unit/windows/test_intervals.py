@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,7 @@ def test_rows_count_where_all_windows_say_so(
         [Member(windows=(first, second), streams=("s", "t"), start=MIN)], {"s": 0, "t": 1}
     )
     layout = Layout((), (Span(True, True), Span(True, True)))
-    columns = {"op": np.zeros(len(rows), np.int32)}
+    columns: dict[str, Any] = {"op": np.zeros(len(rows), np.int32)}
     for j in range(2):
         lo = np.array([row[j][0] for row in rows], np.int64)
         columns[f"lo{j}"], columns[f"hi{j}"] = lo, lo + [row[j][1] for row in rows]
@@ -47,7 +49,7 @@ def test_rows_count_where_all_windows_say_so(
     for i in range(len(rows)):
         starts, ends = [], []
         for j, w in enumerate((first, second)):
-            lo, hi, prev = (int(columns[f"{n}{j}"][i]) for n in ("lo", "hi", "prev"))
+            lo, hi, prev = (int(columns[f"{n}{j}"][i]) for n in ("lo", "hi", "prev"))  # type: ignore[assignment]
             counts = lo >= w.start
             starts.append(max(w.enter(hi), w.leave(prev) if prev >= w.start else MIN))
             ends.append(w.leave(lo) if counts else MIN)

@@ -14,7 +14,7 @@ from levada.windows.presence import (
     Seen,
     came_up,
     occurrences,
-    retained,
+    retain,
     session_ends,
     span,
     steps,
@@ -31,7 +31,7 @@ cuts = st.lists(st.integers(0, 10), max_size=3).map(sorted)
 def seen_by(pairs: list[tuple[int, int]]) -> Frame:
     """What a task says of triples (time, number of the triple)."""
     ts, which = (np.array([p[i] for p in pairs], d) for i, d in enumerate((np.int64, np.uint64)))
-    return occurrences(ts, [(which, which + np.uint64(7)), (which, which)])
+    return occurrences(ts, [(which, which + np.uint64(7)), (which, which)])  # type: ignore[list-item]
 
 
 @given(moments, cuts, st.integers(1, 4), st.sampled_from((MIN, 0, 3)))
@@ -49,7 +49,7 @@ def test_steps_are_each_mth_distinct_triple(
         ahead = [p for p in pairs if p[0] >= w][:1]  # read early, and again later by another task
         seen, waiting = came_up(kept, [seen_by(now), seen_by(now[::2] + ahead)], w, counted=True)
         found += [t for t in steps(window, seen, max(start, window.start)).tolist() if low <= t < w]
-        kept = [to_keep(seen, waiting, retained(seen, [window], start, w, every=False))]
+        kept = [to_keep(seen, waiting, retain(seen, [window], start, w, every=False))]
         low = w
     assert found == expected
 
@@ -73,7 +73,7 @@ def test_what_was_not_counted_counts_nothing() -> None:
 
 def test_only_what_matters_is_kept_of_counted_times() -> None:
     seen = Seen.of(range(100))
-    keep = retained(seen, [Window(K.COUNT, count=2, step=3)], 10, 90, every=False)
+    keep = retain(seen, [Window(K.COUNT, count=2, step=3)], 10, 90, every=False)
     assert seen.ts[keep].tolist() == [9, 89, *range(90, 100)]
 
 
@@ -87,7 +87,7 @@ def test_sessions_end_a_gap_after_their_last_time() -> None:
 
 def test_of_a_session_the_last_two_times_before_the_horizon_are_kept() -> None:
     seen = Seen.of([0, 4, 8, 12])
-    assert seen.ts[retained(seen, [Window(K.SESSION, 5)], MIN, 10, every=False)].tolist() == [
+    assert seen.ts[retain(seen, [Window(K.SESSION, 5)], MIN, 10, every=False)].tolist() == [
         4,
         8,
         12,
@@ -108,7 +108,7 @@ def test_of_windows_on_close_a_few_times_a_step_are_kept(
         Window(K.CLOSE_OPEN, 10, 4, 5, True),
     ):
         seen = Seen.of(ts)
-        keep = retained(seen, [window], start, horizon, every=False)
+        keep = retain(seen, [window], start, horizon, every=False)
         kept = Seen.of(seen.ts[keep])
         rows = [list(zip(*span(window, known, start), strict=True)) for known in (seen, kept)]
         wanted, found = ({(s, e) for s, e in some if max(s, e) >= horizon} for some in rows)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.sealed.schedules import Schedule
-from levada.testing.reference import report_times, stays
-from levada.windows.presence import Seen, retained
+from levada.testing.reference import report_times
+from levada.testing.stays import stays
+from levada.windows.presence import Seen, retain
 from levada.windows.reports import Reports, instants, next_report
 
 K = WindowKind
@@ -102,7 +103,7 @@ def test_epochs_cut_the_reports_but_do_not_change_them(
             together += found(query, known.tolist(), low, high, every).times.tolist()
             low = high
         known = known[
-            retained(
+            retain(
                 Seen.of(known), [w for w in query if w.kind is not K.CLOCK], MIN, watermark, every
             )
         ]

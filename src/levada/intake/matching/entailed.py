@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from levada.intake.matching.slots import Chunk, Resources, resource_slot, term_slot
+from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
 from levada.model.term import Blank, Kind, Term
 from levada.plan.sealed import steps as s
@@ -68,7 +69,7 @@ class Alike:
 
     def spread(self, frame: Frame, i: int, node: PlanNode, pool: Pool) -> Frame:
         """Each row whose slot i holds one of the terms, once for each term of its class."""
-        found = self.table.terms.find(frame[f"x{i}"], frame[f"y{i}"])
+        found = self.table.terms.find(frame[col.x(i)], frame[col.y(i)])
         known = found >= 0
         if not known.any():
             return frame

@@ -1,5 +1,5 @@
-"""Matched triples, tuples and constants as rows of the plan's first nodes (design, section 3,
-intake).
+"""Matched triples, tuples and constants as rows of the plan's first nodes
+(docs/architecture.md#a-triples-way).
 
 Every pattern of the plan over one stream is matched at once by one table; ``Patterns`` says which
 node and member each pattern stands for. Slots are gathered from the parsed columns; texts that
@@ -20,6 +20,7 @@ from levada.intake.matching.match import PatternTable
 from levada.intake.matching.slots import Chunk, term_slot
 from levada.intake.matching.star import Legs, stars, term_at
 from levada.intake.tables.tuples import TupleColumn, Tuples
+from levada.model import columns as col
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind, Literal
 from levada.operators.expressions.values import from_texts
@@ -130,7 +131,7 @@ def _repeats(positions: tuple[int, int, int]) -> int:
     return (a >= 0 and a == c) * 1 + (a >= 0 and a == b) * 2 + (b >= 0 and b == c) * 4
 
 
-def matched(
+def match_(
     patterns: Patterns,
     chunk: Chunk,
     keep: npt.NDArray[np.bool_] | None = None,
@@ -183,7 +184,7 @@ def _row_frame(
         term = (triples.s, triples.p, triples.o)[position]
         columns.update(term_slot(term, rows, i, node.layout.slots[i], chunk))
     if node.layout.windows:
-        columns["lo0"] = chunk.ts.take(rows)
+        columns[col.least(0)] = chunk.ts.take(rows)
     return Frame(columns, len(rows))
 
 
@@ -195,11 +196,11 @@ def _star_frame(node: PlanNode[s.Star], op: Members, rows: Sequence[Ints], chunk
         place = places[at][0]
         term = term_at(place, chunk.triples)
         columns.update(term_slot(term, rows[place[0]], i, node.layout.slots[i], chunk))
-    columns["lo0"] = chunk.ts.take(rows[0])
+    columns[col.least(0)] = chunk.ts.take(rows[0])
     return Frame(columns, len(op))
 
 
-def scanned(node: PlanNode[s.Scan], member: int, tuples: Tuples, pool: Pool) -> Frame:
+def scan(node: PlanNode[s.Scan], member: int, tuples: Tuples, pool: Pool) -> Frame:
     """All tuples as rows of one member of a Scan node."""
     step = node.step
     columns: dict[str, Column] = {"op": np.full(tuples.n, member, np.int32)}
@@ -225,11 +226,11 @@ def _value_slot(values: TupleColumn, i: int, facets: Facet, pool: Pool) -> dict[
     if values.text is not None:
         texts = canonical(values.text)
         if Facet.TEXT in facets:
-            out[f"x{i}"], out[f"y{i}"] = pool.identify(texts)
+            out[col.x(i)], out[col.y(i)] = pool.identify(texts)
         elif Facet.ID in facets:
-            out[f"x{i}"], out[f"y{i}"] = identify(texts, pool.seed)
+            out[col.x(i)], out[col.y(i)] = identify(texts, pool.seed)
     elif Facet.ID in facets or Facet.TEXT in facets:
-        out[f"x{i}"], out[f"y{i}"] = _number_identity(values, pool.seed)
+        out[col.x(i)], out[col.y(i)] = _number_identity(values, pool.seed)
     out.update({n: values.facet(n[0]) for n in slot_columns(i, facets) if n[0] in "kdmc"})
     return out
 

@@ -112,10 +112,10 @@ class PatternTable:
                 found,
             )
             pieces.append((rows[:count], found[:count]))
-        return _grouped(pieces, self.n)
+        return _group(pieces, self.n)
 
 
-def _grouped(pieces: list[tuple[Ints, npt.NDArray[np.int32]]], patterns: int) -> tuple[Ints, Ints]:
+def _group(pieces: list[tuple[Ints, npt.NDArray[np.int32]]], patterns: int) -> tuple[Ints, Ints]:
     """The pairs of all pieces by pattern."""
     if len(pieces) == 1:
         rows, found = pieces[0]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.intake.parse.ntriples import TermColumn, Triples
+from levada.model import columns as col
 from levada.model.frame import Column
 from levada.model.term import Kind
 from levada.model.time import Times
@@ -47,14 +48,18 @@ def term_slot(
     buffer, pool = chunk.triples.buffer, chunk.pool
     out: dict[str, Column] = {}
     x, y = term.x.take(rows), term.y.take(rows)
-    out[f"x{i}"], out[f"y{i}"] = x, y
+    out[col.x(i)], out[col.y(i)] = x, y
     if Facet.NUM in facets:
         kind = term.kind.take(rows)
-        out[f"k{i}"] = kind
+        out[col.kind(i)] = kind
         n = len(rows)
-        out[f"d{i}"] = term.dbl.take(rows) if term.dbl is not None else np.zeros(n)
-        out[f"m{i}"] = term.man.take(rows) if term.man is not None else np.zeros(n, np.int64)
-        out[f"c{i}"] = term.scale.take(rows) if term.scale is not None else np.zeros(n, np.uint8)
+        out[col.double(i)] = term.dbl.take(rows) if term.dbl is not None else np.zeros(n)
+        out[col.mantissa(i)] = (
+            term.man.take(rows) if term.man is not None else np.zeros(n, np.int64)
+        )
+        out[col.scale(i)] = (
+            term.scale.take(rows) if term.scale is not None else np.zeros(n, np.uint8)
+        )
         if Facet.TEXT not in facets:
             hard = np.flatnonzero((kind == Kind.HARD_NUMBER) | (kind == Kind.HARD_TIME))
             if len(hard):
@@ -63,7 +68,7 @@ def term_slot(
     if Facet.TEXT in facets:
         pool.add(Terms.of(x, y, term.off.take(rows), term.len.take(rows), buffer))
     if not (Facet.ID in facets or Facet.TEXT in facets):
-        del out[f"x{i}"], out[f"y{i}"]
+        del out[col.x(i)], out[col.y(i)]
     return out
 
 
@@ -76,11 +81,11 @@ def resource_slot(
     out: dict[str, Column] = {}
     x, y = found.terms.x.take(at), found.terms.y.take(at)
     if Facet.ID in facets or Facet.TEXT in facets:
-        out[f"x{i}"], out[f"y{i}"] = x, y
+        out[col.x(i)], out[col.y(i)] = x, y
     if Facet.NUM in facets:
         n = len(at)
-        out[f"k{i}"], out[f"d{i}"] = found.kinds.take(at), np.zeros(n)
-        out[f"m{i}"], out[f"c{i}"] = np.zeros(n, np.int64), np.zeros(n, np.uint8)
+        out[col.kind(i)], out[col.double(i)] = found.kinds.take(at), np.zeros(n)
+        out[col.mantissa(i)], out[col.scale(i)] = np.zeros(n, np.int64), np.zeros(n, np.uint8)
     if Facet.TEXT in facets:
         pool.add(found.terms.pick(x, y))
     return out

@@ -1,5 +1,5 @@
-"""Star patterns inside one element, before any exchange (design, section 2, "Fragments before
-exchange"; KATTS).
+"""Star patterns inside one element, before any exchange
+(docs/decisions/0010-stars-inside-closed-elements.md).
 
 Of a stream that is ``closed=element`` no subject spans two elements of a window, so all its triples
 that could meet are in one element and have one time: the patterns that share a subject are joined
@@ -53,14 +53,14 @@ class Legs:
         if (key[1:] < key[:-1]).any():
             order = np.argsort(key, kind="stable")
             rows, subject, key = rows[order], subject[order], key[order]
-        repeated = _repeated(rows, key, triples)
+        repeated = _repeat(rows, key, triples)
         if repeated is None:
             return Legs(rows, subject, starts)
         kept = np.flatnonzero(~repeated)
         return Legs(rows[kept], subject[kept], np.searchsorted(kept, starts).astype(np.int64))
 
 
-def _repeated(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
+def _repeat(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
     """Which places hold a triple that its element has had before, for the same pattern; None: there
     is none.
     """
@@ -142,10 +142,10 @@ def _met(patterns: Ints, wanted: Ints32, legs: Legs) -> tuple[Ints, Ints]:
         start, n = meet(patterns, wanted, legs.subject, legs.starts, start, pairs, places)
         parts.append((pairs[:n], places[:n]))
         room = max(2 * room, len(legs.rows) if not n else 0)
-    return parts[0] if len(parts) == 1 else _concatenated(parts)
+    return parts[0] if len(parts) == 1 else _concatenate(parts)
 
 
-def _concatenated(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+def _concatenate(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     none = np.empty(0, np.int64)
     return np.concatenate([none, *(p for p, _ in parts)]), np.concatenate(
         [none, *(r for _, r in parts)]

@@ -77,7 +77,7 @@ def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
                     chain((first,), islice(statements, CHUNK - 1)), format=ox.RdfFormat.N_QUADS
                 )
                 assert text is not None, "without an output file the print is returned"
-                yield _renamed(text, names)
+                yield _rename(text, names)
     except SyntaxError as error:
         raise _syntax(error, opened, form) from None
 
@@ -142,7 +142,7 @@ def _xml_place(opened: Opener) -> tuple[int, int]:
     return 0, 0
 
 
-def _renamed(text: bytes, names: dict[bytes, int]) -> bytes:
+def _rename(text: bytes, names: dict[bytes, int]) -> bytes:
     """The text with its blank nodes numbered by first appearance; ``names`` has those of the chunks
     before, and gets these.
     """

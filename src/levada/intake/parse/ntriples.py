@@ -173,7 +173,7 @@ def parse(
     bad: list[tuple[int, str, str]] = []
     keep = None
     if memo[state.REFUSALS]:
-        buffer, keep = _judge(buffer, size, used, columns, n, setting, bad)
+        buffer, keep = _judge(buffer, size, used, columns, n=n, setting=setting, bad=bad)
     triples = _triples(buffer, columns, n, quads, bad)
     return triples if keep is None else triples.take(keep)
 
@@ -200,7 +200,7 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Ints
         )
         if memo[state.NEED] == 0:
             return buffer, columns, memo
-        buffer = _padded(buffer, max(buffer.size // 2, 2 * int(memo[state.NEED])))
+        buffer = _pad(buffer, max(buffer.size // 2, 2 * int(memo[state.NEED])))
 
 
 def _room_behind(source: Bytes) -> Bytes:
@@ -215,10 +215,10 @@ def _room_behind(source: Bytes) -> Bytes:
     ):
         whole[source.size : source.size + PAD] = 10
         return whole
-    return _padded(source, room)
+    return _pad(source, room)
 
 
-def _padded(data: Bytes, more: int) -> Bytes:
+def _pad(data: Bytes, more: int) -> Bytes:
     """A copy with more bytes after it, PAD newlines first."""
     size = data.size
     assert size + more <= _LARGEST, "the texts of a chunk fit into two gigabytes"
@@ -265,6 +265,7 @@ def _judge(
     size: int,
     used: int,
     columns: _Columns,
+    *,
     n: int,
     setting: _Setting,
     bad: list[tuple[int, str, str]],

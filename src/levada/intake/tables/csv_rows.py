@@ -62,7 +62,7 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> Ra
         count = f"{fields[row]} fields where the header has {len(chunk.columns)}"
         reason = "not UTF-8" if row in coded else _FAULTS.get(int(fault[row]), count)
         dead.append(
-            Dead(reference.start + int(start[row]), reason, decoded(data, start[row], stop[row]))
+            Dead(reference.start + int(start[row]), reason, decode(data, start[row], stop[row]))
         )
     at = np.flatnonzero(sound)
     table = _text_table(
@@ -73,12 +73,12 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> Ra
         table,
         start[at] + reference.start,
         at,
-        lambda row: decoded(data, start[at[row]], stop[at[row]]),
+        lambda row: decode(data, start[at[row]], stop[at[row]]),
         dead,
     )
 
 
-def decoded(data: Bytes, start: int, stop: int) -> str:
+def decode(data: Bytes, start: int, stop: int) -> str:
     """A part of a text, for people."""
     return data[start:stop].tobytes().decode("utf-8", "replace")
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from levada.intake.admission import Dead
-from levada.intake.tables.csv_rows import RawRows, decoded
+from levada.intake.tables.csv_rows import RawRows, decode
 from levada.sources.reference import Reference
 
 Bytes = npt.NDArray[np.uint8]
@@ -27,16 +27,16 @@ NOT_JSON = "not a JSON object"
 def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRows:
     """The ``needed`` columns of the lines of a reference."""
     start, stop = _lines(data)
-    bad = _bad(data, start, stop, needed, 0, len(start))
+    bad = _bad(data, start, stop, needed, 0, high=len(start))
     dead = [
-        Dead(reference.start + int(start[k]), NOT_JSON, decoded(data, start[k], stop[k]))
+        Dead(reference.start + int(start[k]), NOT_JSON, decode(data, start[k], stop[k]))
         for k in bad
     ]
     good = np.ones(len(start), np.bool_)
     good[bad] = False
     at = np.flatnonzero(good)
     table = _read(data, start, stop, needed, at)
-    counted = _counted(data, start)
+    counted = _count(data, start)
     number: Ints = np.cumsum(counted) - counted
     assert table is not None and table.height == len(at), (
         "what is sound line by line is sound together"
@@ -45,7 +45,7 @@ def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRo
         table,
         start[at] + reference.start,
         number[at],
-        lambda row: decoded(data, start[at[row]], stop[at[row]]),
+        lambda row: decode(data, start[at[row]], stop[at[row]]),
         dead,
     )
 
@@ -60,7 +60,7 @@ def _lines(data: Bytes) -> tuple[Ints, Ints]:
     return start[full], stop[full]
 
 
-def _counted(data: Bytes, start: Ints) -> npt.NDArray[np.bool_]:
+def _count(data: Bytes, start: Ints) -> npt.NDArray[np.bool_]:
     """Which lines the driver counts as elements (``kernels.text.lines``): those that do not begin
     like a comment.
     """
@@ -71,7 +71,7 @@ def _counted(data: Bytes, start: Ints) -> npt.NDArray[np.bool_]:
 
 
 def _bad(
-    data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], low: int, high: int
+    data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], low: int, *, high: int
 ) -> list[int]:
     """Which of the lines ``low:high`` are no objects, by halves."""
     if low == high or _read(data, start, stop, needed, np.arange(low, high)) is not None:
@@ -80,7 +80,7 @@ def _bad(
         return [low]
     middle = (low + high) // 2
     halves = (low, middle), (middle, high)
-    return [k for a, b in halves for k in _bad(data, start, stop, needed, a, b)]
+    return [k for a, b in halves for k in _bad(data, start, stop, needed, a, high=b)]
 
 
 def _read(
@@ -92,9 +92,7 @@ def _read(
         return pl.DataFrame(schema=schema)
     dense = int(rows[-1] - rows[0]) == len(rows) - 1
     text = (
-        data[start[rows[0]] : stop[rows[-1]]].tobytes()
-        if dense
-        else _joined(data, start, stop, rows)
+        data[start[rows[0]] : stop[rows[-1]]].tobytes() if dense else _join(data, start, stop, rows)
     )
     try:
         table = pl.read_ndjson(io.BytesIO(text), schema=schema)
@@ -103,7 +101,7 @@ def _read(
     return table if table.height == len(rows) else None
 
 
-def _joined(data: Bytes, start: Ints, stop: Ints, rows: Ints) -> bytes:
+def _join(data: Bytes, start: Ints, stop: Ints, rows: Ints) -> bytes:
     return b"\n".join(
         data[a:b].tobytes() for a, b in zip(start[rows].tolist(), stop[rows].tolist(), strict=True)
     )

@@ -29,7 +29,7 @@ from levada.model.term import XSD
 from levada.model.time import MIN
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
-from levada.streams.formula import compiled
+from levada.streams.formula import compile_
 from levada.streams.mapping import ROW, Part, RowMapping, Term
 from levada.streams.stream_config import StreamConfig
 from levada.terms.texts import join_lines
@@ -101,7 +101,7 @@ def _formulas(mapping: RowMapping) -> tuple[tuple[str, pl.Expr], ...]:
     types = {**mapping.needed, ROW: "integer"}
     found = []
     for name, formula in mapping.let:
-        expression, types[name] = compiled(formula, types)
+        expression, types[name] = compile_(formula, types)
         found.append((name, expression))
     return tuple(found)
 
@@ -113,12 +113,12 @@ def _text(mapping: RowMapping) -> pl.Expr:
     space = pl.lit(" ")
     lines = []
     for s, p, o in mapping.triples:
-        s_, p_, o_ = (_written(term, types) for term in (s, p, o))
+        s_, p_, o_ = (_write(term, types) for term in (s, p, o))
         lines.append(pl.concat_str(*s_, space, *p_, space, *o_, pl.lit(" .\n")))
     return pl.concat_str(*lines, ignore_nulls=True)
 
 
-def _written(term: Term, types: dict[str, str]) -> list[pl.Expr]:
+def _write(term: Term, types: dict[str, str]) -> list[pl.Expr]:
     return [_part(part, types.get(part.text, "")) for part in term]
 
 
@@ -132,14 +132,14 @@ def _part(part: Part, kind: str) -> pl.Expr:
         ):  # a blank keeps an IRI malformed and alone: no value writes triples of its own
             return value.str.replace_all(_NO_IRI, " ")
         case "iri":
-            return _mapped(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))
+            return _map_(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))
         case "blank":
-            return _mapped(value, "[^A-Za-z0-9]", lambda text: "_" + text.encode().hex())
+            return _map_(value, "[^A-Za-z0-9]", lambda text: "_" + text.encode().hex())
         case "literal":
-            return _escaped(value)
+            return _escape(value)
         case _:
             tail = pl.lit('"' if kind == "string" else f'"^^<{XSD}{kind}>')
-            return pl.concat_str(pl.lit('"'), _escaped(value), tail)
+            return pl.concat_str(pl.lit('"'), _escape(value), tail)
 
 
 def _lexical(name: str, kind: str) -> pl.Expr:
@@ -153,13 +153,13 @@ def _lexical(name: str, kind: str) -> pl.Expr:
     return value.cast(pl.String).str.strip_suffix(".0").replace(special)
 
 
-def _escaped(value: pl.Expr) -> pl.Expr:
+def _escape(value: pl.Expr) -> pl.Expr:
     for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
         value = value.str.replace_all(raw, escape, literal=True)
     return value
 
 
-def _mapped(value: pl.Expr, odd: str, convert: object) -> pl.Expr:
+def _map_(value: pl.Expr, odd: str, convert: object) -> pl.Expr:
     """Texts with odd characters, each distinct one by Python; the others as they are."""
 
     def convert_all(series: pl.Series) -> pl.Series:

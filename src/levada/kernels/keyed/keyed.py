@@ -1,5 +1,5 @@
-"""Keys of 128 bits and bucket order: how the rows of a keyed operator are laid out (kernels.md,
-"Keyed operator").
+"""Keys of 128 bits and bucket order: how the rows of a keyed operator are laid out
+(docs/architecture.md#a-triples-way).
 
 A key is two uint64 halves ``(k, h)``, made of the identities of its slots by ``combine`` and of the
 operator's number by ``mix``. Both halves know the operator, so an equal ``(k, h)`` proves an equal

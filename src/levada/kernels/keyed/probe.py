@@ -5,7 +5,7 @@ A row counts at the instants of ``[s, e)``; a pair counts where both do, so it e
 min(e). The rows of a bucket are in order of ``s``: for a probe row only those with ``s < its e``
 and ``s > its s - longest`` can match, where ``longest`` is the longest interval in the run; a large
 bucket is narrowed to them by two binary searches, so a key with a third of all rows costs by its
-matches (kernels.md; parallel-windowed-stream-joins, section IV, block nested loops over
+matches (parallel-windowed-stream-joins, section IV, block nested loops over
 expired-sorted blocks, is what the narrowing replaces).
 
 The kernel runs in blocks of three phases (look up the directory, touch the first rows, compare) so

@@ -1,5 +1,4 @@
-"""The greatest earlier occurrence of a key: what makes a window's content a set (``prev`` in the
-design, section 2).
+"""The greatest earlier occurrence of a key: what makes a window's content a set (docs/glossary.md).
 
 ``latest`` looks in a run in bucket order, ``previous_within`` in the batch itself. Over several
 runs, and with the batch, the answer is the greatest of the answers. Rows of equal key and equal

@@ -3,7 +3,7 @@ their target.
 
 A key's group is the top of its ``h`` half, scaled to the number of groups G (with G a power of two:
 its top bits), so it does not depend on the bucket bits of ``k``. A table of the plan maps groups to
-partitions (design, section 4).
+partitions (docs/architecture.md#a-triples-way).
 
 Cost: 1 ns a row for the target, 2 to 3 ns for the order.
 """

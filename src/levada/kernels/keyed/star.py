@@ -1,5 +1,5 @@
 """Legs of a star: each pair of an operator's member and a subject meets the rows of one more
-pattern (design, section 2).
+pattern (docs/architecture.md#a-triples-way).
 
 The rows that a pattern matched come in order of their subject's number. Pairs probe them in the
 order in which they come; a cursor that gallops makes that a merge where pairs are in order, and a

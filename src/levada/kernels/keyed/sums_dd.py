@@ -1,5 +1,5 @@
 """Sums of doubles as double-double pairs, so that neither the order nor the cut into epochs shows
-(design, section 2).
+(docs/architecture.md#a-triples-way).
 
 A pair ``hi + lo`` with |lo| <= ulp(hi) / 2 carries about 106 bits. Each addition uses Knuth's
 error-free sum (TwoSum) and renormalises; a product with a weight uses Dekker's error-free product.

@@ -34,8 +34,8 @@ W = np.uint64
 PAD = (
     64  # newlines that must follow the last byte of a chunk: no load of the kernels reaches further
 )
-# Bytes that one loop counts, in a byte. numba takes a negative index from the end; in a loop of just
-# so many LLVM sees that none is negative, and loads whole registers. Where the loop's end was
+# Bytes that one loop counts, in a byte. numba takes a negative index from the end; in a loop of
+# just so many LLVM sees that none is negative, and loads whole registers. Where the loop's end was
 # computed, it loaded byte by byte for registers of 64 bytes, which takes twenty times as long.
 COUNTED = 128
 CHECKED = bool(config.BOUNDSCHECK)

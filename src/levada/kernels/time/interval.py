@@ -1,5 +1,5 @@
-"""Event times to intervals: the compiled twin of ``levada.model.time.Window`` over columns (design,
-section 1).
+"""Event times to intervals: the compiled twin of ``levada.model.time.Window`` over columns
+(docs/semantics.md#windows).
 
 A row's window is a parameter row: ``kind, range, step, t0, given, to`` (``Params``), chosen by
 ``row_param``, so one call serves the rows of any number of queries. All times are int64 ms in [MIN,

@@ -116,7 +116,7 @@ class Calendar:
             row, r = expand_instants(s[at], e[at], reports.times[reports.full])
             rows.append(at[row])
             times.append(r)
-        return _joined(rows), _joined(times)
+        return _join(rows), _join(times)
 
     def _from_closes(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
         t = self.table
@@ -131,7 +131,7 @@ class Calendar:
                 row, r = row[new], r[new]
             rows.append(row)
             times.append(r)
-        return _joined(rows), _joined(times)
+        return _join(rows), _join(times)
 
     def slide(self, group: Ops, groups: int, op: Ops, s: Times, e: Times) -> Slid | None:
         """Groups of rows that count in [s, e) with their reports; None where these are not the
@@ -220,8 +220,8 @@ class Calendar:
             r = reports.times[reports.full]
             members.append(np.repeat(own, len(r)))
             times.append(np.tile(r, len(own)))
-        return (np.concatenate([np.empty(0, np.int32), *members]), _joined(times))
+        return (np.concatenate([np.empty(0, np.int32), *members]), _join(times))
 
 
-def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+def _join(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])

@@ -1,5 +1,5 @@
-"""IStream, DStream and relations: what begins and what ends at each report (design, section 1,
-"Output").
+"""IStream, DStream and relations: what begins and what ends at each report
+(docs/semantics.md#results).
 
 A solution row that counts in [s, e) begins at s and ends at e, both report times (periodic reports:
 the first at or after). Per (member, solution, report) beginnings and ends are netted as bags: what
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.query import Output
 from levada.model.time import MAX, Times, WindowKind
@@ -39,9 +40,9 @@ def changes(node: PlanNode[s.Changes], inputs: Inputs, env: Env) -> Frame | None
     if frame is None and not calendar.any_due:
         return None
     spans = (
-        _reported(node, step, state, frame, calendar, env.pool)
+        _report(node, step, state, frame, calendar, pool=env.pool)
         if step.rows is None
-        else _timed(node, step.rows, step.certain, state, frame, calendar)
+        else _timed(node, step.rows, step.certain, state, frame, calendar=calendar)
     )
     events = [e for e in spans if e.n]
     if not events:
@@ -57,7 +58,7 @@ def deltas(node: PlanNode[s.Deltas], inputs: Inputs, env: Env) -> Frame | None:
     calendar = env.calendar(node, step.kinds)
     if frame is None and not calendar.any_due:
         return None
-    events = [e for e in _timed(node, step.rows, False, state, frame, calendar) if e.n]
+    events = [e for e in _timed(node, step.rows, False, state, frame, calendar=calendar) if e.n]
     return _without_marks(concat(events)) if events else None
 
 
@@ -73,6 +74,7 @@ def _timed(
     certain: bool,
     state: State,
     frame: Frame | None,
+    *,
     calendar: Calendar,
 ) -> Iterator[Frame]:
     """Rows with event times: what has not begun waits by its start; what has begun waits in pieces
@@ -80,19 +82,19 @@ def _timed(
     """
     low, high = calendar.low, calendar.high
     ahead = f"{node.id}.ahead"
-    begun = _due(state, ahead, "#s", calendar)
+    begun = _due(state, ahead, col.BEGIN, calendar)
     waiting = []
     if frame is not None and frame.n:
         s, e = exact(frame, node.input_layouts[0], node.windows, windows)
         new = live.timed(frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e))
-        begun.append(new.where(new["#s"] <= high[new["op"]]))
-        waiting.append(new.where(new["#s"] > high[new["op"]]))
+        begun.append(new.where(new[col.BEGIN] <= high[new["op"]]))
+        waiting.append(new.where(new[col.BEGIN] > high[new["op"]]))
     begun = [f for f in begun if f.n]
     if (node.windows.kind == WindowKind.STATIC).any():
         begun = [_at_next_report(f, calendar, waiting) for f in begun]
-    _remember_by(state, ahead, "#s", waiting, calendar.made)
+    _remember_by(state, ahead, col.BEGIN, waiting, calendar.made)
     for f in begun:
-        yield _at(f, f["#s"], 1, low, high)
+        yield _at(f, f[col.BEGIN], 1, low, high)
     if not certain:
         yield from _ending(state, f"{node.id}.live", begun, calendar)
 
@@ -104,10 +106,10 @@ def _at_next_report(rows: Frame, calendar: Calendar, waiting: list[Frame]) -> Fr
     A row that ends before it never counts.
     """
     high = calendar.high[rows["op"]]
-    first = calendar.first_report(rows["op"], rows["#s"])
+    first = calendar.first_report(rows["op"], rows[col.BEGIN])
     unknown = first >= MAX
-    waiting.append(rows.with_(**{"#s": high + 1}).where(unknown & (rows["#e"] > high)))
-    return rows.with_(**{"#s": first}).where(~unknown & (first < rows["#e"]))
+    waiting.append(rows.with_(**{col.BEGIN: high + 1}).where(unknown & (rows[col.END] > high)))
+    return rows.with_(**{col.BEGIN: first}).where(~unknown & (first < rows[col.END]))
 
 
 def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]:
@@ -132,12 +134,12 @@ def _due(state: State, key: str, column: str, calendar: Calendar) -> list[Frame]
 def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> Iterator[Frame]:
     """The ends that are due, of rows of before and of those that have begun now."""
     low, high = calendar.low, calendar.high
-    for f in (*_due(state, key, "#e", calendar), *begun):
-        yield _at(f, f["#e"], -1, low, high)
+    for f in (*_due(state, key, col.END, calendar), *begun):
+        yield _at(f, f[col.END], -1, low, high)
     later = [
-        f.where((f["#e"] > high[f["op"]]) & (f["#e"] < MAX)) for f in begun
+        f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in begun
     ]  # without an end they say no more
-    _remember_by(state, key, "#e", later, calendar.made)
+    _remember_by(state, key, col.END, later, calendar.made)
 
 
 def _remember_by(state: State, key: str, column: str, rows: list[Frame], high: Times) -> None:
@@ -147,26 +149,27 @@ def _remember_by(state: State, key: str, column: str, rows: list[Frame], high: T
     pieces = [p for p in state.pieces(key) if p.dead > int(high.min())]
     some = [f for f in rows if f.n]
     if some:
-        pieces.append(_sorted(state, column, concat(some)))
+        pieces.append(_sort(state, column, concat(some)))
     if (start := due_together(pieces)) < len(pieces):
         every = concat([state.whole(p) for p in pieces[start:]])
         left = every.where(every[column] > high[every["op"]])
-        pieces = [*pieces[:start], *([_sorted(state, column, left)] if left.n else [])]
+        pieces = [*pieces[:start], *([_sort(state, column, left)] if left.n else [])]
     state.replace(key, pieces)
 
 
-def _sorted(state: State, column: str, rows: Frame) -> Piece:
+def _sort(state: State, column: str, rows: Frame) -> Piece:
     ordered = rows.take(np.argsort(rows[column], kind="stable"))
     at = ordered[column]
     return state.put({"": ordered}, ordered.n, (int(at[-1]), int(at[0]), int(at[-1])))
 
 
-def _reported(
+def _report(
     node: PlanNode,
     step: s.Changes,
     state: State,
     frame: Frame | None,
     calendar: Calendar,
+    *,
     pool: Pool,
 ) -> Iterator[Frame]:
     """Report rows count until the next report; those of a last report whose next is not known yet
@@ -177,13 +180,16 @@ def _reported(
     if frame is not None and frame.n:
         columns = {n: c for n, c in frame.columns.items() if n != "r"}
         rows.append(
-            Frame({**columns, "#s": frame["r"], "#e": np.full(frame.n, MAX, np.int64)}, frame.n)
+            Frame(
+                {**columns, col.BEGIN: frame["r"], col.END: np.full(frame.n, MAX, np.int64)},
+                frame.n,
+            )
         )
-    ended = [f.with_(**{"#e": calendar.after(f["op"], f["#s"], step.listed)}) for f in rows]
+    ended = [f.with_(**{col.END: calendar.after(f["op"], f[col.BEGIN], step.listed)}) for f in rows]
     for f in ended:
-        yield _at(f, f["#s"], 1, calendar.low, calendar.high)
-        yield _at(f, f["#e"], -1, calendar.low, calendar.high)
-    kept = [f.where(f["#e"] >= MAX) for f in ended if f.n]
+        yield _at(f, f[col.BEGIN], 1, calendar.low, calendar.high)
+        yield _at(f, f[col.END], -1, calendar.low, calendar.high)
+    kept = [f.where(f[col.END] >= MAX) for f in ended if f.n]
     _keep(state, key, kept, _own_terms(node, step, kept, pool))
 
 
@@ -203,8 +209,8 @@ def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
     if step.rows is not None or not kept or not slots:
         return Terms.empty()
-    x = np.concatenate([f[f"x{i}"] for f in kept for i in slots])
-    y = np.concatenate([f[f"y{i}"] for f in kept for i in slots])
+    x = np.concatenate([f[col.x(i)] for f in kept for i in slots])
+    y = np.concatenate([f[col.y(i)] for f in kept for i in slots])
     return pool.pick(x, y)
 
 
@@ -213,7 +219,9 @@ def _at(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
     all.
     """
     op = rows["op"]
-    now = np.flatnonzero((at > low[op]) & (at <= high[op]) & (at < MAX) & (rows["#s"] < rows["#e"]))
+    now = np.flatnonzero(
+        (at > low[op]) & (at <= high[op]) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])
+    )
     taken = rows if len(now) == rows.n else rows.take(now)
     weight = taken["w"].astype(np.int64) if "w" in taken else np.ones(taken.n, np.int64)
     return taken.with_(r=at[now], w=weight * sign)

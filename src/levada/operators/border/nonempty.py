@@ -1,5 +1,5 @@
 """When the windows of a level hold something, from their changes; so when the level reports
-(design, section 1, "Report").
+(docs/semantics.md#reports).
 
 For levels that read a query within the query: the instants are those of rows, which are known in
 one place. Every instant at which a window changes is a report, and so is every close while any
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from levada.kernels.time.expand import expand_closes
 from levada.kernels.time.interval import enter
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border.calendar import Calendar
@@ -49,13 +50,15 @@ class Occupied:
         """As it was remembered."""
         held, last = np.zeros(members, np.int64), np.full(members, MIN, np.int64)
         for frame in kept:
-            held[frame["op"]], last[frame["op"]] = frame["#n"], frame["#s"]
+            held[frame["op"]], last[frame["op"]] = frame[col.COUNT], frame[col.BEGIN]
         return Occupied(held, last)
 
     def frame(self, *, empty: bool) -> Frame:
         """What has to be remembered; ``empty``: also of windows that hold nothing."""
         op = np.flatnonzero((self.last > MIN) if empty else (self.held > 0))
-        return Frame({"op": op.astype(np.int32), "#n": self.held[op], "#s": self.last[op]}, len(op))
+        return Frame(
+            {"op": op.astype(np.int32), col.COUNT: self.held[op], col.BEGIN: self.last[op]}, len(op)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import TIMELESS, Times
 from levada.operators.border import report_buffer as live
@@ -60,7 +61,7 @@ def waiting(
     """
     step = node.step
     kept = [state.frame(p) for p in state.pieces(f"{node.id}.live")]
-    spans = [(f["op"], f["#s"], f["#e"]) for f in kept]
+    spans = [(f["op"], f[col.BEGIN], f[col.END]) for f in kept]
     for f in new:
         begin, end = exact(f, node.input_layouts[0], node.windows, step.rows)
         counts = begin < end
@@ -76,12 +77,12 @@ def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
     if not rows.n:
         return Frame({**rows.columns, "r": np.empty(0, np.int64)}, 0)
     if step.instant:
-        op, r = rows["op"], rows["#s"]
+        op, r = rows["op"], rows[col.BEGIN]
         at = np.flatnonzero((r > calendar.low[op]) & (r <= calendar.high[op]))
         r = r[at]
     else:
-        at, r = calendar.pairs(rows["op"], rows["#s"], rows["#e"], step.listed)
-    kept = Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n)
+        at, r = calendar.pairs(rows["op"], rows[col.BEGIN], rows[col.END], step.listed)
+    kept = rows.visible()
     return kept.take(at).with_(r=r)
 
 
@@ -90,5 +91,5 @@ def netted(rows: Frame, node: PlanNode) -> Frame:
     key = with_report(key_of(rows, range(len(node.layout.slots))), rows)
     _, first, weights = consolidate(*key, rows["w"])
     assert (weights >= 0).all(), "no more copies leave than came"
-    plain = Frame({n: c for n, c in rows.columns.items() if n != "w"}, rows.n)
+    plain = rows.drop("w")
     return plain.take(np.repeat(first, weights))

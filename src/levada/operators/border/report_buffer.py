@@ -1,5 +1,5 @@
-"""Rows that wait for their reports: the state of Report, Panes and Changes (design, section 2,
-"Snapshot above").
+"""Rows that wait for their reports: the state of Report, Panes and Changes
+(docs/architecture.md#a-triples-way).
 
 Columns ``#s #e`` say where a row counts. An epoch's rows are appended as one piece; pieces are
 opened only when a report is due; rows that have left before ``high``, or have been taken back, are
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MIN, Times
 from levada.terms.table import Terms
@@ -28,7 +29,7 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
     longer than they do.
     """
     if rows.n:
-        span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))
+        span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))
         own = {} if terms is None or not len(terms) else terms.frames("")
         state.replace(key, [*state.pieces(key), state.put({"": rows, **own}, rows.n, span)])
 
@@ -62,22 +63,22 @@ def forget(state: State, key: str, low: Times) -> None:
 def _together(state: State, pieces: list[Piece], start: int, low: Times) -> list[Piece]:
     """Puts the pieces from ``start`` on into one without the dead rows."""
     frames = [state.whole(p) for p in pieces[start:]]
-    rows = concat([f.where(f["#e"] > low[f["op"]]) if f.n else f for f in frames])
-    rows = uncancelled(rows, rows["#s"] <= low[rows["op"]])
+    rows = concat([f.where(f[col.END] > low[f["op"]]) if f.n else f for f in frames])
+    rows = uncancelled(rows, rows[col.BEGIN] <= low[rows["op"]])
     if not rows.n:
         return pieces[:start]
-    span = (int(rows["#e"].max()), int(rows["#s"].min()), int(rows["#s"].max()))
+    span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))
     return [*pieces[:start], state.put({"": rows}, rows.n, span)]
 
 
 def timed(rows: Frame, s: Times, e: Times) -> Frame:
     """Rows that count at some instant, with #s and #e in place of event times."""
     counts = s < e
-    kept = {n: c for n, c in rows.columns.items() if not n.startswith(("lo", "hi", "prev"))}
-    frame = Frame({**kept, "#s": s, "#e": e}, rows.n)
+    kept = {n: c for n, c in rows.columns.items() if not col.is_time(n)}
+    frame = Frame({**kept, col.BEGIN: s, col.END: e}, rows.n)
     return frame.where(counts) if rows.n else frame
 
 
 def later(rows: Frame, high: Times) -> Frame:
     """The rows that count at some report after ``high`` (per member)."""
-    return rows.where(rows["#e"] > np.maximum(high[rows["op"]], MIN) + 1) if rows.n else rows
+    return rows.where(rows[col.END] > np.maximum(high[rows["op"]], MIN) + 1) if rows.n else rows

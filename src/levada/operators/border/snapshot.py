@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.query import Output
 from levada.model.time import MAX, MIN
@@ -51,7 +52,7 @@ def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | No
     step, state = node.step, env.state
     calendar = env.calendar(node, step.kinds)
     due = _due(node, step, state, [f for f in inputs[1:] if f is not None and f.n], calendar)
-    out = _rows(node, step, state, inputs, due.full, calendar, env.pool)
+    out = _rows(node, step, state, inputs, due=due.full, calendar=calendar, pool=env.pool)
     at_home = env.home(node)
     for m in np.unique(due.empty["op"]).tolist():
         if at_home[m]:
@@ -64,6 +65,7 @@ def _rows(
     step: s.Snapshot,
     state: State,
     frames: Sequence[Frame | None],
+    *,
     due: Frame,
     calendar: Calendar,
     pool: Pool,
@@ -92,14 +94,14 @@ def _rows(
         live.remember(
             state,
             key,
-            kept.with_(**{"#s": kept["r"], "#e": np.full(kept.n, MAX)}),
+            kept.with_(**{col.BEGIN: kept["r"], col.END: np.full(kept.n, MAX)}),
             _texts(node, kept, pool),
         )
     return out
 
 
 def _unmarked(rows: Frame) -> Frame:
-    return Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n)
+    return rows.visible()
 
 
 def _due(

@@ -1,4 +1,5 @@
-"""SPARQL expressions over columns of values (SPARQL 1.1, section 17; design, section 3).
+"""SPARQL expressions over columns of values (SPARQL 1.1, section 17;
+docs/architecture.md#a-triples-way).
 
 Two paths, one meaning: operators on exact numbers, booleans, times and identities are vectorised
 over NumPy columns; all else, and every row that the vectorised path cannot decide, is evaluated

@@ -97,7 +97,7 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
         undecided = (np.abs(x.astype(np.float64) * y) >= _LARGE) | (scale > FRACTION_DIGITS)
         value = x * y
     else:
-        x, y, scale, over = numeric.aligned(a, b)
+        x, y, scale, over = numeric.align(a, b)
         value = x + y if operator is Function.ADD else x - y
         estimate = _UFUNC[operator](x.astype(np.float64), y)
         undecided = (
@@ -114,7 +114,7 @@ def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
     one.
     """
     assert operator is Function.DIVIDE, "a quotient is a division"
-    x, y, _, over = numeric.aligned(*block.columns)
+    x, y, _, over = numeric.align(*block.columns)
     x, y = np.broadcast_arrays(x, y)
     undecided = np.abs(y) >= _DIVISOR if over is None else over | (np.abs(y) >= _DIVISOR)
     zero = y == 0
@@ -122,7 +122,7 @@ def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
         np.where(zero, 0, np.abs(x)), np.where(zero | undecided, 1, np.abs(y))
     )
     negative = (x < 0) != (y < 0)
-    rest, scale = numeric.reduced(fraction, np.full(len(fraction), FRACTION_DIGITS))
+    rest, scale = numeric.reduce(fraction, np.full(len(fraction), FRACTION_DIGITS))
     fits = whole < 10 ** (FRACTION_DIGITS - scale)
     man = np.where(fits, whole, 0) * 10**scale + rest
     kinds = np.where(zero, Kind.UNBOUND, Kind.DECIMAL).astype(np.uint8)

@@ -52,7 +52,7 @@ _TIMES = (Kind.DATETIME, Kind.HARD_TIME)
 _MANTISSA = (Kind.BOOLEAN, Kind.DATETIME)
 
 
-def negated(truth: U8) -> U8:
+def negate(truth: U8) -> U8:
     """``!`` of three-valued truth."""
     return np.array([1, 0, 2], np.uint8)[truth]
 
@@ -60,8 +60,8 @@ def negated(truth: U8) -> U8:
 def compare(operator: Function, a: Column, b: Column, identify: Identify | None) -> U8:
     """The truth of ``a operator b`` in each row; unbound arguments are errors."""
     if operator is Function.NOT_EQUAL:
-        return negated(compare(Function.EQUAL, a, b, identify))
-    rule = _equal if operator is Function.EQUAL else _ordered
+        return negate(compare(Function.EQUAL, a, b, identify))
+    rule = _equal if operator is Function.EQUAL else _order
     out = np.full(length((a, b)), ERROR, np.uint8)
     for block in blocks(a, b):
         truth = rule(operator, block, identify)
@@ -101,7 +101,7 @@ def _class(kind: int) -> int:
     return kind + 10
 
 
-def _ordered(operator: Function, block: Block, identify: Identify | None) -> U8 | int:
+def _order(operator: Function, block: Block, identify: Identify | None) -> U8 | int:
     a, b = block.kinds
     if Kind.UNBOUND in (a, b) or a in _NODES or b in _NODES:
         return ERROR
@@ -156,7 +156,7 @@ def comparable(block: Block) -> tuple[Any, Any, Undecided] | None:
     if a == b and (a in _MANTISSA or a == Kind.INTEGER):
         return left.values()[2], right.values()[2], None
     if a in EXACT and b in EXACT:
-        x, y, _, undecided = numeric.aligned(left, right)
+        x, y, _, undecided = numeric.align(left, right)
         return x, y, undecided
     if a in NUMBERS and b in NUMBERS:
         target = numeric.wider(a, b)
@@ -183,16 +183,16 @@ def _general_order(operator: Function, block: Block) -> U8:
     return general_truth(_SCALAR[operator], block.columns, None)
 
 
-def _decided(accept: tuple[int, ...]) -> Callable[[Term, Term], bool]:
+def _decide(accept: tuple[int, ...]) -> Callable[[Term, Term], bool]:
     return lambda a, b: scalar.order(a, b) in accept
 
 
 _SCALAR: dict[Function, Callable[[Term, Term], bool]] = {
     Function.EQUAL: scalar.equal,
-    Function.LESS: _decided((-1,)),
-    Function.GREATER: _decided((1,)),
-    Function.LESS_EQUAL: _decided((-1, 0)),
-    Function.GREATER_EQUAL: _decided((1, 0)),
+    Function.LESS: _decide((-1,)),
+    Function.GREATER: _decide((1,)),
+    Function.LESS_EQUAL: _decide((-1, 0)),
+    Function.GREATER_EQUAL: _decide((1, 0)),
 }
 
 

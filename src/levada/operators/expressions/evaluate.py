@@ -15,7 +15,7 @@ import numpy as np
 
 from levada.model.expression import Aggregate, Call, Const, Expression, Function, Param, Var
 from levada.operators.expressions import arithmetic, logic, seeded
-from levada.operators.expressions.compare import OPERATORS, compare, negated, same_term
+from levada.operators.expressions.compare import OPERATORS, compare, negate, same_term
 from levada.operators.expressions.rows import TRUE, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
@@ -137,7 +137,7 @@ def _logical(e: _Evaluation, function: Function, args: _Args) -> U8:
 def _contained(e: _Evaluation, function: Function, args: _Args) -> U8:
     value, *members = e.columns(args)
     found = logic.contained(value, members, e.scope.identify)
-    return found if function is Function.IN else negated(found)
+    return found if function is Function.IN else negate(found)
 
 
 def _same_term(e: _Evaluation, function: Function, args: _Args) -> U8:
@@ -151,8 +151,8 @@ _CONDITIONS: dict[Function, _Condition] = {
     **dict.fromkeys((Function.AND, Function.OR), _logical),
     **dict.fromkeys((Function.IN, Function.NOT_IN), _contained),
     **dict.fromkeys(logic.TESTS, lambda e, f, a: logic.test(f, e.column(a[0]))),
-    Function.NOT: lambda e, f, a: negated(e.truth(a[0])),
-    Function.BOUND: lambda e, f, a: logic.bound(e.column(a[0])),
+    Function.NOT: lambda e, f, a: negate(e.truth(a[0])),
+    Function.BOUND: lambda e, f, a: logic.bind(e.column(a[0])),
     Function.SAME_TERM: _same_term,
 }
 

@@ -91,7 +91,7 @@ def test(function: Function, column: Column) -> U8:
     return table[column.kinds()]
 
 
-def bound(column: Column) -> U8:
+def bind(column: Column) -> U8:
     """``BOUND``."""
     return column.bound().astype(np.uint8)
 

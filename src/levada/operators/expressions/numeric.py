@@ -54,7 +54,7 @@ def scaled(man: I64, by: I64) -> tuple[I64, Undecided]:
     return man * np.where(over, 1, power), over if over.any() else None
 
 
-def aligned(a: Column, b: Column) -> tuple[I64, I64, I64, Undecided]:
+def align(a: Column, b: Column) -> tuple[I64, I64, I64, Undecided]:
     """Two blocks of exact kinds as integers of one scale: both mantissas, the scale, and the rows
     undecided.
     """
@@ -110,10 +110,10 @@ def wider(a: int, b: int) -> Kind:
     return Kind.DOUBLE if Kind.DOUBLE in (a, b) else Kind.FLOAT
 
 
-def reduced(man: I64, scale: I64) -> tuple[I64, I64]:
+def reduce(man: I64, scale: I64) -> tuple[I64, I64]:
     """Decimals without zeros at the end of the fraction.
 
-    >>> [v.tolist() for v in reduced(np.array([2500, 7]), np.array([2, 0]))]
+    >>> [v.tolist() for v in reduce(np.array([2500, 7]), np.array([2, 0]))]
     [[25, 7], [0, 0]]
     """
     man, scale = man.copy(), scale.copy()

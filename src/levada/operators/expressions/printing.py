@@ -42,7 +42,7 @@ def texts(kind: Array, dbl: Array, man: Array, scale: Array) -> pl.Series:
             continue
         lexical = _lexical(k, dbl[rows], man[rows], scale[rows])
         written = pl.select(pl.lit('"') + pl.lit(lexical) + pl.lit(f'"^^<{XSD}{name}>')).to_series()
-        out = written if len(rows) == len(kind) else patched(out, rows, written)
+        out = written if len(rows) == len(kind) else patch(out, rows, written)
     return out
 
 
@@ -82,7 +82,7 @@ def floats(values: Array) -> pl.Series:
     if len(odd) == 0:
         return short
     some, codes = np.unique(values[odd], return_inverse=True)
-    return patched(
+    return patch(
         short, odd, pl.Series([show_float(v) for v in some], dtype=pl.String).gather(codes)
     )
 
@@ -99,7 +99,7 @@ def instants(ms: Array) -> pl.Series:
     return pl.select(pl.lit(year) + pl.lit(clock) + pl.lit("Z")).to_series()
 
 
-def patched(series: pl.Series, rows: Array, values: pl.Series) -> pl.Series:
+def patch(series: pl.Series, rows: Array, values: pl.Series) -> pl.Series:
     """The series with ``values`` at ``rows``."""
     at = np.arange(len(series))
     at[rows] = len(series) + np.arange(len(values))
@@ -113,7 +113,7 @@ def lexicals(strings: pl.Series) -> pl.Series:
     if len(escaped) == 0:
         return plain
     read = [getattr(parse_term(t), "lexical", None) for t in strings.gather(escaped).to_list()]
-    return patched(plain, escaped, pl.Series(read, dtype=pl.String))
+    return patch(plain, escaped, pl.Series(read, dtype=pl.String))
 
 
 def distinct(columns: Sequence[pl.Series]) -> tuple[npt.NDArray[np.int64], list[pl.Series]]:

@@ -2,9 +2,9 @@
 a clock or a generator.
 
 A row's seed stands for its query, report and solution; the place of the call within the query tells
-calls apart. So a value is the same wherever and however often it is computed (design, section 1,
-Output). ``BNODE(s)`` derives from the seed and the string: one solution has one node for equal
-strings.
+calls apart. So a value is the same wherever and however often it is computed
+(docs/semantics.md#results). ``BNODE(s)`` derives from the seed and the string: one solution has one
+node for equal strings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STEP = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, odd
 _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
-def mixed(seeds: U64, place: int) -> U64:
+def mix(seeds: U64, place: int) -> U64:
     """64 well-mixed bits for each seed at a place (the finaliser of SplitMix64)."""
     z = seeds + np.uint64((place + 1) * _STEP % 2**64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(_MIX[0])
@@ -31,15 +31,15 @@ def mixed(seeds: U64, place: int) -> U64:
 def rand(seeds: U64, place: int) -> Column:
     """``RAND``: doubles from 0 (included) to 1."""
     result = Result(len(seeds))
-    bits = (mixed(seeds, 2 * place) >> np.uint64(11)).astype(np.float64)
+    bits = (mix(seeds, 2 * place) >> np.uint64(11)).astype(np.float64)
     result.put(None, Kind.DOUBLE, dbl=bits * 2.0**-53)
     return result.column()
 
 
 def uuid(seeds: U64, place: int, *, as_iri: bool) -> Column:
     """``UUID`` (an IRI) or ``STRUUID`` (a string): version 4, variant 1."""
-    high = (mixed(seeds, 2 * place) & np.uint64(0xFFFF_FFFF_FFFF_0FFF)) | np.uint64(0x4000)
-    low = (mixed(seeds, 2 * place + 1) & np.uint64(2**62 - 1)) | np.uint64(2**63)
+    high = (mix(seeds, 2 * place) & np.uint64(0xFFFF_FFFF_FFFF_0FFF)) | np.uint64(0x4000)
+    low = (mix(seeds, 2 * place + 1) & np.uint64(2**62 - 1)) | np.uint64(2**63)
     digits = (_hex(high) + _hex(low)).str
     parts = [
         digits.slice(start, size) for start, size in ((0, 8), (8, 4), (12, 4), (16, 4), (20, 12))
@@ -63,15 +63,13 @@ def _hex(words: U64) -> pl.Series:
 
 def blank(seeds: U64, place: int) -> Column:
     """``BNODE()``: a fresh node in each row."""
-    return _nodes(mixed(seeds, 2 * place), mixed(seeds, 2 * place + 1), None)
+    return _nodes(mix(seeds, 2 * place), mix(seeds, 2 * place + 1), None)
 
 
 def blank_of(seeds: U64, names: Column, low: U64, high: U64) -> Column:
     """``BNODE(s)`` for simple literals with identity (low, high): an error for all else."""
     strings = names.kinds() == Kind.STRING
-    return _nodes(
-        mixed(seeds ^ low, 0), mixed(seeds ^ high, 1), np.broadcast_to(strings, len(seeds))
-    )
+    return _nodes(mix(seeds ^ low, 0), mix(seeds ^ high, 1), np.broadcast_to(strings, len(seeds)))
 
 
 def _nodes(a: U64, b: U64, where: Bools | None) -> Column:

@@ -69,14 +69,14 @@ def string_function(function: Function, columns: Sequence[Column]) -> Column:
     if length(columns) <= FEW:
         return strict(SCALAR[function], columns)
     texts = _named(columns)
-    suited = _written(texts) if function is Function.STR else _plain(texts, function)
+    suited = _write(texts) if function is Function.STR else _plain(texts, function)
     rows = np.flatnonzero(suited)
     result = Result(length(columns))
     if len(rows):
         some = texts if len(rows) == texts.height else texts[rows]
         _put(function, some, None if some is texts else rows, result)
     if len(rows) < texts.height:
-        others = np.flatnonzero(~suited & _bound(columns))
+        others = np.flatnonzero(~suited & _bind(columns))
         if len(others):
             general(SCALAR[function], columns, others, result)
     return result.column()
@@ -89,7 +89,7 @@ def _named(columns: Sequence[Column]) -> pl.DataFrame:
     return pl.DataFrame([s.alias(str(i)) for i, s in enumerate(series)])
 
 
-def _bound(columns: Sequence[Column]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _bind(columns: Sequence[Column]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Where all arguments are bound: elsewhere the value is an error."""
     bound = np.ones(length(columns), bool)
     for column in columns:
@@ -112,7 +112,7 @@ def _plain(texts: pl.DataFrame, function: Function) -> np.ndarray[tuple[int], np
     return suited
 
 
-def _written(texts: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _write(texts: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """The rows that are literals, or IRIs whose characters need no escape."""
     text = pl.col("0")
     suited = text.str.starts_with('"') | (text.str.starts_with("<") & ~text.str.contains('["\\\\]'))

@@ -85,7 +85,7 @@ class Column:
         if len(lacking) == 0:
             return shipped
         derived = printing.texts(kinds[lacking], dbl[lacking], man[lacking], scale[lacking])
-        return printing.patched(shipped, lacking, derived)
+        return printing.patch(shipped, lacking, derived)
 
     def kinds(self) -> U8:
         """The kind of each row."""
@@ -217,10 +217,10 @@ def choose(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> Column:
             np.copyto(x, column.x, where=mask)
             np.copyto(y, column.y, where=mask)
     ids = (x, y) if identified else (None, None)
-    return Column(n, ids[0], ids[1], kind, dbl, man, scale, lambda: _chosen(which, columns))
+    return Column(n, ids[0], ids[1], kind, dbl, man, scale, lambda: _choose(which, columns))
 
 
-def _chosen(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> pl.Series:
+def _choose(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> pl.Series:
     everything = pl.concat([*(c.texts() for c in columns), pl.Series([None], dtype=pl.String)])
     starts = np.cumsum([0, *(c.n for c in columns)])
     rows = np.arange(len(which))

@@ -22,11 +22,12 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.sums import merge_int, net, round_int, sum_int, winners
 from levada.kernels.keyed.sums_dd import Sums, merge_dd, round_dd, sum_dd
+from levada.model import columns as col
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind
 from levada.operators.group import decimals
-from levada.operators.rows.edges import bound, value
+from levada.operators.rows.edges import bind, value
 from levada.plan.sealed.steps import Aggregate
 
 Codes = npt.NDArray[np.int32]
@@ -41,7 +42,13 @@ _RANKS = np.array(
 
 
 def fold(
-    rows: Frame, codes: Codes, g: int, specs: Sequence[Aggregate], rank: Rank, hard: decimals.Hard
+    rows: Frame,
+    codes: Codes,
+    g: int,
+    specs: Sequence[Aggregate],
+    rank: Rank,
+    *,
+    hard: decimals.Hard,
 ) -> dict[str, Column]:
     """The partials of g groups from rows (``codes``: each row's group)."""
     columns: dict[str, Column] = {}
@@ -51,26 +58,28 @@ def fold(
                 ones = (
                     np.ones(rows.n, np.int64)
                     if spec.slot < 0
-                    else bound(rows, spec.slot).astype(np.int64)
+                    else bind(rows, spec.slot).astype(np.int64)
                 )
                 columns[f"a{j}.n"] = net(codes, ones, g)
             case _A.SUM | _A.AVG:
-                columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", hard))
+                columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", hard=hard))
             case _:
-                columns.update(_fold_winner(rows, codes, g, spec, spec.slot, f"a{j}.", rank))
+                columns.update(
+                    _fold_winner(rows, codes, g, spec, i=spec.slot, p=f"a{j}.", rank=rank)
+                )
     return columns
 
 
 def _fold_sum(
-    rows: Frame, codes: Codes, g: int, i: int, p: str, hard: decimals.Hard
+    rows: Frame, codes: Codes, g: int, i: int, p: str, *, hard: decimals.Hard
 ) -> dict[str, Column]:
-    kind = rows[f"k{i}"]
+    kind = rows[col.kind(i)]
     limbs, integers, too_great = decimals.fold(rows, i, codes, g, hard)
     types = _RANKS[kind]
     types[integers] = 0
     ones = np.ones(rows.n, np.int64)
     error = (types < 0) | too_great
-    out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": _counted(codes, error, g)}
+    out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": _count(codes, error, g)}
     out[p + "t"] = _greatest(codes, types, g)
     integer = kind == Kind.INTEGER
     out[p + "ih"], out[p + "il"] = np.zeros(g, np.int64), np.zeros(g, np.int64)
@@ -85,7 +94,7 @@ def _fold_sum(
     return out
 
 
-def _counted(codes: Codes, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.int64]:
+def _count(codes: Codes, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.int64]:
     return net(codes, mask.astype(np.int64), g) if mask.any() else np.zeros(g, np.int64)
 
 
@@ -108,6 +117,7 @@ def _fold_winner(
     codes: Codes,
     g: int,
     spec: Aggregate,
+    *,
     i: int,
     p: str,
     rank: Rank,
@@ -118,13 +128,13 @@ def _fold_winner(
 
     ``chosen``: which rows ``codes`` speaks of (None: all).
     """
-    there = bound(rows, i)
+    there = bind(rows, i)
     ranks = np.zeros(rows.n, np.int64) if spec.function is _A.SAMPLE else rank(rows, i)
     x, y = _identity(rows, i)
     if chosen is not None:
         there, ranks, x, y = there.take(chosen), ranks.take(chosen), x.take(chosen), y.take(chosen)
     best = winners(_where(there, codes), ranks, x, y, g, spec.function is _A.MAX)
-    out: dict[str, Column] = {p + "err": _counted(codes, ~there, g)}
+    out: dict[str, Column] = {p + "err": _count(codes, ~there, g)}
     at = np.maximum(best, 0) if chosen is None or not len(chosen) else chosen[np.maximum(best, 0)]
     for name in ("x", "y", "k", "d", "m", "c"):
         if f"{name}{i}" in rows:
@@ -136,8 +146,8 @@ def _fold_winner(
 
 
 def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    if f"x{i}" in rows:
-        return rows[f"x{i}"], rows[f"y{i}"]
+    if col.x(i) in rows:
+        return rows[col.x(i)], rows[col.y(i)]
     m, d = (np.ascontiguousarray(value(rows, n, i)).view(np.uint64) for n in "md")
     return m, d
 
@@ -172,6 +182,7 @@ def merge(
     g: int,
     specs: Sequence[Aggregate],
     rank: Rank,
+    *,
     chosen: Rows | None = None,
 ) -> dict[str, Column]:
     """The partials of g groups from partials, those ``chosen`` (None: all): a partial may be in
@@ -223,7 +234,9 @@ def _merge_winner(partials: _Partials, spec: Aggregate, p: str, rank: Rank) -> d
     parts = partials.parts
     names = [n for n in ("x", "y", "k", "d", "m", "c") if p + n in parts]
     rows = Frame({f"{n}0": parts[p + n] for n in names}, parts.n)
-    out = _fold_winner(rows, partials.codes, partials.g, spec, 0, p, rank, partials.chosen)
+    out = _fold_winner(
+        rows, partials.codes, partials.g, spec, i=0, p=p, rank=rank, chosen=partials.chosen
+    )
     out[p + "err"] = partials.net(p + "err")
     return out
 
@@ -278,7 +291,9 @@ def _finish_sum(parts: Frame, p: str, average: bool) -> tuple[dict[str, Column],
     columns["d"] = columns["m"].astype(np.float64)
     failed = (parts[p + "err"] > 0) | (overflow & (types == 0))
     by_decimal = (types == 1) | ((types == 0) & average & (n > 0))
-    hard = decimals.finish(columns, np.flatnonzero(by_decimal & ~failed), limbs, ints, n, average)
+    hard = decimals.finish(
+        columns, np.flatnonzero(by_decimal & ~failed), limbs, ints, n, average=average
+    )
     by_float = np.flatnonzero((types >= 2) & ~failed)
     if len(by_float):
         sums = round_dd(Sums(*(parts[p + c][by_float] for c in _DD)))

@@ -23,11 +23,12 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.time.running import running_best
+from levada.model import columns as col
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame, concat
 from levada.operators.expressions import compare_rank
 from levada.operators.group.group_changes import Runs
-from levada.operators.rows.edges import bound, value
+from levada.operators.rows.edges import bind, value
 from levada.operators.rows.values import column
 from levada.plan.sealed import steps as s
 from levada.terms.term_pool import Pool
@@ -63,7 +64,7 @@ class _Values:
     @property
     def known(self) -> Bools:
         """The values of which all is known."""
-        return np.arange(self.rows.n) >= self.sure[self.rows["#g"]]
+        return np.arange(self.rows.n) >= self.sure[self.rows[col.GROUP]]
 
     def enough(self, w: npt.NDArray[np.int8]) -> Bools:
         """The groups of which something is sure to stand at every report: not all that stands can
@@ -73,23 +74,23 @@ class _Values:
         leaving = np.zeros(self.rows.n, np.bool_)
         leaving[self.place[w < 0]] = True
         staying = np.bincount(
-            self.rows["#g"][self.known & (self.base > 0) & ~leaving], minlength=groups
+            self.rows[col.GROUP][self.known & (self.base > 0) & ~leaving], minlength=groups
         )
         return (staying > 0) | self.whole
 
 
 def best_values(
-    key: str, state: State, rows: Frame, runs: Runs, spec: s.Aggregate, prefix: str, pool: Pool
+    key: str, state: State, rows: Frame, runs: Runs, *, spec: s.Aggregate, prefix: str, pool: Pool
 ) -> dict[str, Column]:  # fmt: skip
     """The columns of the best value of each group at every point; zeros where none stands."""
     there = np.flatnonzero(runs.rows >= 0)
-    there = there[bound(rows, spec.slot)[runs.rows[there]]] if rows.n else there[:0]
+    there = there[bind(rows, spec.slot)[runs.rows[there]]] if rows.n else there[:0]
     of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))[there]
     w = runs.w[there]
     new = (
         _slot(rows, spec.slot)
         .take(runs.rows[there])
-        .with_(**{"#g": of, "#n": np.zeros(len(there), np.int64)})
+        .with_(**{col.GROUP: of, col.COUNT: np.zeros(len(there), np.int64)})
     )
     leaving = np.bincount(of[w < 0], minlength=runs.groups)
     wanted = np.full(runs.groups, _FIRST, np.int64)
@@ -106,10 +107,10 @@ def best_values(
     before, after = running_best(
         runs.starts, runs.run, at, runs.w, values.starts, values.base, len(runs.of)
     )
-    _remember(key, state, values, w, runs, spec.function, pool)
+    _remember(key, state, values, w, runs=runs, best=spec.function, pool=pool)
     best = runs.placed(before, after)
     return {
-        prefix + n: _taken(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows
+        prefix + n: _take(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows
     }
 
 
@@ -128,18 +129,18 @@ def _values(
     every = (
         new
         if found is None
-        else concat([found.rows.with_(**{"#g": found.of}).select(new.columns), new])
+        else concat([found.rows.with_(**{col.GROUP: found.of}).select(new.columns), new])
     )
-    codes, first = group(*_identity(every, every["#g"]))
+    codes, first = group(*_identity(every, every[col.GROUP]))
     distinct = every.take(first)
-    order = _ranked(distinct, best, pool)
+    order = _rank(distinct, best, pool)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     base = np.zeros(len(order), np.int64)
-    np.add.at(base, codes, every["#n"])
+    np.add.at(base, codes, every[col.COUNT])
     places = place[codes]
     rows = distinct.take(order)
-    starts = np.searchsorted(rows["#g"], np.arange(groups + 1))
+    starts = np.searchsorted(rows[col.GROUP], np.arange(groups + 1))
     sure, whole = starts[:-1].copy(), np.ones(groups, np.bool_)
     if found is not None:  # of what is below the last that was read of a piece, the piece has more
         cut = found.of[found.cut]
@@ -155,13 +156,13 @@ def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
 
 
 def _halves(values: Frame) -> tuple[Words, Words]:
-    if "x0" in values:
-        return values["x0"], values["y0"]
+    if col.x(0) in values:
+        return values[col.x(0)], values[col.y(0)]
     m, d = (np.ascontiguousarray(value(values, n, 0)).view(np.uint64) for n in "md")
     return m, d
 
 
-def _ranked(values: Frame, best: AggregateFunction, pool: Pool) -> Longs:
+def _rank(values: Frame, best: AggregateFunction, pool: Pool) -> Longs:
     """The values by group, each from the worst to the best; of equal ones (of SAMPLE all are) the
     greatest identity first.
     """
@@ -170,7 +171,7 @@ def _ranked(values: Frame, best: AggregateFunction, pool: Pool) -> Longs:
     rank = np.zeros(values.n, np.int64)
     if best is not AggregateFunction.SAMPLE:
         rank = np.unique(compare_rank(column(values, 0, pool)), return_inverse=True)[1]
-    by = values["#g"] * (int(rank.max()) + 1) + (
+    by = values[col.GROUP] * (int(rank.max()) + 1) + (
         rank.max() - rank if best is AggregateFunction.MIN else rank
     )
     order = np.argsort(by, kind="stable")
@@ -185,6 +186,7 @@ def _remember(
     state: State,
     values: _Values,
     w: npt.NDArray[np.int8],
+    *,
     runs: Runs,
     best: AggregateFunction,
     pool: Pool,
@@ -194,7 +196,7 @@ def _remember(
     """
     change = np.zeros(values.rows.n, np.int64)
     np.add.at(change, values.place, w.astype(np.int64))
-    known, of = values.known, values.rows["#g"]
+    known, of = values.known, values.rows[col.GROUP]
     found = values.found
     if found is not None:
         read = np.zeros(values.rows.n, np.bool_)
@@ -203,27 +205,31 @@ def _remember(
         gone[of[known & read & (values.base + change <= 0)]] = True
         anew = known & gone[of]
         change = np.where(anew, values.base + change, change)
-        ordered.take(state, key, found, np.flatnonzero(anew[values.found_place]), runs.k, runs.h)
-    plain = {n: c for n, c in values.rows.columns.items() if n != "#g"}
-    rows = Frame({**plain, "#k": runs.k[of], "#h": runs.h[of], "#n": change}, values.rows.n)
+        ordered.take(state, key, found, np.flatnonzero(anew[values.found_place]), runs.k, h=runs.h)
+    plain = {n: c for n, c in values.rows.columns.items() if n != col.GROUP}
+    rows = Frame(
+        {**plain, col.KEY: runs.k[of], col.CHECK: runs.h[of], col.COUNT: change}, values.rows.n
+    )
     rows = rows.take(np.flatnonzero(change)[::-1])
-    words = [n for n in ("x0", "y0") if n in rows] or [n for n in ("m0", "d0") if n in rows]
+    words = [n for n in (col.x(0), col.y(0)) if n in rows] or [
+        n for n in (col.mantissa(0), col.double(0)) if n in rows
+    ]
 
     def order(some: Frame) -> Longs:
         """Groups together, the best of each first."""
-        codes = group(some["#k"], some["#h"])[0].astype(np.int64)
-        return _ranked(some.with_(**{"#g": codes}), best, pool)[::-1]
+        codes = group(some[col.KEY], some[col.CHECK])[0].astype(np.int64)
+        return _rank(some.with_(**{col.GROUP: codes}), best, pool)[::-1]
 
     def texts(some: Frame) -> Mapping[str, Frame]:
         """Kept with the values: they may stay in order for longer than the rows that they came from
         are there.
         """
-        return pool.pick(some["x0"], some["y0"]).frames("") if "x0" in some else {}
+        return pool.pick(some[col.x(0)], some[col.y(0)]).frames("") if col.x(0) in some else {}
 
-    ordered.insert(state, key, rows, tuple(words), order, texts)
+    ordered.insert(state, key, rows, tuple(words), order, texts=texts)
 
 
-def _taken(values: Column, best: Longs) -> Column:
+def _take(values: Column, best: Longs) -> Column:
     if not len(values):
         return np.zeros(len(best), values.dtype)
     return np.where(best >= 0, values[np.maximum(best, 0)], np.zeros(1, values.dtype)).astype(

@@ -1,5 +1,5 @@
 """GROUP BY by changes: at each report at which a group's rows change, its row before out and its
-row after in.
+row after in (docs/architecture.md#a-triples-way).
 
 What a group stood at before, and its runs of changes one after the other
 (``operators/group/group_changes``), give its aggregates at every report at once:
@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
+from levada.model import columns as col
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame, concat
 from levada.operators.border import report_buffer as live
@@ -33,7 +34,7 @@ from levada.operators.group.distinct_by_changes import distinct_weights
 from levada.operators.group.group_changes import Runs
 from levada.operators.group.panes import finished, group_columns
 from levada.operators.group.sums_by_changes import double_sums, sum_changes, sums_at
-from levada.operators.rows.edges import bound, empty, key_of
+from levada.operators.rows.edges import bind, empty, key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
@@ -60,9 +61,9 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
     sums = _sums(step, rows, runs, weights, pool, witnessed=len(inputs) > 1)
     key = f"{node.id}.groups"
     names = tuple(sums)
-    kept = tallies.found(state, key, runs.k, runs.h)
+    kept = tallies.find(state, key, runs.k, runs.h)
     points: dict[str, Column] = {}
-    totals: dict[str, Column] = {"#k": runs.k, "#h": runs.h}
+    totals: dict[str, Column] = {col.KEY: runs.k, col.CHECK: runs.h}
     for name, changes in sums.items():
         base = np.zeros(runs.groups, np.int64)
         if kept is not None:
@@ -73,11 +74,11 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
     tallies.insert(
         state,
         key,
-        tallies.added(Frame(totals, runs.groups), (), names),
-        partial(tallies.added, by=(), sums=names),
+        tallies.add(Frame(totals, runs.groups), (), names),
+        partial(tallies.add, by=(), sums=names),
     )
-    merged = _merged(node, step, state, rows, runs, weights, points, pool)
-    return _changed(finished(node, step, merged, pool), runs, points["#rows"] > 0)
+    merged = _merge(node, step, state, rows, runs=runs, weights=weights, points=points, pool=pool)
+    return _changed(finished(node, step, merged, pool), runs, points[col.STANDING] > 0)
 
 
 def _runs(step: s.Running, rows: Frame, witnesses: Sequence[Frame]) -> Runs:
@@ -111,9 +112,9 @@ def _weights(
             f"{node.id}.distinct{j}",
             rows,
             a.slot,
-            runs.rows,
-            runs.w,
-            (runs.k[of], runs.h[of]),
+            at=runs.rows,
+            w=runs.w,
+            of=(runs.k[of], runs.h[of]),
         )
         if distinct
         else runs.w
@@ -130,17 +131,17 @@ def _sums(
     *,
     witnessed: bool,
 ) -> dict[str, Longs]:
-    """Per run, by how much each count and sum changes. ``#rows``: what keeps the group there."""
+    """Per run, by how much each count and sum changes. ``STANDING``: what keeps the group there."""
     there = runs.rows >= 0
     at, w = runs.rows[there], runs.w[there].astype(np.int64)
-    out = {"#rows": runs.total(runs.w[~there], ~there) if witnessed else runs.total(w, there)}
+    out = {col.STANDING: runs.total(runs.w[~there], ~there) if witnessed else runs.total(w, there)}
     for j, spec in enumerate(step.aggregates):
         p = f"a{j}."
         w = weights[j][there].astype(np.int64)
         match spec.function:
             case _A.COUNT:
                 out[p + "n"] = runs.total(
-                    w if spec.slot < 0 else w * bound(rows, spec.slot)[at], there
+                    w if spec.slot < 0 else w * bind(rows, spec.slot)[at], there
                 )
             case _A.SUM | _A.AVG:
                 changes = sum_changes(rows, spec.slot, pool, tuples=step.tuples)
@@ -151,15 +152,16 @@ def _sums(
                     }
                 )
             case _:
-                out[p + "err"] = runs.total(w * ~bound(rows, spec.slot)[at], there)
+                out[p + "err"] = runs.total(w * ~bind(rows, spec.slot)[at], there)
     return out
 
 
-def _merged(
+def _merge(
     node: PlanNode,
     step: s.Running,
     state: State,
     rows: Frame,
+    *,
     runs: Runs,
     weights: Sequence[npt.NDArray[np.int8]],
     points: dict[str, Column],
@@ -185,13 +187,22 @@ def _merged(
                 own = {name.removeprefix(p): c for name, c in points.items() if name.startswith(p)}
                 found = sums_at(own, average=spec.function is _A.AVG, tuples=step.tuples)
                 found["fh"] = double_sums(
-                    f"{node.id}.limbs{j}", state, rows, runs, weights[j], spec.slot
+                    f"{node.id}.limbs{j}", state, rows, runs, weights[j], slot=spec.slot
                 )
                 columns.update({p + name: c for name, c in found.items()})
             case _:
                 columns[p + "err"] = points[p + "err"]
-                name = f"{node.id}.values{j}{live.OWN}"
-                columns.update(best_values(name, state, rows, runs, spec, p, pool))
+                columns.update(
+                    best_values(
+                        f"{node.id}.values{j}{live.OWN}",
+                        state,
+                        rows,
+                        runs,
+                        spec=spec,
+                        prefix=p,
+                        pool=pool,
+                    )
+                )
     return Frame(columns, n)
 
 

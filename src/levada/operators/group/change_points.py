@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.model.time import MAX, Times
 from levada.operators.group import aggregates
@@ -53,7 +54,7 @@ class Turns:
         """
         codes, first = group(*key_of(rows, range(keys)))
         of = codes.astype(np.int64)
-        begin, end = np.maximum(rows["#s"], low), np.minimum(rows["#e"], high + 1)
+        begin, end = np.maximum(rows[col.BEGIN], low), np.minimum(rows[col.END], high + 1)
         whole = end > high
         every = np.concatenate([of, of[~whole]])
         at = np.concatenate([begin, end[~whole]])
@@ -88,14 +89,17 @@ def values(
     row, node = _stays(turns.begin - local + size[g], turns.end - local + size[g], base[g])
     nodes, code = np.unique(node, return_inverse=True)
     parts = Frame(
-        aggregates.merge(rows, code.astype(np.int32), len(nodes), specs, rank, row), len(nodes)
+        aggregates.merge(rows, code.astype(np.int32), len(nodes), specs, rank, chosen=row),
+        len(nodes),
     )
     there = np.full(int(base[-1]), -1, np.int64)
     there[nodes] = np.arange(len(nodes))
     of = turns.of
     turn, part = _above(np.arange(len(of)) - turns.start[of] + size[of], base[of], there)
     shown, code = np.unique(turn, return_inverse=True)
-    return shown, aggregates.merge(parts, code.astype(np.int32), len(shown), specs, rank, part)
+    return shown, aggregates.merge(
+        parts, code.astype(np.int32), len(shown), specs, rank, chosen=part
+    )
 
 
 def _trees(turns: Turns) -> tuple[Longs, Longs]:
@@ -125,7 +129,7 @@ def _stays(left: Longs, right: Longs, base: Longs) -> tuple[Longs, Longs]:
         right >>= 1
         more = left < right
         row, left, right, base = row[more], left[more], right[more], base[more]
-    return _joined(rows), _joined(nodes)
+    return _join(rows), _join(nodes)
 
 
 def _above(leaf: Longs, base: Longs, there: Longs) -> tuple[Longs, Longs]:
@@ -140,8 +144,8 @@ def _above(leaf: Longs, base: Longs, there: Longs) -> tuple[Longs, Longs]:
         node = node >> 1
         more = node > 0
         turn, node = turn[more], node[more]
-    return _joined(turns), _joined(parts)
+    return _join(turns), _join(parts)
 
 
-def _joined(parts: list[Longs]) -> Longs:
+def _join(parts: list[Longs]) -> Longs:
     return np.concatenate([np.empty(0, np.int64), *parts])

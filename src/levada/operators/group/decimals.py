@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.sums import net
+from levada.model import columns as col
 from levada.model.frame import Column, Frame
 from levada.model.term import XSD, Kind
 from levada.operators.rows.edges import value
@@ -40,7 +41,7 @@ def fold(
     """Of the decimals and HARD numbers of slot ``i``: the limbs of the groups' sums, the rows that
     are HARD integers, and where (of all rows) a number is too great.
     """
-    kind = rows[f"k{i}"]
+    kind = rows[col.kind(i)]
     too_great = np.zeros(rows.n, bool)
     plain, difficult = (
         np.flatnonzero(kind == Kind.DECIMAL),
@@ -48,7 +49,7 @@ def fold(
     )
     limbs = [np.zeros(g, np.int64) for _ in range(3)]
     if len(plain):
-        limbs = _added(
+        limbs = _add(
             _limbs(value(rows, "m", i)[plain], value(rows, "c", i)[plain]), codes[plain], g
         )
     if not len(difficult):
@@ -61,7 +62,7 @@ def fold(
     own = _split([v if ok else 0 for v, ok in zip(values, fits.tolist(), strict=True)])
     both = [np.concatenate([limb, more]) for limb, more in zip(limbs, own, strict=True)]
     where = np.concatenate([np.arange(g, dtype=np.int32), codes[difficult]])
-    return _added(both, where, g), difficult[whole], too_great
+    return _add(both, where, g), difficult[whole], too_great
 
 
 def scaled(lexical: str) -> int:
@@ -103,12 +104,12 @@ def halves(limbs: Sequence[Longs]) -> list[Longs]:
     return [half for limb in limbs for half in (limb & HALF_MASK, limb >> HALF)]
 
 
-def _added(limbs: Sequence[Longs], codes: Codes, g: int) -> list[Longs]:
+def _add(limbs: Sequence[Longs], codes: Codes, g: int) -> list[Longs]:
     """The limbs of the groups' sums: added up by halves, carried once."""
-    return carried([net(codes, half, g) for half in halves(limbs)])
+    return carry([net(codes, half, g) for half in halves(limbs)])
 
 
-def carried(sums: Sequence[Longs]) -> list[Longs]:
+def carry(sums: Sequence[Longs]) -> list[Longs]:
     """Sums of halves as limbs, with 0 <= limb < 2**48 but for the last."""
     out: list[Longs] = []
     carry = np.zeros(len(sums[0]), np.int64)
@@ -124,7 +125,7 @@ def merge(limbs: Sequence[Longs], codes: Codes, g: int) -> list[Longs]:
     """The sums of sums per group."""
     if not any(limb.any() for limb in limbs):
         return [np.zeros(g, np.int64) for _ in limbs]
-    return _added(limbs, codes, g)
+    return _add(limbs, codes, g)
 
 
 def total(limbs: Sequence[Longs], ints: tuple[Longs, Longs], at: int) -> int:
@@ -152,6 +153,7 @@ def finish(
     limbs: Sequence[Longs],
     ints: tuple[Longs, Longs],
     n: Longs,
+    *,
     average: bool,
 ) -> dict[int, str]:
     """Writes the decimal results of the groups ``at``; returns the texts of those that no int64
@@ -162,7 +164,7 @@ def finish(
         value = total(limbs, ints, i)
         too_great = abs(value) >= GREATEST
         if average:
-            value = _divided(value, int(n[i]))
+            value = _divide(value, int(n[i]))
         mantissa, scale = _shortest(value)
         fits = abs(mantissa) < 2**63
         columns["k"][i] = Kind.DECIMAL if fits else Kind.HARD_NUMBER
@@ -172,7 +174,7 @@ def finish(
         if too_great:
             columns["k"][i] = Kind.UNBOUND
         elif not fits:
-            hard[i] = f'"{_shown(mantissa, scale)}"^^<{XSD}decimal>'
+            hard[i] = f'"{_show(mantissa, scale)}"^^<{XSD}decimal>'
     return hard
 
 
@@ -192,10 +194,10 @@ def whole(
     return beyond
 
 
-def _shown(mantissa: int, scale: int) -> str:
+def _show(mantissa: int, scale: int) -> str:
     """A decimal's digits, however many.
 
-    >>> _shown(-12, 3)
+    >>> _show(-12, 3)
     '-0.012'
     """
     digits = str(abs(mantissa)).rjust(scale + 1, "0")
@@ -204,7 +206,7 @@ def _shown(mantissa: int, scale: int) -> str:
     return "-" * (mantissa < 0) + digits[:point] + fraction
 
 
-def _divided(value: int, n: int) -> int:
+def _divide(value: int, n: int) -> int:
     """Towards zero, as XPath's decimals of bounded precision are."""
     quotient: int = abs(value) // n
     return quotient if value >= 0 else -quotient

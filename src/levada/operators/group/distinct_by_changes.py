@@ -16,14 +16,15 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.time.running import running_counts
+from levada.model import columns as col
 from levada.model.frame import Frame
-from levada.operators.rows.edges import bound
+from levada.operators.rows.edges import bind
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-_ADDED = partial(tallies.added, by=(), sums=("#n",))
+_ADDED = partial(tallies.add, by=(), sums=(col.COUNT,))
 
 
 def distinct_weights(
@@ -31,6 +32,7 @@ def distinct_weights(
     key: str,
     rows: Frame,
     slot: int,
+    *,
     at: Longs,
     w: npt.NDArray[np.int8],
     of: tuple[Words, Words],
@@ -41,16 +43,16 @@ def distinct_weights(
     A row without a value counts for itself.
     """
     there = np.flatnonzero(at >= 0)
-    there = there[bound(rows, slot)[at[there]]] if rows.n else there[:0]
+    there = there[bind(rows, slot)[at[there]]] if rows.n else there[:0]
     x, y = (rows[f"{name}{slot}"][at[there]] for name in "xy")
     k, h = combine(of[0][there], of[1][there], x, y)
     codes, first = group(k, h)
     order = np.argsort(codes, kind="stable")
-    before = tallies.summed(tallies.found(state, key, k[first], h[first]), len(first), "#n")
+    before = tallies.sum_(tallies.find(state, key, k[first], h[first]), len(first), col.COUNT)
     earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
     change = np.zeros(len(first), np.int64)
     np.add.at(change, codes, w[there])
-    kept = Frame({"#k": k[first], "#h": h[first], "#n": change}, len(first))
+    kept = Frame({col.KEY: k[first], col.CHECK: h[first], col.COUNT: change}, len(first))
     tallies.insert(state, key, kept.where(change != 0), _ADDED)
     out = w.copy()
     out[there[order]] = (after > 0).astype(np.int8) - (earlier > 0).astype(np.int8)

@@ -18,7 +18,7 @@ import polars as pl
 
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind, Literal
-from levada.operators.expressions.printing import patched
+from levada.operators.expressions.printing import patch
 from levada.operators.rows.values import column
 from levada.plan.sealed.steps import Aggregate
 from levada.terms.term_pool import Pool
@@ -26,7 +26,7 @@ from levada.terms.term_pool import Pool
 _STRING = r'(?s)^"(.*)"(?:@[^"]*)?$'  # between the quotes; no match for what is no string
 
 
-def concatenated(
+def concatenate(
     rows: Frame, codes: npt.NDArray[np.int32], g: int, spec: Aggregate, pool: Pool
 ) -> dict[str, Column]:
     """The columns of the value of each of g groups (``codes``: each row's group), as
@@ -39,9 +39,7 @@ def concatenated(
     joined = parts.group_by("group", maintain_order=True).agg(
         pl.col("part").str.join(between, ignore_nulls=False)
     )
-    whole = patched(
-        pl.Series([""]).new_from_index(0, g), joined["group"].to_numpy(), joined["part"]
-    )
+    whole = patch(pl.Series([""]).new_from_index(0, g), joined["group"].to_numpy(), joined["part"])
     return _literals(whole, pool)
 
 

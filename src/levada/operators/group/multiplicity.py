@@ -1,5 +1,5 @@
 """DISTINCT, Except and relations by changes: how often equal rows stand, and what follows from it
-(CQL's bags; design, section 2).
+(CQL's bags; docs/semantics.md#results).
 
 Of n equal rows DISTINCT shows one if n > 0; Except shows as many as stand on the left more than on
 the right. Both are functions of one count (on the right it goes down), so a change of the count at
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.time.running import running_counts
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
@@ -41,15 +42,15 @@ def tally(node: PlanNode[s.Tally], inputs: Inputs, env: Env) -> Frame | None:
     codes, first = group(k, h)
     found = steps(codes, rows["r"])
     key = f"{node.id}.tally"
-    before = tallies.summed(tallies.found(state, key, k[first], h[first]), len(first), "#n")
+    before = tallies.sum_(tallies.find(state, key, k[first], h[first]), len(first), col.COUNT)
     earlier, count = running_counts(
         found.of, found.net(rows["w"]), before, step.shown is Shown.HELD
     )
     change = _shown(count, step.shown) - _shown(earlier, step.shown)
     kept = np.zeros(len(first), np.int64)
     np.add.at(kept, found.of, count - earlier)
-    rest = Frame({"#k": k[first], "#h": h[first], "#n": kept}).where(kept != 0)
-    tallies.insert(state, key, rest, partial(tallies.added, by=(), sums=("#n",)))
+    rest = Frame({col.KEY: k[first], col.CHECK: h[first], col.COUNT: kept}).where(kept != 0)
+    tallies.insert(state, key, rest, partial(tallies.add, by=(), sums=(col.COUNT,)))
     some = np.flatnonzero(change)
     return expand(rows.take(found.order[found.last[some]]), change[some]) if len(some) else None
 

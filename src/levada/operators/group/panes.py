@@ -1,5 +1,5 @@
-"""GROUP BY: by panes where rows have event times, per report where they are report rows (design,
-section 2).
+"""GROUP BY: by panes where rows have event times, per report where they are report rows
+(docs/architecture.md#a-triples-way).
 
 A *pane* is all rows of a group that count in the same [s, e): for windows on close there are as
 many as slices of the gcd of range and step. New rows are folded into one partial aggregate per
@@ -19,6 +19,7 @@ import polars as pl
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import beside, combine
+from levada.model import columns as col
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame, concat
@@ -29,8 +30,8 @@ from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
 from levada.operators.group import aggregates
 from levada.operators.group.change_points import Turns, values
-from levada.operators.group.group_concat import concatenated
-from levada.operators.rows.edges import key_of, renumbered, value, with_report
+from levada.operators.group.group_concat import concatenate
+from levada.operators.rows.edges import key_of, renumber, value, with_report
 from levada.operators.rows.values import column, slot, texts_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import slot_columns
@@ -50,7 +51,7 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
     key = f"{node.id}.live"
     new = list(env.partials.get(node.id, ()))
     if frame is not None:
-        new += [f for f in (folded(node, frame, pool, 1.0),) if f is not None and f.n]
+        new += [f for f in (fold(node, frame, pool, 1.0),) if f is not None and f.n]
     parts = live.recall(state, key) if calendar.any_due else []
     if new:
         whole = concat(new)
@@ -58,12 +59,12 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
         live.remember(state, key, live.later(whole, calendar.high))
     out = None
     if calendar.any_due:
-        out = _at_reports(node, step, parts, calendar, pool, env.home(node))
+        out = _at_reports(node, step, parts, calendar, pool, home=env.home(node))
     live.forget(state, key, calendar.made)
     return out
 
 
-def folded(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Frame | None:
+def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Frame | None:
     """One partial per (member, group, s, e) of rows with event times; None if they are more than
     ``most`` of the rows.
 
@@ -72,14 +73,17 @@ def folded(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Fr
     """
     step = node.step
     rows = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
-    codes, first = group(*beside(*key_of(rows, step.keys), rows["#s"], rows["#e"]))
+    codes, first = group(*beside(*key_of(rows, step.keys), rows[col.BEGIN], rows[col.END]))
     if len(first) > most * frame.n:
         return None
     kept = group_columns(rows, step.keys, first)
     sums = aggregates.fold(
-        rows, codes, len(first), step.aggregates, partial(_rank, pool), partial(texts_of, pool)
+        rows, codes, len(first), step.aggregates, partial(_rank, pool), hard=partial(texts_of, pool)
     )
-    return Frame({**kept, "#s": rows["#s"][first], "#e": rows["#e"][first], **sums}, len(first))
+    return Frame(
+        {**kept, col.BEGIN: rows[col.BEGIN][first], col.END: rows[col.END][first], **sums},
+        len(first),
+    )
 
 
 def group_columns(
@@ -104,6 +108,7 @@ def _at_reports(
     parts: list[Frame],
     calendar: Calendar,
     pool: Pool,
+    *,
     home: npt.NDArray[np.bool_],
 ) -> Frame | None:
     """Panes that count at each due report, added up per group."""
@@ -116,13 +121,11 @@ def _at_reports(
             return _at_each(node, step, parts, calendar, pool)
     expanded = []
     for part in parts:
-        at, r = calendar.pairs(part["op"], part["#s"], part["#e"], step.listed)
+        at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], step.listed)
         if len(at):
-            columns = Frame(
-                {n: c for n, c in part.columns.items() if n not in ("#s", "#e")}, part.n
-            )
+            columns = part.drop(col.BEGIN, col.END)
             expanded.append(columns.take(at).with_(r=r))
-    merged = _merged(step, concat(expanded), pool) if expanded else None
+    merged = _merge(step, concat(expanded), pool) if expanded else None
     if not step.keys and step.listed:
         merged = _everywhere(step, merged, calendar, home, pool)
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
@@ -137,9 +140,9 @@ def _at_each(
     assert step.listed, "what reports on change reports at any change"
     out = []
     for part in turns:
-        at, r = calendar.pairs(part["op"], part["#s"], part["#e"], listed=True)
+        at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], listed=True)
         if len(at):
-            values = finished(node, step, part.with_(r=part["#s"]), pool)
+            values = finished(node, step, part.with_(r=part[col.BEGIN]), pool)
             out.append(values.take(at).with_(r=r))
     return concat(out) if out else None
 
@@ -152,8 +155,8 @@ def _turning(step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool) 
     for part in parts:
         op = part["op"]
         low, high = (
-            np.maximum(part["#s"], calendar.low[op] + 1),
-            np.minimum(part["#e"] - 1, calendar.high[op]),
+            np.maximum(part[col.BEGIN], calendar.low[op] + 1),
+            np.minimum(part[col.END] - 1, calendar.high[op]),
         )
         due.append(part.where(low <= high))
     rows = concat(due) if due else None
@@ -163,7 +166,10 @@ def _turning(step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool) 
     turns = Turns.of_rows(rows, len(step.keys), calendar.low[op] + 1, calendar.high[op])
     shown, merged = values(rows, turns, step.aggregates, partial(_rank, pool))
     of = turns.first[turns.of[shown]]
-    times = {"#s": turns.at[shown], "#e": np.minimum(turns.until[shown], calendar.high[op[of]] + 1)}
+    times = {
+        col.BEGIN: turns.at[shown],
+        col.END: np.minimum(turns.until[shown], calendar.high[op[of]] + 1),
+    }
     return [Frame({**group_columns(rows, range(len(step.keys)), of), **times, **merged}, len(of))]
 
 
@@ -172,17 +178,17 @@ def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame |
     else None.
     """
     codes, first = group(*key_of(rows, range(len(step.keys))))
-    slid = calendar.slide(codes, len(first), rows["op"], rows["#s"], rows["#e"])
+    slid = calendar.slide(codes, len(first), rows["op"], rows[col.BEGIN], rows[col.END])
     if slid is None:
         return None
     kept = group_columns(rows, range(len(step.keys)), slid.first)
     merged = aggregates.merge(
-        rows, slid.code, len(slid.first), step.aggregates, partial(_rank, pool), slid.row
+        rows, slid.code, len(slid.first), step.aggregates, partial(_rank, pool), chosen=slid.row
     )
     return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
 
 
-def _merged(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
+def _merge(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
     k, h = with_report(key_of(rows, range(len(step.keys))), rows)
     codes, first = group(k, h)
     kept = group_columns(rows, range(len(step.keys)), first)
@@ -226,7 +232,11 @@ def _blank(
     rows = Frame({"op": none, **slots}, 0)
     sums: dict[str, Array] = {}
     for j, spec in enumerate(specs):
-        sums.update(_fold_one(rows, none, n, j, spec, lambda f, _: np.empty(f.n, np.int64), pool))
+        sums.update(
+            _fold_one(
+                rows, none, n, j, spec=spec, rank=lambda f, _: np.empty(f.n, np.int64), pool=pool
+            )
+        )
     if like is not None:
         sums = {c: v for c, v in sums.items() if c in like}
     return Frame({"op": op, "r": r, **sums}, n)
@@ -247,7 +257,7 @@ def finished(
     for i, at in enumerate(step.kept):
         facets = node.layout.slots[i]
         if at < len(step.keys):
-            columns.update(renumbered(merged, at, i, facets))
+            columns.update(renumber(merged, at, i, facets))
             continue
         j = at - len(step.keys)
         found, hard = aggregates.finish(merged, j, step.aggregates[j])
@@ -256,12 +266,12 @@ def finished(
             columns.update({n: found[n[0]] for n in names})
         else:
             columns.update(
-                slot(_computed(found, hard, merged.n), i, facets, pool, tuples=step.tuples)
+                slot(_compute(found, hard, merged.n), i, facets, pool, tuples=step.tuples)
             )
     return Frame(columns, merged.n)
 
 
-def _computed(found: dict[str, Array], hard: dict[int, str], n: int) -> Column:
+def _compute(found: dict[str, Array], hard: dict[int, str], n: int) -> Column:
     """A computed aggregate; values that no mantissa holds come with their texts."""
     texts = None
     if hard:
@@ -280,7 +290,7 @@ def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: Env) -> Frame | None:
         k, h = with_report(key_of(frame, step.keys), frame)
         codes, first = group(k, h)
         kept = group_columns(frame, step.keys, first)
-        sums = _fold_distinct(step, frame, k, h, codes, len(first), pool)
+        sums = _fold_distinct(step, frame, k, h, codes=codes, g=len(first), pool=pool)
         merged = Frame({**kept, "r": frame["r"][first], **sums}, len(first))
     if not step.keys and step.listed:
         calendar = env.calendar(node, step.kinds)
@@ -293,6 +303,7 @@ def _fold_distinct(
     frame: Frame,
     k: npt.NDArray[np.uint64],
     h: npt.NDArray[np.uint64],
+    *,
     codes: Codes,
     g: int,
     pool: Pool,
@@ -304,17 +315,17 @@ def _fold_distinct(
         if spec.distinct:
             first = _distinct_rows(frame, k, h, spec)
             rows, own = frame.take(first), codes[first]
-        out.update(_fold_one(rows, own, g, j, spec, partial(_rank, pool), pool))
+        out.update(_fold_one(rows, own, g, j, spec=spec, rank=partial(_rank, pool), pool=pool))
     return out
 
 
 def _fold_one(
-    rows: Frame, codes: Codes, g: int, j: int, spec: s.Aggregate, rank: aggregates.Rank, pool: Pool
+    rows: Frame, codes: Codes, g: int, j: int, *, spec: s.Aggregate, rank: aggregates.Rank, pool: Pool
 ) -> dict[str, Array]:  # fmt: skip
     """The columns of aggregate j."""
     if spec.function is AggregateFunction.GROUP_CONCAT:
-        return {f"a{j}.{name}": c for name, c in concatenated(rows, codes, g, spec, pool).items()}
-    one = aggregates.fold(rows, codes, g, (spec,), rank, partial(texts_of, pool))
+        return {f"a{j}.{name}": c for name, c in concatenate(rows, codes, g, spec, pool).items()}
+    one = aggregates.fold(rows, codes, g, (spec,), rank, hard=partial(texts_of, pool))
     return {f"a{j}.{name.removeprefix('a0.')}": c for name, c in one.items()}
 
 
@@ -324,8 +335,8 @@ def _distinct_rows(
     slots = (
         [spec.slot]
         if spec.slot >= 0
-        else [i for i in range(len(frame.columns)) if f"x{i}" in frame]
+        else [i for i in range(len(frame.columns)) if col.x(i) in frame]
     )
     for i in slots:
-        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+        k, h = combine(k, h, frame[col.x(i)], frame[col.y(i)])
     return group(k, h)[1]

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.time.running import running_sums
+from levada.model import columns as col
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind
 from levada.operators.group import decimals
@@ -37,7 +38,7 @@ _LIMBS = ("e0", "e1", "e2")
 
 def sum_changes(rows: Frame, slot: int, pool: Pool, *, tuples: bool) -> Changes:
     """What each row adds to the counts and sums of its group."""
-    kind, doubles = rows[f"k{slot}"], value(rows, "d", slot)
+    kind, doubles = rows[col.kind(slot)], value(rows, "d", slot)
     integer, double = kind == Kind.INTEGER, kind == Kind.DOUBLE
     number, out = integer | double, {}
     if not tuples:
@@ -70,7 +71,7 @@ def _decimal_changes(
     """
     each = np.arange(rows.n, dtype=np.int32)
     limbs, integers, too_great = decimals.fold(rows, slot, each, rows.n, partial(texts_of, pool))
-    kind = rows[f"k{slot}"]
+    kind = rows[col.kind(slot)]
     exact = (kind == Kind.DECIMAL) | (kind == Kind.HARD_NUMBER)
     exact[integers] = False
     return dict(zip(_HALVES, decimals.halves(limbs), strict=True)), exact, too_great
@@ -87,27 +88,29 @@ def sums_at(points: dict[str, Column], *, average: bool, tuples: bool) -> dict[s
         out.update({name: np.zeros(len(n), np.int64) for name in _LIMBS})
         out["t"] = np.where(double | ((n > 0) & average), 3, 0).astype(np.int8)
         return out
-    out.update(zip(_LIMBS, decimals.carried([points[name] for name in _HALVES]), strict=True))
+    out.update(zip(_LIMBS, decimals.carry([points[name] for name in _HALVES]), strict=True))
     out["t"] = np.select([double, points["nf"] > 0, points["nx"] > 0], [3, 2, 1], 0).astype(np.int8)
     return out
 
 
 def double_sums(
-    key: str, state: State, rows: Frame, runs: Runs, weights: npt.NDArray[np.int8], slot: int
+    key: str, state: State, rows: Frame, runs: Runs, weights: npt.NDArray[np.int8], *, slot: int
 ) -> npt.NDArray[np.float64]:
     """The exact sums of the finite floats and doubles of a slot at every point, rounded."""
     there = np.maximum(runs.rows, 0)
     bits, w = np.zeros(len(there), np.int64), np.zeros(len(there), np.int8)
     if rows.n:
         bits = np.ascontiguousarray(value(rows, "d", slot)[there]).view(np.int64)
-        kind = rows[f"k{slot}"][there]
+        kind = rows[col.kind(slot)][there]
         floating = (kind == Kind.DOUBLE) | (kind == Kind.FLOAT)
         finite = floating & ((bits & _FINITE) != _FINITE) & (runs.rows >= 0)
         bits, w = np.where(finite, bits, 0), np.where(finite, weights, 0).astype(np.int8)
-    kept = tallies.found(state, key, runs.k, runs.h)
+    kept = tallies.find(state, key, runs.k, runs.h)
     nothing = np.empty(0, np.int64)
     of, limb, base = (
-        (nothing, nothing, nothing) if kept is None else (kept[0], kept[1]["#i"], kept[1]["#n"])
+        (nothing, nothing, nothing)
+        if kept is None
+        else (kept[0], kept[1][col.SUM], kept[1][col.COUNT])
     )
     order = np.argsort(of, kind="stable")
     base_starts = np.searchsorted(of[order], np.arange(runs.groups + 1))
@@ -115,7 +118,8 @@ def double_sums(
         runs.starts, runs.run, bits, w, base_starts, limb[order], base[order], len(runs.of)
     )
     rest = Frame(
-        {"#k": runs.k[changed], "#h": runs.h[changed], "#i": place, "#n": change}, len(changed)
+        {col.KEY: runs.k[changed], col.CHECK: runs.h[changed], col.SUM: place, col.COUNT: change},
+        len(changed),
     )
-    tallies.insert(state, key, rest, partial(tallies.added, by=("#i",), sums=("#n",)))
+    tallies.insert(state, key, rest, partial(tallies.add, by=(col.SUM,), sums=(col.COUNT,)))
     return runs.placed(before, after)

@@ -1,5 +1,5 @@
 """Count windows: the last n rows of a stream, or of each key of it, as changes of its content
-(TRIPLES n, Rows n, Partition By).
+(docs/semantics.md#windows).
 
 A *sequence* is what is counted: all rows of a member, or those that agree in the key slots. Its
 rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is
@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.constants import identities
@@ -34,7 +35,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
-from levada.windows.state.numbered import came, count, numbered
+from levada.windows.state.numbered import came, count, number
 from levada.windows.state.pieces import State
 
 Longs = npt.NDArray[np.int64]
@@ -52,17 +53,17 @@ def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Fra
     sizes = _Sizes.of(node)
     fresh = ordered(node, _occurrences(node, frame, step.bag), pool)
     fresh, new = _New.of(state, key, fresh, step.keys)
-    rows = fresh.with_(**{"#q": new.q, "#of": new.sequence})
+    rows = fresh.with_(**{col.NUMBER: new.q, col.SEQUENCE: new.sequence})
     there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
     rows = rows.where(there)
-    before = np.zeros(rows.n, np.int64) if step.bag else _continued(node, state, key, rows, sizes)
-    rows = rows.with_(**{"#on": (before > 0).astype(np.int8)})
+    before = np.zeros(rows.n, np.int64) if step.bag else _continue_(node, state, key, rows, sizes)
+    rows = rows.with_(**{col.STOOD: (before > 0).astype(np.int8)})
     stored = _due(state, key, rows, new, sizes)
     out = _changes(
-        state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes
+        state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes=sizes
     )
     count(state, f"{key}.count", new.k, new.h, new.top - new.base)
-    _remember(node, state, key, rows, before, new)
+    _remember(node, state, key, rows, before, new=new)
     if not step.bag:
         _remember_latest(node, state, key, rows)
     return out if out.n else None
@@ -153,7 +154,7 @@ def _occurrences(node: PlanNode, frame: Frame, bag: bool) -> Frame:
     if bag:
         return frame
     k, h = key_of(frame, range(len(node.input_layouts[0].slots)))
-    k, h = combine(k, h, frame["lo0"].view(np.uint64), np.zeros(frame.n, np.uint64))
+    k, h = combine(k, h, frame[col.least(0)].view(np.uint64), np.zeros(frame.n, np.uint64))
     return frame.take(group(k, h)[1])
 
 
@@ -164,28 +165,28 @@ def ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
         for i in range(len(node.input_layouts[0].slots))
     ]
     ranks = [t.rank("dense").to_numpy() for t in reversed(texts)] if frame.n else []
-    return frame.take(np.lexsort((*ranks, frame["lo0"], frame["op"])))
+    return frame.take(np.lexsort((*ranks, frame[col.least(0)], frame["op"])))
 
 
 def _firsts(values: npt.NDArray[np.int32]) -> Bools:
     return np.concatenate([[True], values[1:] != values[:-1]]) if len(values) else np.empty(0, bool)
 
 
-def _continued(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
+def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
     """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are
     all of it that are ever there.
     """
     codes, first = group(*_triple(node, rows))
     latest = np.zeros(len(first), np.int64)
-    found = tallies.found(state, f"{key}.latest", *_triple(node, rows.take(first)))
+    found = tallies.find(state, f"{key}.latest", *_triple(node, rows.take(first)))
     if found is not None:
-        np.maximum.at(latest, found[0], found[1]["#q"])
+        np.maximum.at(latest, found[0], found[1][col.NUMBER])
     order = np.argsort(codes, kind="stable")
     previous = np.empty(rows.n, np.int64)
-    previous[order[1:]] = rows["#q"][order[:-1]]
+    previous[order[1:]] = rows[col.NUMBER][order[:-1]]
     new = order[_firsts(codes[order])]
     previous[new] = latest[codes[new]]
-    still = sizes.leaves(rows["op"], previous) > sizes.enters(rows["op"], rows["#q"])
+    still = sizes.leaves(rows["op"], previous) > sizes.enters(rows["op"], rows[col.NUMBER])
     return np.where((previous > 0) & still, previous, 0)
 
 
@@ -206,22 +207,25 @@ def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame
     if not len(of):
         return None
     q = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(1, len(of) + 1)
-    found = tallies.found(state, f"{key}.rows", *numbered(new.k[of], new.h[of], q))
-    return None if found is None else found[1].with_(**{"#of": of[found[0]]}).select(like.columns)
+    found = tallies.find(state, f"{key}.rows", *number(new.k[of], new.h[of], q))
+    if found is None:
+        return None
+    return found[1].with_(**{col.SEQUENCE: of[found[0]]}).select(like.columns)
 
 
 def _remember(
-    node: PlanNode[s.CountWindow], state: State, key: str, rows: Frame, before: Longs, new: _New
+    node: PlanNode[s.CountWindow], state: State, key: str, rows: Frame, before: Longs, *, new: _New
 ) -> None:
     """What can still be there or come in, and which numbers are continued."""
     left = _living_of(node, state, key)
-    of, plain = rows["#of"], Frame({n: c for n, c in rows.columns.items() if n != "#of"}, rows.n)
-    k, h = numbered(new.k[of], new.h[of], rows["#q"])
-    tallies.insert(state, f"{key}.rows", left(plain.with_(**{"#k": k, "#h": h})), left)
+    of = rows[col.SEQUENCE]
+    plain = Frame({n: c for n, c in rows.columns.items() if n != col.SEQUENCE}, rows.n)
+    k, h = number(new.k[of], new.h[of], rows[col.NUMBER])
+    tallies.insert(state, f"{key}.rows", left(plain.with_(**{col.KEY: k, col.CHECK: h})), left)
     on = np.flatnonzero(before)
-    some = Frame({"op": rows["op"][on], "#q": before[on]}, len(on))
-    k, h = numbered(new.k[of[on]], new.h[of[on]], before[on])
-    tallies.insert(state, f"{key}.on", some.with_(**{"#k": k, "#h": h}), left)
+    some = Frame({"op": rows["op"][on], col.NUMBER: before[on]}, len(on))
+    k, h = number(new.k[of[on]], new.h[of[on]], before[on])
+    tallies.insert(state, f"{key}.on", some.with_(**{col.KEY: k, col.CHECK: h}), left)
 
 
 def _remember_latest(node: PlanNode[s.CountWindow], state: State, key: str, rows: Frame) -> None:
@@ -231,13 +235,15 @@ def _remember_latest(node: PlanNode[s.CountWindow], state: State, key: str, rows
     def newest(many: Frame) -> Frame:
         """Of each triple the last row: pieces are put together from the oldest on."""
         many = left(many)
-        codes, first = group(many["#k"], many["#h"])
+        codes, first = group(many[col.KEY], many[col.CHECK])
         at = np.empty(len(first), np.int64)
         at[codes] = np.arange(many.n)
         return many.take(at)
 
     k, h = _triple(node, rows)
-    plain = Frame({"op": rows["op"], "#q": rows["#q"], "#k": k, "#h": h}, rows.n)
+    plain = Frame(
+        {"op": rows["op"], col.NUMBER: rows[col.NUMBER], col.KEY: k, col.CHECK: h}, rows.n
+    )
     tallies.insert(state, f"{key}.latest", newest(plain), newest)
 
 
@@ -252,27 +258,29 @@ def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callabl
             return rows
         k, h = key_of(rows, keys)
         codes, first = group(k, h)
-        number = came(state, f"{key}.count", k[first], h[first])
-        since = sizes.since(rows["op"][first], number)
-        return rows.where(node.alive[rows["op"]] & (rows["#q"] > since[codes]))
+        last = came(state, f"{key}.count", k[first], h[first])
+        since = sizes.since(rows["op"][first], last)
+        return rows.where(node.alive[rows["op"]] & (rows[col.NUMBER] > since[codes]))
 
     return living
 
 
-def _changes(state: State, key: str, rows: Frame, before: Longs, new: _New, sizes: _Sizes) -> Frame:
+def _changes(
+    state: State, key: str, rows: Frame, before: Longs, new: _New, *, sizes: _Sizes
+) -> Frame:
     """+1 for what comes in, -1 for what goes, where the occurrence with which it does is new.
 
     ``before``: what the last of these rows, the new ones, continue.
     """
-    op, q, of = rows["op"], rows["#q"], rows["#of"]
+    op, q, of = rows["op"], rows[col.NUMBER], rows[col.SEQUENCE]
     begin, comes = new.instants(of, sizes.enters(op, q))
     end, goes = new.instants(of, sizes.leaves(op, q))
-    entering = np.flatnonzero(comes & (rows["#on"] == 0))
+    entering = np.flatnonzero(comes & (rows[col.STOOD] == 0))
     on = np.flatnonzero(before)
     goes &= ~np.isin(_one(of, q), _one(of[rows.n - len(before) :][on], before[on]))
     leaving = np.flatnonzero(goes)
-    found = tallies.found(
-        state, f"{key}.on", *numbered(new.k[of[leaving]], new.h[of[leaving]], q[leaving])
+    found = tallies.find(
+        state, f"{key}.on", *number(new.k[of[leaving]], new.h[of[leaving]], q[leaving])
     )
     if found is not None:
         leaving = np.delete(leaving, found[0])
@@ -291,7 +299,7 @@ def _one(of: Longs, q: Longs) -> Longs:
 
 def weighted_row(rows: Frame, at: Longs, instant: Longs, weight: int) -> Frame:
     """These rows as changes at these instants."""
-    plain = Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n).take(at)
+    plain = rows.visible().take(at)
     return plain.with_(hi0=instant.astype(np.int64), w=np.full(plain.n, weight, np.int8))
 
 
@@ -304,12 +312,12 @@ def select(node: PlanNode[s.Select], inputs: Inputs, env: Env) -> Frame | None:
     keep = np.ones(frame.n, bool)
     first: dict[int, int] = {}
     for position, slot in enumerate(step.positions):
-        x, y = frame[f"x{position}"], frame[f"y{position}"]
+        x, y = frame[col.x(position)], frame[col.y(position)]
         if slot < 0:
             wanted = constants[frame["op"], position]
             keep &= (x == wanted[:, 0]) & (y == wanted[:, 1])
         elif slot in first:
-            keep &= (x == frame[f"x{first[slot]}"]) & (y == frame[f"y{first[slot]}"])
+            keep &= (x == frame[col.x(first[slot])]) & (y == frame[col.y(first[slot])])
         else:
             first[slot] = position
     rows = np.flatnonzero(keep)

@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.probe import join_pairs
+from levada.model import columns as col
 from levada.model.frame import Column, Frame
 from levada.operators.env import Env, Inputs
-from levada.operators.interval.occur import as_set, picked
+from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Layout, slot_columns
@@ -61,26 +62,40 @@ class _Side:
 def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
     step, state, horizons = node.step, env.state, env.horizons(node)
-    left, right = (_side(node, step, state, i, frame, horizons) for i, frame in enumerate(inputs))
+    left, right = (
+        _side(node, step, state, i, frame, horizons=horizons) for i, frame in enumerate(inputs)
+    )
     found = [
         *_meet(step, left.new, right.old, turned=False),
         *_meet(step, right.new, left.old, turned=True),
         *_meet(step, left.new, [right.new], turned=False),
     ]
-    joined = _paired(node, step, found, left, right)
+    joined = _pair(node, step, found, left, right)
     for i, side in enumerate((left, right)):
         if (
             side.new.rows.n and node.layout.windows
         ):  # static rows all come in one epoch: none is met again
             longest = quarter(node.windows.pick(range(len(step.windows))))
             runs.insert(
-                state, f"{node.id}.{i}", side.new, longest, horizons.next, side.ends, node.alive
+                state,
+                f"{node.id}.{i}",
+                side.new,
+                longest,
+                horizon=horizons.next,
+                ends=side.ends,
+                alive=node.alive,
             )
     return joined
 
 
 def _side(
-    node: PlanNode, step: s.Join, state: State, i: int, frame: Frame | None, horizons: runs.Horizons
+    node: PlanNode,
+    step: s.Join,
+    state: State,
+    i: int,
+    frame: Frame | None,
+    *,
+    horizons: runs.Horizons,
 ) -> _Side:
     """One input: its keys, its occurrences if it is raw, its runs."""
     layout = node.input_layouts[i]
@@ -93,8 +108,8 @@ def _side(
     if raw:
         whole_key = r.key_of(frame, range(len(layout.slots)))
         frame, kept = as_set(frame, key, whole_key, old)
-        key, whole = picked(key, kept), picked(whole_key, kept)[1]
-    frame = _shown(frame, node, step, i)
+        key, whole = pick(key, kept), pick(whole_key, kept)[1]
+    frame = _show(frame, node, step, i)
     columns = [(left, right)[i] for left, right in step.windows]
     table = _project(node, columns, len(layout.windows))
     start, end = outer(frame, layout, table)
@@ -103,7 +118,7 @@ def _side(
     )
 
 
-def _shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
+def _show(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
     """What the result takes of a side: what it shows of slots, what may have to be filled, times;
     keys are in the # columns.
     """
@@ -113,7 +128,7 @@ def _shown(frame: Frame, node: PlanNode, step: s.Join, i: int) -> Frame:
     kept = {
         n: c
         for n, c in frame.columns.items()
-        if not (n[0] in "xykdmc" and n[1:].isdigit()) or n in shown or int(n[1:]) in filled
+        if not col.is_slot(n) or n in shown or int(n[1:]) in filled
     }
     return Frame(kept, frame.n)
 
@@ -134,7 +149,7 @@ def _meet(
         by_bucket = (
             run.rows.n > new.rows.n
         )  # then a large run is read from front to back, not at random
-        for mine, theirs in _probed(new, run, by_bucket):
+        for mine, theirs in _probe(new, run, by_bucket):
             pairs = (
                 _Pairs(run.rows, theirs, new.rows, mine)
                 if turned
@@ -143,13 +158,13 @@ def _meet(
             yield _agreeing(step, pairs)
 
 
-def _probed(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
+def _probe(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows, Rows]]:
     """Row numbers of pairs of a new run and another, a piece of probes at a time."""
     b = new.buckets
     k, h, s_, e = (
         (b.k, b.h, b.s, b.ends)
         if by_bucket
-        else (new.rows[name] for name in ("#k", "#h", "#s", "#e"))
+        else (new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END))
     )
     for at in range(0, new.rows.n, PIECE):
         cut = slice(at, at + PIECE)
@@ -165,7 +180,7 @@ def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:
     return _Pairs(pairs.a, pairs.i[keep], pairs.b, pairs.j[keep])
 
 
-def _paired(
+def _pair(
     node: PlanNode, step: s.Join, found: Sequence[_Pairs], left: _Side, right: _Side
 ) -> Frame | None:
     """The result rows of all pairs: those that count at some instant."""
@@ -173,10 +188,10 @@ def _paired(
     if not n:
         return None
     layout, filled = node.layout, dict(step.fills)
-    columns: dict[str, Column] = {"op": _gathered(found, 0, "op")}
+    columns: dict[str, Column] = {"op": _gather(found, 0, "op")}
     for out, (side, at) in enumerate(step.out):
         for name in slot_columns(out, layout.slots[out]):
-            columns[name] = _gathered(found, side, f"{name[0]}{at}")
+            columns[name] = _gather(found, side, f"{name[0]}{at}")
         if side == 0 and at in filled:
             _fill(columns, slot_columns(out, layout.slots[out]), found, at, filled[at])
     for w, places in enumerate(step.windows):
@@ -192,7 +207,7 @@ def _column(frame: Frame, name: str) -> Column:
     return frame[name] if name in frame else r.value(frame, name[0], int(name[1:]))
 
 
-def _gathered(found: Sequence[_Pairs], side: int, name: str) -> Column:
+def _gather(found: Sequence[_Pairs], side: int, name: str) -> Column:
     """A column of one side at all pairs; written once, whatever the number of runs."""
     parts = [(_column(p.a, name), p.i) if side == 0 else (_column(p.b, name), p.j) for p in found]
     if len(parts) == 1:
@@ -219,7 +234,7 @@ def _counting(node: PlanNode, joined: Frame) -> Frame:
 def _weight(found: Sequence[_Pairs], side: int, n: int) -> npt.NDArray[np.int8]:
     """The weights of one side; a side has them in all its runs or in none."""
     first = found[0].a if side == 0 else found[0].b
-    return _gathered(found, side, "w") if "w" in first else np.ones(n, np.int8)
+    return _gather(found, side, "w") if "w" in first else np.ones(n, np.int8)
 
 
 def compatible(
@@ -228,8 +243,8 @@ def compatible(
     """Which pairs agree on the shared slots that may be unbound."""
     keep = np.ones(len(i), bool)
     for left, right in fills:
-        ax, ay = a[f"x{left}"][i], a[f"y{left}"][i]
-        bx, by = b[f"x{right}"][j], b[f"y{right}"][j]
+        ax, ay = a[col.x(left)][i], a[col.y(left)][i]
+        bx, by = b[col.x(right)][j], b[col.y(right)][j]
         keep &= ((ax == bx) & (ay == by)) | ((ax == 0) & (ay == 0)) | ((bx == 0) & (by == 0))
     return keep
 
@@ -238,9 +253,9 @@ def _fill(
     columns: dict[str, Column], names: Sequence[str], found: Sequence[_Pairs], at: int, other: int
 ) -> None:
     """Takes the right side's value where the left's is unbound."""
-    missing = (_gathered(found, 0, f"x{at}") == 0) & (_gathered(found, 0, f"y{at}") == 0)
+    missing = (_gather(found, 0, col.x(at)) == 0) & (_gather(found, 0, col.y(at)) == 0)
     for name in names:
-        columns[name] = np.where(missing, _gathered(found, 1, f"{name[0]}{other}"), columns[name])
+        columns[name] = np.where(missing, _gather(found, 1, f"{name[0]}{other}"), columns[name])
 
 
 def _times(
@@ -253,19 +268,23 @@ def _times(
     """min of lo, max of hi, max of prev over the sides that carry the window."""
     sides = [(i, layouts[i].windows[at], at) for i, at in enumerate(places) if at >= 0]
     columns: dict[str, Column] = {
-        f"lo{w}": _reduced(np.minimum, [_gathered(found, i, f"lo{at}") for i, _, at in sides])
+        col.least(w): _reduce(np.minimum, [_gather(found, i, col.least(at)) for i, _, at in sides])
     }
     if layout.windows[w].hi:
-        names = [(i, f"hi{at}" if span.hi else f"lo{at}") for i, span, at in sides]
-        columns[f"hi{w}"] = _reduced(np.maximum, [_gathered(found, i, name) for i, name in names])
+        names = [(i, col.greatest(at) if span.hi else col.least(at)) for i, span, at in sides]
+        columns[col.greatest(w)] = _reduce(
+            np.maximum, [_gather(found, i, name) for i, name in names]
+        )
     if layout.windows[w].prev:
         known = [
-            (i, f"prev{at}") for i, _, at in sides if f"prev{at}" in (found[0].a, found[0].b)[i]
+            (i, col.earlier(at))
+            for i, _, at in sides
+            if col.earlier(at) in (found[0].a, found[0].b)[i]
         ]
-        prevs = [_gathered(found, i, name) for i, name in known]
-        columns[f"prev{w}"] = _reduced(np.maximum, prevs)
+        prevs = [_gather(found, i, name) for i, name in known]
+        columns[col.earlier(w)] = _reduce(np.maximum, prevs)
     return columns
 
 
-def _reduced(both: np.ufunc, columns: Sequence[Column]) -> Column:
+def _reduce(both: np.ufunc, columns: Sequence[Column]) -> Column:
     return columns[0] if len(columns) == 1 else both(*columns)

@@ -1,4 +1,4 @@
-"""Occurrences: what makes the content of a window a set (design, section 2, ``prev``).
+"""Occurrences: what makes the content of a window a set (docs/glossary.md).
 
 Equal triples of one time are one occurrence: later copies are dropped. Each occurrence gets
 ``prev``, the greatest earlier time of an equal row, from the runs and from its own batch: it counts
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.probe_latest import latest, previous_within
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import Key, key_of
@@ -23,7 +24,7 @@ from levada.windows.state import runs
 Kept = npt.NDArray[np.int64] | None
 
 
-def picked(key: Key, kept: Kept) -> Key:
+def pick(key: Key, kept: Kept) -> Key:
     """The keys of these rows."""
     return key if kept is None else (key[0][kept], key[1][kept])
 
@@ -34,7 +35,7 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Fra
 
     ``key`` is the key by which the runs are in bucket order, ``whole`` the key of the whole row.
     """
-    ts = frame["lo0"]
+    ts = frame[col.least(0)]
     prev, duplicate = previous_within(key[0], whole[1], ts)
     for run in old:
         np.maximum(prev, latest(key[0], whole[1], ts, run.occurrences()), out=prev)
@@ -58,9 +59,14 @@ def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
     rows, kept = as_set(frame, key, key, runs.live(state, side, horizons.now))
     s, e = outer(rows, layout, node.windows)
     stored = Frame({"op": rows["op"]}, rows.n)
-    key = picked(key, kept)
+    key = pick(key, kept)
     new = runs.keyed(stored, key, s, e, key[1])
     runs.insert(
-        state, side, runs.arranged(new), quarter(node.windows), horizons.next, alive=node.alive
+        state,
+        side,
+        runs.arranged(new),
+        quarter(node.windows),
+        horizon=horizons.next,
+        alive=node.alive,
     )
     return rows

@@ -1,5 +1,5 @@
 """Session windows: elements less than a gap apart are one session, which ends a gap after its last
-element (design, section 1).
+element (docs/semantics.md#windows).
 
 Which session a row belongs to, and whether that has ended, follows from the times of all elements
 of the stream (``windows/presence``), so every partition knows it of its own rows. On content change
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
 from levada.operators.env import Env, Inputs
@@ -53,7 +54,7 @@ def session(node: PlanNode[s.Session], inputs: Inputs, env: Env) -> Frame | None
     )  # for others no times are kept
     ends = _ends(node, rows, presence)
     if not step.bag:
-        rows, ends = _as_set(node, state, key, rows, ends, open_until)
+        rows, ends = _as_set(node, state, key, rows, ends, open_until=open_until)
     gone = _ended(node, state, key, (open_until > was) & (open_until <= now), step.bag)
     over = ends <= now[rows["op"]]
     _keep(node, state, key, rows.where(~over), step.bag)
@@ -102,23 +103,23 @@ def _ends(node: PlanNode, rows: Frame, presence: Presences) -> Times:
         at = np.flatnonzero(of == number)
         ts = _times(node, number, presence)
         ends[at] = session_ends(ts, node.schedules.distinct[number].windows[0].range)[
-            np.searchsorted(ts, rows["lo0"][at])
+            np.searchsorted(ts, rows[col.least(0)][at])
         ]
     return ends
 
 
 def _as_set(
-    node: PlanNode, state: State, key: str, rows: Frame, ends: Times, open_until: Times
+    node: PlanNode, state: State, key: str, rows: Frame, ends: Times, *, open_until: Times
 ) -> tuple[Frame, Times]:  # fmt: skip
     """Of new rows the first coming of each triple in each session, with its key; not what the open
     one has already.
     """
     k, h = key_of(rows, range(len(node.input_layouts[0].slots)))
     first = np.sort(group(*combine(k, h, ends.view(np.uint64), np.zeros(rows.n, np.uint64)))[1])
-    rows = rows.with_(**{"#k": k, "#h": h}).take(first)
+    rows = rows.with_(**{col.KEY: k, col.CHECK: h}).take(first)
     ends = ends[first]
     on = np.flatnonzero(ends == open_until[rows["op"]])
-    known = tallies.found(state, key, rows["#k"][on], rows["#h"][on])
+    known = tallies.find(state, key, rows[col.KEY][on], rows[col.CHECK][on])
     if known is None:
         return rows, ends
     left = np.delete(np.arange(rows.n), on[known[0]])
@@ -166,4 +167,4 @@ def _changing(rows: Frame, last: Frame, until: Times) -> Frame:
 
 
 def _plain(rows: Frame) -> Frame:
-    return Frame({n: c for n, c in rows.columns.items() if not n.startswith("#")}, rows.n)
+    return rows.visible()

@@ -56,7 +56,7 @@ def _instants(node: PlanNode, env: Env) -> Times:
 
 
 def _plain(rows: Frame) -> Frame:
-    return Frame({n: c for n, c in rows.columns.items() if n not in ("r", "w")}, rows.n)
+    return rows.drop("r", "w")
 
 
 def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
@@ -81,4 +81,4 @@ def lasting(node: PlanNode[s.ReportJoin], state: State, frame: Frame | None) -> 
         keyed = runs.keyed(frame, r.key_of(frame, step.right), begin, end, None)
         runs.together(state, key, runs.arranged(keyed), node.alive)
     pieces = state.pieces(key)
-    return runs.opened(state, pieces[0]) if pieces else None
+    return runs.open_(state, pieces[0]) if pieces else None

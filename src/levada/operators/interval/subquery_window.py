@@ -8,6 +8,7 @@ become rows that never leave by time, ended by equal rows of weight -1: the way 
 
 from __future__ import annotations
 
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.operators.env import Env, Inputs
 from levada.plan.sealed import steps as s
@@ -20,7 +21,7 @@ def lift(node: PlanNode[s.Lift], inputs: Inputs, env: Env) -> Frame | None:
     if frame is None:
         return None
     columns = {n: c for n, c in frame.columns.items() if n not in ("r", "w")}
-    columns["lo0"] = frame["r"]
+    columns[col.least(0)] = frame["r"]
     if node.step.weighted:
         columns["w"] = frame["w"]
     return Frame(columns, frame.n)

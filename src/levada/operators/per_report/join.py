@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.probe import arrange, join_pairs
+from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
@@ -56,7 +57,7 @@ def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env) -> Frame
         return _decided(node, step, left, i, pool)
     parts = []
     if right is not None and len(i):
-        parts.append(_paired(node, left, i, _rows(right), j, step.out, step.fills))
+        parts.append(_pair(node, left, i, _rows(right), j=j, out=step.out, fills=step.fills))
     if step.kind is JoinKind.LEFT and len(rest := np.flatnonzero(~_among(i, left.n))):
         parts.append(_unpaired(node, left, rest, step.out))
     return concat(parts) if parts else None
@@ -107,7 +108,7 @@ def _partners(
         keep = _meeting(left, i, _rows(right), j, step.fills)
         i, j = i[keep], j[keep]
     if step.condition is not None and len(i):
-        keep = _satisfying(node, step, left, i, _rows(right), j, pool)
+        keep = _satisfying(node, step, left, i, right=_rows(right), j=j, pool=pool)
         i, j = i[keep], j[keep]
     return i, j
 
@@ -116,7 +117,7 @@ def _meeting(left: Frame, i: Ints, right: Frame, j: Ints, fills: Origins) -> npt
     """Which pairs have a shared variable that both rows bind."""
     meet = np.zeros(len(i), bool)
     for a, b in fills:
-        meet |= r.bound(left, a)[i] & r.bound(right, b)[j]
+        meet |= r.bind(left, a)[i] & r.bind(right, b)[j]
     return meet
 
 
@@ -154,11 +155,11 @@ def _rows(right: Right) -> Frame:
 
 def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
     """What rows have beside slots: member, and report or event times and weight."""
-    return {n: c[i] for n, c in left.columns.items() if not (n[0] in "xykdmc" and n[1:].isdigit())}
+    return {n: c[i] for n, c in left.columns.items() if not col.is_slot(n)}
 
 
 def _satisfying(
-    node: PlanNode, step: s.ReportJoin, left: Frame, i: Ints, right: Frame, j: Ints, pool: Pool
+    node: PlanNode, step: s.ReportJoin, left: Frame, i: Ints, *, right: Frame, j: Ints, pool: Pool
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """The condition over the pairs: left slots, then right slots; a shared variable has the value
     of the joined row.
@@ -180,14 +181,14 @@ def _satisfying(
 
 
 def _take_right(columns: dict[str, Column], at: int, names: list[str], other: int) -> None:
-    missing = (columns[f"x{at}"] == 0) & (columns[f"y{at}"] == 0)
+    missing = (columns[col.x(at)] == 0) & (columns[col.y(at)] == 0)
     for name in names:
         if f"{name[0]}{other}" in columns:
             columns[name] = np.where(missing, columns[f"{name[0]}{other}"], columns[name])
 
 
-def _paired(
-    node: PlanNode, left: Frame, i: Ints, right: Frame, j: Ints, out: Origins, fills: Origins
+def _pair(
+    node: PlanNode, left: Frame, i: Ints, right: Frame, *, j: Ints, out: Origins, fills: Origins
 ) -> Frame:  # fmt: skip
     columns = _about(left, i)
     filled = dict(fills)
@@ -195,7 +196,7 @@ def _paired(
         facets = node.layout.slots[n]
         columns.update(r.gather((left, right)[side], (i, j)[side], at, n, facets))
         if side == 0 and at in filled:
-            missing = (left[f"x{at}"][i] == 0) & (left[f"y{at}"][i] == 0)
+            missing = (left[col.x(at)][i] == 0) & (left[col.y(at)][i] == 0)
             for name in slot_columns(n, facets):
                 columns[name] = np.where(missing, right[f"{name[0]}{filled[at]}"][j], columns[name])
     return Frame(columns, len(i))

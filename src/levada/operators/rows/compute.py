@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from levada.kernels.keyed.keyed import combine
+from levada.model import columns as col
 from levada.model.expression import Call, Expression, Function, Param, Var
 from levada.model.frame import Frame
 from levada.model.term import Kind, Term
@@ -22,7 +23,7 @@ from levada.model.time import TIMELESS
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import Scope, evaluate, truth
 from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
-from levada.operators.rows.edges import renumbered, value, with_report, zeros
+from levada.operators.rows.edges import renumber, value, with_report, zeros
 from levada.operators.rows.solutions import copies, name_seed
 from levada.operators.rows.values import column, slot
 from levada.plan.sealed import steps as s
@@ -39,7 +40,7 @@ def filter_(node: PlanNode[s.Filter], inputs: Inputs, env: Env) -> Frame | None:
     if frame is None:
         return None
     keep = np.flatnonzero(truth(step.condition, scope(node, frame, env.pool)))
-    return _kept(frame, keep, step.kept, node.layout)
+    return _keep(frame, keep, step.kept, node.layout)
 
 
 def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
@@ -47,7 +48,7 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     step, pool, (frame,) = node.step, env.pool, inputs
     if frame is None:
         return None
-    out = _kept(frame, None, step.kept, node.layout)
+    out = _keep(frame, None, step.kept, node.layout)
     if len(node.layout.slots) == len(step.kept):
         return out
     values = evaluate(step.expression, scope(node, frame, pool))
@@ -57,7 +58,7 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     )
 
 
-def _kept(
+def _keep(
     frame: Frame, rows: npt.NDArray[np.int64] | None, kept: Sequence[int], layout: Layout
 ) -> Frame:
     """These rows (ascending; None: all) with the kept slots renumbered, and all times."""
@@ -69,7 +70,7 @@ def _kept(
         if n in ("op", "w", "r") or n.startswith(("lo", "hi", "prev"))
     }
     for i, at in enumerate(kept):
-        columns.update(renumbered(frame, at, i, layout.slots[i]))
+        columns.update(renumber(frame, at, i, layout.slots[i]))
     return Frame(columns, frame.n)
 
 
@@ -89,7 +90,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
         seeds=seeds(node, frame, slots) if node.members[0].query else None,
         place=draw[1] if draw else 0,
         identify=pool.identify,
-        times=frame.columns.get("lo0", 0),
+        times=frame.columns.get(col.least(0), 0),
     )
 
 
@@ -123,8 +124,8 @@ def seeds(node: PlanNode, frame: Frame, width: int) -> npt.NDArray[np.uint64]:
     """
     draw = _draw(node)
     k, h = node.known(_name_seeds)[frame["op"]], zeros(frame.n)
-    for i in draw[0] if draw else [i for i in range(width) if f"x{i}" in frame]:
-        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+    for i in draw[0] if draw else [i for i in range(width) if col.x(i) in frame]:
+        k, h = combine(k, h, frame[col.x(i)], frame[col.y(i)])
     k, h = with_report((k, h), frame)
     return combine(k, h, copies(k, h), zeros(frame.n))[0]
 
@@ -163,12 +164,12 @@ def thresholds(
     i = int(variable.name)
     values = gather(node.known(parameters)[0], members.astype(np.int64)).values()
     d = value(frame, "d", i)
-    if not _as_doubles((frame[f"k{i}"], d, value(frame, "m", i)), values[:3]):
+    if not _as_doubles((frame[col.kind(i)], d, value(frame, "m", i)), values[:3]):
         return None
     order = np.argsort(values[1], kind="stable")
     rows, at = _passing(step.condition.function, d, values[1][order])
     out = frame.take(rows).with_(op=members[order[at]])
-    return _kept(out, None, step.kept, node.layout)
+    return _keep(out, None, step.kept, node.layout)
 
 
 _Values = tuple[

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine, mix
+from levada.model import columns as col
 from levada.model.frame import Column, Frame
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.layout import DTYPES, Facet, Layout, slot_columns
@@ -35,9 +36,9 @@ def key_of(frame: Frame, slots: Sequence[int], salt: int = 0) -> Key:
     op = frame["op"] if not salt else (frame["op"] + np.int32(salt))
     if not slots:
         return mix(zeros(frame.n), zeros(frame.n), op)
-    k, h = mix(frame[f"x{slots[0]}"], frame[f"y{slots[0]}"], op)
+    k, h = mix(frame[col.x(slots[0])], frame[col.y(slots[0])], op)
     for i in slots[1:]:
-        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+        k, h = combine(k, h, frame[col.x(i)], frame[col.y(i)])
     return k, h
 
 
@@ -52,9 +53,9 @@ def placing(frame: Frame, slots: Sequence[int], node: int) -> Words:
     """
     if not slots:
         return home_hash(home_number(node, frame["op"].astype(np.int64)))
-    k, h = frame[f"x{slots[0]}"], frame[f"y{slots[0]}"]
+    k, h = frame[col.x(slots[0])], frame[col.y(slots[0])]
     for i in slots[1:]:
-        k, h = combine(k, h, frame[f"x{i}"], frame[f"y{i}"])
+        k, h = combine(k, h, frame[col.x(i)], frame[col.y(i)])
     return h
 
 
@@ -88,7 +89,7 @@ def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
     for i, (at, facets) in enumerate(zip(edge.slots, edge.layout.slots, strict=True)):
         columns.update(_slot(frame, at, i, facets))
     for j, (at, span) in enumerate(zip(edge.windows, edge.layout.windows, strict=True)):
-        columns.update(_window(frame, source, at, j, span.hi, span.prev))
+        columns.update(_window(frame, source, at, j, span.hi, prev=span.prev))
     if edge.layout.weighted:
         columns["w"] = frame["w"] if "w" in frame else np.ones(frame.n, np.int8)
     if "r" in frame:
@@ -99,10 +100,10 @@ def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:
 def _slot(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
     if at < 0:
         return {n: np.zeros(frame.n, DTYPES[n[0]]) for n in slot_columns(i, facets)}
-    return renumbered(frame, at, i, facets)
+    return renumber(frame, at, i, facets)
 
 
-def renumbered(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
+def renumber(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column]:
     """The columns of slot ``at`` as columns of slot ``i`` with these facets.
 
     Of a typed column only some value facets travel; where it meets columns of no type, the others
@@ -115,21 +116,25 @@ def renumbered(frame: Frame, at: int, i: int, facets: Facet) -> dict[str, Column
 
 
 def _window(
-    frame: Frame, source: Layout, at: int, j: int, hi: bool, prev: bool
+    frame: Frame, source: Layout, at: int, j: int, hi: bool, *, prev: bool
 ) -> dict[str, Column]:
     """A window's times; an absent window (lo MAX, hi MIN) counts always."""
     columns: dict[str, Column] = {}
     if at < 0:
-        columns[f"lo{j}"] = np.full(frame.n, MAX, np.int64)
+        columns[col.least(j)] = np.full(frame.n, MAX, np.int64)
         if hi:
-            columns[f"hi{j}"] = np.full(frame.n, MIN, np.int64)
+            columns[col.greatest(j)] = np.full(frame.n, MIN, np.int64)
     else:
-        columns[f"lo{j}"] = frame[f"lo{at}"]
+        columns[col.least(j)] = frame[col.least(at)]
         if hi:
-            columns[f"hi{j}"] = frame[f"hi{at}" if source.windows[at].hi else f"lo{at}"]
+            columns[col.greatest(j)] = frame[
+                col.greatest(at) if source.windows[at].hi else col.least(at)
+            ]
     if prev:
         here = at >= 0 and source.windows[at].prev
-        columns[f"prev{j}"] = frame[f"prev{at}"] if here else np.full(frame.n, MIN, np.int64)
+        columns[col.earlier(j)] = (
+            frame[col.earlier(at)] if here else np.full(frame.n, MIN, np.int64)
+        )
     return columns
 
 
@@ -153,15 +158,15 @@ def value(frame: Frame, name: str, i: int) -> Column:
     if column is not None:
         return column
     if name == "d":
-        return frame[f"m{i}"].astype(np.float64)
+        return frame[col.mantissa(i)].astype(np.float64)
     return np.zeros(frame.n, np.int64 if name == "m" else np.uint8)
 
 
-def bound(frame: Frame, i: int) -> npt.NDArray[np.bool_]:
+def bind(frame: Frame, i: int) -> npt.NDArray[np.bool_]:
     """Where slot ``i`` is bound."""
-    if f"k{i}" in frame:
-        return np.not_equal(frame[f"k{i}"], 0)
-    there: npt.NDArray[np.bool_] = (frame[f"x{i}"] != 0) | (frame[f"y{i}"] != 0)
+    if col.kind(i) in frame:
+        return np.not_equal(frame[col.kind(i)], 0)
+    there: npt.NDArray[np.bool_] = (frame[col.x(i)] != 0) | (frame[col.y(i)] != 0)
     return there
 
 

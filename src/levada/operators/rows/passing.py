@@ -1,5 +1,5 @@
-"""Steps that let rows pass as they are: several inputs as one, rows that waited for their watermark,
-results.
+"""Steps that let rows pass as they are: several inputs as one, rows that waited for their
+watermark, results.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 are equal wherever they are made.
 
 A solution stands for itself by its query, its report, its terms and its number among equal ones
-(design, section 1, Output).
+(docs/semantics.md#results).
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from levada.model import columns as col
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame
 from levada.model.term import Kind
@@ -52,12 +53,12 @@ def column(frame: Frame, i: int, pool: Pool) -> Column:
     """Slot ``i`` as a column of terms."""
     get = frame.columns.get
     text: Callable[[], pl.Series] | None = None
-    if f"x{i}" in frame:
-        text = partial(pool.texts, frame[f"x{i}"], frame[f"y{i}"])
-    if f"k{i}" not in frame:
-        return Column(frame.n, get(f"x{i}"), get(f"y{i}"), text=text)
+    if col.x(i) in frame:
+        text = partial(pool.texts, frame[col.x(i)], frame[col.y(i)])
+    if col.kind(i) not in frame:
+        return Column(frame.n, get(col.x(i)), get(col.y(i)), text=text)
     d, m, c = (value(frame, name, i) for name in "dmc")
-    return Column(frame.n, get(f"x{i}"), get(f"y{i}"), frame[f"k{i}"], d, m, c, text)
+    return Column(frame.n, get(col.x(i)), get(col.y(i)), frame[col.kind(i)], d, m, c, text)
 
 
 def texts_of(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
@@ -85,7 +86,7 @@ def slot(
         else:
             x, y = _by_value(values, facets, pool) if tuples else pool.identify(values.texts())
         assert x is not None and y is not None, "an identified column has both halves"
-        out[f"x{i}"], out[f"y{i}"] = x, y
+        out[col.x(i)], out[col.y(i)] = x, y
     names = [n for n in slot_columns(i, facets) if n[0] in "kdmc"]
     if names:
         by_name: dict[str, Array] = dict(zip("kdmc", values.values(), strict=True))

@@ -31,7 +31,7 @@ def distinct_union(node: a.Entailed) -> a.Node:
         own = (
             _explicit(node, members[0][0])
             if len(members) == 1
-            else _joined(node, form, [row for _, row in members])
+            else _join(node, form, [row for _, row in members])
         )
         branch = a.Project(_spread(node, members[0][0], own), names)
         whole = branch if whole is None else a.Union(whole, branch)
@@ -64,7 +64,7 @@ def _explicit(node: a.Entailed, found: a.Alternative) -> a.Node:
     return whole
 
 
-def _joined(node: a.Entailed, form: a.Alternative, rows: list[_Row]) -> a.Node:
+def _join(node: a.Entailed, form: a.Alternative, rows: list[_Row]) -> a.Node:
     """The solutions of all alternatives of a form: its pattern with the rows of their terms."""
     given = [v.name for v in form.pattern.positions if isinstance(v, Var) and v.name in _PLACES]
     given += [name for name, value in form.binds if value == Var(name)]

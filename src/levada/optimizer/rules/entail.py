@@ -72,7 +72,7 @@ class _Rewriting:
 
     def pattern(self, source: a.Source, goal: TriplePattern) -> a.Node:
         """What stands for a triple pattern."""
-        if self.schema.alike and (again := _repeated(goal)) is not None:
+        if self.schema.alike and (again := _repeat(goal)) is not None:
             return self._apart(source, goal, again)
         closed = self._closed(source)
         if not isinstance(goal.predicate, Var):
@@ -184,7 +184,7 @@ def _is_static(source: a.Source) -> bool:
     return isinstance(source, a.InGraph) or (isinstance(source, a.InMerge) and source.static)
 
 
-def _repeated(goal: TriplePattern) -> int | None:
+def _repeat(goal: TriplePattern) -> int | None:
     """The last place of a variable that stands twice."""
     positions = goal.positions
     places = [

@@ -1,6 +1,6 @@
-"""A part of a conjunction that is one row, whose variables no other part has, is that many constants:
-each solution of the others is extended by them (SPARQL 1.1, 18.5: a join without a common variable
-is the product).
+"""A part of a conjunction that is one row, whose variables no other part has, is that many
+constants: each solution of the others is extended by them (SPARQL 1.1, 18.5: a join without a
+common variable is the product).
 
     Conjunction(A, Values((x), ((1)), B)  ->  Extend(Conjunction(A, B), x, 1)
 

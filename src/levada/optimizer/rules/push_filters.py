@@ -1,5 +1,5 @@
-"""Filters are taken apart and go down to where their variables are bound: fewer solutions are joined,
-moved and kept.
+"""Filters are taken apart and go down to where their variables are bound: fewer solutions are
+joined, moved and kept.
 
 ``FILTER(p && q)`` keeps a solution iff both are true, as two filters do (SPARQL 1.1, 17.2: an error
 is not true). A filter passes a node if it sees the same values below it:

@@ -18,7 +18,7 @@ from levada.model.query import Output
 from levada.model.time import WindowKind
 from levada.plan.install.facets import Needs, add, emit_needs, input_needs, lift, read_of_all
 from levada.plan.install.leaves import is_static, leaf, positions
-from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrised
+from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
 from levada.plan.install.template import Intern, Recorded
 from levada.plan.install.timing import Timing
 from levada.plan.lowering.levels import top
@@ -140,7 +140,11 @@ class Installer:
                 if v in source and f:
                     add(wants, source[v], f)
             installed = self._below(op, base, wants)
-            edges.append(self._edge(op, i, child, names, child_needs, installed, source))
+            edges.append(
+                self._edge(
+                    op, i, child, names, needs=child_needs, installed=installed, source=source
+                )
+            )
             inputs.append(installed)
             ins.append(names)
         if side_by_side:
@@ -214,6 +218,7 @@ class Installer:
         i: int,
         child: Op,
         names: tuple[str, ...],
+        *,
         needs: Needs,
         installed: Installed,
         source: dict[str, str],
@@ -275,13 +280,13 @@ class Installer:
                     constants=constants
                 )
             case p.Filter(condition, draw):
-                lifted, terms = parametrised(condition, ins[0])
+                lifted, terms = parametrise(condition, ins[0])
                 member = Member(constants=terms, query=self._drawing(condition))
                 return s.Filter(
                     lifted, tuple(ins[0].index(v) for v in names), draw_slots(draw, ins[0])
                 ), member
             case p.Extend(expression, draw):
-                lifted, terms = parametrised(expression, ins[0])
+                lifted, terms = parametrise(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
                 member = self._windows(op)._replace(
                     constants=terms, query=self._drawing(expression)
@@ -396,7 +401,7 @@ class Installer:
         member = self._windows(op) if op.windows else Member()
         if condition is None:
             return None, member
-        lifted, terms = parametrised(condition, (*ins[0], *ins[1]))
+        lifted, terms = parametrise(condition, (*ins[0], *ins[1]))
         return lifted, member._replace(constants=terms, query=self._drawing(condition))
 
     def _aggregates(

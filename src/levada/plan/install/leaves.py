@@ -37,7 +37,7 @@ def leaf(
             places, terms = positions(pattern.positions, variables, names)
             return s.Match(places, kept, stream is None), _over(stream, graphs, terms, since, again)
         case p.Entailed():
-            return _entailed(spec, variables, kept, since, again)
+            return _entail(spec, variables, kept, since, again)
         case p.Star(patterns, stream):
             legs = [positions(t.positions, variables, names) for t in patterns]
             constants = tuple(t for _, terms in legs for t in terms)
@@ -58,6 +58,7 @@ def _over(
     terms: tuple[Term | None, ...],
     since: int,
     again: Graphs,
+    *,
     ways: tuple[s.Way, ...] = (),
 ) -> Member:
     """A pattern's member; one over static graphs is of its plan version."""
@@ -69,7 +70,7 @@ def _over(
     )
 
 
-def _entailed(
+def _entail(
     spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, again: Graphs
 ) -> tuple[s.Step, Member]:  # fmt: skip
     """The forms of the alternatives, and each alternative as a way of the member."""
@@ -83,7 +84,7 @@ def _entailed(
     ends = (spec.pattern.subject, spec.pattern.object)
     spread = tuple(i for i, k in enumerate(kept) if spec.alike and Var(variables[k]) in ends)
     step = s.Entailed(slots, tuple(forms), kept, spec.stream is None, spread, spec.alike)
-    return step, _over(spec.stream, spec.graphs, terms, since, again, tuple(ways))
+    return step, _over(spec.stream, spec.graphs, terms, since, again, ways=tuple(ways))
 
 
 def _way(

@@ -23,7 +23,7 @@ def by_slots(expression: Expression, names: tuple[str, ...]) -> Expression:
             return expression
 
 
-def parametrised(
+def parametrise(
     expression: Expression, names: tuple[str, ...]
 ) -> tuple[Expression, tuple[Term, ...]]:
     """An expression by slots, and its constants, which become parameters."""

@@ -3,7 +3,7 @@ as what members are made of.
 
 A member's windows are those of its rows, or those of all its level's reports. Behind the windows of
 a query stands ``static``, for the static graphs that may be replaced: rows carry its times, reports
-know nothing of it (design, section 2, "Weights").
+know nothing of it (docs/architecture.md#a-triples-way).
 """
 
 from __future__ import annotations

@@ -22,13 +22,13 @@ Cost = tuple[bool, bool, int, int]
 def join_all(parts: Sequence[Op], conjuncts: Sequence[Expression] = ()) -> Op:
     """Joins all parts, each filter as soon as its variables are there."""
     pending = list(conjuncts)
-    order = _Order([_filtered(part, pending, parts) for part in parts])
+    order = _Order([_filter_rows(part, pending, parts) for part in parts])
     rank = 0
     while len(order.parts) > 1:
         left, right = order.next()
         rank -= 1
         joined = join(left, right)
-        order.add(rank, _filtered(joined, pending, [joined, *order.parts.values()]))
+        order.add(rank, _filter_rows(joined, pending, [joined, *order.parts.values()]))
     (whole,) = order.parts.values()
     for condition in pending:
         whole = filter_(whole, condition)
@@ -108,7 +108,7 @@ class _Order:
         return part
 
 
-def _filtered(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
+def _filter_rows(op: Op, pending: list[Expression], others: Sequence[Op]) -> Op:
     """Applies the pending filters whose variables this part binds for good."""
     for condition in list(pending):
         names = set(variables(condition))

@@ -31,7 +31,7 @@ def shown_order(node: a.Node, names: Collection[str]) -> Keys:
     for condition, descending in node.keys:
         if random(condition) or not all(v in called for v in variables(condition)):
             break
-        found.append((_renamed(condition, called), descending))
+        found.append((_rename(condition, called), descending))
     return tuple(found)
 
 
@@ -47,11 +47,11 @@ def _names_of(node: a.Node, names: Collection[str]) -> dict[str, str]:
     return called
 
 
-def _renamed(expression: Expression, called: Mapping[str, str]) -> Expression:
+def _rename(expression: Expression, called: Mapping[str, str]) -> Expression:
     match expression:
         case Var(name):
             return Var(called[name])
         case Call(function, args):
-            return Call(function, tuple(_renamed(arg, called) for arg in args))
+            return Call(function, tuple(_rename(arg, called) for arg in args))
         case _:
             return expression

@@ -58,7 +58,7 @@ class PatternLowering:
             case a.Values(names, rows):
                 return build.constant(names, rows)
             case a.Scan(source, columns, _, True):
-                return build_deltas.held(self.leaves.scan(source, columns, ()))
+                return build_deltas.hold(self.leaves.scan(source, columns, ()))
             case a.Scan(source, columns, partition):
                 return self.leaves.scan(source, columns, partition)
             case a.Derived():

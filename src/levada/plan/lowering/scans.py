@@ -135,7 +135,7 @@ class Leaves:
                 self.forms[source, form] = merge(
                     [self._leaf(part, form) for part in parts_of(source)]
                 )
-            return build.applied(self.forms[source, form], names, terms)
+            return build.apply(self.forms[source, form], names, terms)
         if isinstance(source, a.InGraph):
             return build.match(pattern, None, *self._static(source), raw=False)
         on = self.q.windows[source.index]
@@ -157,12 +157,12 @@ class Leaves:
         if isinstance(source, a.InMerge):
             return merge([self.entailed(node, part) for part in parts_of(source)])
         if isinstance(source, a.InGraph):
-            return build.entailed(node, None, *self._static(source), raw=False)
+            return build.entail(node, None, *self._static(source), raw=False)
         on = self.q.windows[source.index]
         assert on.window.kind is not WindowKind.COUNT, (
             "over count windows the alternatives are a union of their own"
         )
-        rows = build.entailed(node, on.stream, (), source.index, raw=not on.window.kind.by_session)
+        rows = build.entail(node, on.stream, (), source.index, raw=not on.window.kind.by_session)
         return in_sessions(rows, source.index, on.window.kind, bag=False)
 
     def came(self, node: a.Came) -> Op:

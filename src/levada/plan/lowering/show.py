@@ -37,7 +37,7 @@ def show_operators(root: Op) -> str:
 def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
     """An operator and its inputs, indented."""
     if isinstance(op.spec, Applied):
-        yield from _applied(op, op.spec.terms, depth)
+        yield from _apply(op, op.spec.terms, depth)
         return
     details = [_detail(part.name, getattr(op.spec, part.name)) for part in fields(op.spec)]
     head = " ".join([type(op.spec).__name__.lower(), *filter(None, details)])
@@ -51,7 +51,7 @@ def operator_lines(op: Op, depth: int = 0) -> Iterator[str]:
         yield from operator_lines(child, depth + 1)
 
 
-def _applied(op: Op, terms: tuple[Term, ...], depth: int) -> Iterator[str]:
+def _apply(op: Op, terms: tuple[Term, ...], depth: int) -> Iterator[str]:
     """A tree of operators with the names and terms to which it is applied."""
     (tree,) = op.inputs
     called = {f"<{place.value}>": str(term) for place, term in zip(PLACES, terms, strict=False)}

@@ -1,5 +1,5 @@
 """Smart constructors of physical operators: where the rows are, what may be unbound, which stage
-(design, section 2).
+(docs/architecture.md#a-querys-way).
 
 Each returns an ``Op`` whose fields hold by construction: an input is local (``exchange`` None) only
 if it is in the same stage and its rows are partitioned as the operator needs; equal rows of a
@@ -42,7 +42,7 @@ def match(
     return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw, weighted=lasting)
 
 
-def entailed(
+def entail(
     node: Entailed,
     stream: str | None,
     graphs: tuple[str | None, ...],
@@ -231,7 +231,7 @@ def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -
     )
 
 
-def applied(tree: Op, names: tuple[str, ...], terms: tuple[Term, ...]) -> Op:
+def apply(tree: Op, names: tuple[str, ...], terms: tuple[Term, ...]) -> Op:
     """A tree of operators over patterns with these names and terms in place of its own."""
     assert not (tree.maybe or tree.typed or tree.raw), "a set of matches of a pattern"
     called = dict(zip(tree.variables, names, strict=True))

@@ -121,7 +121,7 @@ def distinct(op: Op) -> Op:
     )
 
 
-def held(rows: Op) -> Op:
+def hold(rows: Op) -> Op:
     """The changes of a relation, from rows that are inserted and deleted."""
     return replace(distinct(rows), spec=p.Tally(Shown.HELD))
 

@@ -96,8 +96,8 @@ class Applied(t.Plain):
 
 @dataclass(frozen=True, slots=True)
 class Occur(t.WholeRows):
-    """Makes the window a set: ``prev`` of each row, equal rows of one time merged (design, section
-    2).
+    """Makes the window a set: ``prev`` of each row, equal rows of one time merged
+    (docs/architecture.md#a-querys-way).
     """
 
     def makes_set(self, i: int) -> bool:

@@ -2,7 +2,7 @@
 is partitioned by.
 
 Rows stay where they are as long as equal keys are together; an exchange opens the next stage
-(design, section 2). ``join_keys`` prefers what a side is partitioned by already.
+(docs/architecture.md#a-querys-way). ``join_keys`` prefers what a side is partitioned by already.
 """
 
 from __future__ import annotations

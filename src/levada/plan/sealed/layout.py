@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import IntFlag
 from typing import NamedTuple
 
+from levada.model import columns as col
 from levada.model.term import Kind
 
 
@@ -66,7 +67,7 @@ class Layout(NamedTuple):
         for i, facets in enumerate(self.slots):
             names += slot_columns(i, facets)
         for j, span in enumerate(self.windows):
-            names += [f"lo{j}"] + [f"hi{j}"] * span.hi + [f"prev{j}"] * span.prev
+            names += [col.least(j)] + [col.greatest(j)] * span.hi + [col.earlier(j)] * span.prev
         return names + ["w"] * self.weighted + ["r"] * self.report
 
     def show(self) -> str:
@@ -83,13 +84,13 @@ class Layout(NamedTuple):
 
 def slot_columns(i: int, facets: Facet) -> list[str]:
     """The columns of slot ``i`` with these facets (texts are not columns)."""
-    names = [f"x{i}", f"y{i}"] if Facet.ID in facets or Facet.TEXT in facets else []
+    names = [col.x(i), col.y(i)] if Facet.ID in facets or Facet.TEXT in facets else []
     if Facet.NUM in facets:
-        return [*names, f"k{i}", f"d{i}", f"m{i}", f"c{i}"]
+        return [*names, col.kind(i), col.double(i), col.mantissa(i), col.scale(i)]
     return (
         names
-        + ([f"k{i}", f"m{i}"] if Facet.INT in facets else [])
-        + ([f"k{i}", f"d{i}"] if Facet.DBL in facets else [])
+        + ([col.kind(i), col.mantissa(i)] if Facet.INT in facets else [])
+        + ([col.kind(i), col.double(i)] if Facet.DBL in facets else [])
     )
 
 

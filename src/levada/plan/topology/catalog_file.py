@@ -78,7 +78,7 @@ def encode_catalog(topology: Topology, identities: Mapping[str, str]) -> bytes:
         topology.made,
         tuple(topology.queries.values()),
         identities,
-        tuple(_kept(number, node) for number, node in topology.nodes.items()),
+        tuple(_keep(number, node) for number, node in topology.nodes.items()),
     )
     return encode(catalog, CATALOGS)
 
@@ -100,7 +100,7 @@ def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
     return topology, dict(catalog.identities)
 
 
-def _kept(number: int, node: CatalogNode) -> KeptNode:
+def _keep(number: int, node: CatalogNode) -> KeptNode:
     shape, members = node.shape, node.members
     return KeptNode(
         number,

@@ -1,5 +1,5 @@
-"""The catalog: which queries the plan holds, and the next plan when that changes (design, sections
-1 and 4).
+"""The catalog: which queries the plan holds, and the next plan when that changes
+(docs/semantics.md#queries-that-come-later).
 
     registered queries  --difference to the catalog-->  removals, additions  --seal-->  plan p + 1, from the next epoch
 

@@ -1,5 +1,4 @@
-"""Streams that queries make, seen from the driver (design, sections 1 "Registration at run time"
-and 5).
+"""Streams that queries make, seen from the driver (docs/semantics.md#streams-that-queries-make).
 
 What a CONSTRUCT has put into the segments of epoch N is read in epoch N + 1, by reference, by a
 task: report r with a triple is an element of time r. So a made stream needs neither files of its
@@ -113,3 +112,16 @@ def latest(plan: Plan, last: Manifest, counts: dict[str, list[int]]) -> dict[str
         if n in plan.queries and plan.queries[n].form is Form.CONSTRUCT
     )
     return found | {n: max(t, found.get(n, MIN)) for n, t in made}
+
+
+def shared_streams(plan: Plan) -> list[list[int]]:
+    """For each stream from outside those that it shares a query with, itself or by what is made of
+    it.
+    """
+    numbers = {name: i for i, name in enumerate(plan.streams)}
+    shared: list[set[int]] = [set() for _ in plan.streams]
+    for query in plan.queries.values():
+        ids = [numbers[base] for s in query.streams for base in bases(plan, s)]
+        for i in ids:
+            shared[i].update(j for j in ids if j != i)
+    return [sorted(s) for s in shared]

@@ -35,7 +35,7 @@ from levada.runtime.driver import totals as added
 from levada.runtime.driver.rolling import Due, at_once, hold, is_due
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.statics import Statics
-from levada.runtime.driver.task_count import Pace
+from levada.runtime.driver.task_count import Pace, bundles
 from levada.runtime.driver.unread_files import letters_of
 from levada.runtime.local import Executor, Job
 from levada.runtime.store import state_files as files
@@ -43,12 +43,7 @@ from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, read_manifest
 from levada.runtime.task.intake import Payload
 from levada.runtime.task.static_rows import to_read
-from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
-
-BUNDLE = (
-    64 << 20
-)  # bytes of references per intake task at most, read one after the other; a task costs Spark 10 CPU-ms
 
 Publish = Callable[[Manifest], None]
 
@@ -63,8 +58,8 @@ class Epochs:
         statics: Statics,
         sourcing: Sourcing,
         executor: Executor,
-        publish: Publish,
         *,
+        publish: Publish,
         epoch_rows: int,
         wall: Callable[[], int],
         due: Due = at_once,
@@ -180,7 +175,7 @@ class Epochs:
     def _shared(self, plan: Plan) -> list[list[int]]:
         """For each stream those that it shares a query with; looked up once a plan."""
         if self._sharing[0] != plan.version:
-            self._sharing = plan.version, _shared(plan)
+            self._sharing = plan.version, made.shared_streams(plan)
         return self._sharing[1]
 
     def flush(self) -> str | None:
@@ -275,7 +270,7 @@ class Epochs:
         """
         plan = self._plan(intention.plan)
         pieces, size = to_read(context, plan)
-        self._gathered = gathering.gathered(context, plan, size, self.executor)
+        self._gathered = gathering.gather(context, plan, size, self.executor)
         first = Payload(constants=True, static=[] if self._gathered else pieces)
         return [first, *(Payload(gathered=name) for name in self._gathered)]
 
@@ -288,7 +283,7 @@ class Epochs:
         controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
-        counts = added.counts(plan, done, lambda name: files.mapped(context.root, name))
+        counts = added.counts(plan, done, lambda name: files.map_(context.root, name))
         totals, gone = added.totals(plan, last, counts)
         manifest = Manifest(
             intention.epoch,
@@ -321,7 +316,7 @@ class Epochs:
         for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
             before = self.last.streams.get(name, StreamRecord())
             own = [c for c in controls if c.stream == i]
-            record = _added(before, own, intention.finished.get(name, []))
+            record = before.add(own, intention.finished.get(name, []))
             missed = len(intention.overtaken.get(name, ()))
             record.overtaken = before.overtaken + missed
             record.dead += missed + len(intention.broken.get(name, ()))
@@ -365,46 +360,6 @@ def _said(name: str, record: StreamRecord) -> int:
     return MIN if record.ended else max(record.max_ts, record.watermark)
 
 
-def bundles(references: Sequence[Reference], tasks: int) -> list[Payload]:
-    """References in bundles of bounded size, at least one task's share each; the order within a
-    partition is kept.
-    """
-    if not references:
-        return []
-    total = sum(r.stop - r.start for r in references)
-    bound = max(min(BUNDLE, total // tasks), 1)
-    out: list[Payload] = []
-    size = bound
-    for reference in references:
-        if size >= bound:
-            out.append(Payload([]))
-            size = 0
-        out[-1].references.append(reference)
-        size += max(reference.stop - reference.start, 1)
-    return out
-
-
-def _added(before: StreamRecord, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
-    """A stream's record with an epoch's controls added."""
-    partitions = dict(before.partitions)
-    for c in own:
-        partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts)
-    for name in finished:
-        partitions.pop(name, None)
-    return StreamRecord(
-        before.watermark,
-        max([before.max_ts, *(c.max_ts for c in own)]),
-        partitions,
-        before.ended,
-        before.ahead,
-        before.elements + sum(c.elements for c in own),
-        before.triples + sum(c.triples for c in own),
-        before.late + sum(c.late for c in own),
-        before.dead + sum(c.dead for c in own),
-        before.cut + sum(c.cut for c in own),
-    )
-
-
 def _moves(
     states: Sequence[StreamState], shared: Sequence[Sequence[int]], unread: Sequence[int]
 ) -> bool:
@@ -414,16 +369,3 @@ def _moves(
     raised = advance(states, [], shared) > old_watermarks(states)
     raised[list(unread)] = False
     return bool(raised.any())
-
-
-def _shared(plan: Plan) -> list[list[int]]:
-    """For each stream from outside those that it shares a query with, itself or by what is made of
-    it.
-    """
-    numbers = {name: i for i, name in enumerate(plan.streams)}
-    shared: list[set[int]] = [set() for _ in plan.streams]
-    for query in plan.queries.values():
-        ids = [numbers[base] for s in query.streams for base in made.bases(plan, s)]
-        for i in ids:
-            shared[i].update(j for j in ids if j != i)
-    return [sorted(s) for s in shared]

@@ -25,7 +25,7 @@ PIECE = 32 << 20
 FUNCTIONS = ("levada.runtime.task.gather_static:gather", "levada.runtime.task.gather_static:settle")
 
 
-def gathered(context: Context, plan: Plan, size: int, executor: Executor) -> list[str]:
+def gather(context: Context, plan: Plan, size: int, executor: Executor) -> list[str]:
     """The files with the static rows of an epoch that reads ``size`` bytes of them; none if these
     are few.
     """

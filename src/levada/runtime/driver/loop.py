@@ -1,4 +1,4 @@
-"""The epoch loop: decide, write ahead, run (design, section 4, "Commit", steps 1 and 4).
+"""The epoch loop: decide, write ahead, run (docs/architecture.md#an-epoch).
 
 An intention is written ahead, durably, into ``intentions/open``, which goes when its epoch is
 published; one that is still there at the start was not brought to its end and is run first, as it

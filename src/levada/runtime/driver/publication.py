@@ -1,5 +1,5 @@
-"""Publication: what a manifest names reaches the world, repeatably (design, section 4, "Commit",
-step 4).
+"""Publication: what a manifest names reaches the world, repeatably
+(docs/architecture.md#commit-and-recovery).
 
 Results go to a sink per query (files, standard output) and stay as segments for readers of the
 Python API as long as somebody may read them: a slow reader costs disk, not memory. Late elements
@@ -100,7 +100,7 @@ class Publication:
             return
         root = str(self.checkpoint.root)
         times = np.array(epoch.every.get(query.name, []), np.int64)
-        batch = batch_of(query, layout, epoch.segments, lambda name: files.mapped(root, name))
+        batch = batch_of(query, layout, epoch.segments, lambda name: files.map_(root, name))
         if batch is not None:
             yield with_empty(batch, times)
         elif len(times):
@@ -113,7 +113,7 @@ class Publication:
         root = str(self.checkpoint.root)
         plan = self.checkpoint.load_plan(epoch.plan)
         left = dict(epoch.every)
-        for query, batch in batches(plan, epoch.segments, lambda name: files.mapped(root, name)):
+        for query, batch in batches(plan, epoch.segments, lambda name: files.map_(root, name)):
             yield query, with_empty(batch, np.array(left.pop(query.name, []), np.int64))
         for name, times in left.items():
             if name in plan.queries:

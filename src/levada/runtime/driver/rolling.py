@@ -73,18 +73,18 @@ def together(
             of_query.append((epoch, query, [batch]))
     for of_query in groups.values():
         for epoch, query, batches in of_query:
-            yield epoch, query, joined(batches)
+            yield epoch, query, join(batches)
 
 
 def _alike(a: QueryPlan, b: QueryPlan) -> bool:
     return (a.form, a.output, tuple(a.variables)) == (b.form, b.output, tuple(b.variables))
 
 
-def joined(batches: Sequence[Batch]) -> Batch:
+def join(batches: Sequence[Batch]) -> Batch:
     """Batches of one query, each of later reports than the one before it, as one.
 
     >>> a = Batch(np.array([1]), columns={"x": pl.Series(["<a:a>"])})
-    >>> joined([a, Batch(np.array([2]), columns={"x": pl.Series([None], dtype=pl.String)})]).columns["x"].to_list()
+    >>> join([a, Batch(np.array([2]), columns={"x": pl.Series([None], dtype=pl.String)})]).columns["x"].to_list()
     ['<a:a>', None]
     """
     if len(batches) == 1:

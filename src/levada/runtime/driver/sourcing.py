@@ -1,5 +1,4 @@
-"""What an epoch reads: the driver's side of the streams (design, sections 1 "Progress" and 3
-"Intention").
+"""What an epoch reads: the driver's side of the streams (docs/semantics.md#progress).
 
 Streams share an epoch's budget; one that is ahead of the slowest of those that it shares a query
 with, by its bound of elements, waits until it is the slowest again. Big epochs under backlog, small

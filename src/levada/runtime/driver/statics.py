@@ -1,5 +1,5 @@
 """The static data of an engine: what there is, and what comes in its place while the engine runs
-(design, section 1, static data).
+(docs/semantics.md#static-data-that-are-replaced).
 
 A graph may be replaced if its source was declared so. What may be replaced is copied into the
 checkpoint under a name that follows from its content: so epochs that run again after a crash read

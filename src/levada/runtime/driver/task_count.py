@@ -1,5 +1,4 @@
-"""One task or many: what an epoch's job is spread over (design, section 3, "Small epochs may run as
-one task").
+"""One task or many: what an epoch's job is spread over (docs/decisions/0007-one-task-or-many.md).
 
 A job in one task costs Spark about 20 CPU-ms, one with a shuffle between two tasks a side about 45,
 and as much time; and tasks that share a memory bus get in each other's way. So a small epoch runs
@@ -12,8 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from levada.runtime.task.intake import Payload
 from levada.sources.reference import Reference
 
+# bytes of references per intake task at most, read one after the other; a task costs Spark 10
+# CPU-ms
+BUNDLE = 64 << 20
 SMALL = 100_000  # elements
 SMALL_BYTES = 16 << 20
 MOST_BYTES = 512 << 20  # what one task is ever given
@@ -69,3 +72,22 @@ class Pace:
         if self._trial <= 0 and len(self._cost) == 2:
             low, high = sorted(self._cost.values())
             self._trial = round(TRY * high / low)
+
+
+def bundles(references: Sequence[Reference], tasks: int) -> list[Payload]:
+    """References in bundles of bounded size, at least one task's share each; the order within a
+    partition is kept.
+    """
+    if not references:
+        return []
+    total = sum(r.stop - r.start for r in references)
+    bound = max(min(BUNDLE, total // tasks), 1)
+    out: list[Payload] = []
+    size = bound
+    for reference in references:
+        if size >= bound:
+            out.append(Payload([]))
+            size = 0
+        out[-1].references.append(reference)
+        size += max(reference.stop - reference.start, 1)
+    return out

@@ -1,5 +1,5 @@
-"""How a blob travels from the task that makes it to the task that reads it (design, section 3,
-"Jumbo frames").
+"""How a blob travels from the task that makes it to the task that reads it
+(docs/architecture.md#a-triples-way).
 
 By value through Spark's shuffle (about 5 CPU-ms a MB), or, where all executors share a host and the
 blob is not small, by reference to a place in a file in Spark's local scratch (about 0.6 CPU-ms a

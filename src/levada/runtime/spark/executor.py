@@ -1,4 +1,4 @@
-"""One epoch's job as one Spark job on RDDs of bytes (design, section 3, "Spark drives").
+"""One epoch's job as one Spark job on RDDs of bytes (docs/architecture.md#an-epoch).
 
     payloads (one split each) -> intake -> shuffle by target -> stage 1 -> shuffle -> ... -> last
     stage -> outcomes
@@ -152,7 +152,7 @@ def shares_host(master: str) -> bool:
 
 def task_error(error: Exception) -> Exception:
     """What a task raised, or an ``EngineError`` with what Spark gives as the cause."""
-    return work.raised(str(error)) or EngineError(f"Spark could not run the epoch: {cause(error)}")
+    return work.raise_(str(error)) or EngineError(f"Spark could not run the epoch: {cause(error)}")
 
 
 def cause(error: Exception) -> str:

@@ -68,12 +68,12 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     """
     environ = os.environ if environ is None else environ
     too_old: list[str] = []
-    for path, found in _installed(environ):
+    for path, found in _install(environ):
         version = java_version(path / "bin" / "java")
         if version >= LEAST_VERSION:
             return JavaHome(path, version, found)
         too_old.append(f"{found} is Java {version}" if version else f"{found} does not run")
-    bundled = _bundled(cache_folder(environ))
+    bundled = _bundle(cache_folder(environ))
     if bundled is not None:
         return bundled
     seen = f" ({'; '.join(too_old)})" if too_old else ""
@@ -89,7 +89,12 @@ def java_version(java: Path) -> int:
     """
     try:
         done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, errors="replace", timeout=60
+            [java, "-version"],
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
@@ -111,7 +116,7 @@ def parse_version(text: str) -> int:
     )  # up to Java 8 the feature version stood second
 
 
-def _installed(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
+def _install(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
     """The homes to try, best first."""
     homes = []
     if environ.get("JAVA_HOME"):
@@ -122,7 +127,7 @@ def _installed(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
     return homes
 
 
-def _bundled(cache: Path) -> JavaHome | None:
+def _bundle(cache: Path) -> JavaHome | None:
     """The wheel's Java behind a wrapper in ``cache``, or None if the wheel is not installed or too
     old.
     """

@@ -1,7 +1,7 @@
 """Starting Spark for Levada: quietly, with the settings that its path needs, in a process group of
 its own.
 
-What is set and why (measured on 2 cores; design, section 3, "Spark facts to build on"):
+What is set and why (measured on 2 cores; docs/decisions/0006-our-own-loop.md):
 
 - Python: sockets in the file system (loopback TCP costs 40 ms a stage), our daemon, workers used
   again, one thread each for Polars, BLAS, Arrow and numba (Spark's cores are the parallelism);

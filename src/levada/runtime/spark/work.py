@@ -4,7 +4,7 @@ A task is an object that Spark calls with (split, records) and whose results it 
 given serializer. The objects are pickled by class and fields: a few dozen bytes and the job's
 context, once a stage. Each drains its records before it works (a task that does not costs Spark its
 worker), and turns what a function raises into ``TaskFailure``, whose text carries the exception
-itself through Spark's own errors back to the driver (``raised``).
+itself through Spark's own errors back to the driver (``raise_``).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class IntakeTask:
         intake = resolve(self.function)
         payloads = list(records)
         sent = (pair for payload in payloads for pair in intake(self.context, payload))
-        return _addressed(sent, self.carrier, self.partitions, split, "intake")
+        return _address(sent, self.carrier, self.partitions, split, "intake")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class StageTask:
     def __call__(self, split: int, records: Iterable[bytes]) -> Iterator[Parts]:
         """Read the partition's blobs, call stage and address its blobs."""
         sent = resolve(self.function)(self.context, self.stage, split, receive(records))
-        return _addressed(sent, self.carrier, self.partitions, split, str(self.stage))
+        return _address(sent, self.carrier, self.partitions, split, str(self.stage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class FusedTask:
         return iter(LocalExecutor().run(replace(self.job, payloads=list(records))))
 
 
-def _addressed(
+def _address(
     sent: Iterable[tuple[int, Blob]], carrier: Carrier, partitions: int, split: int, stage: str
 ) -> Iterator[Parts]:
     """What a task sends, wrapped; its file has a name that no other task attempt of this Spark
@@ -181,11 +181,11 @@ def _carry(error: Exception) -> str:
     return f"levada-failure:{base64.b64encode(data).decode()}:"
 
 
-def raised(text: str) -> Exception | None:
+def raise_(text: str) -> Exception | None:
     """The exception that a task raised, from the text of Spark's error; None if Spark itself
     failed.
 
-    >>> raised("... " + _carry(ValueError("no")) + " ...")
+    >>> raise_("... " + _carry(ValueError("no")) + " ...")
     ValueError('no')
     """
     match = _CARRIED.search(text)

@@ -1,5 +1,5 @@
-"""Intentions and manifests: what an epoch will do, and that it is done (design, section 4,
-"Commit").
+"""Intentions and manifests: what an epoch will do, and that it is done
+(docs/architecture.md#an-epoch).
 
 An intention is JSON that the loop writes ahead; with it an epoch can be repeated to the letter. A
 manifest is a file that is created only if it is absent: it is the commit, and it fences off a
@@ -9,6 +9,7 @@ second engine. Everything that it names is durable before.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import msgspec
 
 from levada.errors import CheckpointError
 from levada.model.time import MIN
-from levada.runtime.context import Replacement, StreamState
+from levada.runtime.context import Control, Replacement, StreamState
 from levada.sources.reference import Reference
 
 
@@ -68,6 +69,26 @@ class StreamRecord(msgspec.Struct):
     dead: int = 0
     cut: int = 0
     overtaken: int = 0  # files that came too late to be read; each is a dead letter, too
+
+    def add(self, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
+        """The record with an epoch's controls of the stream added, without these partitions."""
+        partitions = dict(self.partitions)
+        for c in own:
+            partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts)
+        for name in finished:
+            partitions.pop(name, None)
+        return StreamRecord(
+            self.watermark,
+            max([self.max_ts, *(c.max_ts for c in own)]),
+            partitions,
+            self.ended,
+            self.ahead,
+            self.elements + sum(c.elements for c in own),
+            self.triples + sum(c.triples for c in own),
+            self.late + sum(c.late for c in own),
+            self.dead + sum(c.dead for c in own),
+            self.cut + sum(c.cut for c in own),
+        )
 
 
 class Manifest(msgspec.Struct):

@@ -65,7 +65,7 @@ class Opened:
     def __call__(self, name: str) -> tuple[dict[str, Frame], Any]:
         """The frames and meta of a file."""
         if name not in self._files:
-            self._files[name] = mapped(self._root, name)
+            self._files[name] = map_(self._root, name)
         return self._files[name]
 
     def keep(self, names: Collection[str]) -> None:
@@ -75,12 +75,12 @@ class Opened:
 
 
 @lru_cache(maxsize=1024)
-def opened(root: str, stage: int, partition: int) -> Opened:
+def open_(root: str, stage: int, partition: int) -> Opened:
     """The open files of a partition's state."""
     return Opened(root)
 
 
-def mapped(root: str, name: str) -> tuple[dict[str, Frame], Any]:
+def map_(root: str, name: str) -> tuple[dict[str, Frame], Any]:
     """The frames and meta of a packed file, as views of a memory map."""
     path = Path(root) / name
     try:

@@ -23,6 +23,7 @@ from levada.intake.matching.star import Ints, Ints32
 from levada.intake.parse.ntriples import Triples
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.probe import join_pairs
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, WindowKind
 from levada.operators.env import Env
@@ -90,34 +91,36 @@ def check(subjects: Mapping[int, Sequence[Frame]], plan: str, env: Env) -> int:
     for stream, frames in subjects.items():
         rows = concat(frames)
         within = reach(plan, streams[stream])
-        ends = np.minimum(rows["lo0"] + within, MAX)
-        places = Frame({name: rows[name] for name in ("m0", "file")}, rows.n)
-        new = runs.arranged(runs.keyed(places, (rows["x0"], rows["y0"]), rows["lo0"], ends, None))
+        ends = np.minimum(rows[col.least(0)] + within, MAX)
+        places = Frame({name: rows[name] for name in (col.mantissa(0), "file")}, rows.n)
+        new = runs.arranged(
+            runs.keyed(places, (rows[col.x(0)], rows[col.y(0)]), rows[col.least(0)], ends, None)
+        )
         key = f"closed.{stream}"
         now, after = (max(int(w[stream]) - 1, MIN) for w in (progress.old, progress.new))
         for a, b in _met(new, runs.live(state, key, now)):
             raise _broken(env.pool, streams[stream], a, b)
-        runs.insert(state, key, new, within // 4, after)
+        runs.insert(state, key, new, within // 4, horizon=after)
         dead = max(dead, int(ends.max(initial=MIN)))
     return dead
 
 
 def _met(new: runs.Run, old: list[runs.Run]) -> Iterator[tuple[Frame, Frame]]:
     """The first row of each run that meets a new one, with that; ``#s`` is the time of each."""
-    columns = [new.rows[name] for name in ("#k", "#h", "#s", "#e")]
+    columns = [new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END)]
     for run in [*old, new]:
         probes, places = join_pairs(columns[0], columns[1], columns[2], columns[3], run.buckets)
         theirs = run.at(places)
         two = np.flatnonzero(theirs != probes) if run is new else np.arange(len(probes))
         if len(two):
             one = two[:1]
-            old_row = run.rows.take(theirs[one]).with_(**{"#s": run.buckets.s[places[one]]})
+            old_row = run.rows.take(theirs[one]).with_(**{col.BEGIN: run.buckets.s[places[one]]})
             yield old_row, new.rows.take(probes[one].astype(np.int64))
 
 
 def _broken(pool: Pool, stream: str, a: Frame, b: Frame) -> PromiseError:
     places = [
-        (int(f["#s"][0]), int(f["m0"][0]), pool.texts(f["file"], f["file"])[0]) for f in (a, b)
+        (int(f[col.BEGIN][0]), int(f["m0"][0]), pool.texts(f["file"], f["file"])[0]) for f in (a, b)
     ]
     (_, at, one), (_, behind, other) = sorted(places)
     return PromiseError(

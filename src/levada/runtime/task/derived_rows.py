@@ -45,7 +45,7 @@ def made_triples(reference: Reference, context: Context) -> tuple[Triples, Refer
     """The triples of the query's reports, and the reference as one to their text."""
     plan = load_plan(reference.path)
     text = timed_statements(
-        plan, plan.queries[reference.name], reference.segments, partial(files.mapped, context.root)
+        plan, plan.queries[reference.name], reference.segments, partial(files.map_, context.root)
     )
     triples = parse(text, quads=False, timed=True, seed=context.seed, document=reference.document)
     assert not triples.bad, f"a query makes well-formed triples: {triples.bad[:1]}"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.route import partition_of, scatter_order
 from levada.model.frame import Frame, concat, pack
 from levada.model.term import Kind
-from levada.operators.group.panes import folded
+from levada.operators.group.panes import fold
 from levada.operators.rows.compute import is_threshold, thresholds
 from levada.operators.rows.edges import along, placing
 from levada.plan.sealed import steps as s
@@ -101,7 +101,7 @@ class Outbox:
         slots = consumer.edge.exchange
         assert slots is not None, "an edge between stages says how its rows are partitioned"
         target = self.plan.nodes[consumer.node].of(s.Panes)
-        panes = None if target is None else folded(target, frame, self.pool, FEWER)
+        panes = None if target is None else fold(target, frame, self.pool, FEWER)
         if target is None or panes is None:
             to = Address(What.ROWS, consumer.node, consumer.input)
             self._scatter(to, frame, slots, consumer.node)

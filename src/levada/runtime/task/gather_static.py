@@ -67,7 +67,7 @@ def settle(
 
 def read(context: Context, plan: Plan, pool: Pool, name: str) -> Iterator[tuple[PlanNode, Frame]]:
     """The rows of a file that ``settle`` has written."""
-    return _rows(plan, pool, files.mapped(context.root, name)[0])
+    return _rows(plan, pool, files.map_(context.root, name)[0])
 
 
 def _frames(plan: Plan, pool: Pool, rows: dict[int, Frame]) -> dict[str, Frame]:

@@ -19,7 +19,7 @@ import numpy as np
 from levada.errors import FileFault
 from levada.intake.admission import Dead, dead_records, late_records
 from levada.intake.elements import Elements, elements_of
-from levada.intake.matching.first_rows import Patterns, constants, matched, patterns_of, scanned
+from levada.intake.matching.first_rows import Patterns, constants, match_, patterns_of, scan
 from levada.intake.matching.slots import Chunk
 from levada.intake.matching.star import subject_numbers
 from levada.intake.parse.documents import parse_document
@@ -138,7 +138,7 @@ class IntakeRun:
                     )
             hits = self.hits.setdefault(stream, Counter())
             rows = self._deliver(
-                matched(patterns, Chunk(triples, found.ts, self.pool, hits), keep, subjects)
+                match_(patterns, Chunk(triples, found.ts, self.pool, hits), keep, subjects)
             )
         return Control(
             stream,
@@ -193,7 +193,7 @@ class IntakeRun:
         for node in self._first_nodes(s.Scan):
             for m, member in enumerate(node.members):
                 if node.alive[m] and member.streams == (name,):
-                    yield node, scanned(node, m, found, self.pool)
+                    yield node, scan(node, m, found, self.pool)
 
     def _first_nodes(self, kind: type[Leaf]) -> list[PlanNode[Leaf]]:
         nodes = (self.plan.nodes[n].of(kind) for n in self.plan.order)

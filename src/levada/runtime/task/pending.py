@@ -1,5 +1,4 @@
-"""Pending rows: what is read but not yet below its stream's watermark (design, section 1,
-"Progress").
+"""Pending rows: what is read but not yet below its stream's watermark (docs/semantics.md#progress).
 
 An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait as
 pieces cut by time, so that a stream that runs far ahead is not rewritten every epoch: only the
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
 from levada.plan.sealed.plan import Plan, PlanNode
@@ -79,12 +79,12 @@ def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Tim
 
 def _any_up(rows: Frame, w: Times) -> bool:
     """Whether rows of a piece are up: the node's other streams may be farther than its own."""
-    return bool((rows["lo0"] < w[rows["op"]]).any())
+    return bool((rows[col.least(0)] < w[rows["op"]]).any())
 
 
 def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:
     """Rows that are up, and rows that wait; rows before their query's start count nowhere."""
-    op, ts = frame["op"], frame["lo0"]
+    op, ts = frame["op"], frame[col.least(0)]
     if not frame.n:
         return
     if int(ts.max()) < int(w.min()) and int(ts.min()) >= int(start.max()):
@@ -102,7 +102,7 @@ def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Fra
 
 
 def _in_order(frame: Frame) -> Frame:
-    ts = frame["lo0"]
+    ts = frame[col.least(0)]
     return frame if (ts[1:] >= ts[:-1]).all() else frame.take(np.argsort(ts, kind="stable"))
 
 

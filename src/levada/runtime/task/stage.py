@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from levada.model import columns as col
 from levada.model.frame import Frame, concat, unpack
 from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border import report_buffer as live
@@ -152,7 +153,7 @@ class StageRun:
         self.made: list[tuple[Terms, int]] = []
 
     def _open_state(self) -> State:
-        self.opened = files.opened(self.context.root, self.stage, self.partition)
+        self.opened = files.open_(self.context.root, self.stage, self.partition)
         name = self.context.state.get(f"{self.stage}.{self.partition}")
         head = None if name is None else read_head(self.opened(name)[1])
         return State(head, name or "", self.opened)
@@ -271,7 +272,7 @@ class StageRun:
     def _latest_ends(self) -> int:
         """The greatest end of all rows with event times that have arrived."""
         dead = max(
-            [MIN, *(int(f["#e"].max()) for frames in self.partials.values() for f in frames)]
+            [MIN, *(int(f[col.END].max()) for frames in self.partials.values() for f in frames)]
         )
         for (node, at), frames in self.inputs.items():
             target = self.plan.nodes[node]
@@ -297,7 +298,7 @@ class StageRun:
         slots = [i for i in node.step.makes(len(facets)) if Facet.TEXT in facets[i]]
         if slots and not node.layout.report:
             dead = int(outer(frame, node.layout, node.windows)[1].max())
-            self.made += [(self.pool.pick(frame[f"x{i}"], frame[f"y{i}"]), dead) for i in slots]
+            self.made += [(self.pool.pick(frame[col.x(i)], frame[col.y(i)]), dead) for i in slots]
 
     def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
         """The greatest end of these rows; MAX where it does not follow from their times."""
@@ -330,7 +331,7 @@ class StageRun:
             own = [
                 w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
             ]
-            keep |= presence.retained(seen, own, schedule.start, horizon, schedule.every)
+            keep |= presence.retain(seen, own, schedule.start, horizon, schedule.every)
         left = presence.to_keep(seen, waiting, keep)
         self.state.replace(key, [self.state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
 

@@ -4,9 +4,9 @@ and what a replacement changes.
 A pattern reads the union of some static graphs, which is a set. Members that are new get all its
 rows; so do those of queries without windows, which are answered anew when one of their graphs is
 replaced. The others get the difference of the union after the replacement and before it: what is
-gone with weight -1, what is new with +1, both at the instant of the replacement (design, section 2,
-"Weights"). Cost: by what the files hold, also where little has changed; a replacement reads both
-contents.
+gone with weight -1, what is new with +1, both at the instant of the replacement
+(docs/semantics.md#static-data-that-are-replaced). Cost: by what the files hold, also where little
+has changed; a replacement reads both contents.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from levada.intake.matching.first_rows import Patterns, matched, patterns_of
+from levada.intake.matching.first_rows import Patterns, match_, patterns_of
 from levada.intake.matching.slots import Chunk
 from levada.intake.parse.ntriples import Triples
 from levada.intake.static_files import StaticFile, chunks, cut, of_graphs
 from levada.kernels.keyed.groups import group
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.operators.interval.static_side import ALWAYS
 from levada.operators.rows.edges import key_of
@@ -107,13 +108,13 @@ def matching(context: Context, plan: Plan, pool: Pool, own: Sequence[Piece]) -> 
         for piece in (p for p in own if p.before == (reading.sign < 0)):
             file = reading.files[piece.file]
             for triples in chunks(file, context.seed, piece.start, piece.stop):
-                for node, frame in _matched(file, triples, tables, context.seed, pool):
-                    signed = frame.with_(**{"#v": np.full(frame.n, reading.sign, np.int8)})
+                for node, frame in _match_(file, triples, tables, context.seed, pool):
+                    signed = frame.with_(**{col.SIGN: np.full(frame.n, reading.sign, np.int8)})
                     found.setdefault(node.id, []).append(signed)
     return {number: concat(frames) for number, frames in found.items()}
 
 
-def _matched(
+def _match_(
     file: StaticFile,
     triples: Triples,
     tables: Sequence[tuple[Graphs, Patterns]],
@@ -123,7 +124,7 @@ def _matched(
     for graphs, patterns in tables:
         if not file.graphs.isdisjoint(graphs):
             some = of_graphs(file, triples, graphs, seed)
-            yield from matched(patterns, Chunk(some, np.zeros(some.n, np.int64), pool))
+            yield from match_(patterns, Chunk(some, np.zeros(some.n, np.int64), pool))
 
 
 def _readers(plan: Plan) -> list[PlanNode]:
@@ -166,8 +167,8 @@ def settled(context: Context, node: PlanNode, rows: Frame) -> Frame:
     at all where it stays.
     """
     codes, first = group(*key_of(rows, range(len(node.layout.slots))))
-    sign = rows["#v"]
-    plain = Frame({n: c for n, c in rows.columns.items() if n != "#v"}, rows.n)
+    sign = rows[col.SIGN]
+    plain = rows.drop(col.SIGN)
     if not node.layout.windows:
         return plain if len(first) == rows.n else plain.take(first)
     now, before = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)

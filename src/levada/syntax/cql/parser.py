@@ -52,7 +52,7 @@ def parse_cql(text: str) -> Statement:
     >>> parse_cql("Istream(Select k From A [Range 1 Minute])").select.tables[0].window.range
     60000
     """
-    return _parsed(text, "start")  # type: ignore[no-any-return]
+    return _parse(text, "start")  # type: ignore[no-any-return]
 
 
 def parse_script(text: str) -> Script:
@@ -65,10 +65,10 @@ def parse_script(text: str) -> Script:
     >>> [view.schema.name for view in script.views], len(script.queries)
     (['V'], 1)
     """
-    return script_of(_parsed(text, "script"), text)
+    return script_of(_parse(text, "script"), text)
 
 
-def _parsed(text: str, start: str) -> Any:
+def _parse(text: str, start: str) -> Any:
     try:
         return _Build(text).transform(_parser().parse(text, start=start))
     except lark.exceptions.VisitError as error:

@@ -1,4 +1,4 @@
-"""CQELS-QL as data, version 1 and version 2: each clause and its meaning in the design's section 1.
+"""CQELS-QL as data, version 1 and version 2: each clause and its meaning in docs/semantics.md.
 
     CQELS-QL 1
     STREAM <s> [RANGE a SLIDE b] {}     RANGE a STEP b, on content change; TUMBLING for SLIDE a

@@ -2,7 +2,7 @@
 refuses by name.
 
 Cost: none, tables only. Source: Arasu, Babu, Widom, "The CQL continuous query language" (VLDB
-Journal 15, 2006), and the scripts of STREAM. How CQL maps to the design's section 1:
+Journal 15, 2006), and the scripts of STREAM. How CQL maps to docs/semantics.md:
 
     S                        ALL, CQL's default for a stream; S [Range Unbounded] and S [Rows Unbounded] likewise
     S [Now]                  NOW

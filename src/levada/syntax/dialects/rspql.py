@@ -1,5 +1,5 @@
-"""RSP-QL as data, the dialect that others are said in: each clause and its meaning in the design's
-section 1.
+"""RSP-QL as data, the dialect that others are said in: each clause and its meaning in
+docs/semantics.md.
 
     REGISTER ISTREAM <o> AS                        the output
     REGISTER STREAM <o> AS CONSTRUCT ISTREAM       the same, as the community group's draft has it; SELECT likewise

@@ -1,4 +1,4 @@
-"""SPARQLstream as data: each clause and its meaning in the design's section 1.
+"""SPARQLstream as data: each clause and its meaning in docs/semantics.md.
 
     FROM NAMED STREAM <s> [..]                                     a window that patterns read without naming it: as C-SPARQL's
                                                                    FROM STREAM; FROM STREAM <s> is

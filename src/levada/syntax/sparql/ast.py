@@ -13,6 +13,20 @@ from enum import StrEnum
 
 from levada.errors import Span
 from levada.model.term import Iri, Literal
+from levada.syntax.sparql.term_ast import (
+    BlankNode,
+    Constant,
+    Name,
+    Node,
+    Path,
+    PathAlternative,
+    PathInverse,
+    PathNegated,
+    PathRepeat,
+    PathSequence,
+    Var,
+    Verb,
+)
 from levada.syntax.sparql.window_ast import (
     Instant,
     LastTriples,
@@ -22,83 +36,26 @@ from levada.syntax.sparql.window_ast import (
     WindowSpec,
 )
 
-__all__ = ["Instant", "LastTriples", "Range", "Reporting", "Session", "WindowSpec"]
-
-
-@dataclass(frozen=True, slots=True)
-class Var:
-    """A variable by its name, without ``?``."""
-
-    name: str
-    span: Span = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """An IRI or a literal."""
-
-    term: Iri | Literal
-    span: Span = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class BlankNode:
-    """A blank node of the text. ``label`` of ``[]`` and of lists starts with a dot, which no
-    written label does.
-    """
-
-    label: str
-    span: Span = field(compare=False, repr=False)
-
-
-Name = Var | Constant
-Node = Var | Constant | BlankNode
-
-
-# --- property paths (section 9)
-@dataclass(frozen=True, slots=True)
-class PathSequence:
-    """``a/b``."""
-
-    steps: tuple[Path, ...]
-    span: Span = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PathAlternative:
-    """``a|b``."""
-
-    choices: tuple[Path, ...]
-    span: Span = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PathInverse:
-    """``^a``."""
-
-    path: Path
-    span: Span = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PathRepeat:
-    """``a*``, ``a+``, ``a?``."""
-
-    path: Path
-    times: str
-    span: Span = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PathNegated:
-    """``!(a|^b)``: one step by any other predicate."""
-
-    forbidden: tuple[Path, ...]
-    span: Span = field(compare=False, repr=False)
-
-
-Path = Constant | PathSequence | PathAlternative | PathInverse | PathRepeat | PathNegated
-Verb = Var | Path
+__all__ = [
+    "BlankNode",
+    "Constant",
+    "Instant",
+    "LastTriples",
+    "Name",
+    "Node",
+    "Path",
+    "PathAlternative",
+    "PathInverse",
+    "PathNegated",
+    "PathRepeat",
+    "PathSequence",
+    "Range",
+    "Reporting",
+    "Session",
+    "Var",
+    "Verb",
+    "WindowSpec",
+]
 
 
 @dataclass(frozen=True, slots=True)

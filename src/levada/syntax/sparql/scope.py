@@ -33,7 +33,7 @@ def visible(element: ast.Element) -> Iterator[str]:
         case ast.InlineData(variables):
             yield from _names(*variables)
         case ast.SubSelect(select, where, modifiers, values):
-            yield from projected(select, where, modifiers, values)
+            yield from project(select, where, modifiers, values)
         case ast.Minus() | ast.Filter():
             return
 
@@ -55,7 +55,7 @@ def in_scope(
     return list(dict.fromkeys(names))
 
 
-def projected(
+def project(
     select: ast.Select, where: ast.Group, modifiers: ast.Modifiers, values: ast.InlineData | None
 ) -> list[str]:
     """The variables that a SELECT shows."""

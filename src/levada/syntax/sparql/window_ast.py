@@ -52,10 +52,10 @@ class Instant(StrEnum):
 WindowSpec = Range | LastTriples | Session | Instant
 
 
-def called(stream: str, spec: WindowSpec) -> str:
+def call(stream: str, spec: WindowSpec) -> str:
     """The name of a window that the text does not name: its stream and brackets.
 
-    >>> called("http://e/s", Range(4000, 2000))
+    >>> call("http://e/s", Range(4000, 2000))
     'http://e/s[RANGE 4000 STEP 2000]'
     """
     match spec:

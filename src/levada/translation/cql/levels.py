@@ -155,7 +155,7 @@ class Levels:
             types = [", ".join(kind for _, kind in side) for side in (columns, others)]
             message = f"{body.operator} of ({types[0]}) and ({types[1]}): the columns differ."
             raise QueryError(message, span=body.span, text=self.text)
-        right = renamed(right, [name for name, _ in others], [name for name, _ in columns])
+        right = rename(right, [name for name, _ in others], [name for name, _ in columns])
         both = nodes.Union if body.operator is Operator.UNION else nodes.Except
         return both(left, right), columns, own | more
 
@@ -234,7 +234,7 @@ class Levels:
             elif given != wanted:
                 message = f"The column {name} of {schema.name} is of the type {wanted}, its query gives {given}."
                 raise QueryError(message, span=schema.span, text=self.text)
-        return renamed(
+        return rename(
             level.node, [n for n, _ in level.columns], [n for n, _ in schema.columns], casts
         )
 
@@ -357,10 +357,10 @@ def _operand_for_an_instant(operand: Table | Combination) -> bool:
 
 
 def _inlined(level: Level, named: Named) -> nodes.Node:
-    return renamed(level.node, [column for column, _ in named], [variable for _, variable in named])
+    return rename(level.node, [column for column, _ in named], [variable for _, variable in named])
 
 
-def renamed(
+def rename(
     node: nodes.Node,
     names: list[str],
     wanted: list[str],

@@ -1,4 +1,4 @@
-"""A CQL Select block -> algebra (Arasu, Babu, Widom 2006; design, sections 1 and 8).
+"""A CQL Select block -> algebra (Arasu, Babu, Widom 2006; docs/semantics.md).
 
     Select k, Sum(v) As s From A [Range 60 s], B [Now] Where A.k = B.k And A.v > 5 Group By k
 

@@ -43,12 +43,12 @@ def translate_cql(
     ('ISTREAM', ('k',), 5000)
     """
     try:
-        return _translated(text, streams, options, relations)
+        return _translate(text, streams, options, relations)
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
 
 
-def _translated(
+def _translate(
     text: str, streams: Streams, options: QueryOptions, relations: Collection[str]
 ) -> nodes.Query:
     script = parse_script(text)
@@ -56,7 +56,7 @@ def _translated(
         found = "no query" if not script.queries else f"{len(script.queries)} queries"
         span = script.queries[1].query.span if script.queries else Span(1, 1)
         raise QuerySyntaxError(f"This text has {found}, one is needed.", span=span, text=text)
-    return translate_asked(script, script.queries[0], text, streams, options, relations)
+    return translate_asked(script, script.queries[0], text, streams, options, relations=relations)
 
 
 def translate_asked(
@@ -65,6 +65,7 @@ def translate_asked(
     text: str,
     streams: Streams,
     options: QueryOptions,
+    *,
     relations: Collection[str] = (),
 ) -> nodes.Query:
     """The algebra of one query of a script. Raises ``QueryError``."""

@@ -114,7 +114,7 @@ class Early:
         bound by its own patterns.
         """
         shown = frozenset(node.variables)
-        if strange := self.every & mentioned(node.child) - shown - _bound(node.child):
+        if strange := self.every & mentioned(node.child) - shown - _bind(node.child):
             raise TooEarlyError(node, min(strange))
         return replace(self, outer=self.outer & shown, known=self.known & shown)
 
@@ -176,12 +176,12 @@ class Early:
         )
 
 
-def _bound(node: Node) -> frozenset[str]:
+def _bind(node: Node) -> frozenset[str]:
     """The variables that some part of a pattern binds, also where nothing outside can see it, but
     not what a sub-select hides.
     """
     below = () if isinstance(node, Project) else children(node)
-    return possible(node).union(*map(_bound, below))
+    return possible(node).union(*map(_bind, below))
 
 
 _CHILDREN = ("left", "right", "child", "zero")

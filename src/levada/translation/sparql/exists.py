@@ -134,12 +134,12 @@ def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -
             joined.append(join(part, Early(part, outer, known, outer).bind(right), condition))
         except TooEarlyError as found:
             if found.name in known or splits == MOST_SPLITS or draws(left):
-                raise _refused(found, span, context) from None
+                raise _refuse(found, span, context) from None
             parts += [(half, splits + 1) for half in reversed(apart(part, found.name))]
     return reduce(Union, joined)
 
 
-def _refused(found: TooEarlyError, span: Span, context: Context) -> UnsupportedError:
+def _refuse(found: TooEarlyError, span: Span, context: Context) -> UnsupportedError:
     hint = f"In EXISTS, use ?{found.name} in a triple pattern first, or in a FILTER at the end of its group."
     return context.unsupported(
         f"{found.word} within EXISTS that uses ?{found.name} of the outer group", span, hint=hint

@@ -130,7 +130,7 @@ def _cast(node: ast.FunctionCall, context: Context) -> Expression:
 
 def _timestamp(node: ast.FunctionCall, context: Context) -> Expression:
     """``f:timestamp(?v)``, of one stream ``f:timestamp(?v, <stream>)``, or ``f:timestamp(s, p, o)``
-    (decision 0012).
+    (docs/decisions/0012-latest-coming.md).
     """
 
     def wrong(message: str, hint: str) -> QueryError:

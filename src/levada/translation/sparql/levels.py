@@ -24,7 +24,7 @@ from levada.algebra.nodes import (
 )
 from levada.model.expression import Expression, Function
 from levada.syntax.sparql import ast
-from levada.syntax.sparql.scope import in_scope, is_grouped, projected
+from levada.syntax.sparql.scope import in_scope, is_grouped, project
 from levada.translation.sparql.aggregates import Grouping, group_keys
 from levada.translation.sparql.context import Context, Marked
 from levada.translation.sparql.exists import marked
@@ -39,8 +39,8 @@ def level(
     where: ast.Group,
     modifiers: ast.Modifiers,
     values: Data,
-    context: Context,
     *,
+    context: Context,
     columns: tuple[str, ...] | None = None,
 ) -> tuple[Node, tuple[str, ...]]:
     """The algebra of a query level over its pattern ``below``, and its columns.
@@ -65,7 +65,7 @@ def level(
         )
         node = OrderBy(marked(node, clauses.order.marks, context), tuple(keys))
     if isinstance(form, ast.Select):
-        columns = tuple(projected(form, where, modifiers, values[0]))
+        columns = tuple(project(form, where, modifiers, values[0]))
     if columns is not None:
         node = Project(node, columns)
     if isinstance(form, ast.Select) and form.duplicates is not ast.Duplicates.ALL:

@@ -46,9 +46,9 @@ def path(start: End, verb: ast.Path, end: End, source: Source, context: Context)
         case ast.PathAlternative(choices):
             return _union([path(start, choice, end, source, context) for choice in choices])
         case ast.PathNegated(forbidden):
-            return _negated(start, forbidden, end, source, context)
+            return _negate(start, forbidden, end, source, context)
         case ast.PathRepeat():
-            return _repeated(start, verb, end, source, context)
+            return _repeat(start, verb, end, source, context)
 
 
 def _sequence(
@@ -60,10 +60,10 @@ def _sequence(
         path(a, step, b, source, context)
         for a, step, b in zip([start, *between], steps, [*between, end], strict=True)
     ]
-    return reduce(_joined, parts)
+    return reduce(_join, parts)
 
 
-def _joined(left: Node, right: Node) -> Node:
+def _join(left: Node, right: Node) -> Node:
     match left, right:
         case (Bgp(source, patterns), Bgp(_, more)):
             return Bgp(source, patterns + more)
@@ -81,7 +81,7 @@ def _union(branches: Sequence[Node]) -> Node:
     return Union(_union(branches[:middle]), _union(branches[middle:]))
 
 
-def _negated(
+def _negate(
     start: End, forbidden: Sequence[ast.Path], end: End, source: Source, context: Context
 ) -> Node:
     """A step by any other predicate; with ``^`` also one backwards. ``!()`` is a step forwards by
@@ -108,7 +108,7 @@ def _other(
     return Filter(step, operation(Function.AND, tests)) if tests else step
 
 
-def _repeated(start: End, verb: ast.PathRepeat, end: End, source: Source, context: Context) -> Node:
+def _repeat(start: End, verb: ast.PathRepeat, end: End, source: Source, context: Context) -> Node:
     """``?``, ``*`` and ``+``: a closure between two distinct variables, and what the ends say of
     them.
     """

@@ -48,7 +48,7 @@ from levada.translation.sparql.exists import (
 from levada.translation.sparql.expressions import operation, with_marks
 from levada.translation.sparql.levels import level
 from levada.translation.sparql.paths import path
-from levada.translation.sparql.timestamps import settled
+from levada.translation.sparql.timestamps import settle
 from levada.translation.sparql.windows import each_stream, iri
 
 NOTHING = Values((), ())
@@ -148,7 +148,9 @@ def _with(node: Node, element: ast.Element, source: Source, context: Context) ->
         case ast.SubSelect(select, where, modifiers, values):
             below = pattern(where, source, context)
             data = None if values is None else inline(values)
-            return join(node, level(below, select, where, modifiers, (values, data), context)[0])
+            return join(
+                node, level(below, select, where, modifiers, (values, data), context=context)[0]
+            )
         case ast.Minus(group):
             right = pattern(group, source, context)
             return node if isinstance(node, Unit) else Minus(node, right)
@@ -163,7 +165,7 @@ def _optional(left: Node, parts: Parts, context: Context, splits: int = 0) -> No
     if isinstance(right, Unit):
         return left
     try:
-        right = _tested(left, right, tests, marks, context)
+        right = _test(left, right, tests, marks, context)
     except TooLittleError as found:
         if splits == MOST_SPLITS:
             feature = (
@@ -176,14 +178,14 @@ def _optional(left: Node, parts: Parts, context: Context, splits: int = 0) -> No
     return LeftJoin(left, right, condition)
 
 
-def _tested(
+def _test(
     left: Node, right: Node, tests: Sequence[Tested], marks: Sequence[Marked], context: Context
 ) -> Node:
     """The right side of OPTIONAL with what its condition asks of EXISTS and of stamps. Raises as
     ``optional_side``.
     """
     for mark in marks:
-        mark = settled(mark, Join(left, right), context)
+        mark = settle(mark, Join(left, right), context)
         right = marked(optional_side(left, right, mark, context), [mark], context)
     for tested in tests:
         mark = Marked("", tested[0], tested[2])

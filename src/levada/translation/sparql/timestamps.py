@@ -1,4 +1,5 @@
-"""f:timestamp(): when the triples of a solution came into the stream (decision 0012).
+"""f:timestamp(): when the triples of a solution came into the stream
+(docs/decisions/0012-latest-coming.md).
 
 A triple of a window is there once, and may have come at several times; its time is the latest of
 those comings that the window holds at the report. So it is an aggregate, the MAX over the triple's
@@ -43,7 +44,7 @@ def stamped(left: Node, mark: Marked, context: Context) -> Node:
     """The solutions of ``left`` with the time that the mark stands for, unbound where there is
     none.
     """
-    stamp = settled(mark, left, context).stamp
+    stamp = settle(mark, left, context).stamp
     assert stamp is not None, "a stamp"
     names = [context.fresh("t") for _ in stamp.patterns]
     for name, pattern in zip(names, stamp.patterns, strict=True):
@@ -52,7 +53,7 @@ def stamped(left: Node, mark: Marked, context: Context) -> Node:
     return Extend(left, mark.variable, reduce(_later, times))
 
 
-def settled(mark: Marked, over: Node, context: Context) -> Marked:
+def settle(mark: Marked, over: Node, context: Context) -> Marked:
     """A stamp whose triples are known: those of a variable are the triple patterns of ``over`` that
     bind it.
     """

@@ -1,4 +1,4 @@
-"""From a query's syntax tree to its algebra (SPARQL 1.1, section 18.2; design, section 1): the
+"""From a query's syntax tree to its algebra (SPARQL 1.1, section 18.2; docs/semantics.md): the
 translation as a whole.
 
     windows    FROM NAMED WINDOW and the options        translate_windows
@@ -89,12 +89,18 @@ def _query(
     data = None if unit.values is None else inline(unit.values)
     columns = _variables(template) if isinstance(unit.form, ast.Construct) else None
     above, shown = level(
-        below, unit.form, where, unit.modifiers, (unit.values, data), context, columns=columns
+        below,
+        unit.form,
+        where,
+        unit.modifiers,
+        (unit.values, data),
+        context=context,
+        columns=columns,
     )
     if isinstance(unit.form, ast.Describe):
         template = (TRIPLE,)
         above, shown = (
-            description(above, _described(unit, unit.form, where), context),
+            description(above, _describe(unit, unit.form, where), context),
             _variables(template),
         )
     return Query(
@@ -124,7 +130,7 @@ def _default(unit: ast.QueryUnit) -> Source:
     return InWindow(merged[0]) if len(merged) == 1 and not static else InMerge(merged, static)
 
 
-def _described(unit: ast.QueryUnit, form: ast.Describe, where: ast.Group) -> list[Var | Term]:
+def _describe(unit: ast.QueryUnit, form: ast.Describe, where: ast.Group) -> list[Var | Term]:
     """What is to be described; ``*`` is all variables in scope."""
     if form.names is None:
         return [Var(name) for name in in_scope(where, unit.modifiers, unit.values)]

@@ -1,5 +1,5 @@
 """FROM NAMED WINDOW to ``model.time.Window``: the one place where RSP-QL's clauses and the options
-meet (design, section 1).
+meet (docs/semantics.md#windows).
 
 RANGE a STEP b             on close CLOSE_OPEN or CLOSE_CLOSED by the bounds, on content change CHANGE
 RANGE a                    RANGE: each element stays for a
@@ -23,7 +23,7 @@ from levada.model.term import Iri
 from levada.model.time import Window, WindowKind
 from levada.syntax.sparql import ast
 from levada.syntax.sparql.iri import resolve
-from levada.syntax.sparql.window_ast import called
+from levada.syntax.sparql.window_ast import call
 from levada.translation.sparql.context import Context
 
 
@@ -84,7 +84,7 @@ def spread(unit: ast.QueryUnit, streams: Collection[str] | None, text: str) -> a
         for stream in sorted(streams):
             name, on = (
                 ast.Constant(Iri(n), clause.stream.span)
-                for n in (called(stream, clause.spec), stream)
+                for n in (call(stream, clause.spec), stream)
             )
             if iri(name) not in said:
                 clauses.append(replace(clause, name=name, stream=on))
@@ -98,7 +98,7 @@ def each_stream(
     stream's IRI.
     """
     for index, (window, stream) in enumerate(zip(context.windows, context.streams, strict=True)):
-        if spec is not None and window != called(stream, spec):
+        if spec is not None and window != call(stream, spec):
             continue
         if ":" not in stream and context.base is None:
             hint = "Give the stream by its IRI, or the query a BASE."

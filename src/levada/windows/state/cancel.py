@@ -1,5 +1,5 @@
 """Rows that have been taken back: +1 and -1 of one row, once both have begun, say nothing any more
-(design, section 2, "Weights").
+(docs/architecture.md#a-triples-way).
 
 Without this the state of count windows and sessions would grow with the stream: their rows end by a
 row of weight -1 and not by time. Two rows are one if they agree in all columns but those that say
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine, mix
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.windows.zset import consolidate
 
@@ -32,7 +33,7 @@ def uncancelled(rows: Frame, begun: Mask, beginnings: Sequence[str] = ()) -> Fra
         return rows
     at = np.flatnonzero(begun)
     own = rows.take(at)
-    codes, _, weight = consolidate(*_whole_key(own, {*beginnings, "#s", "w"}), own["w"])
+    codes, _, weight = consolidate(*_whole_key(own, {*beginnings, col.BEGIN, "w"}), own["w"])
     left = weight[codes]
     stay = np.ones(rows.n, np.bool_)
     stay[at] = (np.sign(left) == own["w"]) & (_from_the_end(codes, own["w"]) < np.abs(left))

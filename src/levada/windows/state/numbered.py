@@ -13,16 +13,17 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
 Words = npt.NDArray[np.uint64]
 Longs = npt.NDArray[np.int64]
-_ADDED = partial(tallies.added, by=(), sums=("#n",))
+_ADDED = partial(tallies.add, by=(), sums=(col.COUNT,))
 
 
-def numbered(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
+def number(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
     """The keys of rows number q of the sequences k, h; those of rows that follow one another do so,
     too: they lie together.
     """
@@ -31,9 +32,9 @@ def numbered(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
 
 def came(state: State, key: str, k: Words, h: Words) -> Longs:
     """How many rows each of these distinct sequences has had."""
-    return tallies.summed(tallies.found(state, key, k, h), len(k), "#n")
+    return tallies.sum_(tallies.find(state, key, k, h), len(k), col.COUNT)
 
 
 def count(state: State, key: str, k: Words, h: Words, more: Longs) -> None:
     """Each of these distinct sequences has had so many rows more."""
-    tallies.insert(state, key, Frame({"#k": k, "#h": h, "#n": more}, len(k)), _ADDED)
+    tallies.insert(state, key, Frame({col.KEY: k, col.CHECK: h, col.COUNT: more}, len(k)), _ADDED)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX
 from levada.windows.state import tallies
@@ -30,7 +31,7 @@ Words = npt.NDArray[np.uint64]
 Longs = npt.NDArray[np.int64]
 Order = Callable[[Frame], Longs]
 Texts = Callable[[Frame], Mapping[str, Frame]]
-_ADDED = partial(tallies.added, by=(), sums=("#n",))
+_ADDED = partial(tallies.add, by=(), sums=(col.COUNT,))
 
 
 def _no_texts(rows: Frame) -> Mapping[str, Frame]:
@@ -60,10 +61,10 @@ def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | 
     for number, one in enumerate(state.pieces(key)):
         at, places = _entries(state, one, k, h)
         directory = state.frame(one, ".dir")
-        taken = _taken(state, key, one, k[at], h[at])
-        left = directory["#n"][places] - taken
+        taken = _take(state, key, one, k[at], h[at])
+        left = directory[col.COUNT][places] - taken
         counts = np.minimum(left, wanted[at])
-        rows.append(state.frame(one).take(_ranges(directory["#at"][places] + taken, counts)))
+        rows.append(state.frame(one).take(_ranges(directory[col.AT][places] + taken, counts)))
         of.append(np.repeat(at, counts))
         piece.append(np.full(rows[-1].n, number, np.int64))
         cut.append((np.cumsum(counts) - 1 + n)[(left > counts) & (counts > 0)])
@@ -72,15 +73,23 @@ def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | 
     return First(concat(rows), *map(np.concatenate, (of, piece, cut))) if n else None
 
 
-def take(state: State, key: str, found: First, rows: Longs, k: Words, h: Words) -> None:
+def take(state: State, key: str, found: First, rows: Longs, k: Words, *, h: Words) -> None:
     """Takes these rows, which are the first of their groups (k, h) in their pieces."""
     for number in np.unique(found.piece[rows]):
         of, counts = np.unique(found.of[rows[found.piece[rows] == number]], return_counts=True)
-        _count(state, key, state.pieces(key)[int(number)], k[of], h[of], counts.astype(np.int64))
+        _count(
+            state, key, state.pieces(key)[int(number)], k[of], h[of], more=counts.astype(np.int64)
+        )
 
 
 def insert(
-    state: State, key: str, rows: Frame, by: tuple[str, ...], order: Order, texts: Texts = _no_texts
+    state: State,
+    key: str,
+    rows: Frame,
+    by: tuple[str, ...],
+    order: Order,
+    *,
+    texts: Texts = _no_texts,
 ) -> None:
     """Adds an epoch's changes ``#n`` of the values ``by`` of groups #k, #h, which are in order:
     groups together, best rows first.
@@ -94,7 +103,7 @@ def insert(
         size += pieces[-1].rows
         older.append(_left(state, key, pieces.pop()).select(rows.columns))
     if older:
-        rows = tallies.added(concat([*older, rows]), by, ("#n",))
+        rows = tallies.add(concat([*older, rows]), by, (col.COUNT,))
         rows = rows.take(order(rows))
     if rows.n:
         pieces.append(
@@ -104,46 +113,48 @@ def insert(
 
 
 def _directory(rows: Frame) -> Frame:
-    k, h = rows["#k"], rows["#h"]
+    k, h = rows[col.KEY], rows[col.CHECK]
     at = np.flatnonzero(np.concatenate([[True], (k[1:] != k[:-1]) | (h[1:] != h[:-1])]))
     directory = Frame(
-        {"#k": k[at], "#h": h[at], "#at": at, "#n": np.diff(np.append(at, rows.n))}, len(at)
+        {col.KEY: k[at], col.CHECK: h[at], col.AT: at, col.COUNT: np.diff(np.append(at, rows.n))},
+        len(at),
     )
-    return directory.take(np.argsort(directory["#k"], kind="stable"))
+    return directory.take(np.argsort(directory[col.KEY], kind="stable"))
 
 
 def _entries(state: State, piece: Piece, k: Words, h: Words) -> tuple[Longs, Longs]:
     """Which of the groups a piece has, and their places in its directory."""
     directory = state.frame(piece, ".dir")
-    begins = np.searchsorted(directory["#k"], k, "left")
-    counts = np.searchsorted(directory["#k"], k, "right") - begins
+    begins = np.searchsorted(directory[col.KEY], k, "left")
+    counts = np.searchsorted(directory[col.KEY], k, "right") - begins
     at = np.repeat(np.arange(len(k)), counts)
     places = _ranges(begins, counts)
-    same = directory["#h"][places] == h[at]
+    same = directory[col.CHECK][places] == h[at]
     return at[same], places[same]
 
 
 def _left(state: State, key: str, piece: Piece) -> Frame:
     """The rows of a piece that goes, without those that were taken."""
     directory, rows = state.frame(piece, ".dir"), state.whole(piece)
-    k, h = directory["#k"], directory["#h"]
-    taken = _taken(state, key, piece, k, h)
+    k, h = directory[col.KEY], directory[col.CHECK]
+    taken = _take(state, key, piece, k, h)
     some = np.flatnonzero(taken)
-    _count(state, key, piece, k[some], h[some], -taken[some])
+    _count(state, key, piece, k[some], h[some], more=-taken[some])
     keep = np.ones(rows.n, np.bool_)
-    keep[_ranges(directory["#at"], taken)] = False
+    keep[_ranges(directory[col.AT], taken)] = False
     return rows.where(keep)
 
 
-def _taken(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
-    return tallies.summed(
-        tallies.found(state, f"{key}.taken", *_of_piece(piece, k, h)), len(k), "#n"
-    )
+def _take(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
+    found = tallies.find(state, f"{key}.taken", *_of_piece(piece, k, h))
+    return tallies.sum_(found, len(k), col.COUNT)
 
 
-def _count(state: State, key: str, piece: Piece, k: Words, h: Words, more: Longs) -> None:
+def _count(state: State, key: str, piece: Piece, k: Words, h: Words, *, more: Longs) -> None:
     k, h = _of_piece(piece, k, h)
-    tallies.insert(state, f"{key}.taken", Frame({"#k": k, "#h": h, "#n": more}, len(k)), _ADDED)
+    tallies.insert(
+        state, f"{key}.taken", Frame({col.KEY: k, col.CHECK: h, col.COUNT: more}, len(k)), _ADDED
+    )
 
 
 def _of_piece(piece: Piece, k: Words, h: Words) -> tuple[Words, Words]:

@@ -1,4 +1,5 @@
-"""State as immutable pieces: what a partition keeps from epoch to epoch (design, section 4).
+"""State as immutable pieces: what a partition keeps from epoch to epoch
+(docs/architecture.md#state).
 
 A *piece* is one or more frames in a state file, with what must be known without opening it: how
 many rows, when all of them are dead, their first and last time. ``State`` is a partition's pieces

@@ -1,5 +1,5 @@
 """Runs: the state of a keyed input, in bucket order, probed by the new rows of the other side
-(design, section 4).
+(docs/architecture.md#state).
 
 What is probed lies in bucket order: the key ``#k #h``, the instants ``#s #e`` (``intervals.outer``;
 no ``#e`` where all rows count equally long), for raw inputs the hash of the whole row ``#f``, the
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import bits_for, bucket_order
 from levada.kernels.keyed.probe import Buckets, arrange
+from levada.model import columns as col
 from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, Times
 from levada.windows.state.cancel import uncancelled
@@ -69,20 +70,20 @@ class Run:
 
 def arranged(rows: Frame) -> Run:
     """Rows with their # columns as a run."""
-    order, buckets = arrange(rows["#k"], rows["#h"], rows["#s"], rows["#e"])
-    full = rows["#f"].take(order) if "#f" in rows else None
+    order, buckets = arrange(rows[col.KEY], rows[col.CHECK], rows[col.BEGIN], rows[col.END])
+    full = rows[col.WHOLE].take(order) if col.WHOLE in rows else None
     return Run(rows, buckets, order.astype(np.int32), full)
 
 
-def opened(state: State, piece: Piece) -> Run:
+def open_(state: State, piece: Piece) -> Run:
     """A run of state."""
     rows, keys = state.frame(piece), state.frame(piece, ".key")
     directory = state.frame(piece, ".dir")["d"]
-    ends = keys.columns.get("#e", keys["#s"][:0])
+    ends = keys.columns.get(col.END, keys[col.BEGIN][:0])
     buckets = Buckets(
-        keys["#k"], keys["#h"], keys["#s"], ends, directory, piece.bits, piece.longest
+        keys[col.KEY], keys[col.CHECK], keys[col.BEGIN], ends, directory, piece.bits, piece.longest
     )
-    return Run(rows, buckets, keys["#o"], keys.columns.get("#f"))
+    return Run(rows, buckets, keys[col.ORDER], keys.columns.get(col.WHOLE))
 
 
 def _rows(state: State, piece: Piece) -> Frame:
@@ -90,16 +91,16 @@ def _rows(state: State, piece: Piece) -> Frame:
     keys = state.frame(piece, ".key")
     columns = {}
     for name, column in keys.columns.items():
-        if name != "#o":
+        if name != col.ORDER:
             columns[name] = np.empty_like(column)
-            columns[name][keys["#o"]] = column
-    columns.setdefault("#e", columns["#s"] + piece.longest)
+            columns[name][keys[col.ORDER]] = column
+    columns.setdefault(col.END, columns[col.BEGIN] + piece.longest)
     return state.whole(piece).with_(**columns)
 
 
 def live(state: State, key: str, horizon: int) -> list[Run]:
     """The runs of an input that are not dead at ``horizon``."""
-    return [opened(state, p) for p in state.drop_dead(key, horizon)]
+    return [open_(state, p) for p in state.drop_dead(key, horizon)]
 
 
 def insert(
@@ -107,6 +108,7 @@ def insert(
     key: str,
     run: Run,
     quarter: int,
+    *,
     horizon: int,
     ends: Sequence[str] = (),
     alive: Mask | None = None,
@@ -121,7 +123,7 @@ def insert(
     pieces = list(state.drop_dead(key, horizon))
     tail = pieces[-1] if pieces else None
     if tail is not None and _stays_open(tail, run.rows, quarter):
-        longer = _appended(state, tail, run, horizon) if alive is None or alive.all() else None
+        longer = _append(state, tail, run, horizon) if alive is None or alive.all() else None
         if longer is not None:
             pieces[-1:] = _put(state, longer, 0, tail.epochs + 1)
             state.replace(key, pieces)
@@ -131,8 +133,8 @@ def insert(
         pieces[-1:] = _put(state, arranged(rows), 0, tail.epochs + 1) if rows.n else []
     else:
         if tail is not None and tail.level == 0:
-            pieces[-1] = _sealed(tail)
-        pieces = _merged(state, pieces, quarter, horizon, ends, alive)
+            pieces[-1] = _seal(tail)
+        pieces = _merge(state, pieces, quarter, horizon, ends, alive=alive)
         pieces += _put(state, run, 0, 1) if run.rows.n else []
     state.replace(key, pieces)
 
@@ -146,14 +148,14 @@ def together(state: State, key: str, run: Run, alive: Mask) -> None:
     state.replace(key, _put(state, arranged(both), 0, 1) if both.n else [])
 
 
-def _appended(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
+def _append(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
     """The open run with an epoch's rows behind its own; None unless all of them live, are later,
     and count equally long.
 
     Both are in bucket order already, so what is arranged anew moves from front to back, and no row
     of before is looked at.
     """
-    old, new = opened(state, piece), run.buckets
+    old, new = open_(state, piece), run.buckets
     alike = not len(old.buckets.e) and not len(new.e) and piece.longest == new.longest
     if not alike or "w" in run.rows or not run.rows.n or piece.low + piece.longest <= horizon:
         return None
@@ -181,7 +183,7 @@ def _living(run: Run, horizon: int) -> Run:
     """The run without its dead rows, if they are more than a few (an epoch that is longer than the
     window).
     """
-    alive = run.rows["#e"] > horizon
+    alive = run.rows[col.END] > horizon
     return (
         run
         if np.count_nonzero(alive) > 0.75 * run.rows.n
@@ -192,11 +194,11 @@ def _living(run: Run, horizon: int) -> Run:
 def _stays_open(tail: Piece, rows: Frame, quarter: int) -> bool:
     if tail.level != 0 or tail.epochs >= OPEN_EPOCHS:
         return False
-    high = max(tail.high, int(rows["#s"].max(initial=tail.high)))
+    high = max(tail.high, int(rows[col.BEGIN].max(initial=tail.high)))
     return high - tail.low <= quarter
 
 
-def _sealed(piece: Piece) -> Piece:
+def _seal(piece: Piece) -> Piece:
     return Piece(
         piece.file,
         piece.name,
@@ -214,23 +216,23 @@ def _sealed(piece: Piece) -> Piece:
 def _alive(rows: Frame, horizon: int, members: Mask | None) -> Frame:
     if not rows.n:
         return rows
-    later = rows["#e"] > horizon
+    later = rows[col.END] > horizon
     return rows.where(later if members is None else later & members[rows["op"]])
 
 
 def _left(rows: Frame, horizon: int, ends: Sequence[str]) -> Frame:
     """What has not been taken back by then: whoever comes meets both rows, or neither."""
-    return uncancelled(rows, rows["#s"] <= horizon, ends)
+    return uncancelled(rows, rows[col.BEGIN] <= horizon, ends)
 
 
 def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
     b = run.buckets
-    keys: dict[str, Column] = {"#k": b.k, "#h": b.h, "#s": b.s, "#o": run.order}
+    keys: dict[str, Column] = {col.KEY: b.k, col.CHECK: b.h, col.BEGIN: b.s, col.ORDER: run.order}
     if len(b.e):
-        keys["#e"] = b.e
+        keys[col.END] = b.e
     if run.full is not None:
-        keys["#f"] = run.full
-    rows = Frame({n: c for n, c in run.rows.columns.items() if not n.startswith("#")}, run.rows.n)
+        keys[col.WHOLE] = run.full
+    rows = run.rows.visible()
     frames = {"": rows, ".key": Frame(keys), ".dir": Frame({"d": b.directory})}
     span = span_of(b.s, b.ends)
     return [
@@ -246,12 +248,13 @@ def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
     ]
 
 
-def _merged(
+def _merge(
     state: State,
     pieces: list[Piece],
     quarter: int,
     horizon: int,
     ends: Sequence[str],
+    *,
     alive: Mask | None,
 ) -> list[Piece]:
     """Merges the last four runs of one level as long as that is due; never beyond a quarter of the
@@ -274,7 +277,7 @@ def keyed(
     whole: npt.NDArray[np.uint64] | None,
 ) -> Frame:  # fmt: skip
     """A frame with the # columns of a run."""
-    columns = {"#k": key[0], "#h": key[1], "#s": s, "#e": e}
+    columns = {col.KEY: key[0], col.CHECK: key[1], col.BEGIN: s, col.END: e}
     if whole is not None:
-        columns["#f"] = whole
+        columns[col.WHOLE] = whole
     return frame.with_(**columns)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
+from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX
 from levada.windows.state.pieces import State
@@ -24,7 +25,7 @@ Longs = npt.NDArray[np.int64]
 Merge = Callable[[Frame], Frame]
 
 
-def found(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | None:
+def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | None:
     """The rows that are kept for these distinct keys, each with the place of its key among them;
     None if there are none.
     """
@@ -34,11 +35,11 @@ def found(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | N
     wanted = k[order]
     for piece in state.pieces(key):
         kept = state.frame(piece)
-        first = np.searchsorted(kept["#k"], wanted, "left")
-        counts = np.searchsorted(kept["#k"], wanted, "right") - first
+        first = np.searchsorted(kept[col.KEY], wanted, "left")
+        counts = np.searchsorted(kept[col.KEY], wanted, "right") - first
         of = np.repeat(order, counts)
         at = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(of))
-        same = kept["#h"][at] == h[of]
+        same = kept[col.CHECK][at] == h[of]
         if same.any():
             places.append(of[same])
             rows.append(kept.take(at[same]))
@@ -46,7 +47,7 @@ def found(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | N
     return (np.concatenate(places), concat(rows)) if rows else None
 
 
-def summed(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
+def sum_(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
     """The sum of a column of what was found for each of n keys."""
     out = np.zeros(n, np.int64)
     if found is not None:
@@ -62,16 +63,16 @@ def insert(state: State, key: str, rows: Frame, merge: Merge) -> None:
     while pieces and pieces[-1].rows <= 2 * rows.n:
         rows = merge(concat([state.whole(pieces.pop()).select(rows.columns), rows]))
     if rows.n:
-        ordered = rows.take(np.argsort(rows["#k"], kind="stable"))
+        ordered = rows.take(np.argsort(rows[col.KEY], kind="stable"))
         pieces.append(state.put({"": ordered}, rows.n, (MAX, 0, 0)))
     state.replace(key, pieces)
 
 
-def added(rows: Frame, by: tuple[str, ...], sums: tuple[str, ...]) -> Frame:
+def add(rows: Frame, by: tuple[str, ...], sums: tuple[str, ...]) -> Frame:
     """Rows of equal #k, #h and ``by`` (words or int64) as one, its ``sums`` added up; those that
     are all 0 are left out.
     """
-    k, h = rows["#k"], rows["#h"]
+    k, h = rows[col.KEY], rows[col.CHECK]
     for name in by:
         k, h = combine(
             k, h, np.ascontiguousarray(rows[name]).view(np.uint64), np.zeros(rows.n, np.uint64)

@@ -50,7 +50,7 @@ def insert(state: State, terms: Terms, dead: int, horizon: int) -> None:
     pieces = list(state.drop_dead(KEY, horizon))
     if not len(terms):
         return
-    state.replace(KEY, _collected(state, _with(state, pieces, terms, dead)))
+    state.replace(KEY, _collect(state, _with(state, pieces, terms, dead)))
 
 
 def _with(state: State, pieces: list[Piece], terms: Terms, dead: int) -> list[Piece]:
@@ -60,13 +60,13 @@ def _with(state: State, pieces: list[Piece], terms: Terms, dead: int) -> list[Pi
         pieces.append(_put(state, merged, max(tail.dead, dead), 0, tail.epochs + 1))
     else:
         if pieces and pieces[-1].level == 0:
-            pieces[-1] = _sealed(pieces[-1])
-        pieces = _merged(state, pieces)
+            pieces[-1] = _seal(pieces[-1])
+        pieces = _merge(state, pieces)
         pieces.append(_put(state, terms, dead, 0, 1))
     return pieces
 
 
-def _collected(state: State, pieces: list[Piece]) -> list[Piece]:
+def _collect(state: State, pieces: list[Piece]) -> list[Piece]:
     """The tables, those without an end as one of what rows in state still have, if that is due."""
     endless = [p for p in pieces if p.dead >= MAX]
     left = sum(p.rows for p in endless if p.level == _LEFT)
@@ -74,14 +74,14 @@ def _collected(state: State, pieces: list[Piece]) -> list[Piece]:
     rows = sum(p.rows for key in state.keys("") if key != KEY for p in state.pieces(key))
     if new <= max(left, FEW) or 4 * new < rows:
         return pieces
-    kept = _remembered(state, Terms.merge([table(state, p) for p in endless]))
+    kept = _remember(state, Terms.merge([table(state, p) for p in endless]))
     return [
         *([_put(state, kept, MAX, _LEFT, 0)] if len(kept) else []),
         *(p for p in pieces if p.dead < MAX),
     ]
 
 
-def _remembered(state: State, terms: Terms) -> Terms:
+def _remember(state: State, terms: Terms) -> Terms:
     """The terms that some row in state has."""
     wanted = np.zeros(len(terms) + 1, np.bool_)  # the last place takes what is not among them
     for x, y in _identities(state):
@@ -101,11 +101,11 @@ def _identities(state: State) -> Iterator[tuple[Words, Words]]:
                     yield rows[name], rows[f"{found[1] or ''}y{found[2]}"]
 
 
-def _sealed(p: Piece) -> Piece:
+def _seal(p: Piece) -> Piece:
     return Piece(p.file, p.name, p.rows, p.dead, p.low, p.high, 1, p.epochs)
 
 
-def _merged(state: State, pieces: list[Piece]) -> list[Piece]:
+def _merge(state: State, pieces: list[Piece]) -> list[Piece]:
     while len(pieces) >= MERGE and len({p.level for p in pieces[-MERGE:]}) == 1:
         last = pieces[-MERGE:]
         merged = Terms.merge([table(state, p) for p in last])

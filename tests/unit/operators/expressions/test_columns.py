@@ -1,6 +1,7 @@
 """Columns derive what was not shipped; computed columns are written in canonical form."""
 
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,7 @@ SHORT = (
 )
 
 
-def numbers_only(*short):
+def numbers_only(*short: Any) -> Any:
     """A column with value facets, and texts of hard numbers only, as a plan ships it."""
     whole = column(*short)
     kind, dbl, man, scale = whole.values()
@@ -51,27 +52,27 @@ def numbers_only(*short):
     return Column(len(short), None, None, kind, dbl, man, scale, lambda: shipped)
 
 
-def test_values_from_texts():
+def test_values_from_texts() -> None:
     kinds = text_column(*SHORT).kinds().tolist()
     assert kinds == [10, 11, 13, 14, 3, 1, 2, 0, 15]
     _, dbl, man, scale = text_column("-2.50").values()
     assert (dbl[0], man[0], scale[0]) == (-2.5, -25, 1)
 
 
-def test_texts_from_values():
+def test_texts_from_values() -> None:
     shipped = numbers_only("007", "-2.50", "1e-7", "true", "123456789012345678901", "-")
     wanted = texts("7", "-2.5", '"0.0000001"^^xsd:double', "true", "123456789012345678901", "-")
     assert shipped.texts().to_list() == wanted.to_list()
 
 
-def test_a_hard_number_without_other_texts_decides():
+def test_a_hard_number_without_other_texts_decides() -> None:
     v = numbers_only("79", "80.5", "123456789012345678901", "81e0", "-", "-123456789012345678901")
     condition = call(Fn.GREATER, Var("v"), Param(0))
     done = Scope(6, {"v": v}, params=[constant(term("80"))], identify=IDENTIFY)
     assert truth(condition, done).tolist() == [False, True, True, True, False, False]
 
 
-def test_bound_by_whatever_is_there():
+def test_bound_by_whatever_is_there() -> None:
     short = ("1", "-", "<http://a>")
     whole = column(*short)
     for slim in (
@@ -82,27 +83,27 @@ def test_bound_by_whatever_is_there():
         assert slim.bound().tolist() == [True, False, True]
 
 
-def test_identity_is_that_of_the_text():
+def test_identity_is_that_of_the_text() -> None:
     x, y = text_column("1", "-").identify(IDENTIFY)
     assert (x[1], y[1]) == (0, 0)
     assert (x[0], y[0]) == tuple(v[0] for v in IDENTIFY(texts("1")))
 
 
-def test_identity_of_a_computed_value_is_that_of_its_canonical_text():
+def test_identity_of_a_computed_value_is_that_of_its_canonical_text() -> None:
     total = evaluate(call(Fn.ADD, Var("v"), Var("v")), scope(1, v=column("1.25")))
     assert [v.tolist() for v in total.identify(IDENTIFY)] == [
         v.tolist() for v in IDENTIFY(texts("2.5"))
     ]
 
 
-def test_gather_takes_rows_and_keeps_constants():
+def test_gather_takes_rows_and_keeps_constants() -> None:
     v = gather(column("1", '"a"', "-"), np.array([2, 1, 1]))
     assert v.texts().to_list() == texts("-", '"a"', '"a"').to_list()
     assert v.kinds().tolist() == [0, 3, 3]
     assert gather(constant(term("5")), np.array([0, 0])).n == 1
 
 
-def test_a_parameter_may_differ_in_each_row():
+def test_a_parameter_may_differ_in_each_row() -> None:
     limits = gather(column("10", "20"), np.array([0, 0, 1]))
     condition = call(Fn.LESS, Var("v"), Param(0))
     assert truth(condition, Scope(3, {"v": column("5", "15", "15")}, params=[limits])).tolist() == [
@@ -112,7 +113,7 @@ def test_a_parameter_may_differ_in_each_row():
     ]
 
 
-def test_texts_are_fetched_only_when_they_are_needed():
+def test_texts_are_fetched_only_when_they_are_needed() -> None:
     def never() -> pl.Series:
         raise AssertionError("no text is needed")
 
@@ -139,14 +140,14 @@ def test_texts_are_fetched_only_when_they_are_needed():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @given(st.lists(st.floats(width=32), min_size=1))
-def test_floats_are_written_as_one_by_one(dtype, values):
+def test_floats_are_written_as_one_by_one(dtype: Any, values: Any) -> None:
     assert floats(np.array(values, dtype)).to_list() == [
         show_float(v) for v in np.array(values, dtype)
     ]
 
 
 @given(st.lists(st.tuples(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(0, 18)), min_size=1))
-def test_decimals_are_written_as_one_by_one(pairs):
+def test_decimals_are_written_as_one_by_one(pairs: Any) -> None:
     man, scale = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs], np.uint8)
     assert decimals(man, scale).to_list() == [
         literal_of(Decimal(m).scaleb(-s)).lexical for m, s in pairs
@@ -154,7 +155,7 @@ def test_decimals_are_written_as_one_by_one(pairs):
 
 
 @given(st.lists(st.integers(-62135596800000, 253402300799999), min_size=1))
-def test_instants_read_back(values):
+def test_instants_read_back(values: Any) -> None:
     for value, text in zip(values, instants(np.array(values)).to_list(), strict=True):
         assert text == parse(text, "dateTime").lexical()
         assert from_texts(pl.Series([str(Literal(text, XSD + "dateTime"))])).values()[
@@ -163,11 +164,11 @@ def test_instants_read_back(values):
 
 
 @given(st.lists(st.text(), min_size=1))
-def test_lexical_forms_in_columns(strings):
+def test_lexical_forms_in_columns(strings: Any) -> None:
     assert lexicals(pl.Series([str(Literal(s)) for s in strings])).to_list() == strings
 
 
-def test_distinct_combinations():
+def test_distinct_combinations() -> None:
     codes, (first, second) = distinct(
         [pl.Series(["a", None, "a", None]), pl.Series(["x", "x", "x", "x"])]
     )
@@ -230,7 +231,7 @@ def test_distinct_combinations():
         ),
     ],
 )
-def test_constants_have_the_facets_that_intake_gives(short):
+def test_constants_have_the_facets_that_intake_gives(short: Any) -> None:
     literal = term(short)
     kind, dbl, man, scale = facets(literal)
     other = facets_of(literal.lexical, literal.datatype)
@@ -239,7 +240,7 @@ def test_constants_have_the_facets_that_intake_gives(short):
     assert Decimal(man).scaleb(-scale) == Decimal(other.man).scaleb(-other.scale)
 
 
-def test_mantissas_of_nineteen_digits_do_not_overflow():
+def test_mantissas_of_nineteen_digits_do_not_overflow() -> None:
     """Sums of decimals that other operators made use all of an int64."""
     most = 2**63 - 1
     man, scale = np.array([most, -most, most]), np.array([18, 18, 0], np.uint8)

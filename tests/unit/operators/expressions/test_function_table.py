@@ -1,5 +1,7 @@
 """The functions of SPARQL 1.1, 17.4.2 to 17.4.6 and the casts of 17.5, value and error."""
 
+from typing import Any
+
 import pytest
 from shorthand import call, column, expected, of_columns, of_constants, scope, split, term
 
@@ -255,23 +257,23 @@ CASTS = [
 
 
 @pytest.mark.parametrize(("function", "args", "result"), [*TERMS, *STRINGS, *TIMES])
-def test_function(function, args, result):
+def test_function(function: Any, args: Any, result: Any) -> None:
     assert of_constants(function, *split(args)) == expected(result)
     assert of_columns(function, *split(args)) == expected(result)
 
 
 @pytest.mark.parametrize(("args", "result"), REGEXES)
-def test_regex(args, result):
+def test_regex(args: Any, result: Any) -> None:
     assert of_columns(Fn.REGEX, *split(args)) == expected(result)
 
 
 @pytest.mark.parametrize(("args", "result"), REPLACEMENTS)
-def test_replace(args, result):
+def test_replace(args: Any, result: Any) -> None:
     assert of_columns(Fn.REPLACE, *split(args)) == expected(result)
 
 
 @pytest.mark.parametrize(("target", "arg", "result"), CASTS)
-def test_cast(target, arg, result):
+def test_cast(target: Any, arg: Any, result: Any) -> None:
     expression = call(Fn.CAST, Const(Iri(XSD + target)), Var("v"))
     assert (
         evaluate(expression, scope(2, v=column(arg, arg))).texts().to_list()
@@ -279,6 +281,6 @@ def test_cast(target, arg, result):
     )
 
 
-def test_a_function_without_arguments_and_the_report_time():
+def test_a_function_without_arguments_and_the_report_time() -> None:
     assert of_constants(Fn.CONCAT) == '""'
     assert of_constants(Fn.NOW) == str(term('"1970-01-01T00:00:01Z"^^xsd:dateTime'))

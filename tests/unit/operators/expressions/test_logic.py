@@ -2,6 +2,8 @@
 17.4.1).
 """
 
+from typing import Any
+
 import pytest
 from shorthand import call, column, expected, of_columns, of_constants, scope, split, term, texts
 
@@ -75,7 +77,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("function", "table"), [(Fn.AND, AND), (Fn.OR, OR)])
-def test_truth_tables(function, table):
+def test_truth_tables(function: Any, table: Any) -> None:
     for (a, b), result in table.items():
         for pair in ((a, b), (b, a)):
             assert of_constants(function, *pair) == expected(result)
@@ -83,7 +85,7 @@ def test_truth_tables(function, table):
 
 
 @pytest.mark.parametrize(("short", "result"), EBV)
-def test_effective_boolean_value(short, result):
+def test_effective_boolean_value(short: Any, result: Any) -> None:
     assert of_columns(Fn.AND, short, "true") == expected(result)
     assert of_columns(Fn.NOT, short) == expected(
         {"true": "false", "false": "true", "-": "-"}[result]
@@ -92,18 +94,18 @@ def test_effective_boolean_value(short, result):
 
 
 @pytest.mark.parametrize(("function", "args", "result"), FORMS)
-def test_functional_forms(function, args, result):
+def test_functional_forms(function: Any, args: Any, result: Any) -> None:
     assert of_constants(function, *split(args)) == expected(result)
     assert of_columns(function, *split(args)) == expected(result)
 
 
-def test_bound_is_never_an_error():
+def test_bound_is_never_an_error() -> None:
     v = column("1", "-", '"x"^^<http://u>')
     assert truth(call(Fn.BOUND, Var("v")), scope(3, v=v)).tolist() == [True, False, True]
     assert truth(call(Fn.NOT, call(Fn.BOUND, Var("nowhere"))), scope(3, v=v)).tolist() == [True] * 3
 
 
-def test_if_and_coalesce_choose_row_by_row():
+def test_if_and_coalesce_choose_row_by_row() -> None:
     v, w = column("1", "-", "0", '"a"'), column("<http://a>", "2.50", "_:b", '"b"@en')
     chosen = evaluate(call(Fn.COALESCE, Var("v"), Var("w")), scope(4, v=v, w=w))
     assert chosen.texts().to_list() == texts("1", "2.50", "0", '"a"').to_list()
@@ -112,7 +114,7 @@ def test_if_and_coalesce_choose_row_by_row():
     assert (branch.x[0], branch.y[0]) == (w.x[0], w.y[0]), "identities are passed on"
 
 
-def test_no_rows():
+def test_no_rows() -> None:
     empty = scope(0, v=column())
     for expression in (Var("v"), call(Fn.ADD, Var("v"), Const(term("1"))), call(Fn.STR, Var("v"))):
         assert evaluate(expression, empty).texts().to_list() == []

@@ -2,6 +2,8 @@
 specification's.
 """
 
+from typing import Any
+
 import pytest
 from shorthand import expected, of_columns, of_constants, split
 
@@ -172,13 +174,13 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("function", "args", "result"), ARITHMETIC)
-def test_arithmetic(function, args, result):
+def test_arithmetic(function: Any, args: Any, result: Any) -> None:
     assert of_constants(function, *split(args)) == expected(result)
     assert of_columns(function, *split(args)) == expected(result)
 
 
 @pytest.mark.parametrize(("args", "result"), EQUALITY)
-def test_equality_and_its_negation(args, result):
+def test_equality_and_its_negation(args: Any, result: Any) -> None:
     a, b = split(args)
     opposite = {"true": "false", "false": "true", "-": "-"}[result]
     for x, y in ((a, b), (b, a)):
@@ -188,7 +190,7 @@ def test_equality_and_its_negation(args, result):
 
 
 @pytest.mark.parametrize(("function", "args", "result"), ORDER)
-def test_order(function, args, result):
+def test_order(function: Any, args: Any, result: Any) -> None:
     a, b = split(args)
     mirrored = {Fn.LESS: Fn.GREATER, Fn.GREATER: Fn.LESS}
     mirror = {**mirrored, Fn.LESS_EQUAL: Fn.GREATER_EQUAL, Fn.GREATER_EQUAL: Fn.LESS_EQUAL}[

@@ -1,6 +1,7 @@
 """ORDER BY, MIN and MAX (SPARQL 1.1, 15.1 and 18.5.1.5)."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -53,13 +54,13 @@ ORDERED = [
 ]
 
 
-def test_the_order_of_all_kinds_of_terms():
+def test_the_order_of_all_kinds_of_terms() -> None:
     rank = compare_rank(column(*ORDERED))
     assert np.argsort(rank, kind="stable").tolist() == list(range(len(ORDERED)))
     assert len(set(rank.tolist())) == len(ORDERED)
 
 
-def test_any_subset_has_the_same_order():
+def test_any_subset_has_the_same_order() -> None:
     rng = np.random.default_rng(5)
     for _ in range(50):
         rows = rng.permutation(len(ORDERED))[: rng.integers(1, 8)]
@@ -67,7 +68,7 @@ def test_any_subset_has_the_same_order():
         assert (np.argsort(rank) == np.argsort(rows)).all()
 
 
-def test_equal_values_tie():
+def test_equal_values_tie() -> None:
     for ties in (("1", "1.0", "01", "1e0"), ("1.1", "1.1e0", "1.10"), ('"a"', '"a"')):
         assert len(set(compare_rank(column(*ties)).tolist())) == 1
     same_instant = (
@@ -77,7 +78,7 @@ def test_equal_values_tie():
     assert len(set(compare_rank(column(*same_instant)).tolist())) == 1
 
 
-def test_equal_values_tie_in_any_company():
+def test_equal_values_tie_in_any_company() -> None:
     """An integer of 16 digits has its whole block read term by term."""
     for company in (
         ["9007199254740993"],
@@ -92,19 +93,19 @@ def test_equal_values_tie_in_any_company():
     assert rank[0] == rank[1]
 
 
-def test_plain_numbers_are_their_own_rank():
+def test_plain_numbers_are_their_own_rank() -> None:
     assert compare_rank(column("3", "1", "2")).tolist() == [3, 1, 2]
     assert compare_rank(column("3e0", "-1e0")).tolist() == [3.0, -1.0]
 
 
-def test_several_keys_and_directions():
+def test_several_keys_and_directions() -> None:
     first, second = column("1", "2", "1", "2.0"), column('"a"', '"a"', '"b"', '"b"')
     assert order_rank([first, second], [False, False]).tolist() == [0, 2, 1, 3]
     assert order_rank([first, second], [False, True]).tolist() == [1, 3, 0, 2]
     assert order_rank([first], [True]).tolist() == [1, 0, 1, 0]
 
 
-def test_rows_in_order_with_ties_broken_by_text():
+def test_rows_in_order_with_ties_broken_by_text() -> None:
     key = column("1", "1.0", "-", "01")
     assert order_rows([key], [False], [key.texts()]).tolist() == [2, 3, 0, 1]
     assert order_rows([key], [True], [texts("<b>", "<a>", "<c>", "-")]).tolist() == [3, 1, 0, 2]
@@ -119,7 +120,7 @@ def test_rows_in_order_with_ties_broken_by_text():
         min_size=1,
     )
 )
-def test_numbers_are_ranked_by_value(short):
+def test_numbers_are_ranked_by_value(short: Any) -> None:
     values = [
         Fraction(value_of(term(s))) if "." not in s or "^" in s else Fraction(s) for s in short
     ]

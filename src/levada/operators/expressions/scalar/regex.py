@@ -21,10 +21,10 @@ _REFERENCE = re.compile(r"\\([\\$])|\$([0-9]+)|([\\$])")
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str, flags: str) -> re.Pattern[str]:
+def compile_(pattern: str, flags: str) -> re.Pattern[str]:
     """The Python pattern of an XPath pattern and its flags; an error if one of them is not valid.
 
-    >>> compiled("^A.*z$", "i").search("abz") is not None
+    >>> compile_("^A.*z$", "i").search("abz") is not None
     True
     """
     if not set(flags) <= set(_FLAGS):
@@ -66,7 +66,7 @@ def replace(text: str, pattern: str, replacement: str, flags: str) -> str:
     >>> replace("abcd", "(b)(c)", "$2$1", "")
     'acbd'
     """
-    regex = compiled(pattern, flags)
+    regex = compile_(pattern, flags)
     if regex.search("") is not None:
         raise ExpressionError("a pattern that matches the empty string")
     if "q" in flags:

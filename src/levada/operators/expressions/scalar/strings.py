@@ -131,7 +131,7 @@ def lang_matches(tag: Term, accepted: Term) -> Literal:
 
 def regex_matches(a: Term, pattern: Term, flags: Term | None = None) -> Literal:
     """``REGEX``."""
-    found = regex.compiled(simple(pattern), simple(flags) if flags else "").search(text(a).lexical)
+    found = regex.compile_(simple(pattern), simple(flags) if flags else "").search(text(a).lexical)
     return literal_of(found is not None)
 
 

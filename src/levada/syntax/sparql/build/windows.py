@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 from lark import Token
 
 from levada.errors import Span, UnsupportedError, UsageError
+from levada.model.durations import parse_time
 from levada.model.term import Iri
 from levada.model.time import MAX
-from levada.streams.stream_config import parse_time
 from levada.syntax.dialects.dialect import Dialect
 from levada.syntax.duration import milliseconds
 from levada.syntax.sparql import ast
 from levada.syntax.sparql.build.patterns import Patterns
 from levada.syntax.sparql.source import Source
-from levada.syntax.sparql.window_ast import called
+from levada.syntax.sparql.window_ast import call
 
 _TUMBLES = "tumbles"
 
@@ -116,7 +116,7 @@ class Windows(Patterns):
             self._windows.append(clause)
         if every:
             return ast.Window(stream, group, self._span(token), every, specs[0])
-        return ast.Window(_called(stream, specs[0]), group, self._span(token))
+        return ast.Window(_call(stream, specs[0]), group, self._span(token))
 
     def window(self, token: Token, name: ast.Name, group: ast.Group) -> ast.Window:
         """WINDOW."""
@@ -135,7 +135,7 @@ class Windows(Patterns):
         self, token: Token, stream: ast.Name, spec: ast.WindowSpec, *, merged: bool
     ) -> ast.WindowClause | None:
         """The window that a stream and brackets stand for; None if there is one."""
-        name = _called(stream, spec)
+        name = _call(stream, spec)
         if _name(name) in self._seen:
             return None
         self._seen.add(_name(name))
@@ -280,7 +280,7 @@ def _name(constant: ast.Constant) -> str:
     return constant.term.value
 
 
-def _called(stream: ast.Name, spec: ast.WindowSpec) -> ast.Constant:
+def _call(stream: ast.Name, spec: ast.WindowSpec) -> ast.Constant:
     """The name of a window that the text does not name."""
     name = "?" if isinstance(stream, ast.Var) else _name(stream)
-    return ast.Constant(Iri(called(name, spec)), stream.span)
+    return ast.Constant(Iri(call(name, spec)), stream.span)

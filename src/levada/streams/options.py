@@ -1,0 +1,157 @@
+"""The options of a stream: what a user's words become. Each converter raises ``UsageError`` with
+what could have been said.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from levada.errors import UsageError, near
+from levada.model.durations import parse_duration, parse_time
+from levada.streams.formats import RDF, TABLES, word_of
+
+if TYPE_CHECKING:
+    from levada.streams.mapping import RowMapping
+
+FORMATS = RDF + TABLES
+TYPES = ("integer", "double", "string", "boolean")
+_ELEMENTS = ("line", "subject", "graph", "blankline", "document")
+_TIMES = ("column", "graph", "predicate", "filename", "field")
+
+
+def say_one_of(words: tuple[str, ...], prefix: str = "") -> str:
+    """A hint that names the words.
+
+    >>> say_one_of(("ms", "s"), "unit=")
+    'Say unit=ms or unit=s.'
+    """
+    return "Say " + " or ".join(prefix + word for word in words) + "."
+
+
+def _word(words: tuple[str, ...]) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        if value not in words:
+            raise UsageError(
+                f"{value} is none of {', '.join(words)}.", hint=near(str(value), words)
+            )
+        return str(value)
+
+    return convert
+
+
+def _time(value: Any) -> str:
+    """Checks ``time=``; a predicate loses its angle brackets."""
+    kind, colon, argument = str(value).partition(":")
+    if kind not in _TIMES:
+        raise UsageError(f"{kind} is none of {', '.join(_TIMES)}.", hint=near(kind, _TIMES))
+    if kind in ("column", "graph"):
+        if colon:
+            raise UsageError(f"{kind} takes nothing behind a colon.")
+        return kind
+    if not argument:
+        shape = {"predicate": "predicate:IRI", "filename": "filename:REGEX", "field": "field:NAME"}[
+            kind
+        ]
+        raise UsageError(f"{kind} needs an argument.", hint=f"Say {shape}.")
+    if kind == "predicate":
+        argument = (
+            argument[1:-1] if argument.startswith("<") and argument.endswith(">") else argument
+        )
+    if kind == "filename":
+        _check_pattern(argument)
+    return f"{kind}:{argument}"
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise UsageError(f"{pattern} is not a regular expression: {error}.") from error
+    if groups < 1:
+        raise UsageError(
+            f"The regular expression {pattern} has no group.", hint="Put the time in parentheses."
+        )
+
+
+def _schema(value: Any) -> tuple[tuple[str, str], ...]:
+    """``k:integer;v:double`` or a mapping, in order."""
+    if isinstance(value, Mapping):
+        pairs = [(str(k), str(v)) for k, v in value.items()]
+    elif isinstance(value, (tuple, list)):
+        pairs = [(str(k), str(v)) for k, v in value]
+    else:
+        parts = [part.partition(":") for part in re.split(r"[;,]", str(value)) if part.strip()]
+        pairs = [(column.strip(), kind.strip()) for column, _, kind in parts]
+    if not pairs:
+        raise UsageError(
+            "a schema names at least one column.", hint="Say for example k:integer;v:double."
+        )
+    for column, kind in pairs:
+        if not column or kind not in TYPES:
+            raise UsageError(
+                f"the column {column} has the type {kind or '(none)'}.", hint=say_one_of(TYPES)
+            )
+    if len({column for column, _ in pairs}) < len(pairs):
+        raise UsageError("a column stands twice in the schema.")
+    return tuple(pairs)
+
+
+def parse_flag(value: Any) -> bool:
+    """true or false, also as yes or no. Raises ``UsageError``."""
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    if str(value).lower() not in words:
+        raise UsageError(f"{value} is neither true nor false.")
+    return words[str(value).lower()]
+
+
+def _closed(value: Any) -> bool:
+    words = {"element": True, "none": False, "false": False}
+    if str(value).lower() not in words:
+        raise UsageError(f"{value} is nothing that can be closed.", hint="Say closed=element.")
+    return words[str(value).lower()]
+
+
+def _count(value: Any) -> int:
+    if (
+        isinstance(value, bool)
+        or not re.fullmatch(r"[0-9][0-9_]*", str(value))
+        or int(str(value)) < 1
+    ):
+        raise UsageError(f"{value} is not a positive number.")
+    return int(str(value))
+
+
+def _positive(value: Any) -> int:
+    if (duration := parse_duration(value)) == 0:
+        raise UsageError("the duration is not positive.")
+    return duration
+
+
+def _mapping(value: Any) -> RowMapping:
+    from levada.streams.mapping import load_mapping  # here: nobody waits for it who has no mapping
+
+    return load_mapping(os.path.expanduser(str(value)))
+
+
+CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "format": lambda value: _word(FORMATS)(word_of(str(value))),
+    "time": _time,
+    "unit": _word(("ms", "s")),
+    "lateness": parse_duration,
+    "element": _word(_ELEMENTS),
+    "schema": _schema,
+    "sign": str,
+    "unique": parse_flag,
+    "closed": _closed,
+    "idle": _positive,
+    "files": _word(("sequence", "parallel")),
+    "mapping": _mapping,
+    "ahead": _count,
+    "from": parse_time,
+    "to": parse_time,
+    "limit": _count,
+}
+OPTIONS = tuple(CONVERTERS)

@@ -1,0 +1,62 @@
+"""A process that is killed before its k-th change of the disk: some of its writes are done, and
+none of the later ones.
+"""
+
+import os
+from typing import Any
+
+import pytest
+
+from levada.errors import EngineError
+
+CALLS = ("link", "replace", "fsync", "fdatasync", "unlink")
+
+
+class Killed(BaseException):
+    """What the doomed process sees in place of its end."""
+
+
+class Fate:
+    """Counts the calls that change the disk; from the k-th on nothing is done any more."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left, self.calls = None, 0
+        for name in CALLS:
+            monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
+
+    def _doomed(self, call: Any) -> Any:
+        def step(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            if self.left is not None:
+                if self.left <= 0:  # type: ignore[unreachable]
+                    raise Killed
+                self.left -= 1
+            return call(*args, **kwargs)
+
+        return step
+
+
+def survived(engine: Any, kills: Any, fate: Any, *, keep_open: bool = False) -> bool:
+    """Runs an engine to its end, killed before its change number ``kills`` (None: never); whether
+    it came there.
+    """
+    if fate is not None:
+        fate.left, fate.calls = kills, 0
+    try:
+        engine.start(once=True, keep_open=keep_open)
+        engine.await_end()
+        return True
+    except (Killed, EngineError) as error:
+        assert isinstance(error, Killed) or isinstance(error.__cause__, Killed), error
+        return False
+    finally:
+        if fate is not None:
+            fate.left = None
+        engine.close()  # frees the lock, as the system does
+
+
+def published(root: Any) -> dict[Any, Any]:
+    """All files below ``out`` that have a name, with their content."""
+    return {
+        str(p.relative_to(root)): p.read_text() for p in sorted((root / "out").rglob("[!.]*.*json"))
+    }

@@ -1,0 +1,111 @@
+"""Documents become the same statements whatever their format, and a fault has a place."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyoxigraph as ox
+import pytest
+
+from levada.intake.parse import documents
+from levada.intake.parse.documents import Malformed, document_chunks, parse_document
+from levada.sources.reference import Reference
+from levada.testing.streams import write_rdf
+
+QUADS = [
+    '<http://e/a> <http://e/p> "1"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    '<http://e/a> <http://e/p> "x"@en <http://e/g>',
+    '_:b <http://e/p> "a \\"quoted\\" _:text\\n" <http://e/g>',
+    "<http://e/a> <http://e/q> _:b",
+]
+
+
+def read(path: Any, form: Any) -> bytes:
+    return b"".join(document_chunks(lambda: path.open("rb"), form, "http://e/"))
+
+
+def dataset(text: Any) -> Any:
+    found = ox.Dataset(ox.parse(text, ox.RdfFormat.N_QUADS))
+    found.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
+    return found
+
+
+@pytest.mark.parametrize("form", ["nq", "trig", "jsonld", "jelly"])
+def test_every_quad_format_says_the_same(tmp_path: Path, form: str) -> None:
+    path = write_rdf(tmp_path / f"a.{form}", QUADS)
+    assert dataset(read(path, form)) == dataset("".join(f"{q} .\n" for q in QUADS))
+
+
+@pytest.mark.parametrize("form", ["nt", "ttl", "rdf"])
+def test_every_triple_format_says_the_same(tmp_path: Path, form: str) -> None:
+    triples = [q.replace(" <http://e/g>", "") for q in QUADS]
+    path = write_rdf(tmp_path / f"a.{form}", triples)
+    assert dataset(read(path, form)) == dataset("".join(f"{t} .\n" for t in triples))
+
+
+ANONYMOUS = {
+    "ttl": b"@prefix : <http://e/> . [] :p [ :q 1 ] ; :r ( 1 2 ) . _:x :p _:x .",
+    "trig": b"@prefix : <http://e/> . :g { [] :p [ :q 1 ] } [] :p [] .",
+    "jsonld": b'{"http://e/p": {"http://e/q": [{"http://e/r": 1}, {"http://e/r": 2}]}}',
+    "rdf": b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>"
+    b"<rdf:Description><e:p rdf:parseType='Resource'><e:q>x</e:q></e:p></rdf:Description></rdf:RDF>",
+}
+
+
+@pytest.mark.parametrize("form", ANONYMOUS)
+def test_blank_nodes_are_named_alike_every_time(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def text() -> bytes:
+        return b"".join(document_chunks(lambda: io.BytesIO(ANONYMOUS[form]), form, "http://e/"))
+
+    whole = text()
+    assert b"_:n0" in whole and b"_:n1" in whole
+    monkeypatch.setattr(documents, "CHUNK", 1)
+    assert text() == whole == text()
+    judge = dataset(
+        ox.serialize(
+            ox.parse(ANONYMOUS[form], documents.PARSERS[form]), format=ox.RdfFormat.N_QUADS
+        )
+    )
+    assert dataset(whole) == judge
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "where", "says"),
+    [
+        ("ttl", b"<http://e/a> <http://e/b> 1 .\n<http://e/a> <<", ", line 2, column 14", "end of file"),
+        ("trig", b"<http://e/g> {\n <http://e/a> <http://e/b> }", ", line 2, column 28", "RDF object"),
+        ("rdf", b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>\n<a", ", line 2, column 1", "tag"),
+        ("rdf", b"<?xml version='1.0'?><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>"
+         b"<rdf:Description rdf:ID='a b'/></rdf:RDF>", "", "rdf:ID"),
+        ("jsonld", b'{"@id": "http://e/a",\n "http://e/p": }', ", line 2, column 16", "closing"),
+        ("jsonld", b'{"@context": "http://e/context", "p": 1}', "", "nothing is fetched"),
+        ("jelly", b"no jelly", "", "not Jelly"),
+        ("jelly", b"", "", "not Jelly"),
+    ],
+)  # fmt: skip
+def test_a_fault_has_a_place_and_a_reason(form: str, data: bytes, where: str, says: str) -> None:
+    with pytest.raises(Malformed, match=says) as fault:
+        list(document_chunks(lambda: io.BytesIO(data), form, "http://e/"))
+    assert fault.value.where == where
+
+
+@pytest.mark.parametrize("data", [b"<a> <b> <c> .\n<a> <b <c> .", b"<a> <b> <<( <a> <b> <c> )>> ."])
+def test_a_document_that_is_no_rdf_1_1_is_bad_as_a_whole(data: bytes) -> None:
+    reference = Reference(
+        "s", "s", "a.ttl", "/a.ttl", "ttl", 0, len(data), 0, 1, 1, base="http://e/"
+    )
+    triples, lines = parse_document(np.frombuffer(data, np.uint8), reference, 1)
+    ((_, reason, text),) = triples.bad
+    assert (triples.n, lines.stop) == (0, 0)
+    assert reason.startswith("Malformed document") and text
+
+
+def test_a_document_knows_its_own_iri() -> None:
+    data = np.frombuffer(b"<> <#p> <b> .", np.uint8)
+    reference = Reference(
+        "s", "s", "a.ttl", "/a.ttl", "ttl", 0, 13, 0, 1, 1, base="file:///x/a.ttl"
+    )
+    triples, _ = parse_document(data, reference, 1)
+    found = [triples.text(column, 0) for column in (triples.s, triples.p, triples.o)]
+    assert found == ["<file:///x/a.ttl>", "<file:///x/a.ttl#p>", "<file:///x/b>"]

@@ -1,0 +1,64 @@
+"""Schedules that differ in their starts: those that are said to be alike say the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from levada.model.time import Window, WindowKind
+from levada.plan.sealed.schedules import Families, Schedule
+from levada.windows.presence import Seen, retain
+from levada.windows.reports import instants
+
+WINDOWS = [
+    Window(WindowKind.CLOSE_OPEN, 4, 2),
+    Window(WindowKind.CLOSE_CLOSED, 3, 3),
+    Window(WindowKind.RANGE, 5),
+    Window(WindowKind.COUNT, step=2, count=3),
+    Window(WindowKind.SESSION, 2),
+    Window(WindowKind.CLOSE_OPEN, 4, 2, 6, True),
+]
+TIMES = st.lists(st.integers(0, 20), unique=True).map(sorted)
+SCHEDULES = st.builds(
+    lambda windows, start, every: Schedule(
+        tuple(WINDOWS[w] for w in windows), tuple(range(len(windows))), start, every
+    ),
+    st.sampled_from([(0,), (1,), (2,), (3,), (4,), (5,), (0, 1), (2, 0)]),
+    st.integers(-1, 22),
+    st.booleans(),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(SCHEDULES, min_size=1, max_size=12),
+    st.tuples(TIMES, TIMES),
+    st.integers(0, 10),
+    st.integers(0, 14),
+)
+def test_what_is_alike_says_the_same(schedules: Any, times: Any, low: Any, more: Any) -> None:
+    presence = {i: Seen.of(ts) for i, ts in enumerate(times)}
+    same = Families.of(schedules).alike({i: seen.ts for i, seen in presence.items()})
+    for schedule, other in zip(schedules, (schedules[n] for n in same), strict=True):
+        assert schedule._replace(start=0) == other._replace(start=0)
+        a, b = (instants(one, presence, low, low + more) for one in (schedule, other))
+        for x, y in zip((a.times, a.full, a.changes), (b.times, b.full, b.changes), strict=True):
+            assert x.tolist() == y.tolist()
+        assert a.last == b.last
+        for i, seen in presence.items():
+            own = [w for w, n in zip(schedule.windows, schedule.streams, strict=True) if n == i]
+            kept = [
+                retain(seen, own, one.start, low + more, one.every).tolist()
+                for one in (schedule, other)
+            ]
+            assert kept[0] == kept[1]
+
+
+def test_queries_that_came_one_by_one_are_soon_alike() -> None:
+    schedules = [Schedule((WINDOWS[0],), (0,), start) for start in range(1000)]
+    families = Families.of(schedules)
+    assert len(set(families.alike({0: np.array([500, 998, 2000])}).tolist())) == 3
+    assert set(families.alike({0: np.array([2000, 2001])}).tolist()) == {0}

@@ -54,7 +54,7 @@ class WindowOn:
     """A window of a query: its name (an IRI; CQL: the alias), the stream it is on, and its
     parameters.
 
-    ``beneath``: for a window over a query within the query (``Derived``), all windows below it;
+    ``beneath``: for a window over a query within the query (``SubQuery``), all windows below it;
     ``stream`` is one of theirs.
     """
 

@@ -23,7 +23,7 @@ import msgspec
 import xxhash
 
 from levada.errors import CheckpointError
-from levada.model.names import is_made
+from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
@@ -188,7 +188,7 @@ class Checkpoint:
         """These streams in the order of the plans, in which they have their numbers; new ones
         behind.
         """
-        names, known = list(streams), [n for n in self.streams() if not is_made(n)]
+        names, known = list(streams), [n for n in self.streams() if not is_derived(n)]
         missing = [n for n in known if n not in names]
         if missing:
             raise CheckpointError(

@@ -5,7 +5,7 @@ Every query is a *level* with windows of its own. What a query in brackets or a 
 in one of two ways:
 
     a plain relation of nothing but selections and joins   becomes part of the level that reads it, windows included
-    any other, and every stream                            is ``Derived``: a level of its own under a window of the reader
+    any other, and every stream                            is ``SubQuery``: a level of its own under a window of the reader
 
 All are read in the second way where it matters when the tables themselves hold something or change:
 by one group without keys, whose row is there while one of its own tables holds something; by
@@ -252,7 +252,7 @@ class Levels:
         own.add(at)
         return Leaf(
             columns,
-            lambda named: nodes.Derived(
+            lambda named: nodes.SubQuery(
                 nodes.InWindow(at), level.node, level.own, level.output, named, partition
             ),
         )

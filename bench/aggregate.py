@@ -83,9 +83,11 @@ def spark(supply: dict[str, Any]) -> dict[str, Any]:
     session = spark_session()
     stream = reading(session, given.into / "s", "k bigint, v double, ts bigint")
     grouped = (
-        stream.select("k", "v", timestamp_millis(col("ts")).alias("t")).withWatermark("t", "0 seconds")
-        .groupBy(window("t", f"{WIDTH} milliseconds", f"{STEP} milliseconds"), "k").agg(least("v"), avg("v"))
-    )  # fmt: skip
+        stream.select("k", "v", timestamp_millis(col("ts")).alias("t"))
+        .withWatermark("t", "0 seconds")
+        .groupBy(window("t", f"{WIDTH} milliseconds", f"{STEP} milliseconds"), "k")
+        .agg(least("v"), avg("v"))
+    )
     return measured(session, grouped, given)
 
 

@@ -59,11 +59,17 @@ class Loading:
 
 
 def run_engine(
-    streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool, by: str = "elements",
+    streams: Streams,
+    queries: Queries,
+    *,
+    epoch_rows: int,
+    warm: int,
+    stepped: bool,
+    by: str = "elements",
     given: Mapping[str, Any] | None = None,
     static: Loading | None = None,
     supply: Supply | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do
     not count.
 
@@ -116,16 +122,21 @@ def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool)
         name: round(seconds * 1000 / len(each), 2) for name, seconds in meter.cpu.to_json().items()
     }
     return {
-        "median_ms": round(statistics.median(each.tolist()), 2), "p99_ms": round(float(np.percentile(each, 99)), 2),
-        "least_ms": round(float(each.min()), 2), "cpu_ms": round(meter.cpu.total * 1000 / len(each), 2), "cpu": cpu,
-        "epochs": len(each), "stages": stages, "peak_memory_mb": round(meter.memory / 1e6),
-    }  # fmt: skip
+        "median_ms": round(statistics.median(each.tolist()), 2),
+        "p99_ms": round(float(np.percentile(each, 99)), 2),
+        "least_ms": round(float(each.min()), 2),
+        "cpu_ms": round(meter.cpu.total * 1000 / len(each), 2),
+        "cpu": cpu,
+        "epochs": len(each),
+        "stages": stages,
+        "peak_memory_mb": round(meter.memory / 1e6),
+    }
 
 
 @contextmanager
 def _engine(
     streams: Streams, queries: Queries, *, epoch_rows: int, stepped: bool, **given: Any
-) -> Iterator[Engine]:  # fmt: skip
+) -> Iterator[Engine]:
     """An engine on a checkpoint of its own, with its streams and queries, not started."""
     with tempfile.TemporaryDirectory(prefix="levada-bench-") as folder:
         spark = False if stepped else None

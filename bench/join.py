@@ -96,7 +96,8 @@ def spark(supply: dict[str, Any], width: int) -> dict[str, Any]:
         for name, value in zip("ab", "vw", strict=True)
     ]
     near = expr(
-        f"ka = kb and ta >= tb - interval {width} milliseconds and ta <= tb + interval {width} milliseconds"
+        f"ka = kb and ta >= tb - interval {width} milliseconds "
+        f"and ta <= tb + interval {width} milliseconds"
     )
     joined = sides[0].join(sides[1], near).select("ka", "ta", "tb", "v", "w")
     return measured(session, joined, given)

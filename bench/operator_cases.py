@@ -64,8 +64,8 @@ def _asked(
     """A query over one window of triples, which tumbles unless it is given."""
     clause = window or _window(size, size.window)
     return (
-        f"PREFIX : <http://e/> REGISTER {output} :out AS {head} FROM NAMED WINDOW :w ON :s {clause} "
-        f"WHERE {{ {body} }} {tail}"
+        f"PREFIX : <http://e/> REGISTER {output} :out AS {head} "
+        f"FROM NAMED WINDOW :w ON :s {clause} WHERE {{ {body} }} {tail}"
     )
 
 
@@ -113,7 +113,10 @@ def extend(folder: Path, size: Size) -> Workload:
 @case("Extend, text")
 def extend_text(folder: Path, size: Size) -> Workload:
     s = rows(size)
-    body = 'WINDOW :w { ?s :p ?v } BIND(CONCAT(STR(?s), "-", STR(?v)) AS ?t) FILTER(STRENDS(?t, "000"))'
+    body = (
+        'WINDOW :w { ?s :p ?v } BIND(CONCAT(STR(?s), "-", STR(?v)) AS ?t) '
+        'FILTER(STRENDS(?t, "000"))'
+    )
     return Workload(
         _triples(folder, s), _asked(size, "SELECT ?t", body), int((s.v % 1000 == 0)[1:].sum())
     )
@@ -254,7 +257,10 @@ def report(folder: Path, size: Size) -> Workload:
 def panes(folder: Path, size: Size) -> Workload:
     s = rows(size)
     step = _step(size)
-    text = f"Rstream(Select k, Min(v), Avg(v) From S [Range {size.window} ms Slide {step} ms] Group By k)"
+    text = (
+        f"Rstream(Select k, Min(v), Avg(v) From S "
+        f"[Range {size.window} ms Slide {step} ms] Group By k)"
+    )
     return Workload(_tuples(folder, size, s), text, groups_at_closes(s, size.window, step), "cql")
 
 
@@ -401,9 +407,8 @@ def running(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = f"Istream(Select k, Count(*), Sum(v) From S [Range {size.window} ms] Group By k)"
     k, left = s.k[: -size.window], s.k[size.window :]
-    both = within(s.k, s.ts, size.window) - within(
-        s.k, s.ts, size.window - 1
-    )  # alone, and replaced at once
+    # alone, and replaced at once
+    both = within(s.k, s.ts, size.window) - within(s.k, s.ts, size.window - 1)
     replaced = int(np.count_nonzero(k == left)) - both
     return Workload(
         _tuples(folder, size, s), text, s.n + within(s.k, s.ts, size.window - 1) - replaced, "cql"
@@ -440,7 +445,10 @@ def except_(folder: Path, size: Size) -> Workload:
     """A row is shown as soon as it is none of the last thousand."""
     s = rows(size)
     late = min(1000, size.window // 2)
-    text = f"Istream(Select k, v From S [Range {size.window} ms] Except Select k, v From S [Rows {late}])"
+    text = (
+        f"Istream(Select k, v From S [Range {size.window} ms] "
+        f"Except Select k, v From S [Rows {late}])"
+    )
     return Workload(_tuples(folder, size, s), text, max(s.n - late, 0), "cql")
 
 

@@ -108,13 +108,19 @@ def _cost(name: str, shape: Size) -> dict[str, Any]:
 def sizes(scale: float) -> dict[str, Size]:
     """The size of which figures are told, and those with one thing ten times as large."""
     base = Size()
-    base = Size(*(max(int(n * scale) // 1000 * 1000, 1000) for n in (base.epoch, base.window)), base.groups,
-                max(int(base.measured * scale), 1000))  # fmt: skip
+    base = Size(
+        *(max(int(n * scale) // 1000 * 1000, 1000) for n in (base.epoch, base.window)),
+        base.groups,
+        max(int(base.measured * scale), 1000),
+    )
     wide = TIMES * base.window
     return {
-        "base": base, "window": replace(base, window=wide, measured=max(base.measured, wide)),  # with a close of it
-        "epoch": replace(base, epoch=TIMES * base.epoch), "groups": replace(base, groups=TIMES * base.groups),
-    }  # fmt: skip
+        "base": base,
+        # with a close of it
+        "window": replace(base, window=wide, measured=max(base.measured, wide)),
+        "epoch": replace(base, epoch=TIMES * base.epoch),
+        "groups": replace(base, groups=TIMES * base.groups),
+    }
 
 
 def run(scale: float, stepped: bool) -> Result:

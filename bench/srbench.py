@@ -109,9 +109,14 @@ def _text(minutes: Sequence[Minute], timed: bool) -> str:
     """The triples of some minutes as ``_triples`` says them, a line each."""
     n = len(minutes[0][2])
     ts, serials = (np.repeat(np.array([m[i] for m in minutes]), n) for i in (0, 1))
-    frame = pl.DataFrame({
-        "i": serials, "s": np.tile(np.arange(n), len(minutes)), "v": np.concatenate([m[2] for m in minutes]), "t": ts,
-    })  # fmt: skip
+    frame = pl.DataFrame(
+        {
+            "i": serials,
+            "s": np.tile(np.arange(n), len(minutes)),
+            "v": np.concatenate([m[2] for m in minutes]),
+            "t": ts,
+        }
+    )
     o, end = "<http://example.org/observation/{}/{}>", " {} ." if timed else " ."
     time = ["t"] if timed else []
     lines = [

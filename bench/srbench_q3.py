@@ -67,9 +67,14 @@ def levada(supply: dict[str, Any], stepped: bool, closed: bool) -> dict[str, Any
     given = Supply.of(supply)
     more = {"element": "subject", "closed": "element"} if closed else {}
     return run_engine(
-        {STREAM: {"source": str(given.into / "w3"), **more}}, {"w3": {"text": query(), "dialect": "rspql"}},
-        epoch_rows=given.epoch // (3 if closed else 1), warm=given.warm, stepped=stepped, by="triples", supply=given,
-    )  # fmt: skip
+        {STREAM: {"source": str(given.into / "w3"), **more}},
+        {"w3": {"text": query(), "dialect": "rspql"}},
+        epoch_rows=given.epoch // (3 if closed else 1),
+        warm=given.warm,
+        stepped=stepped,
+        by="triples",
+        supply=given,
+    )
 
 
 def oxigraph(folder: str, whole: bool) -> dict[str, Any]:
@@ -167,7 +172,10 @@ def run(scale: float, stepped: bool) -> Result:
     more = {
         "open": many_open | {"ratio_cpu": ratio(many_open, many_base)},
         f"stations_{sizes[0].stations}": {
-            "levada": few, "open": few_open, "baseline": few_base, "ratio_cpu": ratio(few, few_base),
+            "levada": few,
+            "open": few_open,
+            "baseline": few_base,
+            "ratio_cpu": ratio(few, few_base),
         },
-    }  # fmt: skip
+    }
     return Result("srbench_q3", many, many_base, ratio(many, many_base), more)

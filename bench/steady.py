@@ -2,7 +2,7 @@
 event time.
 
     folder/warm/s        the warm-up
-    folder/000/s         a round, with silence before it, so that windows never reach from one into another
+    folder/000/s         a round, with silence before it, so that windows never reach into another
     folder/end/s         the beginning of one round more: what closes the last windows
     into/s               what a side reads: files are linked there, first those of the warm-up
 
@@ -29,7 +29,8 @@ from typing import Any
 from bench.measure import Cpu
 
 LEAST = 2.0  # CPU-seconds that count
-LEAST_JVM = 20.0  # the same for a side whose JVM compiles what is hot: no two thirds of less are alike but by chance
+# the same for a side whose JVM compiles what is hot: no two thirds of less are alike but by chance
+LEAST_JVM = 20.0
 MOST = 200.0  # CPU-seconds after which a side gets no more rounds
 SAME = 0.05  # how far the rows per CPU-second of successive thirds may be apart
 AHEAD = 3  # epochs that are there to be read, while one is at work
@@ -66,7 +67,8 @@ def find_span(marks: Sequence[Mark], least: float = LEAST) -> Span:
     """The last two thirds of the rounds between these marks, and whether they are steady; all of
     fewer than three.
 
-    >>> marks = [Mark(rows, Cpu(cpu), 0.0) for rows, cpu in ((0, 0.0), (10, 3.0), (20, 5.0), (30, 7.04))]
+    >>> told = ((0, 0.0), (10, 3.0), (20, 5.0), (30, 7.04))
+    >>> marks = [Mark(rows, Cpu(cpu), 0.0) for rows, cpu in told]
     >>> find_span(marks)
     Span(first=1, last=3, steady=True)
     >>> find_span(marks[:3])

@@ -78,9 +78,8 @@ class QueryError(LevadaError):
         where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
         lines = [where + self.message]
         if self.span and self.text:
-            source = self.text.rstrip("\n").split(
-                "\n"
-            )  # as lines are counted: str.splitlines knows more line ends
+            # as lines are counted: str.splitlines knows more line ends
+            source = self.text.rstrip("\n").split("\n")
             if self.text:
                 shown = source[min(self.span.line, len(source)) - 1].rstrip("\r").replace("\t", " ")
                 lines += ["  " + shown, "  " + " " * (self.span.column - 1) + "^"]

@@ -33,7 +33,8 @@ def check_depth(pattern: Node, text: str) -> None:
             _check_expression(expression, text)
         if depth > MOST_OPERATORS:
             raise _too_deep(
-                f"Say it with fewer than {MOST_OPERATORS} OPTIONAL, BIND, FILTER and the like one after the other.",
+                f"Say it with fewer than {MOST_OPERATORS} OPTIONAL, BIND, "
+                "FILTER and the like one after the other.",
                 text,
             )
         waiting += [(child, depth + 1) for child in children(node)]
@@ -45,7 +46,8 @@ def _check_expression(expression: Expression, text: str) -> None:
         found, depth = waiting.pop()
         if depth > MOST_CALLS:
             raise _too_deep(
-                f"An expression has at most {MOST_CALLS} operators and functions one within the other.",
+                f"An expression has at most {MOST_CALLS} operators and "
+                "functions one within the other.",
                 text,
             )
         match found:

@@ -55,7 +55,9 @@ from levada.model.query import Form, TriplePattern
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
 
-SHOWN = 24  # alternatives of a pattern, and classes of terms that are alike, that are shown; there may be thousands
+# alternatives of a pattern, and classes of terms that are alike, that are shown: there may be
+# thousands
+SHOWN = 24
 
 
 def show(query: Query) -> str:
@@ -70,7 +72,8 @@ def show(query: Query) -> str:
     lines = [" ".join(part for part in head if part)]
     for index, on in enumerate(query.windows):
         lines.append(
-            f"  window {index} <{on.name}> on <{on.stream}> {on.window.describe()}{_start(on.window)}"
+            f"  window {index} <{on.name}> on <{on.stream}> "
+            f"{on.window.describe()}{_start(on.window)}"
         )
     policy = (
         [query.reports.clock.describe() + _start(query.reports.clock)]

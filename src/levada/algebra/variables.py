@@ -93,7 +93,8 @@ def mentioned(node: a.Node) -> frozenset[str]:
     Of a sub-select those that it shows: of what it hides, one of the same name outside is another
     variable (18.2.1).
 
-    >>> sorted(mentioned(a.Minus(a.Values(("x",), ()), a.Project(a.Values(("y", "z"), ()), ("y",)))))
+    >>> right = a.Project(a.Values(("y", "z"), ()), ("y",))
+    >>> sorted(mentioned(a.Minus(a.Values(("x",), ()), right)))
     ['x', 'y']
     """
     if isinstance(node, a.Project):

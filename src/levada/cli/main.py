@@ -34,7 +34,8 @@ _RUN_EXAMPLES = """[bold]Examples[/bold]
 
 levada run hot.rq --stream temp=temp.nt --once
 
-levada run pairs.cql --stream "A=a.csv,schema=k:integer;v:double" --stream "B=b.csv,schema=k:integer;w:double" --out results
+levada run pairs.cql --stream "A=a.csv,schema=k:integer;v:double" \
+--stream "B=b.csv,schema=k:integer;w:double" --out results
 
 levada run --app weather.yaml --checkpoint state --summary summary.json
 """
@@ -150,7 +151,8 @@ def _version() -> None:
     """Print the versions of Levada and of what it runs on."""
     python = ".".join(map(str, sys.version_info[:3]))
     print(
-        f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, Python {python}"
+        f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, "
+        f"Python {python}"
     )
 
 

@@ -52,9 +52,8 @@ def check_run(app: App, mode: Mode) -> None:
 def run(app: App, mode: Mode) -> Summary:
     """Runs an application to its end."""
     check_run(app, mode)
-    from levada.app.run import (
-        run_app,
-    )  # here: it takes a second to import, and a wrong use is to be told at once
+    # here: it takes a second to import, and a wrong use is to be told at once
+    from levada.app.run import run_app
 
     return run_with(run_app, app, mode)
 

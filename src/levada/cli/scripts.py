@@ -25,7 +25,8 @@ def statements(source: QuerySource) -> tuple[QuerySource, ...]:
     """The queries of a source; one that is in another language, has one query, or cannot be read is
     left as it is.
 
-    >>> text = "Register Stream V (n Integer) As Select k From S; Select n From V; Select n From V [Rows 1];"
+    >>> text = "Register Stream V (n Integer) As Select k From S; "
+    >>> text += "Select n From V; Select n From V [Rows 1];"
     >>> [query.name for query in statements(QuerySource("q", text, "cql"))]
     ['q-1', 'q-2']
     """

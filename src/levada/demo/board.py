@@ -148,7 +148,10 @@ class Board:
         bar = ProgressBar(max(self.elements, 1), p.elements, width=36)
         line.add_row(Text(self._now(), style="bold cyan"), bar, f"{share:.0%}")
         rate = p.elements / p.seconds if p.seconds else 0.0
-        counts = f"{p.elements:,} of {self.elements:,} elements · {rate:,.0f}/s · epoch {p.epochs} · {p.seconds:,.0f} s"
+        counts = (
+            f"{p.elements:,} of {self.elements:,} elements · {rate:,.0f}/s · "
+            f"epoch {p.epochs} · {p.seconds:,.0f} s"
+        )
         return Group(line, Text(counts))
 
     def _now(self) -> str:

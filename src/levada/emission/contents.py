@@ -24,9 +24,8 @@ from levada.terms.texts import join_lines
 
 Sizes = npt.NDArray[np.int64]
 Cut = Callable[[Sizes], Sequence[tuple[int, int]]]
-_NOT_XML = re.compile(
-    rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]"
-)  # the controls, U+FFFE, U+FFFF
+# the controls, U+FFFE, U+FFFF
+_NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\ufffd".encode()
 _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 

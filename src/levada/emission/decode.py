@@ -1,8 +1,10 @@
 """Canonical N-Triples texts -> the term forms of SPARQL 1.1's result formats, a column at a time.
 
-    json   {"type": "literal", "value": "5", "datatype": "http://.../XMLSchema#integer"}    SPARQL 1.1 Query Results JSON
-    csv    the IRI, the lexical form, or _:label, quoted as in RFC 4180 where needed         SPARQL 1.1 CSV and TSV
-    tsv    the N-Triples text; plain numbers in their short Turtle form                      SPARQL 1.1 CSV and TSV
+    json   {"type": "literal", "value": "5", "datatype": "http://.../XMLSchema#integer"}
+    csv    the IRI, the lexical form, or _:label, quoted as in RFC 4180 where needed
+    tsv    the N-Triples text; plain numbers in their short Turtle form
+
+(SPARQL 1.1 Query Results JSON Format, and CSV and TSV Formats.)
 
 Invariants: one value out per value in, null (unbound) stays null; the texts are canonical
 (``model/term.py``), so the escapes inside quotes are JSON's own and are passed on. Cost: a few
@@ -20,7 +22,8 @@ import polars as pl
 from levada.model.term import XSD, Blank, Iri, Literal, Term, parse_term
 
 _PROBE = 1 << 14  # rows looked at to guess whether a column repeats itself
-_ESCAPED = r'(?s)^("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?$'  # a literal of any kind: quoted, language, datatype
+# a literal of any kind: quoted, language, datatype
+_ESCAPED = r'(?s)^("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?$'
 _TSV_NUMBERS = (
     ("integer", r"^[+-]?[0-9]+$"),
     ("decimal", r"^[+-]?[0-9]*\.[0-9]+$"),
@@ -31,8 +34,8 @@ _TSV_NUMBERS = (
 def json_terms(texts: pl.Series) -> pl.Series:
     """Each term as a JSON object, null for null.
 
-    >>> json_terms(pl.Series(['<http://e/a>', '"x"@en', None])).to_list()
-    ['{"type": "uri", "value": "http://e/a"}', '{"type": "literal", "value": "x", "xml:lang": "en"}', None]
+    >>> json_terms(pl.Series(['<http://e/a>', '"x"', None])).to_list()
+    ['{"type": "uri", "value": "http://e/a"}', '{"type": "literal", "value": "x"}', None]
     """
     return _per_distinct(texts, _json_terms)
 

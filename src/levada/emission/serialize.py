@@ -1,10 +1,10 @@
 r"""Results of one query -> records of NDJSON, CSV and TSV, a batch of many reports at a time
 (quads: ``graphs``).
 
-    {"query": "q3", "report": 1092880800000, "head": {"vars": ["s"]}, "results": {"bindings": [..]}}     SELECT
-    {"query": "q3", "report": 1092880800000, "change": "insert", "head": .., "results": ..}              its changes
-    {"query": "q3", "report": 1092880800000, "head": {}, "boolean": true}                                ASK
-    {"query": "q3", "report": 1092880800000, "graph": "<a> <b> <c> .\n"}                                 CONSTRUCT
+    SELECT        {"query": "q3", "report": 10, "head": {"vars": ["s"]}, "results": {..}}
+    its changes   {"query": "q3", "report": 10, "change": "insert", "head": .., "results": ..}
+    ASK           {"query": "q3", "report": 10, "head": {}, "boolean": true}
+    CONSTRUCT     {"query": "q3", "report": 10, "graph": "<a> <b> <c> .\n"}
 
 CSV and TSV have one line per solution: the column ``report``, for a relation then ``change``, then
 the variables; ASK has the column ``boolean``; CONSTRUCT a line per triple with subject, predicate
@@ -214,9 +214,8 @@ def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.
         "report", "sign", pl.concat_str(pl.lit("{"), content, pl.lit("}")).alias("value")
     )
     grouped = rows.group_by("report", "sign", maintain_order=True).agg(pl.col("value"))
-    grouped = grouped.with_columns(
-        pl.col("value").list.join(", ")
-    )  # quicker than joining inside agg
+    # quicker than joining inside agg
+    grouped = grouped.with_columns(pl.col("value").list.join(", "))
     if batch.change is not None:
         grouped = grouped.sort("report", pl.col("sign").neg(), maintain_order=True)
     head = json.dumps({"vars": list(variables)}, ensure_ascii=False)

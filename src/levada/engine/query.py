@@ -134,9 +134,8 @@ class Query:
 
         def follow() -> None:
             if self._engine.await_start():
-                for (
-                    report
-                ) in self._published():  # a failure is told to whoever waits for the engine
+                # a failure is told to whoever waits for the engine
+                for report in self._published():
                     callback(report)
 
         thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)

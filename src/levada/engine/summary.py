@@ -125,11 +125,13 @@ class Summary:
         if self.note:
             yield Text(self.note)
         yield Text(
-            f"{self.elements:,} elements ({self.triples:,} triples) -> {self.results:,} results in {self.reports:,} reports, "
+            f"{self.elements:,} elements ({self.triples:,} triples) -> "
+            f"{self.results:,} results in {self.reports:,} reports, "
             f"{self.epochs:,} epochs, {self.wall_seconds:,.1f} s ({self.cpu_seconds:,.1f} CPU-s)"
         )
         yield Text(
-            f"{self.elements_per_second:,.0f} elements/s, {self.elements_per_cpu_second:,.0f} per CPU-second; "
+            f"{self.elements_per_second:,.0f} elements/s, "
+            f"{self.elements_per_cpu_second:,.0f} per CPU-second; "
             f"late {self.late:,}, dead-lettered {self.dead:,}"
         )
         if self.holds_back is not None:

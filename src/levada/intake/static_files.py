@@ -72,9 +72,8 @@ def static_source(
         return StaticFile("", "nt", frozenset({graph}), lines=lines)
     if not Path(source).exists():
         raise UsageError(f"There is no static file {source}.")
-    return static_file(
-        os.path.abspath(source), graph, form
-    )  # a task may stand in another directory
+    # a task may stand in another directory
+    return static_file(os.path.abspath(source), graph, form)
 
 
 def named(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
@@ -103,7 +102,9 @@ def static_file(path: str, graph: str | None = None, form: str | None = None) ->
 def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[str | None]:
     """The graphs that may be replaced and have other files now.
 
-    >>> replaced([StaticFile("a", "nt", frozenset({None}))], [StaticFile("b", "nt", frozenset({None}), replaceable=True)])
+    >>> graphs = frozenset({None})
+    >>> one, other = StaticFile("a", "nt", graphs), StaticFile("b", "nt", graphs, replaceable=True)
+    >>> replaced([one], [other])
     [None]
     """
     graphs = {g for file in now if file.replaceable for g in file.graphs}
@@ -199,7 +200,10 @@ def chunks(
                 raise Malformed(triples.bad[0][1])
             yield triples
     except Malformed as fault:
-        message = f"The static file {shown}{fault.where} is not well-formed {NAMES[file.format]}: {fault}."
+        message = (
+            f"The static file {shown}{fault.where} is not well-formed "
+            f"{NAMES[file.format]}: {fault}."
+        )
         raise SourceError(message) from None
     except (*DAMAGED, OSError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error

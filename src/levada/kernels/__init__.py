@@ -106,9 +106,8 @@ def stamp_of(function: Callable[..., Any]) -> str:
         digest.update(_source(code.co_filename))
         for name in code.co_names:
             value = known.get(name)
-            made_from = getattr(value, "py_func", None) or getattr(
-                value, "_defn", None
-            )  # a part; an intrinsic
+            # a part; an intrinsic
+            made_from = getattr(value, "py_func", None) or getattr(value, "_defn", None)
             if made_from is not None:
                 pending.append(made_from)
             elif isinstance(value, int | float | bytes | tuple | np.generic):

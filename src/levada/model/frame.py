@@ -154,9 +154,8 @@ def _is_constant(values: Column) -> bool:
     n = len(values)
     if n < _ALIGN or values[0] != values[-1] or values[0] != values[n // 2]:
         return False
-    bits = (
-        values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
-    )  # 0.0 == -0.0, but they differ
+    # 0.0 == -0.0, but they differ
+    bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
     return bool((bits == bits[0]).all())
 
 

@@ -98,7 +98,8 @@ def match_streams(
     those that queries make. Raises ``UnknownNameError`` for one that is not there, ``UsageError``
     if a word would stand for two IRIs, or two queries make it.
 
-    >>> match_streams(["http://e/temp", "A", "http://e/hot"], ["temp", "A"], {"http://e/hot": ["q1"]})
+    >>> streams = ["http://e/temp", "A", "http://e/hot"]
+    >>> match_streams(streams, ["temp", "A"], {"http://e/hot": ["q1"]})
     {'http://e/temp': 'temp', 'A': 'A', 'http://e/hot': 'q1#'}
     """
     known = list(names)

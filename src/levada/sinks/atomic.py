@@ -39,8 +39,8 @@ def write_whole(path: Path, data: bytes) -> None:
 def sink_error(error: OSError, place: Path | str) -> SinkError:
     """What a failed write means, for people.
 
-    >>> str(sink_error(OSError(errno.ENOSPC, "x"), "out"))
-    'The disk that holds out is full. Free some space and start again on the same checkpoint: no result is lost.'
+    >>> sink_error(OSError(errno.ENOSPC, "x"), "out").hint
+    'Free some space and start again on the same checkpoint: no result is lost.'
     """
     if error.errno in _FULL:
         hint = "Free some space and start again on the same checkpoint: no result is lost."

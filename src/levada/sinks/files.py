@@ -2,7 +2,8 @@
 
     out/q1/000000007-0000.ndjson      query q1, results of epoch 7, part 0
     out/q1/000000007-0001.ndjson      part 1: part 0 had reached its size
-    out/q1/000000000004000.srj        formats without a place for the report time: a file a report (at 4000 ms)
+    out/q1/000000000004000.srj        formats without a place for the report time: a file a report
+                                      (at 4000 ms)
 
 A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the
 same file. Parts are cut at ``Roll.bytes``, at records only. With ``Roll.age`` results of several

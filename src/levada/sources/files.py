@@ -1,6 +1,7 @@
 """A stream of files, seen from the driver: what is there, and which references come next.
 
-    discover  -> which files there are and how long they are          (the only method that looks at the directory)
+    discover  -> which files there are and how long they are (the only method that looks at the
+                 directory)
     take      -> the next references from a position, and the position behind them
     freeze    -> what is there now is all there will be (``--once``)
 
@@ -10,14 +11,17 @@ Its keys:
 
     file, at   files=sequence: the file and the offset in it up to which the stream is read
     files      files=parallel: the same for each file
-    rows       with a mapping only: records of each file given out (files=sequence: of the current one)
+    rows       with a mapping only: records of each file given out (files=sequence: of the current
+               one)
     after      files=parallel: the file after which the next round begins
-    taken      elements given out so far, well-formed or not (those within a document: guessed by its size)
-    passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or elements are parts of
-               documents): elements that passed. One reference is given at a time with
-               ``limit_left`` on it, and the CALLER adds what the task counted before it takes
-               again. Otherwise ``limit`` counts ``taken``.
-    broken     files of which it has been told that they cannot be read (the CALLER adds them when an epoch tells)
+    taken      elements given out so far, well-formed or not (those within a document: guessed by
+               its size)
+    passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or
+               elements are parts of documents): elements that passed. One reference is given at a
+               time with ``limit_left`` on it, and the CALLER adds what the task counted before it
+               takes again. Otherwise ``limit`` counts ``taken``.
+    broken     files of which it has been told that they cannot be read (the CALLER adds them when
+               an epoch tells)
 
 A file is finished when a later name exists or the source is frozen. The files of a directory are
 one sequence in the order of their names (a name that comes up before one that is being read comes
@@ -170,9 +174,15 @@ class FileSource:
         self.discover(final=True)
         if self.backlog(position):
             where = position.get("file", self.config.path)
-            message = f"The stream {self.config.name} has grown behind {where} since the run on this checkpoint ended."
+            message = (
+                f"The stream {self.config.name} has grown behind {where} since "
+                "the run on this checkpoint ended."
+            )
             if not position:
-                message = f"The run on this checkpoint has ended, and has read nothing of the stream {self.config.name}."
+                message = (
+                    "The run on this checkpoint has ended, "
+                    f"and has read nothing of the stream {self.config.name}."
+                )
             raise CheckpointError(
                 message, hint="Use a new checkpoint, or run with --keep-open from the beginning."
             )
@@ -343,9 +353,8 @@ class FileSource:
                     stream=config.name,
                     partition=partition,
                     name=file.name,
-                    path=os.path.abspath(
-                        self._cutter.content(file)[0]
-                    ),  # a task may stand in another directory
+                    # a task may stand in another directory
+                    path=os.path.abspath(self._cutter.content(file)[0]),
                     format=self._cutter.format(file),
                     start=piece.start,
                     stop=piece.stop,

@@ -21,10 +21,8 @@ from dataclasses import dataclass
 from levada.errors import SourceError
 
 _UNFINISHED = (".tmp", ".part", ".crdownload")
-_COARSE, _FINE = (
-    3_000_000_000,
-    100_000_000,
-)  # ns: two changes in such a time may show as one; by where times are whole seconds
+# ns: two changes in such a time may show as one; by where times are whole seconds
+_COARSE, _FINE = 3_000_000_000, 100_000_000
 _TRUSTED = 30_000_000_000  # ns: so long a time of change is believed, whatever file system keeps it
 
 

@@ -104,7 +104,8 @@ class Cutter:
         path, size = self.content(file)
         if at > size and not file.fault:
             raise SourceError(
-                f"The file {file.path} of the stream {self.config.name} became shorter than what was read."
+                f"The file {file.path} of the stream {self.config.name} became "
+                "shorter than what was read."
             )
         if at >= size:
             return None

@@ -68,7 +68,8 @@ def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
                 got = os.preadv(handle, [out.data[done:]], start + done)
                 if got == 0:
                     raise SourceError(
-                        f"The file {path} is shorter than what was found of it: {start + done} bytes."
+                        f"The file {path} is shorter than what was found of it: "
+                        f"{start + done} bytes."
                     )
                 done += got
         finally:

@@ -1,11 +1,14 @@
 """Formulas over the columns of a row, as mapping files have them: a small part of Python's
 expressions, evaluated by Polars.
 
-    -1 if avgSpeed == 0 else 1030 / avgSpeed        totalspaces - vehiclecount        replace(timestamp, " ", "T")
+    -1 if avgSpeed == 0 else 1030 / avgSpeed
+    totalspaces - vehiclecount
+    replace(timestamp, " ", "T")
 
     names        columns, earlier formulas, ``row`` (the number of the record in its file, from 0)
     constants    numbers, texts in quotes, True, False
-    operators    + - * / (always a double; by zero: no value), == != < <= > >=, and or not, A if CONDITION else B
+    operators    + - * / (always a double; by zero: no value), == != < <= > >=, and or not,
+                 A if CONDITION else B
     functions    those of ``FUNCTIONS``
 
 What has no value makes no value. There is nothing else: no attribute, index, loop or name of

@@ -129,9 +129,8 @@ def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
     place.
     """
     state: Any = parser.parse_interactive(text)  # Lark leaves some of its methods untyped
-    good: Any = state.copy(
-        deepcopy_values=False
-    )  # a token that fails may already have reduced the stack of ``state``
+    # a token that fails may already have reduced the stack of ``state``
+    good: Any = state.copy(deepcopy_values=False)
     try:
         for token in state.lexer_thread.lex(state.parser_state):
             state.feed_token(token)
@@ -196,7 +195,10 @@ def _open(text: str, offset: int, accepted: set[str]) -> str:
     """
     found = text[offset]
     if found == "[" and "LBRACKET" in accepted:
-        return "Nothing stands in the brackets; a window is said there, such as [RANGE PT10S STEP PT5S] or [NOW]."
+        return (
+            "Nothing stands in the brackets; a window is said there, "
+            "such as [RANGE PT10S STEP PT5S] or [NOW]."
+        )
     if found in "\"'" and "STRING" in accepted:
         return (
             "The string that starts here is not closed, or has an escape that SPARQL does not know."

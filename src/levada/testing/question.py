@@ -25,7 +25,7 @@ Solution = frozenset[tuple[str, str]]
 
 Bag = Counter[Solution]
 Answer = Bag | bool | None
-"""What a query says at one instant: a bag of solutions, an ASK's boolean, or None where nothing was asked."""
+"""What a query says at one instant: solutions, an ASK's boolean, None where nothing was asked."""
 
 TripleTemplate = tuple[str, str, str]
 

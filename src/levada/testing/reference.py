@@ -76,9 +76,11 @@ def evaluate(
     ``static`` are the static graphs at first; ``replaced`` says, in order of time, of which time
     (ms) they are others after it: a query without windows is asked over all of them in turn.
 
+    >>> from levada.model.time import WindowKind
     >>> window = Window(WindowKind.RANGE, range=4000)
     >>> query = ReferenceQuery("SELECT ?s { GRAPH <a:w> { ?s ?p ?o } }", {"a:w": ("s", window)})
-    >>> [(r.time, len(r.solutions)) for r in evaluate(query, {"s": [Element(1000, ("<a:a> <a:b> <a:c>",))]})]
+    >>> stream = [Element(1000, ("<a:a> <a:b> <a:c>",))]
+    >>> [(r.time, len(r.solutions)) for r in evaluate(query, {"s": stream})]
     [(1000, 1)]
     """
     if not query.windows:
@@ -266,9 +268,8 @@ def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterato
             yield Report(time, boolean=bool(now))
         return
     found = differences(query.output, before or Counter(), now or Counter())
-    said = [one for one in found if one[1]] or found[
-        -1:
-    ] * query.empty_reports  # a relation's empty report is written once
+    # a relation's empty report is written once
+    said = [one for one in found if one[1]] or found[-1:] * query.empty_reports
     for change, bag in said:
         yield _report(query, time, change, bag)
 
@@ -277,7 +278,8 @@ def differences(output: str, before: Bag, now: Bag) -> list[tuple[str | None, Ba
     """What a relation-to-stream operator says of two consecutive results, as bags.
 
     >>> a, b = frozenset({("x", "1")}), frozenset({("x", "2")})
-    >>> differences("ISTREAM", Counter({a: 1}), Counter({a: 2, b: 1})) == [(None, Counter({a: 1, b: 1}))]
+    >>> told = differences("ISTREAM", Counter({a: 1}), Counter({a: 2, b: 1}))
+    >>> told == [(None, Counter({a: 1, b: 1}))]
     True
     """
     match output:

@@ -34,9 +34,8 @@ from levada.terms.term_pool import Pool
 
 Members = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
-Index = dict[
-    tuple[tuple[str | None, ...], int], int
-]  # constants and equal positions of a pattern: its number
+# constants and equal positions of a pattern: its number
+Index = dict[tuple[tuple[str | None, ...], int], int]
 
 
 @dataclass(frozen=True)

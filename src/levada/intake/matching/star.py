@@ -5,7 +5,8 @@ Of a stream that is ``closed=element`` no subject spans two elements of a window
 that could meet are in one element and have one time: the patterns that share a subject are joined
 where the triples are read. What leaves are rows of the whole star.
 
-    matched rows by pattern  --numbers of subjects-->  legs  --member by member-->  rows of triples, one per leg
+    matched rows by pattern  --numbers of subjects-->  legs
+                             --member by member-->  rows of triples, one per leg
 
 A member of the node is one query's star; its legs are patterns of the stream's table. The leg with
 the fewest rows comes first and is the only one that is multiplied by members; the others are looked

@@ -113,9 +113,8 @@ def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
 
 def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
     if form == "jelly":
-        from levada.intake.parse.jelly import (
-            jelly_quads,
-        )  # here: nobody pays for its import who has no Jelly
+        # here: nobody pays for its import who has no Jelly
+        from levada.intake.parse.jelly import jelly_quads
 
         return jelly_quads(file)
     return ox.parse(file, format=PARSERS[form], base_iri=base or None)

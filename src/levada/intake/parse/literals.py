@@ -137,7 +137,7 @@ def nearest_float(lexical: str) -> float:
     """The float (32 bits) that is nearest to a decimal text, ties to even: rounded once, not by way
     of a double.
 
-    >>> nearest_float("16777217.0000000000000001")  # nearest double: 16777217.0, halfway between two floats
+    >>> nearest_float("16777217.0000000000000001")  # as a double halfway between two floats
     16777218.0
     """
     value = float(lexical)

@@ -155,7 +155,8 @@ def parse(
     of ``unit_ms``. ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that
     tells this document's blank nodes from others'.
 
-    >>> found = parse(b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .', quads=False, timed=True, seed=1, document=1)
+    >>> line = b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .'
+    >>> found = parse(line, quads=False, timed=True, seed=1, document=1)
     >>> found.n, int(found.time[0]), found.text(found.p, 0), float(found.o.dbl[0])
     (1, 17, '<a:p>', 5.0)
     """

@@ -127,9 +127,8 @@ def _part(part: Part, kind: str) -> pl.Expr:
         return pl.lit(part.text)
     value = _lexical(part.text, kind)
     match part.how:
-        case (
-            "whole"
-        ):  # a blank keeps an IRI malformed and alone: no value writes triples of its own
+        # a blank keeps an IRI malformed and alone: no value writes triples of its own
+        case "whole":
             return value.str.replace_all(_NO_IRI, " ")
         case "iri":
             return _map_(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))

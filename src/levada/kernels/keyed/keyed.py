@@ -154,9 +154,8 @@ def _sort_part(low: Ints, row: Ints, start: int, order: Ints, directory: Ints) -
     for q in range(low.size):
         directory[low[q] + 1] += 1
     _running(directory)
-    for q in range(
-        low.size
-    ):  # moves each start to its bucket's end, that is to the start of the next
+    # moves each start to its bucket's end, that is to the start of the next
+    for q in range(low.size):
         order[directory[low[q]]] = row[q]
         directory[low[q]] += 1
     for b in range(directory.size - 1, 0, -1):

@@ -79,7 +79,8 @@ def round_int(high: Longs, low: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
     """The sums as int64, and where they do not fit (there the value is meaningless; the pair is
     still exact).
 
-    >>> total, overflow = round_int(*sum_int(np.zeros(2, np.int32), np.full(2, 2**62), np.ones(2, np.int8), 1))
+    >>> members, twice = np.zeros(2, np.int32), np.full(2, 2**62)
+    >>> total, overflow = round_int(*sum_int(members, twice, np.ones(2, np.int8), 1))
     >>> bool(overflow[0])
     True
     """

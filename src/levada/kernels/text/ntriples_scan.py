@@ -197,9 +197,8 @@ def _escape(view: View, i: int) -> tuple[int, bool]:
     c = byte(view, i + 1)
     if c == 117 or c == 85 or c == 39:  # u U '
         return i + 2, True
-    same = (
-        c == 110 or c == 116 or c == 34 or c == 92 or c == 114 or c == 98 or c == 102
-    )  # n t " \ r b f
+    # n t " \ r b f
+    same = c == 110 or c == 116 or c == 34 or c == 92 or c == 114 or c == 98 or c == 102
     return (i + 2, False) if same else (REFUSED, False)
 
 

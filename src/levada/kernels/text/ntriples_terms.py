@@ -54,9 +54,8 @@ FULL = -2
 POSITION, ROW, SIDE, NEED, REFUSALS, PENDINGS, _LAST, _STATE = range(8)
 _OFFSET, _SIZE, _X, _Y, _NEXT, _ENTRY = range(6)
 _SUBJECT = 256
-_OBJECTS = _ENTRY * (
-    _SUBJECT + 1
-)  # from a predicate's entry to that of the object that it had last
+# from a predicate's entry to that of the object that it had last
+_OBJECTS = _ENTRY * (_SUBJECT + 1)
 MEMO_WORDS = _STATE + 2 * _OBJECTS
 
 _IRI, _BLANK, _LANG = int(Kind.IRI), int(Kind.BLANK), int(Kind.LANG)

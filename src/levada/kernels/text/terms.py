@@ -38,9 +38,8 @@ def gather(rows: Rows, start: Rows, length: Rows, data: Bytes) -> tuple[Rows, By
     for i in range(rows.size):
         if rows[i] < 0:
             continue
-        source = np.uint64(
-            start[rows[i]]
-        )  # an unsigned place cannot count from the end: the copy is vectorised
+        # an unsigned place cannot count from the end: the copy is vectorised
+        source = np.uint64(start[rows[i]])
         target = np.uint64(offsets[i])
         for j in range(np.uint64(length[rows[i]])):
             out[target + j] = data[source + j]

@@ -219,9 +219,8 @@ def interval(
             s[i] = MAX
             e[i] = MAX
             continue
-        if (
-            p != before or hi[i] < entered or hi[i] >= close - to[p]
-        ):  # else the close of the row before
+        # else it is the close of the row before
+        if p != before or hi[i] < entered or hi[i] >= close - to[p]:
             entered = hi[i]
             close = enter_one(kind[p], width[p], step[p], t0[p], given[p], to[p], hi[i])
         if p != before or lo[i] < since or lo[i] >= until:

@@ -55,9 +55,8 @@ class Topology:
         self.streams = tuple(self.facts)
         self.nodes: dict[int, CatalogNode] = {}
         self.index: dict[Shape, int] = {}  # the nodes by their shapes
-        self.alike: dict[
-            Shape, list[int]
-        ] = {}  # and by the shape of their generation 0, oldest first
+        # and by the shape of their generation 0, oldest first
+        self.alike: dict[Shape, list[int]] = {}
         self.numbers = 0  # nodes so far, also those that are gone
         self.queries: dict[str, QueryPlan] = {}
         self.made: dict[str, str] = {}  # the streams that queries make, and which one

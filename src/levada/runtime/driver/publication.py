@@ -124,9 +124,8 @@ class Publication:
         for part, (kind, name, _) in enumerate(manifest.side):
             path = Path(root) / name
             if path.exists():
-                lines = path.read_bytes().split(
-                    b"\n"
-                )  # str.splitlines also cuts within texts, such as at U+2028
+                # str.splitlines also cuts within texts, such as at U+2028
+                lines = path.read_bytes().split(b"\n")
                 sink.publish(
                     Letter(kind), manifest.epoch, [json.loads(line) for line in lines if line], part
                 )

@@ -84,7 +84,8 @@ def join(batches: Sequence[Batch]) -> Batch:
     """Batches of one query, each of later reports than the one before it, as one.
 
     >>> a = Batch(np.array([1]), columns={"x": pl.Series(["<a:a>"])})
-    >>> join([a, Batch(np.array([2]), columns={"x": pl.Series([None], dtype=pl.String)})]).columns["x"].to_list()
+    >>> b = Batch(np.array([2]), columns={"x": pl.Series([None], dtype=pl.String)})
+    >>> join([a, b]).columns["x"].to_list()
     ['<a:a>', None]
     """
     if len(batches) == 1:

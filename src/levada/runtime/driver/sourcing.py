@@ -41,9 +41,8 @@ class Sourcing:
         self.sources = {c.name: FileSource(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)
-        self._heard: dict[
-            tuple[str, str], int
-        ] = {}  # (stream, partition or "") -> wall time of its last data
+        # (stream, partition or "") -> wall time of its last data
+        self._heard: dict[tuple[str, str], int] = {}
 
     def discover(self, positions: Positions) -> None:
         """Looks for new files and growth."""
@@ -201,9 +200,8 @@ class Sourcing:
                 own |= {
                     (config.name, p) for p in records.get(config.name, StreamRecord()).partitions
                 }
-                own |= {
-                    key for key in heard if key[0] == config.name
-                }  # also those that speak for the first time
+                # also those that speak for the first time
+                own |= {key for key in heard if key[0] == config.name}
             for key in own:
                 since = wall if key in heard else self._heard.get(key, wall)
                 self._heard[key] = since

@@ -65,9 +65,8 @@ class Sender:
     def wrap(self, blob: Blob) -> tuple[Blob, bytes]:
         """The two parts that go through the shuffle, one after the other: body and tail."""
         size = memoryview(blob).nbytes
-        if self._carrier.folder is None or size < max(
-            self._carrier.threshold, 1
-        ):  # nothing cannot be mapped
+        # nothing cannot be mapped
+        if self._carrier.folder is None or size < max(self._carrier.threshold, 1):
             return blob, self._tail(_BY_VALUE)
         return self._write(self._carrier.folder, blob, size), self._tail(_BY_REFERENCE)
 

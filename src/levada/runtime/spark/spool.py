@@ -146,7 +146,8 @@ def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) 
     columns = tuple(given.get("columns") or ())
     if columns and len(columns) not in (4, 5):
         raise UsageError(
-            f"columns of the stream {name} are s, p, o, ts or s, p, o, g, ts; these are {len(columns)}."
+            f"columns of the stream {name} are s, p, o, ts or s, p, o, g, ts; "
+            f"these are {len(columns)}."
         )
     for column in (*columns, *([given["text"]] if given.get("text") else [])):
         if column not in frame.columns:

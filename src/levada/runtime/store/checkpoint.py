@@ -5,7 +5,8 @@ lock           held while an engine runs on it
 plans/         a sealed plan and the catalog that it came from, per version; setups
 manifests/     one per epoch, the last two kept
 state/ results/ side/    files that manifests name; what none names is deleted
-static/        static triples that the Python API was given as lines; static files that may be replaced, by their content
+static/        static triples that the Python API was given as lines; static files that may be
+               replaced, by their content
 intentions/    the intention that is written ahead and not yet done
 
 Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made
@@ -135,7 +136,8 @@ class Checkpoint:
         path = self.root / "manifests" / str(manifest.epoch)
         if not write_once(path, msgspec.json.encode(manifest)):
             raise CheckpointError(
-                f"Another engine has committed epoch {manifest.epoch} in the checkpoint {self.root}."
+                f"Another engine has committed epoch {manifest.epoch} in "
+                f"the checkpoint {self.root}."
             )
         self.last = manifest
 

@@ -107,9 +107,8 @@ class Manifest(msgspec.Struct):
     every: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
-    hits: dict[
-        str, dict[str, int]
-    ] = {}  # stream -> pattern -> the triples that matched it since the beginning
+    # stream -> pattern -> the triples that matched it since the beginning
+    hits: dict[str, dict[str, int]] = {}
     rolled: list[Held] = []  # what this epoch publishes
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result

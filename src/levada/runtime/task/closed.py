@@ -46,9 +46,8 @@ def subjects_of(
     first = kept[_first(subjects[kept])]
     path = pl.Series([reference.path])
     x, _ = pool.identify(path)
-    pool.name(
-        x, x, path
-    )  # 64 bits name one of few files well enough, and each subject carries them
+    # 64 bits name one of few files well enough, and each subject carries them
+    pool.name(x, x, path)
     return Frame(
         {
             "x0": triples.s.x[first],
@@ -124,9 +123,10 @@ def _broken(pool: Pool, stream: str, a: Frame, b: Frame) -> PromiseError:
     ]
     (_, at, one), (_, behind, other) = sorted(places)
     return PromiseError(
-        f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is at byte {at} of {one} and again at "
-        f"byte {behind} of {other}, within one window.",
-        hint="All triples of a subject must come in one element; without that, leave closed=element out.",
+        f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is "
+        f"at byte {at} of {one} and again at byte {behind} of {other}, within one window.",
+        hint="All triples of a subject must come in one element; without that, "
+        "leave closed=element out.",
     )
 
 

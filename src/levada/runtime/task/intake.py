@@ -101,10 +101,8 @@ class IntakeRun:
         bounds = {"late_below": w, "future_above": self.context.wall + DAY}
         config = next((c for c in self.setup.streams if c.name == reference.stream), None)
         if config is None:
-            config, bounds["future_above"] = (
-                made_config(reference),
-                MAX,
-            )  # windows may close far in the future
+            # windows may close far in the future
+            config, bounds["future_above"] = made_config(reference), MAX
         try:
             control = (self._tuples if config.tabular else self._triples)(
                 config, reference, stream, bounds

@@ -61,7 +61,8 @@ def parse_script(text: str) -> Script:
 
     Raises as ``parse_cql`` does.
 
-    >>> script = parse_script("Register Stream V (n Integer) As Select k From A; Select n From V [Rows 2];")
+    >>> text = "Register Stream V (n Integer) As Select k From A; Select n From V [Rows 2];"
+    >>> script = parse_script(text)
     >>> [view.schema.name for view in script.views], len(script.queries)
     (['V'], 1)
     """

@@ -39,7 +39,8 @@ def show(node: ast.QueryUnit) -> str:
     """The text form of a query's tree.
 
     >>> from levada.syntax import parse
-    >>> print(show(parse("SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w> ON <s> [NOW] { WINDOW <w> { ?s ?p 1.5 } }")))
+    >>> text = "SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w> ON <s> [NOW] "
+    >>> print(show(parse(text + "{ WINDOW <w> { ?s ?p 1.5 } }")))
     (query-unit
       (select ALL (projected ?n (COUNT *)))
       (window-clause <w> <s> NOW)

@@ -26,7 +26,8 @@ _WORDS = {
     "ENDSWITH": "STRENDS",
 }
 _MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
-_BRACKETS = r"\((?:[^(){}]|\((?:[^(){}]|\([^(){}]*+\))*+\))*+\)"  # three deep; nothing is tried twice, however many there are
+# three deep; nothing is tried twice, however many there are
+_BRACKETS = r"\((?:[^(){}]|\((?:[^(){}]|\([^(){}]*+\))*+\))*+\)"
 _SELECTING = re.compile(
     rf"\bSELECT(?:\s+(?:DISTINCT|REDUCED|[RID]STREAM))?(?:\s+[?$]\w+|\s*{_BRACKETS})*+[\s,]*\Z",
     re.IGNORECASE,
@@ -86,7 +87,10 @@ def _of_word(word: str, accepted: Set[str]) -> str:
     if word == "FROM" and "$END" in accepted:
         return "FROM stands before WHERE."
     if word == "STREAM" and "RBRACE" in accepted:
-        return "A stream is read by STREAM <s> [RANGE PT10S] {..}, or by FROM NAMED WINDOW <w> and WINDOW <w> {..}."
+        return (
+            "A stream is read by STREAM <s> [RANGE PT10S] {..}, "
+            "or by FROM NAMED WINDOW <w> and WINDOW <w> {..}."
+        )
     return ""
 
 

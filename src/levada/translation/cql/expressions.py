@@ -4,9 +4,9 @@ CQL has four types: integer, double, string, boolean. They are checked here, whe
 known, so that a query whose comparison could never hold is refused at registration. What SQL means
 and SPARQL says otherwise is spelled out:
 
-    integer / integer    truncates towards zero                      a cast of the quotient to xsd:integer
-    Avg of integers      is a double                                 a cast of the average to xsd:double
-    Sum, Avg of no row   is NULL, not 0 (only without Group By)      IF(COUNT > 0, .., an error: unbound)
+    integer / integer    truncates towards zero            a cast of the quotient to xsd:integer
+    Avg of integers      is a double                       a cast of the average to xsd:double
+    Sum, Avg of no row   is NULL, not 0 (if no Group By)   IF(COUNT > 0, .., an error: unbound)
 
 NULL is unbound: an operation on it is an error, hence NULL, and a condition that is an error drops
 the row, as in SQL. Cost: linear in the expression.

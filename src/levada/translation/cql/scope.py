@@ -3,11 +3,12 @@ variable a column is.
 
 Three mappings, made once per query and then only read:
 
-    Scope     word -> ColumnRef (table number, column) and its type; a stream from outside has the column ``ts``, its
-              event time in ms, unless its schema has one of that name
-    classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are one variable
-    names     ColumnRef -> variable name: the output name where the column is selected as it is, else ``alias.column``;
-              so a plain select list costs no renaming in the plan
+    Scope     word -> ColumnRef (table number, column) and its type; a stream from outside has the
+              column ``ts``, its event time in ms, unless its schema has one of that name
+    classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are
+              one variable
+    names     ColumnRef -> variable name: the output name where the column is selected as it is,
+              else ``alias.column``; so a plain select list costs no renaming in the plan
 
 Columns of different types (integer = double) are never one variable: variables join by identity,
 numbers compare by value.

@@ -140,7 +140,10 @@ def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -
 
 
 def _refuse(found: TooEarlyError, span: Span, context: Context) -> UnsupportedError:
-    hint = f"In EXISTS, use ?{found.name} in a triple pattern first, or in a FILTER at the end of its group."
+    hint = (
+        f"In EXISTS, use ?{found.name} in a triple pattern first, "
+        "or in a FILTER at the end of its group."
+    )
     return context.unsupported(
         f"{found.word} within EXISTS that uses ?{found.name} of the outer group", span, hint=hint
     )

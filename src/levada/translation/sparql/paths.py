@@ -33,7 +33,8 @@ def path(start: End, verb: ast.Path, end: End, source: Source, context: Context)
     >>> from levada.model.term import Iri
     >>> from levada.algebra.nodes import InGraph
     >>> inverse = ast.PathInverse(ast.Constant(Iri("a:p"), Span(1, 1)), Span(1, 1))
-    >>> path(Var("x"), inverse, Var("y"), InGraph(None), Context("", {}, None, None)).patterns[0].subject
+    >>> context = Context("", {}, None, None)
+    >>> path(Var("x"), inverse, Var("y"), InGraph(None), context).patterns[0].subject
     Var(name='y')
     """
     match verb:

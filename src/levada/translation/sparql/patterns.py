@@ -258,8 +258,8 @@ def _each(
 
 
 _UNDECLARED = (
-    "A window is declared before WHERE: FROM NAMED WINDOW <w> ON <s> [RANGE PT10S]; or, in CQELS-QL, where it is read: "
-    "STREAM <s> [RANGE PT10S] {..}."
+    "A window is declared before WHERE: FROM NAMED WINDOW <w> ON <s> [RANGE PT10S]; or, in "
+    "CQELS-QL, where it is read: STREAM <s> [RANGE PT10S] {..}."
 )
 
 

@@ -69,7 +69,10 @@ def settle(mark: Marked, over: Node, context: Context) -> Marked:
             dict.fromkeys(_binding(over, variable, possible(over), frozenset(stamp.windows)))
         )
         if not patterns:
-            message = f"No triple pattern over a window binds ?{variable.name} where f:timestamp() asks for its time."
+            message = (
+                f"No triple pattern over a window binds ?{variable.name} where "
+                "f:timestamp() asks for its time."
+            )
             raise QueryError(message, span=mark.span, text=context.text)
     for name in sorted(frozenset().union(*map(_names, patterns)) - possible(over)):
         raise QueryError(

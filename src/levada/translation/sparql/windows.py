@@ -1,7 +1,7 @@
 """FROM NAMED WINDOW to ``model.time.Window``: the one place where RSP-QL's clauses and the options
 meet (docs/semantics.md#windows).
 
-RANGE a STEP b             on close CLOSE_OPEN or CLOSE_CLOSED by the bounds, on content change CHANGE
+RANGE a STEP b             CLOSE_OPEN or CLOSE_CLOSED by the bounds; on content change CHANGE
 RANGE a                    RANGE: each element stays for a
 FROM NOW-a TO NOW-e ...    the same with ``to`` = e
 NOW, ALL                   NOW, ALL
@@ -33,7 +33,10 @@ def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
     """
     says = unit.reporting
     if says.nonempty and options.empty_reports:
-        message = "Reports without content are left out by the text, and shown by the option empty_reports."
+        message = (
+            "Reports without content are left out by the text, "
+            "and shown by the option empty_reports."
+        )
         raise QueryError(message, span=unit.form.span, text=text)
     t0 = says.t0 if options.t0 is None else options.t0
     told = replace(options, t0=t0, nonempty=options.nonempty or says.nonempty)

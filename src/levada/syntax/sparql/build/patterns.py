@@ -169,7 +169,10 @@ class Patterns(Expressions):
         variables, rows = block
         for number, row in enumerate(rows, 1):
             if len(row) != len(variables):
-                message = f"Row {number} of VALUES does not have one value per variable: {len(row)} for {len(variables)}."
+                message = (
+                    f"Row {number} of VALUES does not have one value per variable: "
+                    f"{len(row)} for {len(variables)}."
+                )
                 raise self._error(message, self._span(token))
         return ast.InlineData(variables, rows, self._span(token))
 

@@ -70,8 +70,7 @@ def run_engine(
     static: Loading | None = None,
     supply: Supply | None = None,
 ) -> dict[str, Any]:
-    """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do
-    not count.
+    """The side ``levada``: ``count`` are all solutions, ``warm`` the rows that do not count.
 
     ``epoch_rows`` are the most elements in an epoch; ``by``: whether a row is one of the "elements"
     or of the "triples".
@@ -103,8 +102,7 @@ def run_engine(
 
 
 def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool) -> dict[str, Any]:
-    """The floor: ``epochs`` epochs without data, from publication to publication; as many before as
-    warm-up.
+    """The floor: ``epochs`` epochs without data, between publications; as many before, as warm-up.
 
     What there is of the streams (at most a million elements) is read in the first.
     """

@@ -210,9 +210,7 @@ def last_by(folder: Path, size: Size) -> Workload:
 
 
 def _sessions(size: Size) -> Events:
-    """Sessions of a window's rows each, some silence between; one is at its longest where the
-    measurement ends.
-    """
+    """Sessions of a window's rows each, some silence between; one is longest at the end."""
     s = rows(size)
     number = (np.arange(s.n) - size.until + size.epoch // 2) // size.window
     return Events(s.k, s.v, s.ts + (number - number[0]) * SILENCE)
@@ -309,9 +307,7 @@ def exists(folder: Path, size: Size) -> Workload:
 
 
 def _greater(size: Size, s: Events) -> int:
-    """The p rows with a q row of their key and window behind them: with a greater value, as values
-    grow.
-    """
+    """The p rows with a q row of their key and window behind them: a greater one; values grow."""
     code = s.k + s.ts // size.window * (int(s.k.max()) + 1)
     last_q = np.full(int(code.max()) + 1, -1, np.int64)
     np.maximum.at(last_q, code[1::2], np.arange(s.n)[1::2])

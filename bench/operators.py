@@ -1,5 +1,4 @@
-"""``operators``: each operator of docs/architecture.md by a query that it dominates, at epochs of
-100,000 rows.
+"""``operators``: each operator of docs/architecture.md by a query that it dominates.
 
 Rows per CPU-second of the stepped engine, from the epoch after which the window is full to the last
 before the streams end, over so many rows that they take two CPU-seconds, counts of results checked
@@ -53,9 +52,7 @@ class _Clock:
 
 
 def go(name: str, size: Size, see: Callable[[Manifest], None]) -> int:
-    """Runs a case in this process, ``see`` told of each epoch; its number of results, which is the
-    right one.
-    """
+    """Runs a case in this process, ``see`` told of each epoch; its number of results, checked."""
     counts = {"q": [0, 0]}
     with tempfile.TemporaryDirectory(prefix="levada-operators-") as folder:
         asked = CASES[name](Path(folder), size)

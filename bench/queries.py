@@ -63,9 +63,7 @@ def thresholds(n: int) -> list[float]:
 
 
 def of_shapes(n: int) -> Iterator[str]:
-    """Queries of ``n`` different shapes: stars of one to five triples, twenty filters, five
-    aggregates.
-    """
+    """``n`` shapes of queries: stars of one to five triples, twenty filters, five aggregates."""
     for width, form, aggregate in itertools.islice(
         itertools.product(_WIDTHS, _FILTERS, _AGGREGATES), n
     ):

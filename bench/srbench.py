@@ -1,5 +1,4 @@
-"""W3: stations that tell the wind speed once a minute, as timed N-Triples and as plain ones by the
-hour.
+"""W3: stations that tell the wind speed once a minute, as timed N-Triples or plain ones by hour.
 
 A day: each minute at its half every station makes an observation of three triples. A quarter of the
 stations blow 74 to 100 from minute 360 to 839, all others stay below 60; so the minimum over three

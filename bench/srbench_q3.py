@@ -126,9 +126,7 @@ def _by_triples(store: ox.Store) -> Callable[[bytes | None], None]:
 
 
 def compare(size: Size, *, stepped: bool) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Levada on closed and on open elements, and the baseline, with so many stations; counts
-    checked.
-    """
+    """Levada on closed and on open elements, and the baseline, with many stations."""
     weather = size.weather
     with tempfile.TemporaryDirectory(prefix="levada-w3-") as folder:
         root, hours = Path(folder), Path(folder) / "hours"

@@ -1,5 +1,4 @@
-"""A measurement goes on until it is steady: the workload is repeated, each *round* of it later in
-event time.
+"""A measurement goes on until it is steady: *rounds* of the workload, each later in event time.
 
     folder/warm/s        the warm-up
     folder/000/s         a round, with silence before it, so that windows never reach into another
@@ -44,9 +43,7 @@ def name_of(round_: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment between two epochs: rows read, CPU so far, wall clock in s, and how many epochs had
-    been published.
-    """
+    """A moment between two epochs: rows read, CPU so far, wall clock in s, epochs published."""
 
     rows: int
     cpu: Cpu
@@ -94,9 +91,7 @@ def rate(begin: Mark, end: Mark) -> float:
 
 @dataclass
 class Supply:
-    """Hands rounds to the folders that a side reads. Rows are those that the side counts, of all
-    streams together.
-    """
+    """Hands rounds to the folders that a side reads. Rows are those of all streams together."""
 
     folder: Path
     into: Path
@@ -129,9 +124,7 @@ class Supply:
         return self.ended and read >= self.total + self.end
 
     def follow(self, read: int, enough: Callable[[], bool]) -> None:
-        """So many rows have been read: hands out what comes next. ``enough``: no more rounds are
-        needed.
-        """
+        """So many rows have been read: hands out what comes next. ``enough``: no more needed."""
         while not self.ended and self.total - read < AHEAD * self.epoch:
             self.ended = self.handed == self.rounds or (self.handed > 0 and enough())
             self._hand(END if self.ended else name_of(self.handed))

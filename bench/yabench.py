@@ -175,9 +175,7 @@ def put(folder: Path, stations: Stations, low: int, high: int) -> None:
 
 
 def beats(stations: Stations) -> Iterator[tuple[int, int]]:
-    """The spans of the files: up to the last close, and what comes after it and so closes the last
-    window.
-    """
+    """The spans of the files: up to the last close, and what comes after and closes it."""
     for low in range(stations.start, stations.end, BEAT):
         yield low, low + BEAT
     yield stations.end, stations.end + SECOND
@@ -206,9 +204,7 @@ def _run(
 
 
 def paced(stations: int, reports: int) -> dict[str, Any]:
-    """One size in real time on Spark, in this process. It begins in half a minute: till then Spark
-    has started.
-    """
+    """One size in real time on Spark, in this process. It begins when Spark has started."""
     start = -(-(int(time.time() * 1000) + 25_000) // WINDOW) * WINDOW
     shape = Stations(stations, start, reports)
     sink = Published()

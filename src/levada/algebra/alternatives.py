@@ -36,8 +36,7 @@ _Head = tuple[Var | Term, Term, Var | Term]
 
 @lru_cache(maxsize=256)  # many queries ask for the same classes
 def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[Alternative, ...]:
-    """All alternatives of a pattern, itself first; ``static``: schema triples of the graph count as
-    such.
+    """All alternatives of a pattern, itself first; ``static``: the graph's schema triples count.
 
     >>> from levada.algebra.schema import SUB_PROPERTY
     >>> schema = Schema.of([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)

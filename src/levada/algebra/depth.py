@@ -1,5 +1,4 @@
-"""How deep a query may be: what comes after the algebra walks it by recursion, in the engine and in
-its workers.
+"""How deep a query may be: what comes after the algebra walks it by recursion.
 
 A query that registration accepts must not stop the engine that runs a thousand others, so what is
 deeper is refused there. Chains of ``||``, ``&&`` and UNION are balanced before, a basic graph

@@ -1,5 +1,4 @@
-"""What an ontology says of classes and properties, as graphs whose reachability is the schema's
-closure.
+"""What an ontology says of classes and properties, as graphs: to reach is the closure.
 
     classes      c -> d: an instance of c is one of d
                  (subClassOf, equivalentClass, sameAs)
@@ -204,9 +203,7 @@ class Schema:
         return _turn(p, self.properties)
 
     def subproperties(self, q: Term) -> frozenset[Reached]:
-        """The properties a triple of which entails one of ``q``, ``q`` itself among them; they are
-        IRIs.
-        """
+        """The properties a triple of which entails one of ``q``, also ``q`` itself: IRIs."""
         return frozenset(found for found in _turn(q, self._sources) if isinstance(found[0], Iri))
 
     @cached_property

@@ -61,9 +61,7 @@ SHOWN = 24
 
 
 def show(query: Query) -> str:
-    """The text form of a query: its form, columns and output, then its windows, graphs, template
-    and pattern.
-    """
+    """The text form of a query: form, columns, output, then windows, graphs, template, pattern."""
     head = [
         query.form.value,
         _names(query.variables) if query.form is Form.SELECT else "",

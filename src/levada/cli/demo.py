@@ -32,18 +32,14 @@ from levada.sinks.atomic import sink_error
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was asked for: a folder to ``keep`` (None: a temporary one), Spark's ``master`` (None:
-    embedded).
-    """
+    """What is asked: a folder to ``keep`` (None: a temporary one), ``master`` (None: embedded)."""
 
     keep: Path | None = None
     master: str | None = None
 
 
 def demo(wish: Wish, console: Console | None = None) -> Summary:
-    """Runs the demo to its end. Raises ``UsageError`` if the data are not installed or ``keep`` is
-    in use.
-    """
+    """Runs the demo to its end. Raises ``UsageError`` if data are missing or ``keep`` is used."""
     tables_at = data_folder()
     # here: it takes a second to import, and a wrong use is to be told at once
     from levada.app.run import run_app

@@ -42,7 +42,5 @@ def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> in
 
 
 def warn(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
-    """A warning is a sentence on standard error; where in the code it came up says nothing to a
-    user.
-    """
+    """A warning is a sentence on standard error; where it came up says nothing to a user."""
     print(f"levada: {message}", file=sys.stderr)

@@ -1,5 +1,4 @@
-"""``levada``: the commands and their options. Exit codes: 0 done, 2 a wrong use or query, 1 a
-failure.
+"""``levada``: the commands and their options. Exit codes: 0 done, 2 wrong use or query, 1 failure.
 
 Each command turns its arguments into ``Given`` and ``Mode`` and calls the module of its name.
 """
@@ -157,9 +156,7 @@ def _version() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code. ``arguments`` are the process's own unless
-    given.
-    """
+    """Runs the command line; gives the exit code. ``arguments``: the process's unless given."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = warn
     try:

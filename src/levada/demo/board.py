@@ -81,9 +81,7 @@ VIEWS = (
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Of one query: how many solutions there were, and (report, values) of some of the last ones,
-    oldest first.
-    """
+    """Of a query: how many solutions, and (report, values) of some of the last, oldest first."""
 
     count: int = 0
     rows: Rows = ()
@@ -172,9 +170,7 @@ def _last_solutions(view: View, batch: Batch) -> Rows:
 
 
 def _last_report(view: View, batch: Batch, until: int) -> Rows:
-    """The solutions of the last report that is not after ``until``; none if there is no such
-    report.
-    """
+    """The solutions of the last report that is not after ``until``; none if there is none."""
     stop = int(np.searchsorted(batch.report, until, side="right"))
     start = int(np.searchsorted(batch.report, batch.report[stop - 1])) if stop else 0
     return _rows(view, batch, start, stop)

@@ -31,9 +31,7 @@ _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 
 def records(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
-    """The records of a batch in a format of records, as texts with their line ends, in report
-    order.
-    """
+    """The records of a batch in a format of records, as texts with line ends, in report order."""
     if form in (Format.NQ, Format.TRIG):
         return quad_records(form, query, batch)
     return lines(form, query, variables, batch)

@@ -59,9 +59,7 @@ def tsv_values(texts: pl.Series) -> pl.Series:
 
 
 def csv_fields(values: pl.Series) -> pl.Series:
-    """Plain texts as CSV fields: in quotes if they hold a comma, a quote or a line break (RFC
-    4180).
-    """
+    """Plain texts as CSV fields: quoted if they hold a comma, quote or line break (RFC 4180)."""
     name = values.name
     quoted = pl.concat_str(
         pl.lit('"'), pl.col(name).str.replace_all('"', '""', literal=True), pl.lit('"')
@@ -75,9 +73,7 @@ def csv_fields(values: pl.Series) -> pl.Series:
 
 
 def json_strings(values: pl.Series) -> pl.Series:
-    """Plain texts as JSON strings; of the control characters they hold no others than line ends and
-    tabs.
-    """
+    """Plain texts as JSON strings; their only control characters are line ends and tabs."""
     escaped = values
     for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         escaped = escaped.str.replace_all(raw, escape, literal=True)
@@ -85,9 +81,7 @@ def json_strings(values: pl.Series) -> pl.Series:
 
 
 def _per_distinct(texts: pl.Series, convert: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """``convert`` over the distinct texts where a column repeats itself, over all of them
-    otherwise.
-    """
+    """``convert`` over the distinct texts where a column repeats itself, else over all of them."""
     texts = texts.cast(pl.String).rename("text")
     if texts.len() < 64 or texts.head(_PROBE).n_unique() * 2 > min(texts.len(), _PROBE):
         return convert(texts)
@@ -128,9 +122,7 @@ def _json_terms(texts: pl.Series) -> pl.Series:
 def _by_escapes(
     texts: pl.Series, plain: pl.Expr, escaped: Callable[[pl.Series], pl.Series]
 ) -> pl.Series:
-    """``plain`` for the texts without a backslash (and IRIs without a quote), ``escaped`` for the
-    others.
-    """
+    """``plain`` for texts without a backslash (IRIs: or a quote), ``escaped`` for the others."""
     text = pl.col("text")
     odd = text.str.contains("\\", literal=True) | (
         text.str.starts_with("<") & text.str.contains('"', literal=True)
@@ -143,9 +135,7 @@ def _by_escapes(
 
 
 def _json_escaped(texts: pl.Series) -> pl.Series:
-    """Literals with escapes, which JSON shares, by one regular expression; IRIs with escapes one by
-    one.
-    """
+    """Literals with escapes (JSON's, too) by one regular expression; such IRIs one by one."""
     parts = texts.to_frame().select(
         pl.col("text"), pl.col("text").str.extract_groups(_ESCAPED).alias("parts")
     )

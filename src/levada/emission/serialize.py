@@ -1,5 +1,4 @@
-r"""Results of one query -> records of NDJSON, CSV and TSV, a batch of many reports at a time
-(quads: ``graphs``).
+r"""Results -> records of NDJSON, CSV and TSV, many reports at a time (quads: ``graphs``).
 
     SELECT        {"query": "q3", "report": 10, "head": {"vars": ["s"]}, "results": {..}}
     its changes   {"query": "q3", "report": 10, "change": "insert", "head": .., "results": ..}
@@ -194,9 +193,7 @@ def _time(none: str) -> pl.Expr:
 
 
 def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.Expr]:
-    """One row per line with the bindings joined, and the expression for what follows the report
-    time.
-    """
+    """One row per line with the bindings joined, and an expression for what follows the time."""
     members = [
         (json.dumps(name, ensure_ascii=False) + ": " + json_terms(batch.columns[name])).alias(
             f"v{i}"
@@ -227,9 +224,7 @@ def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.
 
 
 def _with_empty(frame: pl.DataFrame, batch: Batch, value: object) -> pl.DataFrame:
-    """The lines' frame with the empty reports in their places (of a relation: as inserts of
-    nothing).
-    """
+    """The lines' frame, the empty reports in their places (a relation's: inserts of nothing)."""
     if not len(batch.empty):
         return frame
     empty = pl.DataFrame({"report": batch.empty}).with_columns(pl.lit(value).alias("value"))

@@ -69,8 +69,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A whole run. ``queries`` maps each query to its results, ``streams`` each stream to its
-    counts.
+    """A whole run. ``queries`` maps each query to its results, ``streams`` each to its counts.
 
     ``reasons`` says of each query that has had no result since the beginning of its checkpoint why
     that is so.
@@ -102,8 +101,7 @@ class Summary:
         return self.elements / self.cpu_seconds if self.cpu_seconds else 0.0
 
     def to_json(self) -> str:
-        """The summary as one JSON object; a watermark is ms, null before any element, "end" after
-        the end.
+        """The summary as a JSON object; a watermark is ms, null before any element, "end" at last.
 
         >>> json.loads(Summary(elements=4, wall_seconds=2.0).to_json())["elements_per_second"]
         2.0

@@ -35,8 +35,7 @@ _PLACE = re.compile(r"^Malformed (?:at|between) columns? (\d+)(?: and \d+)?: ")
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file of static RDF: its format, and the graphs that it has triples for (None: the default
-    graph).
+    """A file of static RDF: its format, and the graphs that it fills (None: the default graph).
 
     ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``:
     N-Triples that are no file yet, in place of what is at the path. ``replaceable``: other data may
@@ -112,9 +111,7 @@ def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[st
 
 
 def _content(files: Sequence[StaticFile], graph: str | None) -> list[tuple[str, str, str]]:
-    """What decides the triples of a graph; the terms of a document may also be relative to its
-    place.
-    """
+    """What decides the triples of a graph; a document's terms may be relative to its place."""
     own = [f for f in files if graph in f.graphs]
     return [(f.path, f.format, "" if f.format in LINES else f.origin) for f in own]
 
@@ -262,9 +259,7 @@ def _line_ends(file: StaticFile, size: int) -> int:
 
 
 def _at_line(triples: Triples, text: bytes, before: int) -> Malformed:
-    """What is wrong with the first line that is no statement; ``before`` lines came before the
-    text.
-    """
+    """What is wrong with the first line that is no statement; ``before`` lines came before."""
     at, reason, _ = triples.bad[0]
     place = _PLACE.match(reason)
     line = before + text.count(b"\n", 0, at) + 1

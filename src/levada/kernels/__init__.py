@@ -1,5 +1,4 @@
-"""The hot loops of the data path, compiled by numba, each with a NumPy or library twin as its
-oracle.
+"""The hot loops of the data path, compiled by numba, each with a twin as its oracle.
 
 Plain Python loops over NumPy columns, compiled ahead with explicit signatures: the arguments are
 one-dimensional, C-contiguous and read-only (memory maps are; writable arrays match as well), so

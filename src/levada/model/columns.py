@@ -1,5 +1,4 @@
-"""The columns of frames, every one of them: what it holds, in which unit and dtype, and who makes
-it.
+"""The columns of frames, all of them: what each holds, in which unit and dtype, who makes it.
 
 A row belongs to a member (``OP``), has terms in slots, event times by window or a report time, and
 maybe a weight. What begins with ``#`` serves operators and state and is never shown: ``visible``

@@ -170,9 +170,7 @@ def random(expression: Expression) -> bool:
 
 
 def per_report(expression: Expression) -> bool:
-    """Whether an expression depends on the report at which it is evaluated: it draws values, or
-    says NOW.
-    """
+    """Whether an expression depends on the report at which it is evaluated: it draws, or NOW."""
     return calls(expression, PER_REPORT)
 
 

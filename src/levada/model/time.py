@@ -211,7 +211,5 @@ class Window:
 
 
 def order(ts: Times, text: list[str]) -> npt.NDArray[np.int64]:
-    """The order in which operators see elements: by (ts, canonical N-Triples text); returns row
-    numbers.
-    """
+    """The order in which operators see elements: by (ts, canonical N-Triples); row numbers."""
     return np.array(sorted(range(len(text)), key=lambda i: (int(ts[i]), text[i])), dtype=np.int64)

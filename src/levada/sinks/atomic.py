@@ -20,9 +20,7 @@ _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Publishes ``data`` at ``path``, whose folders are made if they are missing. Raises
-    ``SinkError``.
-    """
+    """Publishes ``data`` at ``path``, whose folders are made if missing. Raises ``SinkError``."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f".{path.name}.tmp")

@@ -46,9 +46,7 @@ class Roll:
     age: int = 0
 
     def due(self, size: int, age: int) -> bool:
-        """Whether results of ``size`` bytes, the oldest of them ``age`` ms old, are to be published
-        now.
-        """
+        """Whether results of ``size`` bytes, the oldest ``age`` ms old, are to be published now."""
         return size >= self.bytes or age >= self.age
 
     def cut(self, sizes: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -78,9 +76,7 @@ class FileSink:
     roll: Roll = Roll()
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Writes the batch's files; returns their names below ``out``. A batch without a line makes
-        no file.
-        """
+        """Writes the batch's files; their names below ``out``. A batch without lines makes none."""
         names = []
         for part, (report, data) in enumerate(
             contents(self.format, query, variables, batch, self.roll.cut)
@@ -149,8 +145,7 @@ def claim(out: Path, owner: str, *, overwrite: bool) -> None:
 
 
 def existing_results(out: Path) -> set[str]:
-    """The names (below ``out``) of all files that runs have published there, late and dead letters
-    among them.
+    """Names (below ``out``) of all files that runs have published, letters among them.
 
     A folder that does not exist has none. Files with other names are somebody else's. Raises
     ``SinkError``.

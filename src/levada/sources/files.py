@@ -71,8 +71,7 @@ class FileSource:
         self._peeked: dict[str, tuple[tuple[int, bool], bool]] = {}
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
-        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a path that is not
-        there.
+        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a missing path.
 
         ``position``: how far the stream has been read, before which a new file comes too late.
         """
@@ -111,9 +110,7 @@ class FileSource:
             file.finished = True
 
     def take(self, position: Position, rows: int) -> tuple[list[Reference], Position]:
-        """The references of the next elements, at most ``rows`` in all, and the position behind
-        them.
-        """
+        """The references of the next elements, at most ``rows``, and the position behind them."""
         assert rows > 0, "an epoch takes at least one element"
         self._frontier = max(self._frontier, position.get("file", ""))
         self._remember(position)
@@ -142,8 +139,7 @@ class FileSource:
         return self.frozen and not self.backlog(position)
 
     def known(self, position: Position) -> dict[str, bool]:
-        """The partitions that hold or held data, and whether each has unread data; empty ones are
-        left out.
+        """The partitions that have held data, and whether each has unread data.
 
         One that was never read although it has data holds the watermark back at minus infinity.
         """
@@ -159,18 +155,14 @@ class FileSource:
         return partitions
 
     def finished(self, partition: str) -> bool:
-        """Whether nothing can come to a partition any more but what is there: it then holds no
-        watermark back.
-        """
+        """Whether a partition gets nothing more than is there: it then holds no watermark back."""
         if self.config.files == "sequence":
             return self.frozen
         file = self._files.get(partition)
         return file is None or file.finished
 
     def check_grown(self, position: Position) -> None:
-        """Raises ``CheckpointError`` if there is data behind the position at which the stream once
-        ended.
-        """
+        """Raises ``CheckpointError`` if there is data behind where the stream once ended."""
         self.discover(final=True)
         if self.backlog(position):
             where = position.get("file", self.config.path)
@@ -190,9 +182,7 @@ class FileSource:
     # -- discovery --
 
     def _look_at(self, name: str, path: str, *, later: bool) -> None:
-        """The file as it is now, which is new or may have grown; a finished one is not looked at
-        again.
-        """
+        """The file as it is now, new or maybe grown; a finished one is not looked at again."""
         try:
             size = os.stat(path).st_size
         except FileNotFoundError:  # it has just vanished
@@ -248,9 +238,7 @@ class FileSource:
             return 0
 
     def _pass_over(self, file: SourceFile, fault: FileFault) -> None:
-        """A broken file holds nothing, and is told of once; the first one raises (see the module's
-        head).
-        """
+        """A broken file holds nothing, and is told of once; the first one raises."""
         single = not (os.path.isdir(self.config.path) or is_glob(self.config.path))
         if single or (file.name == self._names[0] and not self._begun):
             raise fault
@@ -284,9 +272,7 @@ class FileSource:
         return taken, {**position, "file": file.name, "at": piece.stop}
 
     def _take_parallel(self, position: Position, rows: int) -> tuple[list[_Taken], Position]:
-        """Shares ``rows`` among the files with data, in rounds, from the file after the last one
-        served.
-        """
+        """Shares ``rows`` among the files with data, in rounds, from that after the last served."""
         ats: dict[str, int] = dict(position.get("files", {}))
         first = bisect_left(self._names, position.get("after", "") + "\0")
         active = [self._files[name] for name in self._names[first:] + self._names[:first]]
@@ -326,9 +312,7 @@ class FileSource:
         return unread
 
     def _rows(self, taken: list[_Taken], position: Position) -> Position:
-        """How many records of each file are given out; of a sequence, of the file that is being
-        read.
-        """
+        """How many records of each file are given out; of a sequence, of the one being read."""
         rows: dict[str, int] = dict(position.get("rows", {}))
         for file, piece in taken:
             rows[file.name] = rows.get(file.name, 0) + piece.elements

@@ -45,9 +45,7 @@ class Listing:
         self._looked = 0
 
     def look(self) -> tuple[list[Found], Collection[str]]:
-        """Files that are new, by name, and the names of those that are gone. Raises as
-        ``list_files``.
-        """
+        """New files, by name, and the names of those that are gone. Raises as ``list_files``."""
         now, changed = self._clock(), _time_of_change(self._path)
         if changed is not None and changed == self._changed and now - self._looked < _TRUSTED:
             return [], ()

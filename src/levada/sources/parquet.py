@@ -86,8 +86,7 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
 
 
 def with_schema(config: StreamConfig) -> StreamConfig:
-    """The configuration with the schema of its first Parquet file, if it has none; other formats as
-    they are.
+    """A Parquet stream with its first file's schema, if it has none; others as they are.
 
     Columns of other types than the four of a schema are left out (a time may still come from one).
     """

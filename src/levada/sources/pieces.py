@@ -1,5 +1,4 @@
-"""The next piece of a file: how far whole elements reach, and how many they are. One function a
-format.
+"""The next piece of a file: how far whole elements reach, how many they are. One a format.
 
 A ``SourceFile`` is what the driver knows of a file: its size as last seen and whether it is
 finished. A piece never ends inside an element. The last element of a file that is not finished is

@@ -65,8 +65,7 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., pl.Expr]]] = {
 
 
 def compile_(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
-    """A formula over columns of these types, and the type of its values. Raises ``UsageError`` that
-    says where.
+    """A formula over columns of these types, and the type of its values. Raises ``UsageError``.
 
     >>> expression, kind = compile_("-1 if v == 0 else 10 / v", {"v": "integer"})
     >>> kind, pl.DataFrame({"v": [0, 4]}).select(x=expression)["x"].to_list()

@@ -1,5 +1,4 @@
-"""Mapping files: which triples a row of a table is (YAML). The description half of
-``intake.tables.mapped``.
+"""Mapping files (YAML): which triples a row is. The description half of ``intake.tables.mapped``.
 
     prefixes: {ssn: "http://purl.oclc.org/NET/ssnx/ssn#", sao: "http://purl.oclc.org/NET/sao/"}
     columns: {avgSpeed: integer}               types of columns; all others are strings

@@ -1,5 +1,4 @@
-"""What a stream is and where its event times come from: the description half of ``sources`` and
-``intake``.
+"""What a stream is and whence its times come: the description half of ``sources`` and ``intake``.
 
 A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command
 line, the app file and the Python API share, and is valid from birth: everything downstream may
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """A stream of files: made by ``of``; the module head says what each field means. None is "not
-    set".
+    """A stream of files: made by ``of``; the module head explains each field. None is "not set".
 
     >>> config = StreamConfig.of("temp", "temp.nq.gz", time="graph", lateness="10s")
     >>> config.format, config.element, config.lateness, config.quads
@@ -80,8 +78,7 @@ class StreamConfig:
 
     @classmethod
     def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
-        """The stream ``name`` at ``path`` (a file, a directory or a glob) with options by their
-        words.
+        """The stream ``name`` at ``path`` (file, directory or glob) with options by their words.
 
         ``from`` may be spelled ``from_``. Values may be texts or what YAML makes of them. Raises
         ``UsageError``.
@@ -160,9 +157,7 @@ class StreamConfig:
 
     @property
     def time_argument(self) -> str:
-        """What stands behind the colon: the predicate's IRI, the regular expression, the field's
-        name.
-        """
+        """What stands behind the colon: a predicate's IRI, a regular expression, a field's name."""
         return self.time.partition(":")[2]
 
     @property

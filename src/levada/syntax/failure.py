@@ -125,9 +125,7 @@ def _left_open(source: Source) -> str:
 
 
 def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
-    """The terminals that the parser would have accepted where it stops, and the offset of that
-    place.
-    """
+    """The terminals that the parser would have accepted where it stops, and that offset."""
     state: Any = parser.parse_interactive(text)  # Lark leaves some of its methods untyped
     # a token that fails may already have reduced the stack of ``state``
     good: Any = state.copy(deepcopy_values=False)

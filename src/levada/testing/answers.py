@@ -47,9 +47,7 @@ _UNBOUND = "urn:levada:unbound"
 
 
 def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Answer:
-    """The result of a query over windows' contents at an instant: a bag of solutions, or an ASK's
-    boolean.
-    """
+    """A query's result over windows at an instant: a bag of solutions, or an ASK's boolean."""
     if isinstance(query, ReferenceSql):
         return _sql(query, contents)
     texts = {
@@ -122,9 +120,7 @@ def _entailed(
     static: Graphs,
     default: Sequence[str | None],
 ) -> tuple[ox.Store, list[Any]]:
-    """The store of what each graph entails, and the default graph: that of a merge is what the
-    merge entails.
-    """
+    """What each graph entails, and the default graph: of a merge, what the merge entails."""
 
     def all_of(triples: Iterable[str], static: bool) -> set[str]:
         return entailed(triples, query.ontology, query.entailment, static=static)

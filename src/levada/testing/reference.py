@@ -70,8 +70,7 @@ def evaluate(
     static: Graphs | None = None,
     replaced: Sequence[tuple[int, Graphs]] = (),
 ) -> list[Report]:
-    """The reports of a query, in time order: those with something to say, all of them with
-    ``empty_reports``.
+    """The reports of a query, in time order: those that say something; all, if ``empty_reports``.
 
     ``static`` are the static graphs at first; ``replaced`` says, in order of time, of which time
     (ms) they are others after it: a query without windows is asked over all of them in turn.
@@ -260,9 +259,7 @@ def _after_content(times: Iterable[int], occupied: Sequence[tuple[int, int]]) ->
 
 
 def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterator[Report]:
-    """What the query says at this time. An ASK that was not asked the time before counts as
-    changed.
-    """
+    """What the query says at this time. An ASK not asked the time before counts as changed."""
     if isinstance(now, bool) or isinstance(before, bool):
         if now is not None and (query.output == "RSTREAM" or now is not before):
             yield Report(time, boolean=bool(now))
@@ -305,8 +302,7 @@ def _report(query: Question, time: int, change: str | None, bag: Bag) -> Report:
 
 
 def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> tuple[Element, ...]:
-    """What a CONSTRUCT has reported, as the stream that it makes; a graph without a triple is no
-    element.
+    """What a CONSTRUCT has reported, as a stream; a graph without a triple is no element.
 
     A node of the template is another in each report; other blank nodes are what they were.
     """
@@ -325,8 +321,7 @@ def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> 
 
 
 def construct(template: Sequence[TripleTemplate], bag: Bag) -> frozenset[str]:
-    """The graph of a CONSTRUCT: the template under each solution, without what is no triple (SPARQL
-    1.1, 16.2).
+    """The graph of a CONSTRUCT: the template by each solution, without what is no triple (16.2).
 
     >>> sorted(construct([("?s", "<a:p>", '"x"')], Counter({frozenset({("s", "<a:s>")}): 2})))
     ['<a:s> <a:p> "x"']

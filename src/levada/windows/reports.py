@@ -115,9 +115,7 @@ def _with_empty(
     high: int,
     ended: bool,
 ) -> Times:
-    """The reports with the empty ones: closes from the first element on, and the first close after
-    all content.
-    """
+    """The reports with the empty ones: closes from the first element to behind all content."""
     windows = schedule.windows
     seen = [presence.get(n, NOTHING).ts for n in schedule.streams]
     counted = [t[t >= max(schedule.start, w.start)] for w, t in zip(windows, seen, strict=True)]

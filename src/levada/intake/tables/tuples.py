@@ -67,8 +67,7 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 @dataclass(frozen=True, slots=True)
 class TupleColumn:
-    """The values of a column by the facets of ``model.frame``: kind UNBOUND is no value. ``text``:
-    strings only.
+    """A column by the facets of ``model.frame``: UNBOUND is no value. ``text``: strings only.
 
     Integers and booleans have a mantissa, doubles a double; ``facet`` works out the other.
     """

@@ -172,9 +172,7 @@ def subject(chunk: Chunk, at: int) -> Term:
 
 @fused
 def predicate(chunk: Chunk, at: int) -> Term:
-    """An IRI, likely the one that followed the predicate of the line before when that was seen
-    last.
-    """
+    """An IRI, likely the one that followed the predicate of the line before last time."""
     at = skip(chunk, at)
     if at < 0 or byte(chunk.text, at) != 60:
         return nothing(min(at, REFUSED))
@@ -194,9 +192,7 @@ def predicate(chunk: Chunk, at: int) -> Term:
 
 @fused
 def _copied(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int]:
-    """A canonical copy of the literal ``at`` to ``end`` in the side area: (offset or refusal,
-    size).
-    """
+    """A canonical copy of the literal from ``at`` in the side area: (offset or refusal, size)."""
     side = _reserve(chunk, 6 * (end - at))
     if side < 0:
         return side, 0

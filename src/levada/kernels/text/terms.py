@@ -60,9 +60,7 @@ def _index(x: Words, y: Words, bits: int) -> Ints:
 
 
 def find_rows(table: Ints, in_x: Words, in_y: Words, x: Words, y: Words) -> Rows:
-    """The row of each identity ``(x, y)`` in the columns ``in_x, in_y`` that ``table`` indexes, or
-    -1.
-    """
+    """The row of each identity ``(x, y)`` in ``in_x, in_y``, which ``table`` indexes, or -1."""
     return _find(table, len(table).bit_length() - 1, in_x, in_y, x, y)
 
 

@@ -196,9 +196,7 @@ def _made_by(stream: str) -> str:
 
 
 def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
-    """The first event time that counts for a query that comes now: after all that its streams have
-    said.
-    """
+    """The first event time that counts for a query that comes now: after all of its streams."""
     if last is None:
         return MIN
     seen = (_seen(w.stream, last, topology) for w in query.windows)
@@ -207,9 +205,7 @@ def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
 
 
 def _seen(stream: str, last: Manifest, topology: Topology) -> int:
-    """The largest event time that a stream has had: of a made one, the last report with a result of
-    its maker.
-    """
+    """A stream's largest event time: of a made one, its maker's last report with a result."""
     maker = topology.made.get(stream)
     if maker is None:
         return last.streams.get(stream, StreamRecord()).max_ts

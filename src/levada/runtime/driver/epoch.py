@@ -206,9 +206,7 @@ class Epochs:
             self._sweep(manifest.setup)
 
     def _sweep(self, setup: str) -> None:
-        """Deletes static data that no epoch will read any more, and what runs of before have left
-        of them.
-        """
+        """Deletes static data that no epoch will read, and what runs of before have left."""
         self._swept = True
         self.statics.sweep(self.checkpoint.setup(setup).static)
         self.checkpoint.forget_setups(setup, self.setup())

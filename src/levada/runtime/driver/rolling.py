@@ -31,9 +31,7 @@ def at_once(size: int, age: int) -> bool:
 def hold(
     manifest: Manifest, before: Sequence[Held], due: Due, wall: int, root: str, *, flush: bool
 ) -> None:
-    """Says in a new manifest what it publishes and what stays held; ``before`` was held by the one
-    before it.
-    """
+    """Says in a new manifest what it publishes and holds; ``before``: held by the one before."""
     waiting = list(before)
     if manifest.segments or manifest.every:
         size = sum(os.stat(Path(root) / name).st_size for name in manifest.segments)

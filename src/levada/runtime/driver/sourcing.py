@@ -27,9 +27,7 @@ Silence = frozenset[tuple[str, str]]
 
 
 class Sourcing:
-    """The sources of all streams, seen from the driver. ``once``: what is there at the start is
-    all.
-    """
+    """The sources of all streams, seen from the driver. ``once``: what is there at first is all."""
 
     def __init__(
         self, configs: Sequence[StreamConfig], scratch: Path, *, once: bool, keep_open: bool
@@ -51,9 +49,7 @@ class Sourcing:
                 self.sources[config.name].discover(position=_at(positions, config))
 
     def overtaken(self) -> dict[str, list[str]]:
-        """The files that came when a later name was read already, and of which nobody has been
-        told.
-        """
+        """The files that came when a later name was read already, and are not yet told of."""
         return {
             name: list(source.overtaken)
             for name, source in self.sources.items()

@@ -96,9 +96,7 @@ class Statics:
     # -- while epochs run --
 
     def replace(self, source: Source, graph: str | None, form: str | None) -> None:
-        """Other content for a graph, in place of all its sources. Raises ``SourceError``,
-        ``UsageError``.
-        """
+        """Other content for a graph than its sources. Raises ``SourceError``, ``UsageError``."""
         self._check_declared(graph)
         file = static_source(source, graph, form)
         _check_one_graph(file)

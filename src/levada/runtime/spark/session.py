@@ -1,5 +1,4 @@
-"""Starting Spark for Levada: quietly, with the settings that its path needs, in a process group of
-its own.
+"""Starting Spark for Levada: quietly, with the settings of its path, in its own process group.
 
 What is set and why (measured on 2 cores; docs/decisions/0006-our-own-loop.md):
 
@@ -240,9 +239,7 @@ class _Settings:
 
 
 def _launch(settings: Mapping[str, str], log: Path) -> None:
-    """Start the JVM in a session of its own, with its output in ``log``, unless this process has
-    one.
-    """
+    """Start the JVM in its own session, with its output in ``log``, unless this process has one."""
     if SparkContext._gateway is not None:
         return
     before = psutil.Process().children()

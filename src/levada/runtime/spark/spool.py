@@ -95,8 +95,7 @@ class Spool:
             write_whole(path, join_lines(lines))
 
     def forget(self, position: Mapping[str, Any]) -> None:
-        """Deletes the batches before the one in which a committed position stands: no epoch reads
-        them again.
+        """Deletes the batches before that of a committed position: no epoch reads them again.
 
         That one stays. Spark runs no batch again but its last, which is none before a batch that
         has been written; so a batch that lies below the newest file has been here.

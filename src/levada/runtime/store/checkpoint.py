@@ -130,9 +130,7 @@ class Checkpoint:
                 path.unlink(missing_ok=True)
 
     def commit(self, manifest: Manifest) -> None:
-        """The commit of an epoch. Refused if the epoch has a manifest: then another engine is at
-        work here.
-        """
+        """The commit of an epoch. Refused if it has a manifest: another engine is at work."""
         path = self.root / "manifests" / str(manifest.epoch)
         if not write_once(path, msgspec.json.encode(manifest)):
             raise CheckpointError(
@@ -187,9 +185,7 @@ class Checkpoint:
         return self.load_topology(max(versions))[0].streams if versions else ()
 
     def ordered(self, streams: Iterable[str]) -> list[str]:
-        """These streams in the order of the plans, in which they have their numbers; new ones
-        behind.
-        """
+        """These streams in the order of the plans, which number them; new ones behind."""
         names, known = list(streams), [n for n in self.streams() if not is_made(n)]
         missing = [n for n in known if n not in names]
         if missing:

@@ -54,9 +54,7 @@ class Held(msgspec.Struct):
 
 
 class StreamRecord(msgspec.Struct):
-    """A stream after an epoch: W, its largest event time, that of each partition, and counts since
-    the beginning.
-    """
+    """A stream after an epoch: W, largest event times, by partition too, counts since the start."""
 
     watermark: int = MIN
     max_ts: int = MIN
@@ -118,9 +116,7 @@ class Manifest(msgspec.Struct):
 
 
 def write_once(path: Path, data: bytes) -> bool:
-    """Creates a file with this content, durably and only if it is absent; False if it is there
-    already.
-    """
+    """Creates a file with this content, durably, only if it is absent; else False."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:

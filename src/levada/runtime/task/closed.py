@@ -1,5 +1,4 @@
-"""The check of ``closed=element``: no subject may be in two elements that some window could hold
-together.
+"""The check of ``closed=element``: no subject in two elements that a window could hold.
 
 Intake sends the subjects of each element to their partition, with where the element stands; here
 they are remembered for as long as the longest window of the stream's queries, and met with what
@@ -131,9 +130,7 @@ def _broken(pool: Pool, stream: str, a: Frame, b: Frame) -> PromiseError:
 
 
 def _subject(path: str, at: int) -> str:
-    """The subject of the line there, as far as there is one: the bytes of other formats than lines
-    say none.
-    """
+    """The subject of the line there, if any: the bytes of other formats than lines say none."""
     try:
         with open(path, "rb") as file:
             file.seek(at)

@@ -135,9 +135,7 @@ class Outbox:
         source: int,
         times: Mapping[int, Sequence[Frame]],
     ) -> list[tuple[int, bytes]]:
-        """One blob per target. Outcomes of earlier stages go to one target only, controls once from
-        source 0.
-        """
+        """One blob per target. Earlier stages' outcomes go to one, controls once from source 0."""
         seen = (
             {Address(What.TIMES, i).name: presence.together(parts) for i, parts in times.items()}
             if source == 0

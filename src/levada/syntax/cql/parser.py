@@ -56,8 +56,7 @@ def parse_cql(text: str) -> Statement:
 
 
 def parse_script(text: str) -> Script:
-    """The statements of a text: declarations, views, queries (``cql_script`` says how they belong
-    together).
+    """The statements of a text: declarations, views, queries (``cql_script`` joins them).
 
     Raises as ``parse_cql`` does.
 

@@ -1,5 +1,4 @@
-"""Which dialect a text is written in, told from the words that only one of them has; or from a
-file's ending.
+"""Which dialect a text is written in, by words that only one of them has, or a file's ending.
 
     STREAM <s> [..] {          CQELS-QL
     STREAM <s> {               CQELS-QL 2

@@ -1,5 +1,4 @@
-"""RSP-QL as data, the dialect that others are said in: each clause and its meaning in
-docs/semantics.md.
+"""RSP-QL as data, in which others are said: each clause and its meaning in docs/semantics.md.
 
     REGISTER ISTREAM <o> AS                        the output
     REGISTER STREAM <o> AS CONSTRUCT ISTREAM       the same, as the community group's draft has it;

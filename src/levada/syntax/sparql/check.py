@@ -35,9 +35,7 @@ def check(unit: ast.QueryUnit, text: str) -> None:
 
 
 class _Checker:
-    """One pass over a tree; ``_labels`` remembers the basic graph pattern of each blank node label,
-    by number.
-    """
+    """One pass over a tree; ``_labels`` has the basic graph pattern of each blank node label."""
 
     def __init__(self, text: str) -> None:
         self._text = text

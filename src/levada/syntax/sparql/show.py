@@ -83,9 +83,7 @@ def _sexpr(value: Any) -> Sexpr:
 
 
 def _node(node: Any) -> Sexpr:
-    """A node by its class and its fields; a tuple of children is spliced in unless its field's name
-    is needed.
-    """
+    """A node by class and fields; a tuple of children is spliced in unless its name is needed."""
     out: list[Any] = [re.sub(r"(?<!^)(?=[A-Z])", "-", type(node).__name__).lower()]
     for field in fields(node):
         value = getattr(node, field.name)

@@ -77,9 +77,7 @@ class Translator:
     grouped: bool
 
     def value(self, node: ast.Expression, aggregates: str = "") -> Typed:
-        """An expression; ``aggregates``: where it stands, if no aggregate may stand there
-        ("Where").
-        """
+        """An expression; ``aggregates``: where it stands, if none may stand there ("Where")."""
         match node:
             case ast.Column():
                 return Typed(Var(self.variable(node)), self.scope.type_of(self.scope.resolve(node)))
@@ -213,8 +211,7 @@ def aggregates_in(expression: Expression) -> list[Aggregate]:
 def above_group(
     expression: Expression, keys: Mapping[Expression, str], aggregates: Mapping[Aggregate, str]
 ) -> Expression:
-    """An expression over a group's rows, rewritten to the variables of the group: its keys and
-    aggregates.
+    """An expression over a group's rows, by the group's variables: its keys and aggregates.
 
     Raises ``KeyError`` with the name of a variable that is neither.
     """

@@ -73,9 +73,7 @@ class Scope:
         return list(dict.fromkeys([*self.tables[table].declared, *implicit]))
 
     def resolve(self, column: Column) -> ColumnRef:
-        """The column that a word means. Raises ``UnknownNameError``, or ``QueryError`` if it could
-        be several.
-        """
+        """The column that a word means. Raises ``UnknownNameError``; ``QueryError`` if several."""
         tables = (
             range(len(self.aliases))
             if column.table is None
@@ -109,9 +107,7 @@ class Scope:
         return self.aliases.index(alias)
 
     def expand(self, items: Iterable[Item | Every]) -> list[Item]:
-        """The select list with ``*`` and ``A.*`` written out: declared columns in order, not the
-        implicit ``ts``.
-        """
+        """The select list with ``*`` and ``A.*`` written out: declared columns, not ``ts``."""
         out: list[Item] = []
         for item in items:
             if isinstance(item, Item):
@@ -157,9 +153,7 @@ class Classes:
         return self._members.get(ref, (ref,))
 
     def merge(self, a: ColumnRef, b: ColumnRef) -> bool:
-        """Makes two columns one variable; False if that would join two columns of one table (then a
-        filter must).
-        """
+        """Makes two columns one variable; False if they are of one table (then a filter must)."""
         if b in self.of(a):
             return True
         both = sorted((*self.of(a), *self.of(b)), key=lambda ref: ref.table)

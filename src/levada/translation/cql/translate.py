@@ -1,5 +1,4 @@
-"""CQL -> algebra: a query, with the views that its text defines before it, over windowed tuple
-streams.
+"""CQL -> algebra: a query, and the views defined before it, over windowed tuple streams.
 
 The work is done by ``cql_levels`` (what each table is, a level of windows per query),
 ``cql_select`` (a Select block), ``cql_scope`` (names) and ``cql_expression`` (types and operators).

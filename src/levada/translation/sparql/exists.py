@@ -66,9 +66,7 @@ def exists(left: Node, tested: Tested, context: Context) -> Node:
 
 
 def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
-    """The solutions of ``left`` with the value of each EXISTS and of each stamp. Raises as
-    ``exists``.
-    """
+    """The solutions of ``left`` with the value of each EXISTS and stamp. Raises as ``exists``."""
     for mark in marks:
         if mark.stamp is not None:
             left = stamped(left, mark, context)
@@ -150,9 +148,7 @@ def _refuse(found: TooEarlyError, span: Span, context: Context) -> UnsupportedEr
 
 
 def _any(node: Node) -> Node:
-    """A pattern that has a solution iff this one has, without what only says how many, and in which
-    order.
-    """
+    """A pattern that has a solution iff this one has, without what says how many and how sorted."""
     while True:
         match node:
             case Slice(child, 0, limit) if limit != 0:

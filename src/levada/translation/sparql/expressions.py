@@ -45,9 +45,7 @@ _BUILT_INS |= {"ISURI": Function.IS_IRI, "URI": Function.IRI}
 
 
 def expression(node: ast.Expression, context: Context) -> Expression:
-    """An expression of the algebra; aggregates stay in their place (``translate_aggregates`` lifts
-    them).
-    """
+    """An expression of the algebra; aggregates stay in their place (to be lifted later)."""
     match node:
         case ast.Var(name):
             return Var(name)

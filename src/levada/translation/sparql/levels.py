@@ -1,5 +1,4 @@
-"""One query level, a query or sub-select, above its pattern (SPARQL 1.1, sections 18.2.4 and
-18.2.5).
+"""One query level, a query or sub-select, above its pattern (SPARQL 1.1, 18.2.4 and 18.2.5).
 
 From the pattern upwards: Group, HAVING, VALUES, the expressions of SELECT, ORDER BY, projection,
 DISTINCT, OFFSET and LIMIT.

@@ -67,8 +67,7 @@ def pattern(group: ast.Group, source: Source, context: Context) -> Node:
 
 
 def join(left: Node, right: Node) -> Node:
-    """All compatible pairs; the empty pattern vanishes, triples of one source that meet become one
-    ``Bgp``.
+    """All compatible pairs; the empty pattern vanishes, triples of one source become one ``Bgp``.
 
     >>> join(Unit(), Bgp(InGraph(None), ())).source
     InGraph(name=None)

@@ -54,9 +54,7 @@ def stamped(left: Node, mark: Marked, context: Context) -> Node:
 
 
 def settle(mark: Marked, over: Node, context: Context) -> Marked:
-    """A stamp whose triples are known: those of a variable are the triple patterns of ``over`` that
-    bind it.
-    """
+    """A stamp whose triples are known: a variable's are the patterns of ``over`` that bind it."""
     stamp = mark.stamp
     if stamp is None or stamp.patterns:
         return mark
@@ -86,9 +84,7 @@ def settle(mark: Marked, over: Node, context: Context) -> Marked:
 def _with_time(
     left: Node, stamp: Stamp, pattern: TriplePattern, name: str, context: Context
 ) -> Node:
-    """Each solution with the time of its triple; one that does not bind all of the triple stays as
-    it is.
-    """
+    """Each solution with the time of its triple; one that does not bind all of it stays."""
     loose = sorted(_names(pattern) - certain(left))
     condition: Expression | None = None
     if loose:
@@ -116,9 +112,7 @@ def _later(one: Expression, other: Expression) -> Expression:
 def _binding(
     node: Node, variable: Var, seen: frozenset[str], windows: frozenset[int]
 ) -> Iterator[TriplePattern]:
-    """The triple patterns over these windows that bind a variable, all of whose variables can be
-    seen above.
-    """
+    """The triple patterns over these windows that bind a variable and can be seen above."""
     match node:
         case Bgp(source, patterns):
             if windows.intersection(_windows(source)):

@@ -42,8 +42,7 @@ def translate(
     graphs: Collection[str] | None = None,
     streams: Collection[str] | None = None,
 ) -> Query:
-    """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages and for
-    ``Query.text``.
+    """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages.
 
     ``graphs``: the names of all static graphs. None: not known; then any can be there, and GRAPH
     with a variable is none.
@@ -149,9 +148,7 @@ def _form(form: ast.Form) -> Form:
 
 
 def _output(unit: ast.QueryUnit, windowed: bool, text: str) -> Output:
-    """What the text says. Without windows there is one report: all of it is new, and nothing ever
-    goes.
-    """
+    """What the text says. Without windows there is one report: all is new, nothing ever goes."""
     output = Output(unit.output)
     if windowed:
         return output
@@ -193,9 +190,7 @@ def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:
 
 
 def _template(triples: Sequence[ast.Triple]) -> tuple[TriplePattern, ...]:
-    """A template; its blank nodes are nodes, not variables, also those of the short form's pattern
-    (16.2.4).
-    """
+    """A template; its blank nodes are no variables, also in the short form's pattern (16.2.4)."""
     nodes = {
         Var(f"_:{node.label}"): Blank(node.label)
         for triple in triples

@@ -97,9 +97,7 @@ def spread(unit: ast.QueryUnit, streams: Collection[str] | None, text: str) -> a
 def each_stream(
     name: str, span: Span, spec: ast.WindowSpec | None, context: Context
 ) -> Iterator[tuple[int, Iri]]:
-    """The windows over which ``STREAM ?s`` goes, by their numbers, and what ?s is there: the
-    stream's IRI.
-    """
+    """The windows over which ``STREAM ?s`` goes, by number, and what ?s is there: an IRI."""
     for index, (window, stream) in enumerate(zip(context.windows, context.streams, strict=True)):
         if spec is not None and window != call(stream, spec):
             continue

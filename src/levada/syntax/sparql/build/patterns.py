@@ -15,9 +15,7 @@ from levada.syntax.sparql.build.expressions import Expressions
 
 
 class Nested(NamedTuple):
-    """A list or a blank node property list: the node that stands for it and the triples that it
-    brings.
-    """
+    """A list or a blank node property list: the node for it, and the triples that it brings."""
 
     node: ast.Node
     triples: tuple[ast.Triple, ...]
@@ -31,9 +29,7 @@ def _node(item: ast.Node | Nested) -> ast.Node:
 
 
 def _triples_about(subject: ast.Node, properties: tuple[Objects, ...]) -> tuple[ast.Triple, ...]:
-    """Each triple in the order of the text, those of a nested object behind the one that mentions
-    it.
-    """
+    """Each triple in the text's order, those of a nested object behind the one that mentions it."""
     out: list[ast.Triple] = []
     for verb, objects in properties:
         for item in objects:

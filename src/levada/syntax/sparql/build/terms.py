@@ -1,5 +1,4 @@
-"""The builder's terms: names against prefixes and BASE, literals, blank nodes (SPARQL 1.1, section
-4.1).
+"""The builder's terms: names by prefixes and BASE, literals, blank nodes (SPARQL 1.1, section 4.1).
 
 The builder is one class in four files, from terms to the whole query; each method is named after
 the grammar's rule whose children it gets, already built, in the order of the text. So a declaration
@@ -51,9 +50,7 @@ class Terms:
         self._nameless = 0
 
     def build(self, tree: Tree[Token]) -> Any:
-        """The node of a parse tree: of its children first, then of itself by the method of its
-        rule.
-        """
+        """The node of a parse tree: its children first, then itself by its rule's method."""
         children = [
             self.build(child) if isinstance(child, Tree) else child for child in tree.children
         ]

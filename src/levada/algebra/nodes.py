@@ -9,37 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from levada.algebra.sources import InGraph as InGraph
+from levada.algebra.sources import InMerge as InMerge
+from levada.algebra.sources import InWindow as InWindow
+from levada.algebra.sources import Source as Source
 from levada.model.expression import Aggregate, Expression, Var
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.term import Term
 from levada.model.time import Window
-
-
-@dataclass(frozen=True, slots=True)
-class InWindow:
-    """Reads the content of the query's window with this name (index into ``Query.windows``)."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class InGraph:
-    """Reads a static graph: ``name`` is its IRI, None the default graph."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class InMerge:
-    """Reads the RDF merge of these windows and, if ``static``, of the default graph: a triple in
-    two of them is there once.
-    """
-
-    windows: tuple[int, ...]
-    static: bool
-
-
-Source = InWindow | InGraph | InMerge
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +26,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Bgp:
-    """A basic graph pattern over one source (18.2.2.5); at least one pattern."""
+    """A basic graph pattern over one source (18.2.2.5); at least one pattern.
+
+    https://www.w3.org/TR/sparql11-query/#defn_BasicGraphPattern
+    """
 
     source: Source
     patterns: tuple[TriplePattern, ...]
@@ -105,6 +85,8 @@ class Closure:
     not ``?``). ``zero`` binds ``start`` to the terms that a path of no step connects with
     themselves; None: there is none (``+``). ``ends``: the terms that start and end are given to be,
     None where they are free.
+
+    https://www.w3.org/TR/sparql11-query/#defn_evalPP_ZeroOrMorePath
     """
 
     child: Node
@@ -158,7 +140,10 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """All compatible pairs."""
+    """All compatible pairs.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algJoin
+    """
 
     left: Node
     right: Node
@@ -166,7 +151,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class LeftJoin:
-    """OPTIONAL; ``condition`` sees both sides (18.2.2.6), None is true."""
+    """OPTIONAL; ``condition`` sees both sides (18.2.2.6), None is true.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algLeftJoin
+    """
 
     left: Node
     right: Node
@@ -177,6 +165,8 @@ class LeftJoin:
 class Minus:
     """MINUS (18.5): the left solutions without a compatible right one that binds some variable that
     they bind, too.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algMinus
     """
 
     left: Node
@@ -190,6 +180,8 @@ class Exists:
     ``condition`` sees both sides: the filters of the inner group that use variables of the outer
     one; None is true. The translation makes this node only where it means what substitution (18.6)
     means.
+
+    https://www.w3.org/TR/sparql11-query/#defn_substitute
     """
 
     left: Node
@@ -214,7 +206,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The bag union."""
+    """The bag union.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algUnion
+    """
 
     left: Node
     right: Node
@@ -232,7 +227,10 @@ class Except:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keeps the solutions whose condition has the effective boolean value true; errors drop."""
+    """Keeps the solutions whose condition has the effective boolean value true; errors drop.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algFilter
+    """
 
     child: Node
     condition: Expression
@@ -240,7 +238,10 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """BIND and expressions of SELECT: an error leaves the variable unbound."""
+    """BIND and expressions of SELECT: an error leaves the variable unbound.
+
+    https://www.w3.org/TR/sparql11-query/#defn_extend
+    """
 
     child: Node
     variable: str
@@ -252,6 +253,8 @@ class Group:
     """GROUP BY variables (key expressions are Extends below) with named aggregates.
 
     Without keys there is one group, also over no solution. With keys, a key may be unbound.
+
+    https://www.w3.org/TR/sparql11-query/#aggregateAlgebra
     """
 
     child: Node
@@ -261,7 +264,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Keeps these variables."""
+    """Keeps these variables.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algProjection
+    """
 
     child: Node
     variables: tuple[str, ...]
@@ -269,14 +275,20 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """DISTINCT (and REDUCED, which may do the same)."""
+    """DISTINCT (and REDUCED, which may do the same).
+
+    https://www.w3.org/TR/sparql11-query/#defn_algDistinct
+    """
 
     child: Node
 
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
-    """ORDER BY: (expression, descending) pairs."""
+    """ORDER BY: (expression, descending) pairs.
+
+    https://www.w3.org/TR/sparql11-query/#defn_algOrdered
+    """
 
     child: Node
     keys: tuple[tuple[Expression, bool], ...]
@@ -284,7 +296,10 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """OFFSET and LIMIT (None: no limit)."""
+    """OFFSET and LIMIT (None: no limit).
+
+    https://www.w3.org/TR/sparql11-query/#defn_algSlice
+    """
 
     child: Node
     offset: int

@@ -14,6 +14,8 @@ from levada.model.time import Window
 class TriplePattern:
     """Three positions, each a variable or a term. Blank nodes of the query text are variables named
     ``_:label``.
+
+    https://www.w3.org/TR/sparql11-query/#defn_TriplePattern
     """
 
     subject: Var | Term

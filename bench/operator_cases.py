@@ -143,9 +143,7 @@ def _sides(size: Size, keys: int) -> tuple[Events, Events, Events]:
 
 
 def _many(size: Size) -> int:
-    """As many keys as a window has rows, times what the groups have grown: about a partner
-    a row.
-    """
+    """As many keys as a window has rows, times what the groups have grown: a partner a row."""
     return size.window * size.groups // 1000
 
 

@@ -34,9 +34,7 @@ ONLY = "LEVADA_OPERATORS"  # names of cases, with | between, in place of all
 
 @dataclass(slots=True)
 class _Clock:
-    """CPU seconds of this process, and rows read, at the epochs that begin and end the
-    measurement.
-    """
+    """CPU seconds of this process, and rows read, as the measurement begins and ends."""
 
     size: Size
     begin: tuple[float, int] = (0.0, 0)

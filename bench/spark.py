@@ -64,9 +64,7 @@ def spark_session(options: str = "-XX:+UseG1GC", **settings: str) -> SparkSessio
 
 
 def reading(session: SparkSession, folder: Path, schema: str) -> DataFrame:
-    """A directory of Parquet files as a stream, a file a batch, in the order of their file
-    times.
-    """
+    """A directory of Parquet files as a stream, a file a batch, in the order of file times."""
     return session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 

@@ -140,9 +140,7 @@ def _unify(
 
 
 class _Equal:
-    """Equations between variables and terms, each known by what it is equal to: a term where there
-    is one.
-    """
+    """Equations between variables and terms; each has what it equals, a term if there is one."""
 
     def __init__(self) -> None:
         self.up: dict[Var | Term, Var | Term] = {}

@@ -219,9 +219,7 @@ def _triple(triple: TriplePattern) -> str:
 
 
 def _alternative(alternative: Alternative) -> str:
-    """An explicit pattern, what it binds beside its own variables, and what its object may
-    not be.
-    """
+    """An explicit pattern, what it binds beside its variables, and what its object may not be."""
     binds = "".join(f" ?{name} = {_position(value)}" for name, value in alternative.binds)
     return _triple(alternative.pattern) + binds + " no literal" * alternative.resource
 

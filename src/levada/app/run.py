@@ -126,9 +126,7 @@ def _signals() -> Iterator[threading.Event]:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and all processes below it, the JVM and its workers among
-    them.
-    """
+    """CPU seconds of this process and all below it, the JVM and its workers among them."""
     total = 0.0
     me = psutil.Process()
     for process in [me, *me.children(recursive=True)]:

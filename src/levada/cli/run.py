@@ -59,9 +59,7 @@ def run(app: App, mode: Mode) -> Summary:
 
 
 def run_with(run_app: RunApp, app: App, mode: Mode) -> Summary:
-    """Runs an application with this engine, shows its progress, and tells at its end how it
-    went.
-    """
+    """Runs an application with this engine, shows its progress, and tells at last how it went."""
     console = Console(stderr=True)
     to_stdout = app.options.out == STDOUT
     show = choose(console, mode.progress, time.monotonic, shared=to_stdout and sys.stdout.isatty())

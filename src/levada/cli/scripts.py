@@ -57,9 +57,7 @@ def _name(asked: Asked) -> str:
 
 
 def _without(text: str, others: list[Asked]) -> str:
-    """The text with these statements, their semicolons and dest lines blanked out; line
-    ends stay.
-    """
+    """The text with these statements, their semicolons and dest lines blanked; line ends stay."""
     for other in others:
         for start, stop in other.places:
             end = text.index(";", stop) + 1 if text[stop:].lstrip().startswith(";") else stop

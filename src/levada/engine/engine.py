@@ -176,9 +176,7 @@ class Engine:
     # -- running --
 
     def start(self, *, once: bool = False, keep_open: bool = False) -> None:
-        """Starts the epochs. ``once``: reads what is there and ends the streams (not with
-        ``keep_open``).
-        """
+        """Starts epochs. ``once``: reads what is there, ends the streams (if not ``keep_open``)."""
         if self._driver is not None:
             raise UsageError("The engine has been started already.")
         if not self._registry.streams and not self._registry.queries:

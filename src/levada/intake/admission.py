@@ -80,9 +80,7 @@ class Gate:
         return cls(start, stop, reference.limit_left, late_below, future_above)
 
     def passes(self, least: int, greatest: int) -> bool:
-        """Whether elements with times from ``least`` to ``greatest`` all go on (the limit
-        apart).
-        """
+        """Whether all with times from ``least`` to ``greatest`` go on (the limit apart)."""
         return (
             MIN < least >= max(self.start, self.late_below)
             and greatest < self.stop

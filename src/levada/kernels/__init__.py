@@ -53,9 +53,7 @@ FLAG = types.boolean
 
 
 def kernel(*signatures: tuple[Any, ...]) -> Callable[[F], F]:
-    """Compiles a function for these tuples of argument types, or takes it from the cache on
-    disk.
-    """
+    """Compiles a function for these tuples of argument types, or takes it from the disk's cache."""
 
     def compiled(function: F) -> F:
         dispatcher = numba.njit(**OPTIONS)(function)

@@ -163,9 +163,7 @@ PER_REPORT = RANDOM | {Function.NOW}
 
 
 def random(expression: Expression) -> bool:
-    """Whether an expression draws a value of its own in each solution (RAND, UUID, STRUUID,
-    BNODE).
-    """
+    """Whether an expression draws a value anew in each solution (RAND, UUID, STRUUID, BNODE)."""
     return calls(expression, RANDOM)
 
 

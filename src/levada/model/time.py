@@ -49,9 +49,7 @@ Times = npt.NDArray[np.int64]
 
 
 class WindowKind(IntEnum):
-    """How a window's content follows from event times; the numbers are stored in parameter
-    tables.
-    """
+    """How a window's content follows from event times; its numbers are in parameter tables."""
 
     CLOSE_OPEN = 0
     CLOSE_CLOSED = 1

@@ -202,9 +202,7 @@ class FileSource:
     # -- taking --
 
     def _allowed(self, position: Position, rows: int) -> int:
-        """``rows``, or what the limit leaves of them; what only tasks can count is for them
-        to cut.
-        """
+        """``rows``, or what the limit leaves of them; what only tasks count is for them to cut."""
         if self.config.limit is None:
             return rows
         late = self.config.counted_late

@@ -79,9 +79,7 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
 
 
 def _latest(contents: Contents) -> Callable[..., Any]:
-    """C-SPARQL's f:timestamp(s, p, o): the greatest time of a triple's comings that a
-    window holds.
-    """
+    """C-SPARQL's f:timestamp(s, p, o): the last of a triple's comings that a window holds."""
     found: dict[str, int] = {}
     for items in contents.values():
         for item, ts in items:
@@ -229,9 +227,7 @@ def _table(
     *,
     timed: bool,
 ) -> None:
-    """A window's rows; a stream from outside has the event time beside the columns of its
-    schema.
-    """
+    """A window's rows; a stream from outside has the event time beside its schema's columns."""
     columns = [f'"{c}" {_TYPES[t]}' for c, t in schema.items()]
     timed = timed and "ts" not in schema
     columns += ['"ts" INTEGER'] * timed

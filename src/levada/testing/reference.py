@@ -224,9 +224,7 @@ def _changes(held: Iterable[Stay]) -> set[int]:
 
 
 def _spans(every: Iterable[Stay]) -> list[tuple[int, int]]:
-    """The times at which some window holds something, as disjoint intervals [start, end) in
-    order.
-    """
+    """The times at which a window holds something, as disjoint intervals [start, end) in order."""
     merged: list[tuple[int, int]] = []
     for enter, leave in sorted((s.enter, s.leave) for s in every):
         if merged and enter <= merged[-1][1]:

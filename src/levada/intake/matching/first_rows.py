@@ -58,9 +58,7 @@ class Patterns:
 def patterns_of(
     nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
 ) -> Patterns | None:
-    """The patterns of the chosen members of Match, Star and Entailed nodes; None if there
-    is none.
-    """
+    """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none."""
     index: Index = {}
     texts: dict[int, str] = {}
     matches: list[tuple[PlanNode[s.Match], Ints, Members]] = []

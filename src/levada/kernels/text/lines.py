@@ -175,8 +175,7 @@ def _plain_lines(buf: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @kernel((U8, INT, INT, INT, FLAG))
 def _line_by_line(buf: Bytes, at: int, until: int, rows: int, last: bool) -> tuple[int, int, bool]:
-    """Whole lines with at most ``rows`` elements from ``at`` on, until one ends at or behind
-    ``until``.
+    """Whole lines, at most ``rows`` elements, from ``at`` to one that ends at ``until`` or later.
 
     Returns where the next line begins, the elements, and whether there can be more.
     """

@@ -191,9 +191,7 @@ def decimal(view: View, start: int, stop: int) -> Facets:
 
 @fused
 def _exponent(view: View, i: int) -> tuple[int, int]:
-    """The exponent after E: (end, value), end 0 if there is no digit; four or more digits
-    saturate.
-    """
+    """The exponent after E: (end, value), end 0 without a digit; four or more digits saturate."""
     first, minus = sign(view, i)
     end, value, significant = digits(view, first, 0, 0)
     if end == first:
@@ -276,9 +274,7 @@ def days_since_epoch(year: int, month: int, day: int) -> int:
 
 @fused
 def _fraction(view: View, i: int) -> tuple[int, int, bool]:
-    """The digits after a second's point: (end, milliseconds rounded down, whether that is
-    exact).
-    """
+    """The digits after a second's point: (end, milliseconds rounded down, whether exact)."""
     ms, count, exact = 0, 0, True
     while is_in(byte(view, i), DIGIT):
         if count < 3:

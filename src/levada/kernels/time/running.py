@@ -27,9 +27,7 @@ _HIDDEN = 1 << 52
 
 @inlined
 def _place(bits: int) -> tuple[int, int, int, int]:
-    """Of a finite double's bits: its first limb, and what it adds to three limbs, without
-    its sign.
-    """
+    """Of a double's bits: its first limb, and what it adds to three limbs, without its sign."""
     exponent = (bits >> 52) & 0x7FF
     mantissa = bits & (_HIDDEN - 1)
     if exponent > 0:

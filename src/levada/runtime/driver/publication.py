@@ -57,9 +57,7 @@ class Publication:
 
     @property
     def due(self) -> Due:
-        """When what is held back is to be published: by the files' ``Roll``; without files
-        at once.
-        """
+        """When what is held is to be published: by the files' ``Roll``; without files at once."""
         return self.sink.roll.due if isinstance(self.sink, FileSink) else at_once
 
     def publish(self, manifest: Manifest) -> None:

@@ -150,9 +150,7 @@ class Checkpoint:
             (self.root / name).unlink(missing_ok=True)
 
     def forget_plans(self, before: int) -> None:
-        """Deletes the versions before this one, which nothing that is to be run or
-        published names.
-        """
+        """Deletes the versions before this one, which nothing to be run or published names."""
         for path in (self.root / "plans").glob("[0-9]*"):
             if int(path.name.split("-", 1)[0]) < before:
                 path.unlink(missing_ok=True)

@@ -138,9 +138,7 @@ def write_once(path: Path, data: bytes) -> bool:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Gives a file this content, durably; whoever reads it sees the old one or the new one
-    whole.
-    """
+    """Gives a file this content, durably; readers see the old one or the new one whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(exist_ok=True)

@@ -59,9 +59,7 @@ class Outbox:
     def _rows(
         self, node: PlanNode, out: Frame, consumer: Consumer
     ) -> Iterator[tuple[Consumer, Frame]]:
-        """One producer's rows for one consumer; a large fan-out of thresholds skips the filter's
-        input.
-        """
+        """One producer's rows for one consumer; many thresholds at once skip the filter's input."""
         target = self._thresholds_of(consumer)
         if target is not None and consumer.stage == self.stage:
             passed = self._thresholds(node, out, consumer, target)

@@ -44,9 +44,7 @@ def _names(*nodes: object) -> Iterator[str]:
 def in_scope(
     where: ast.Group | None, modifiers: ast.Modifiers, values: ast.InlineData | None
 ) -> list[str]:
-    """The distinct variables of a query level before its SELECT adds any, in order of
-    appearance.
-    """
+    """The distinct variables of a query level before SELECT adds any, in order of appearance."""
     names = [] if where is None else list(visible(where))
     names += [key.variable.name for key in modifiers.group_by if key.variable is not None]
     if values is not None:

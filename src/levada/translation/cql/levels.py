@@ -57,9 +57,7 @@ Typed = tuple[tuple[str, LiteralType], ...]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A query: its rows (``node`` binds its columns), the windows that it reads itself, its
-    output.
-    """
+    """A query: its rows (``node`` binds its columns), the windows that it reads, its output."""
 
     node: nodes.Node
     columns: Typed

@@ -141,9 +141,7 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
 
 
 class Classes:
-    """Which columns are one variable: a union-find in which no class has two columns of one
-    table.
-    """
+    """Which columns are one variable: a union-find; no class has two columns of one table."""
 
     def __init__(self) -> None:
         self._members: dict[ColumnRef, tuple[ColumnRef, ...]] = {}

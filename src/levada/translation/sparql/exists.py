@@ -160,9 +160,7 @@ def _any(node: Node) -> Node:
 
 
 def _correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:
-    """The inner pattern without those of its own filters that need the outer solution, and
-    these.
-    """
+    """The inner pattern without those of its own filters that need the outer one, and these."""
     kept: list[Expression] = []
     lifted: list[Expression] = []
     while isinstance(node, Filter):

@@ -67,9 +67,7 @@ def expression(node: ast.Expression, context: Context) -> Expression:
 
 
 def with_marks(node: ast.Expression, context: Context) -> tuple[Expression, list[Marked]]:
-    """An expression, and each EXISTS in it: the variables that must be there where it is
-    evaluated.
-    """
+    """An expression, and each EXISTS in it: the variables that it needs where it is evaluated."""
     with context.marking() as marks:
         found = expression(node, context)
     return found, marks

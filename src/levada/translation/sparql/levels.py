@@ -89,9 +89,7 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Clauses:
-    """A level's pattern, grouped if the level groups, and the clauses above it; SELECT's by
-    name.
-    """
+    """A level's pattern, grouped if it groups, and the clauses above it; SELECT's by name."""
 
     node: Node
     selected: list[tuple[str, _Clause]]

@@ -198,9 +198,7 @@ def inline(data: ast.InlineData) -> Values:
 
 
 def _union(branches: Sequence[Node]) -> Node:
-    """The union of all branches as a balanced tree: it is associative, and long ones stay
-    shallow.
-    """
+    """The union of all branches as a balanced tree: it is associative, so it stays shallow."""
     if len(branches) == 1:
         return branches[0]
     middle = (len(branches) + 1) // 2
@@ -302,9 +300,7 @@ def triple_pattern(triple: ast.Triple) -> TriplePattern:
 
 
 def position(node: ast.Node) -> Var | Term:
-    """A position of a triple pattern; a blank node of the text is a variable that no ``*``
-    shows.
-    """
+    """A position of a triple pattern; a blank node of the text is one that no ``*`` shows."""
     match node:
         case ast.Var(name):
             return Var(name)

@@ -41,9 +41,7 @@ from levada.translation.sparql.context import Context, Marked, Stamp
 
 
 def stamped(left: Node, mark: Marked, context: Context) -> Node:
-    """The solutions of ``left`` with the time that the mark stands for, unbound where there is
-    none.
-    """
+    """The solutions of ``left`` with the time that the mark stands for, or unbound."""
     stamp = settle(mark, left, context).stamp
     assert stamp is not None, "a stamp"
     names = [context.fresh("t") for _ in stamp.patterns]

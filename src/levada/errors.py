@@ -106,7 +106,8 @@ class SourceError(LevadaError):
     """A stream or static file that cannot be read."""
 
 
-class FileFault(SourceError):  # noqa: N818  # an answer, too: among the files of a folder one such becomes a dead letter
+# an answer, too: among the files of a folder one such becomes a dead letter
+class FileFault(SourceError):  # noqa: N818
     """A file of a stream that is not what its name or the stream's columns say."""
 
 

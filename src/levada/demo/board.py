@@ -186,8 +186,10 @@ def _rows(view: View, batch: Batch, start: int, stop: int) -> Rows:
 def _show(text: str | None) -> str:
     """A term for people: of an IRI what follows its last slash.
 
-    >>> _show("<http://levada.example/airport/JFK>"), _shown('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>')
-    ('JFK', '2.5')
+    >>> _show("<http://levada.example/airport/JFK>")
+    'JFK'
+    >>> _show('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>')
+    '2.5'
     """
     match parse_term(text) if text is not None else None:
         case None:

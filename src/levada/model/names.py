@@ -68,7 +68,8 @@ def check_stream_name(name: str) -> str:
 def made_by(query: str) -> str:
     """The name within the engine of the stream that a query makes.
 
-    >>> made_by("hot"), shown("hot#3"), shown("http://e/s#hot"), is_made("hot#3"), is_made("http://e/s#hot")
+    >>> iri = "http://e/s#hot"
+    >>> made_by("hot"), shown("hot#3"), shown(iri), is_made("hot#3"), is_made(iri)
     ('hot#', 'hot', 'http://e/s#hot', True, False)
     """
     return f"{query}#"

@@ -48,7 +48,8 @@ _PLACE = re.compile(
 _TAIL = re.compile(r" \(line \d+\)$")
 
 
-class Malformed(Exception):  # noqa: N818  # an answer, not an error: it becomes a dead letter or a SourceError
+# an answer, not an error: it becomes a dead letter or a SourceError
+class Malformed(Exception):  # noqa: N818
     """A document is not well-formed: why, and where (from 1; 0: unknown)."""
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:

@@ -166,7 +166,8 @@ def _map_(value: pl.Expr, odd: str, convert: object) -> pl.Expr:
         if not marked.any():
             return series
         distinct = series.filter(marked).unique()
-        made = pl.Series([convert(text) for text in distinct.to_list()], dtype=pl.String)  # type: ignore[operator]
+        texts = [convert(text) for text in distinct.to_list()]  # type: ignore[operator]
+        made = pl.Series(texts, dtype=pl.String)
         return series.replace(distinct, made)
 
     return value.map_batches(convert_all, return_dtype=pl.String)

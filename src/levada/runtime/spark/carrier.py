@@ -75,7 +75,8 @@ class Sender:
     def _write(self, folder: str, blob: Blob, size: int) -> bytes:
         if self._file is None:
             os.makedirs(folder, exist_ok=True)
-            self._file = open(os.path.join(folder, self._name), "xb", buffering=0)  # noqa: SIM115 (closed by __exit__)
+            # closed by __exit__
+            self._file = open(os.path.join(folder, self._name), "xb", buffering=0)  # noqa: SIM115
         offset = -(-self._file.tell() // _ALIGN) * _ALIGN
         self._file.seek(offset)
         rest = memoryview(blob).cast("B")

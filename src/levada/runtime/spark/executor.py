@@ -143,8 +143,8 @@ class SparkExecutor:
 def shares_host(master: str) -> bool:
     """Whether all executors of this master run on this host.
 
-    >>> shares_host("local[*]"), shares_host("local-cluster[2,1,512]"), shares_host("spark://host:7077")
-    (True, False, False)
+    >>> [shares_host(m) for m in ("local[*]", "local-cluster[2,1,512]", "spark://host:7077")]
+    [True, False, False]
     """
     return master == "local" or master.startswith("local[")
 

@@ -20,7 +20,8 @@ from levada.syntax.sparql.iri import resolve
 from levada.syntax.sparql.source import Source
 
 _BEYOND_LATIN_1 = (
-    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u1fff\u200c-\u200d\u203f-\u2040\u2070-\u218f\u2c00-\u2fef"
+    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u1fff"
+    "\u200c-\u200d\u203f-\u2040\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
 _STANDARD = {

@@ -178,15 +178,15 @@ def join_static(folder: Path, size: Size) -> Workload:
     return Workload(_triples(folder, s), text, s.n, static=static)
 
 
-@case("Last")
-def last(folder: Path, size: Size) -> Workload:
+@case("CountWindow")
+def count_window(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = f"Dstream(Select k, v From S [Rows {size.window}])"
     return Workload(_tuples(folder, size, s), text, max(s.n - size.window, 0), "cql")
 
 
-@case("Last and Select, of triples")
-def last_triples(folder: Path, size: Size) -> Workload:
+@case("CountWindow and Select, of triples")
+def count_window_of_triples(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = _asked(
         size,
@@ -198,8 +198,8 @@ def last_triples(folder: Path, size: Size) -> Workload:
     return Workload(_triples(folder, s), text, max(s.n - size.window, 0))
 
 
-@case("LastBy")
-def last_by(folder: Path, size: Size) -> Workload:
+@case("CountWindow, by key")
+def count_window_by_key(folder: Path, size: Size) -> Workload:
     s = rows(size)
     each = max(size.window // size.groups, 1)
     text = f"Dstream(Select k, v From S [Partition By k Rows {each}])"
@@ -260,7 +260,7 @@ def panes(folder: Path, size: Size) -> Workload:
     return Workload(_tuples(folder, size, s), text, groups_at_closes(s, size.window, step), "cql")
 
 
-@case("RJoin")
+@case("ReportJoin, inner")
 def rjoin(folder: Path, size: Size) -> Workload:
     """Each key's greatest value, met with the rows that have it."""
     s = rows(size)
@@ -277,7 +277,7 @@ def _by_window(size: Size, s: Events) -> tuple[Longs, Longs]:
     )
 
 
-@case("RLeft")
+@case("ReportJoin, left")
 def rleft(folder: Path, size: Size) -> Workload:
     s, _, _ = _sides(size, _many(size))
     p, q = _by_window(size, s)
@@ -285,7 +285,7 @@ def rleft(folder: Path, size: Size) -> Workload:
     return Workload(_triples(folder, s, "pq"), text, int((p * np.maximum(q, 1)).sum()))
 
 
-@case("RSemi, MINUS")
+@case("ReportJoin, MINUS")
 def minus(folder: Path, size: Size) -> Workload:
     s, _, _ = _sides(size, _many(size))
     p, q = _by_window(size, s)
@@ -293,7 +293,7 @@ def minus(folder: Path, size: Size) -> Workload:
     return Workload(_triples(folder, s, "pq"), text, int(p[q == 0].sum()))
 
 
-@case("RSemi, EXISTS")
+@case("ReportJoin, EXISTS")
 def exists(folder: Path, size: Size) -> Workload:
     s, _, _ = _sides(size, _many(size))
     text = _asked(
@@ -312,7 +312,7 @@ def _greater(size: Size, s: Events) -> int:
     return int((last_q[code[0::2]] > np.arange(s.n)[0::2]).sum())
 
 
-@case("RSemi, of static data")
+@case("ReportJoin, of static data")
 def minus_static(folder: Path, size: Size) -> Workload:
     s = rows(size)
     static = tuple(f'<http://e/k{k}> <http://e/name> "{k}"' for k in range(size.groups // 2))

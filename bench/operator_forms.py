@@ -114,7 +114,7 @@ def came(folder: Path, size: Size) -> Workload:
     )
 
 
-@case("RSemi, EXISTS as a value")
+@case("ReportJoin, EXISTS as a value")
 def mark(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = _tumbling(size, "SELECT ?s ?v ?e", "?s :p ?v BIND(EXISTS { ?s :q ?x } AS ?e)")

@@ -31,9 +31,7 @@ DATA_PATH = (
 WIDE_ROOMS = ("kernels", "cli")
 """A kernel has a parameter for each array, a command of the command line one for each option."""
 
-KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset(
-    {frozenset(["operators.group.best_by_changes", "operators.group.by_changes"])}
-)
+KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset()
 KNOWN_FULL_FOLDERS: frozenset[str] = frozenset()
 KNOWN_LONG_FILES: frozenset[str] = frozenset(
     {
@@ -48,9 +46,7 @@ KNOWN_LONG_FILES: frozenset[str] = frozenset(
 KNOWN_CROSSINGS: frozenset[tuple[str, str]] = frozenset()
 KNOWN_LONG_FUNCTIONS: frozenset[str] = frozenset(
     {
-        "plan.install.install:Installer._above",
         "plan.lowering.pattern:PatternLowering.node",
-        "runtime.task.evaluate:evaluate_node",
         "streams.stream_config:_check",
     }
 )

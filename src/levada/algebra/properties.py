@@ -26,6 +26,7 @@ _ADD_UP = frozenset(
         AggregateFunction.AVG,
         AggregateFunction.MIN,
         AggregateFunction.MAX,
+        AggregateFunction.SAMPLE,
     )
 )
 _LEFT_DECIDES = (a.LeftJoin, a.Minus, a.Exists, a.Mark, a.Except)
@@ -46,7 +47,9 @@ class Properties:
     groups has a row even where nothing matches. ``derived``: it reads a query within the query.
     ``tuples``: some row comes from a tuple stream, ``over_tuples``: every one does. ``monotone``:
     more rows below only mean more here. ``momentary``: each solution is there at one instant.
-    ``reason``: what cannot follow from changes, in words; "": nothing.
+    ``reason``: what cannot follow from changes, in words; "": nothing. ``timed``: rows have event
+    times, all of which follow from windows. ``kept_by_changes``: it has groups or DISTINCT, and all
+    of it follows from the changes of such rows.
     """
 
     reads_window: bool = False
@@ -61,6 +64,8 @@ class Properties:
     monotone: bool = True
     momentary: bool = False
     reason: str = ""
+    timed: bool = False
+    kept_by_changes: bool = False
 
     @property
     def not_by_changes(self) -> str:
@@ -120,6 +125,8 @@ class Analysis:
             and all(p.monotone for p in below),
             momentary=_is_momentary(node, below),
             reason=_reason(node, late) or next((p.reason for p in below if p.reason), ""),
+            timed=_is_timed(node, late) and all(p.timed for p in below),
+            kept_by_changes=not late and _is_kept(node, below),
         )
 
     def _leaf(self, node: a.Node) -> Properties:
@@ -127,7 +134,10 @@ class Analysis:
             case a.Bgp(source) | a.Entailed(source):
                 static = reads_static(source)
                 return Properties(
-                    reads_window=not isinstance(source, a.InGraph), timeless=static, free=static
+                    reads_window=not isinstance(source, a.InGraph),
+                    timeless=static,
+                    free=static,
+                    timed=True,
                 )
             case a.Scan(source, _, _, relation):
                 return Properties(
@@ -136,11 +146,12 @@ class Analysis:
                     over_tuples=True,
                     monotone=not relation,
                     momentary=source.index in self._now,
+                    timed=True,
                 )
             case a.Came():
-                return Properties(reads_window=True)
+                return Properties(reads_window=True, timed=True)
             case _:
-                return Properties(timeless=True, free=True)
+                return Properties(timeless=True, free=True, timed=True)
 
 
 def reads_static(source: a.Source) -> bool:
@@ -184,6 +195,28 @@ def _is_momentary(node: a.Node, below: Sequence[Properties]) -> bool:
             return bool(keys) and below[0].momentary
         case _:
             return False
+
+
+def _is_timed(node: a.Node, late: bool) -> bool:
+    """Whether rows with event times below give such here."""
+    kinds = (a.Join, a.Conjunction, a.Union, a.Filter, a.Extend, a.Project)
+    return isinstance(node, kinds) and not late
+
+
+def _is_kept(node: a.Node, below: Sequence[Properties]) -> bool:
+    """Whether groups (with keys, of aggregates that add up) or DISTINCT are here or below, and
+    nothing that changes do not tell.
+    """
+    match node:
+        case a.Group(_, keys, _):
+            follows = bool(keys) and not _reason(node, late=False)
+        case a.Distinct():
+            follows = True
+        case a.Union() | a.Filter() | a.Extend() | a.Project():
+            follows = any(p.kept_by_changes for p in below)
+        case _:
+            return False
+    return follows and all(p.kept_by_changes or p.timed for p in below)
 
 
 def _reason(node: a.Node, late: bool) -> str:

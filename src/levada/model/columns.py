@@ -24,6 +24,7 @@ says what is.
     #o              int64     the order in which rows came                      runs
     #f              bool      whether a row of a run has been whole before      runs
     #q              int64     a row's number in its sequence                    count windows
+    #of             int64     which of an epoch's sequences a row is of         count windows
     #on             int8      whether an equal row stood before                 count windows
     #v              int8      the sign of static rows before they are settled   static data
 
@@ -49,6 +50,7 @@ AT = "#at"
 ORDER = "#o"
 WHOLE = "#f"
 NUMBER = "#q"
+SEQUENCE = "#of"
 STOOD = "#on"
 SIGN = "#v"
 

@@ -13,15 +13,14 @@ from levada.operators.env import Env, Inputs, Operator
 from levada.operators.group.by_changes import running
 from levada.operators.group.multiplicity import rexcept, tally
 from levada.operators.group.panes import panes, rgroup
-from levada.operators.interval.count_window import last, select
-from levada.operators.interval.count_window_by_key import last_by
+from levada.operators.interval.count_window import count_window, select
 from levada.operators.interval.join import join
 from levada.operators.interval.occur import occur
 from levada.operators.interval.session import session
 from levada.operators.interval.static_side import once
 from levada.operators.interval.subquery_window import lift
 from levada.operators.per_report.closure import closure
-from levada.operators.per_report.join import rjoin, rleft, rsemi
+from levada.operators.per_report.join import report_join
 from levada.operators.per_report.order_and_distinct import distinct, order
 from levada.operators.rows.compute import extend, filter_
 from levada.operators.rows.passing import emit, hold, union
@@ -34,8 +33,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Occur: occur,
     s.Hold: hold,
     s.Join: join,
-    s.Last: last,
-    s.LastBy: last_by,
+    s.CountWindow: count_window,
     s.Session: session,
     s.Lift: lift,
     s.Once: once,
@@ -50,9 +48,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Changes: changes,
     s.Deltas: deltas,
     # rows of reports
-    s.RJoin: rjoin,
-    s.RLeft: rleft,
-    s.RSemi: rsemi,
+    s.ReportJoin: report_join,
     s.RGroup: rgroup,
     s.RDistinct: distinct,
     s.RExcept: rexcept,

@@ -46,9 +46,16 @@ class Progress:
 def due(kinds: Sequence[WindowKind], table: WindowTable, progress: Progress) -> tuple[Times, Times]:
     """(low, high] of each member: reports already made, reports to be made by this epoch."""
     low, high = watermark(table, progress.old), watermark(table, progress.new)
-    if all(k in (WindowKind.CLOSE_OPEN, WindowKind.CLOCK) for k in kinds):
+    if only_closes(kinds):
         return low, high
     return _before(low), _before(high)
+
+
+def only_closes(kinds: Sequence[WindowKind]) -> bool:
+    """Whether a report is made as soon as the watermark reaches it: nothing at that instant can
+    still belong to it.
+    """
+    return all(k in (WindowKind.CLOSE_OPEN, WindowKind.CLOCK) for k in kinds)
 
 
 def _before(w: Times) -> Times:

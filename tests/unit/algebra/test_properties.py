@@ -16,6 +16,7 @@ from levada.translation.sparql.translate import translate
 
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE PT4S STEP PT2S]"
 LEAF = "WINDOW :w { ?s :p ?v }"
+COUNTED = f"SELECT ?s (COUNT(?v) AS ?n) {{ {LEAF} }} GROUP BY ?s"
 
 
 def sparql(group: str, tail: str = "", head: str = "SELECT *") -> a.Query:
@@ -35,11 +36,11 @@ def true_of(query: a.Query) -> set[str]:
 @pytest.mark.parametrize(
     ("group", "expected"),
     [
-        (LEAF, "reads_window monotone"),
-        (f"{LEAF} ?v :a ?b", "reads_window monotone timeless"),
-        ("?v :a ?b", "monotone timeless free"),
-        (f"{{ {LEAF} }} UNION {{ ?s :a ?v }}", "reads_window monotone timeless free"),
-        (f"{LEAF} FILTER(?v > 1)", "reads_window monotone"),
+        (LEAF, "reads_window monotone timed"),
+        (f"{LEAF} ?v :a ?b", "reads_window monotone timeless timed"),
+        ("?v :a ?b", "monotone timeless free timed"),
+        (f"{{ {LEAF} }} UNION {{ ?s :a ?v }}", "reads_window monotone timeless free timed"),
+        (f"{LEAF} FILTER(?v > 1)", "reads_window monotone timed"),
         (f"{LEAF} FILTER(NOW() > ?v)", "reads_window monotone per_report snapshot reason"),
         (f"{LEAF} BIND(RAND() AS ?r)", "reads_window monotone per_report snapshot reason"),
         (f"{LEAF} OPTIONAL {{ ?s :a ?b }}", "reads_window monotone snapshot timeless reason"),
@@ -47,7 +48,16 @@ def true_of(query: a.Query) -> set[str]:
         ("WINDOW :w { ?s :p+ ?v }", "reads_window monotone snapshot"),
         (f"{LEAF} ?v :a+ ?b", "reads_window monotone timeless"),
         (f"{{ SELECT (COUNT(*) AS ?n) {{ {LEAF} }} }}", "reads_window snapshot matchless"),
-        (f"{{ SELECT DISTINCT ?s {{ {LEAF} }} }}", "reads_window snapshot"),
+        (f"{{ SELECT DISTINCT ?s {{ {LEAF} }} }}", "reads_window snapshot kept_by_changes"),
+        (f"{{ {COUNTED} }}", "reads_window snapshot kept_by_changes"),
+        (f"{{ {COUNTED} HAVING(?n > NOW()) }}", "reads_window snapshot per_report reason"),
+        (f"{{ {COUNTED} HAVING(?n > 1) }}", "reads_window snapshot kept_by_changes"),
+        (f"{{ {COUNTED} }} {LEAF}", "reads_window snapshot"),
+        (f"{{ {COUNTED} }} UNION {{ {LEAF} }}", "reads_window snapshot kept_by_changes"),
+        (
+            f"{{ SELECT ?s (GROUP_CONCAT(?v) AS ?n) {{ {LEAF} }} GROUP BY ?s }}",
+            "reads_window snapshot reason",
+        ),
     ],
 )
 def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> None:
@@ -59,18 +69,18 @@ def test_patterns_over_rdf_with_rules_and_without(group: str, expected: str) -> 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Select k From S [Range 9 s]", "reads_window tuples over_tuples monotone"),
-        ("Select k From S [Now]", "reads_window tuples over_tuples monotone momentary"),
+        ("Select k From S [Range 9 s]", "reads_window tuples over_tuples monotone timed"),
+        ("Select k From S [Now]", "reads_window tuples over_tuples monotone momentary timed"),
         (
             "Select S.k From S [Now], T [Range 9 s] Where S.k = T.k",
-            "reads_window tuples over_tuples monotone momentary",
+            "reads_window tuples over_tuples monotone momentary timed",
         ),
         (
             "Select k, Count(*) From S [Now] Group By k",
-            "reads_window tuples over_tuples snapshot momentary",
+            "reads_window tuples over_tuples snapshot momentary kept_by_changes",
         ),
         ("Select Count(*) From S [Now]", "reads_window tuples over_tuples snapshot matchless"),
-        ("Select Distinct k From S", "reads_window tuples over_tuples snapshot"),
+        ("Select Distinct k From S", "reads_window tuples over_tuples snapshot kept_by_changes"),
         (
             "Select k From (Istream(Select k From S [Range 9 s])) [Range 5 s] As A",
             "reads_window tuples over_tuples monotone derived",

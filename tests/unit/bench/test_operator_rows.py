@@ -20,8 +20,8 @@ ALIKE = {
     "Extend, text",
     "RGroup, GROUP_CONCAT",
     "RDistinct",
-    "RSemi, EXISTS",
-    "Last",
+    "ReportJoin, EXISTS",
+    "CountWindow",
     "Lift",
 }
 """What touches the rows that another case does."""

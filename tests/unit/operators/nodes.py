@@ -22,8 +22,9 @@ from levada.operators.env import Env, Place
 from levada.operators.expressions.values import classify
 from levada.optimizer.pipeline import optimize
 from levada.plan.lowering.lower import StreamFacts
+from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.plan import PlanNode
-from levada.plan.sealed.steps import Step
+from levada.plan.sealed.steps import ReportJoin, Step
 from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.terms.term_pool import Pool
@@ -99,6 +100,11 @@ class Bench:
         """The node of this step; ``number`` if there are several."""
         nodes = (self.plan.nodes[n].of(step) for n in self.plan.order)
         return [node for node in nodes if node is not None][number]
+
+    def join(self, kind: JoinKind) -> PlanNode[ReportJoin]:
+        """The join of report rows of this kind."""
+        joins = (self.plan.nodes[n].of(ReportJoin) for n in self.plan.order)
+        return next(n for n in joins if n is not None and n.step.kind is kind)
 
     def frame(
         self, node: PlanNode, rows: Sequence[Sequence[str | None]], side: int = 0, **columns: Any

@@ -8,8 +8,9 @@ from nodes import Bench
 
 from levada.model.frame import Frame
 from levada.operators.per_report.closure import closure
-from levada.operators.per_report.join import rsemi
+from levada.operators.per_report.join import report_join
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.plan import PlanNode
 
 names = st.sampled_from((":a", ":b", ":c", ":d"))
@@ -79,14 +80,14 @@ def test_a_term_reaches_itself_without_a_step() -> None:
 @given(edges, edges)
 def test_a_mark_says_which_rows_have_a_partner(left: list, right: list) -> None:
     bench = Bench("SELECT ?s ?o ?b", "?s :p ?o BIND(EXISTS { ?s :q ?z } AS ?b)")
-    node = bench.node(s.RSemi)
+    node = bench.join(JoinKind.MARK)
     frames = [
         bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows])
         if rows
         else None
         for i, rows in enumerate((left, right))
     ]
-    out = rsemi(node, frames, bench.env())
+    out = report_join(node, frames, bench.env())
     if not left:
         assert out is None
         return

@@ -10,14 +10,20 @@ from hypothesis import strategies as st
 from nodes import Bench, term
 
 from levada.model.frame import Frame
-from levada.operators.per_report.join import rjoin, rleft, rsemi
+from levada.operators.per_report.join import report_join
 from levada.operators.per_report.order_and_distinct import distinct, order
 from levada.operators.rows.compute import extend, filter_, is_threshold, thresholds
 from levada.operators.rows.edges import fan_out
 from levada.plan.sealed import steps as s
+from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.plan import FanOut
 
 values = st.sampled_from((":a", ":b", ":c"))
+KINDS = {
+    "MINUS": JoinKind.MINUS,
+    "FILTER EXISTS": JoinKind.SEMI,
+    "FILTER NOT EXISTS": JoinKind.ANTI,
+}
 pairs = st.lists(st.tuples(st.integers(0, 1), values, values), max_size=8)
 
 
@@ -34,7 +40,7 @@ def by_report(bench: Bench, frame: Frame | None, slots: int) -> list[tuple[objec
 @given(pairs, pairs)
 def test_optional_keeps_rows_without_a_partner(left: list, right: list) -> None:
     bench = Bench("SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z }")
-    node = bench.node(s.RLeft)
+    node = bench.join(JoinKind.LEFT)
     frames = [
         bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows])
         if rows
@@ -45,15 +51,15 @@ def test_optional_keeps_rows_without_a_partner(left: list, right: list) -> None:
     for r, a, b in left:
         partners = [d for q, c, d in right if (q, c) == (r, a)]
         expected += [(r, a, b, d) for d in partners or [None]]
-    assert by_report(bench, rleft(node, frames, bench.env()), 3) == sorted(expected, key=str)
+    assert by_report(bench, report_join(node, frames, bench.env()), 3) == sorted(expected, key=str)
 
 
 def test_condition_of_optional_sees_both_sides() -> None:
     bench = Bench("SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z FILTER(?z > ?o) }")
-    node = bench.node(s.RLeft)
+    node = bench.join(JoinKind.LEFT)
     left = bench.frame(node, [(":a", "1"), (":a", "5")], 0, r=[7, 7])
     right = bench.frame(node, [(":a", "3"), (":a", "2")], 1, r=[7, 7])
-    assert by_report(bench, rleft(node, [left, right], bench.env()), 3) == [
+    assert by_report(bench, report_join(node, [left, right], bench.env()), 3) == [
         (7, ":a", "1", "2"),
         (7, ":a", "1", "3"),
         (7, ":a", "5", None),
@@ -66,12 +72,12 @@ def test_a_shared_variable_that_may_be_unbound_is_filled() -> None:
         "SELECT *",
         f"{{ {body} }} {{ SELECT ?s ?z WHERE {{ WINDOW :w {{ ?s :r ?x OPTIONAL {{ ?s :t ?z }} }} }} }}",
     )
-    node = bench.node(s.RJoin)
+    node = bench.join(JoinKind.INNER)
     left = bench.frame(
         node, [(":a", ":x", None), (":a", ":y", ":k"), (":b", ":x", ":k")], 0, r=[7, 7, 7]
     )
     right = bench.frame(node, [(":a", ":k"), (":a", ":l"), (":b", None)], 1, r=[7, 7, 7])
-    assert by_report(bench, rjoin(node, [left, right], bench.env()), 3) == [
+    assert by_report(bench, report_join(node, [left, right], bench.env()), 3) == [
         (7, ":a", ":x", ":k"),
         (7, ":a", ":x", ":l"),
         (7, ":a", ":y", ":k"),
@@ -79,10 +85,10 @@ def test_a_shared_variable_that_may_be_unbound_is_filled() -> None:
     ]
 
 
-@given(pairs, pairs, st.sampled_from(("MINUS", "FILTER EXISTS", "FILTER NOT EXISTS")))
+@given(pairs, pairs, st.sampled_from(tuple(KINDS)))
 def test_minus_and_exists_are_per_report(left: list, right: list, word: str) -> None:
     bench = Bench("SELECT *", f"?s :p ?o {word} {{ ?s :q ?z }}")
-    node = bench.node(s.RSemi)
+    node = bench.join(KINDS[word])
     frames = [
         bench.frame(node, [row[1:] for row in rows], i, r=[row[0] for row in rows])
         if rows
@@ -91,19 +97,19 @@ def test_minus_and_exists_are_per_report(left: list, right: list, word: str) -> 
     ]
     found = {row[:2] for row in right}
     expected = [row for row in left if (row[:2] in found) == (word == "FILTER EXISTS")]
-    assert by_report(bench, rsemi(node, frames, bench.env()), 2) == sorted(expected, key=str)
+    assert by_report(bench, report_join(node, frames, bench.env()), 2) == sorted(expected, key=str)
 
 
 def test_minus_takes_only_where_something_bound_is_shared() -> None:
     bench = Bench(
         "SELECT *", "?s :p ?o OPTIONAL { ?s :q ?z } MINUS { ?a :q ?b OPTIONAL { ?a :r ?z } }"
     )
-    node = bench.node(s.RSemi)
+    node = bench.join(JoinKind.MINUS)
     left = bench.frame(
         node, [(":a", ":x", ":k"), (":b", ":x", None), (":c", ":x", ":l")], 0, r=[7, 7, 8]
     )
     right = bench.frame(node, [(":k",), (None,), (":l",)], 1, r=[7, 7, 7])
-    assert by_report(bench, rsemi(node, [left, right], bench.env()), 3) == [
+    assert by_report(bench, report_join(node, [left, right], bench.env()), 3) == [
         (7, ":b", ":x", None),
         (8, ":c", ":x", ":l"),
     ]
@@ -111,10 +117,10 @@ def test_minus_takes_only_where_something_bound_is_shared() -> None:
 
 def test_a_condition_of_exists_sees_both_sides() -> None:
     bench = Bench("SELECT *", "?s :p ?o FILTER EXISTS { ?s :q ?z FILTER(?z > ?o) }")
-    node = bench.node(s.RSemi)
+    node = bench.join(JoinKind.SEMI)
     left = bench.frame(node, [(":a", "1"), (":a", "3"), (":b", "1")], 0, r=[7, 7, 7])
     right = bench.frame(node, [(":a", "3"), (":a", "2")], 1, r=[7, 7])
-    assert by_report(bench, rsemi(node, [left, right], bench.env()), 2) == [(7, ":a", "1")]
+    assert by_report(bench, report_join(node, [left, right], bench.env()), 2) == [(7, ":a", "1")]
 
 
 def test_distinct_is_per_report_and_member() -> None:

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from levada.kernels.keyed import sums
-from levada.kernels.keyed.groups import group
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.query import Output
@@ -30,6 +28,7 @@ from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows.intervals import exact
 from levada.windows.state.pieces import Piece, State, due_together
+from levada.windows.zset import consolidate, expand
 
 
 def changes(node: PlanNode[s.Changes], inputs: Inputs, env: Env) -> Frame | None:
@@ -242,14 +241,10 @@ def _without_marks(rows: Frame) -> Frame:
 def netted(node: PlanNode, events: Frame, output: Output) -> Frame | None:
     """Equal changes of a report as one, each as often as is left of it, with its sign."""
     key = with_report(key_of(events, range(len(node.layout.slots))), events)
-    codes, first = group(*key)
-    weights = sums.net(codes, events["w"], len(first))
+    _, first, weights = consolidate(*key, events["w"])
     if output is Output.ISTREAM:
         weights = np.maximum(weights, 0)
     elif output is Output.DSTREAM:
         weights = np.minimum(weights, 0)
-    at = np.repeat(first, np.abs(weights))
-    if not len(at):
-        return None
-    signs = np.repeat(np.sign(weights), np.abs(weights)).astype(np.int8)
-    return _plain(events.take(at)).with_(w=signs)
+    some = np.flatnonzero(weights)
+    return expand(_plain(events.take(first[some])), weights[some]) if len(some) else None

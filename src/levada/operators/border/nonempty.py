@@ -29,6 +29,7 @@ from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border.calendar import Calendar
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
+from levada.windows.zset import integrate, steps
 
 Ints = npt.NDArray[np.int32]
 Changes = tuple[Ints, Times, Times]
@@ -140,16 +141,9 @@ def _points(before: Occupied, changes: Changes) -> tuple[Ints, Times, Times, Occ
     """The instants of each member at which something changes, in order, with what its windows hold
     after each.
     """
-    order = np.lexsort((changes[1], changes[0]))
-    op, r, w = changes[0][order], changes[1][order], changes[2][order]
-    last = np.ones(len(op), np.bool_)
-    last[:-1] = (op[1:] != op[:-1]) | (r[1:] != r[:-1])
-    total = np.cumsum(w)[last]
-    op, r = op[last], r[last]
-    final = np.ones(len(op), np.bool_)
-    final[:-1] = op[1:] != op[:-1]
-    earlier = np.concatenate([[0], total[final]])[np.cumsum(final) - final]
-    held = total - earlier + before.held[op]
+    found = steps(changes[0], changes[1])
+    op, r, final = found.of, found.at, found.final
+    held = integrate(found, found.net(changes[2]), before.held)
     assert (held >= 0).all(), "no more rows leave a window than came"
     after = Occupied(before.held.copy(), before.last.copy())
     after.held[op[final]], after.last[op[final]] = held[final], r[final]

@@ -8,13 +8,14 @@ without windows has one report: all its rows come in the epoch that reads its st
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from levada.kernels.keyed.groups import group
-from levada.kernels.keyed.sums import net
+import numpy as np
+import numpy.typing as npt
+
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
-from levada.model.time import TIMELESS
+from levada.model.time import TIMELESS, Times
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env, Inputs
@@ -22,6 +23,8 @@ from levada.operators.rows.edges import key_of, with_report
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.intervals import exact
+from levada.windows.state.pieces import State
+from levada.windows.zset import consolidate
 
 
 def report(node: PlanNode[s.Report], inputs: Inputs, env: Env) -> Frame | None:
@@ -50,6 +53,26 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: Env) -> Frame | None:
     return netted(found, node) if "w" in found else found
 
 
+def waiting(
+    node: PlanNode[s.Report], state: State, new: Sequence[Frame]
+) -> tuple[npt.NDArray[np.int32], Times, Times]:
+    """Member, begin and end of all rows that may be at the due reports: those that are remembered,
+    and new ones.
+    """
+    step = node.step
+    kept = [state.frame(p) for p in state.pieces(f"{node.id}.live")]
+    spans = [(f["op"], f[col.BEGIN], f[col.END]) for f in kept]
+    for f in new:
+        begin, end = exact(f, node.input_layouts[0], node.windows, step.rows)
+        counts = begin < end
+        spans.append((f["op"][counts], begin[counts], end[counts]))
+    op = np.concatenate([np.empty(0, np.int32), *(op for op, _, _ in spans)])
+    begin, end = (
+        np.concatenate([np.empty(0, np.int64), *(span[i] for span in spans)]) for i in (1, 2)
+    )
+    return op, begin, end
+
+
 def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
     if not rows.n:
         return Frame({**rows.columns, "r": np.empty(0, np.int64)}, 0)
@@ -66,8 +89,7 @@ def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
 def netted(rows: Frame, node: PlanNode) -> Frame:
     """Equal rows of one report by the sum of their weights: gone at 0, as often as it says else."""
     key = with_report(key_of(rows, range(len(node.layout.slots))), rows)
-    codes, first = group(*key)
-    weights = net(codes, rows["w"].astype(np.int64), len(first))
+    _, first, weights = consolidate(*key, rows["w"])
     assert (weights >= 0).all(), "no more copies leave than came"
     plain = rows.drop("w")
     return plain.take(np.repeat(first, weights))

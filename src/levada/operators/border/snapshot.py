@@ -38,6 +38,7 @@ from levada.plan.sealed.plan import PlanNode
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows.state.pieces import State
+from levada.windows.zset import integrate, steps
 
 Longs = npt.NDArray[np.int64]
 
@@ -126,14 +127,9 @@ def _due(
 def _standing(node: PlanNode, rows: Frame, due: Frame) -> tuple[Frame | None, Frame]:
     """The rows that stand at each due report, and those that stand in the end."""
     codes, first = group(*key_of(rows, range(len(node.layout.slots))))
-    order = np.lexsort((rows["r"], codes))
-    of, r = codes[order], rows["r"][order]
-    last = np.append((of[1:] != of[:-1]) | (r[1:] != r[:-1]), True)
-    count = np.cumsum(rows["w"][order])
-    ends = np.append(of[1:] != of[:-1], True)  # of each row all changes
-    before = np.concatenate([[0], count[ends][:-1]])
-    count, of, r = (count - before[of])[last], of[last], r[last]
-    final = np.append(of[1:] != of[:-1], True)
+    found = steps(codes, rows["r"])
+    of, r, final = found.of, found.at, found.final
+    count = integrate(found, found.net(rows["w"]))
     assert (count >= 0).all(), "no more copies leave than came"
     until = np.where(final, MAX, np.append(r[1:], MAX))
     kept = rows.take(first).with_(r=np.full(len(first), MIN), w=count[final])

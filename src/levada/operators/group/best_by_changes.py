@@ -1,4 +1,5 @@
-"""MIN and MAX by changes: how often each value of a group stands, and the best of those that do.
+"""MIN, MAX and SAMPLE by changes: how often each value of a group stands, and the best of those
+that do.
 
 ``kernels.time.running.running_best`` follows the changes of a group's values. It needs what stood
 before only from the best value down to one that stands throughout: nothing below that is ever the
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,17 +26,14 @@ from levada.kernels.time.running import running_best
 from levada.model import columns as col
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame, concat
-from levada.operators.border import report_buffer as live
 from levada.operators.expressions import compare_rank
+from levada.operators.group.group_changes import Runs
 from levada.operators.rows.edges import bind, value
 from levada.operators.rows.values import column
 from levada.plan.sealed import steps as s
 from levada.terms.term_pool import Pool
 from levada.windows.state import ordered
 from levada.windows.state.pieces import State
-
-if TYPE_CHECKING:
-    from levada.operators.group.by_changes import Runs
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -85,9 +82,7 @@ class _Values:
 def best_values(
     key: str, state: State, rows: Frame, runs: Runs, *, spec: s.Aggregate, prefix: str, pool: Pool
 ) -> dict[str, Column]:  # fmt: skip
-    """The columns of the least or greatest value of each group at every point; zeros where none
-    stands.
-    """
+    """The columns of the best value of each group at every point; zeros where none stands."""
     there = np.flatnonzero(runs.rows >= 0)
     there = there[bind(rows, spec.slot)[runs.rows[there]]] if rows.n else there[:0]
     of = np.repeat(np.arange(runs.groups), np.diff(runs.starts))[there]
@@ -97,12 +92,11 @@ def best_values(
         .take(runs.rows[there])
         .with_(**{col.GROUP: of, col.COUNT: np.zeros(len(there), np.int64)})
     )
-    least = spec.function is AggregateFunction.MIN
     leaving = np.bincount(of[w < 0], minlength=runs.groups)
     wanted = np.full(runs.groups, _FIRST, np.int64)
     while True:
         values = _values(
-            ordered.first(state, key, runs.k, runs.h, wanted), new, runs.groups, least, pool
+            ordered.first(state, key, runs.k, runs.h, wanted), new, runs.groups, spec.function, pool
         )
         enough = values.enough(w)
         if enough.all():
@@ -113,7 +107,7 @@ def best_values(
     before, after = running_best(
         runs.starts, runs.run, at, runs.w, values.starts, values.base, len(runs.of)
     )
-    _remember(key, state, values, w, runs=runs, least=least, pool=pool)
+    _remember(key, state, values, w, runs=runs, best=spec.function, pool=pool)
     best = runs.placed(before, after)
     return {
         prefix + n: _take(values.rows[f"{n}0"], best) for n in _FACETS if f"{n}0" in values.rows
@@ -128,7 +122,7 @@ def _slot(rows: Frame, i: int) -> Frame:
 
 
 def _values(
-    found: ordered.First | None, new: Frame, groups: int, least: bool, pool: Pool
+    found: ordered.First | None, new: Frame, groups: int, best: AggregateFunction, pool: Pool
 ) -> _Values:
     """What has been found of the state and the new values, as one."""
     n = 0 if found is None else found.rows.n
@@ -139,7 +133,7 @@ def _values(
     )
     codes, first = group(*_identity(every, every[col.GROUP]))
     distinct = every.take(first)
-    order = _rank(distinct, least, pool)
+    order = _rank(distinct, best, pool)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     base = np.zeros(len(order), np.int64)
@@ -157,25 +151,33 @@ def _values(
 
 def _identity(values: Frame, of: Longs) -> tuple[Words, Words]:
     """A key of group and value."""
-    if "x0" in values:
-        x, y = values["x0"], values["y0"]
-    else:
-        x, y = (np.ascontiguousarray(value(values, n, 0)).view(np.uint64) for n in "md")
+    x, y = _halves(values)
     return combine(x, y, np.ascontiguousarray(of).view(np.uint64), np.zeros(values.n, np.uint64))
 
 
-def _rank(values: Frame, least: bool, pool: Pool) -> Longs:
-    """The values by group, each group's from the worst to the best; of equal ones the greatest
-    identity first.
+def _halves(values: Frame) -> tuple[Words, Words]:
+    if col.x(0) in values:
+        return values[col.x(0)], values[col.y(0)]
+    m, d = (np.ascontiguousarray(value(values, n, 0)).view(np.uint64) for n in "md")
+    return m, d
+
+
+def _rank(values: Frame, best: AggregateFunction, pool: Pool) -> Longs:
+    """The values by group, each from the worst to the best; of equal ones (of SAMPLE all are) the
+    greatest identity first.
     """
     if not values.n:
         return np.empty(0, np.int64)
-    rank = np.unique(compare_rank(column(values, 0, pool)), return_inverse=True)[1]
-    by = values[col.GROUP] * (int(rank.max()) + 1) + (rank.max() - rank if least else rank)
+    rank = np.zeros(values.n, np.int64)
+    if best is not AggregateFunction.SAMPLE:
+        rank = np.unique(compare_rank(column(values, 0, pool)), return_inverse=True)[1]
+    by = values[col.GROUP] * (int(rank.max()) + 1) + (
+        rank.max() - rank if best is AggregateFunction.MIN else rank
+    )
     order = np.argsort(by, kind="stable")
     if (by[order[1:]] != by[order[:-1]]).all():
         return order
-    x, y = _identity(values, np.zeros(values.n, np.int64))
+    x, y = _halves(values)
     return np.lexsort((~x, ~y, by))
 
 
@@ -186,7 +188,7 @@ def _remember(
     w: npt.NDArray[np.int8],
     *,
     runs: Runs,
-    least: bool,
+    best: AggregateFunction,
     pool: Pool,
 ) -> None:
     """Adds what each value's count has changed by; where some of the best are gone, takes these and
@@ -216,15 +218,13 @@ def _remember(
     def order(some: Frame) -> Longs:
         """Groups together, the best of each first."""
         codes = group(some[col.KEY], some[col.CHECK])[0].astype(np.int64)
-        return _rank(some.with_(**{col.GROUP: codes}), least, pool)[::-1]
+        return _rank(some.with_(**{col.GROUP: codes}), best, pool)[::-1]
 
     def texts(some: Frame) -> Mapping[str, Frame]:
-        """Of values that came as changes from another stage no row is here that would keep them."""
-        return (
-            pool.pick(some[col.x(0)], some[col.y(0)]).frames("")
-            if key.endswith(live.OWN) and "x0" in some
-            else {}
-        )
+        """Kept with the values: they may stay in order for longer than the rows that they came from
+        are there.
+        """
+        return pool.pick(some[col.x(0)], some[col.y(0)]).frames("") if col.x(0) in some else {}
 
     ordered.insert(state, key, rows, tuple(words), order, texts=texts)
 

@@ -97,15 +97,25 @@ def _split(values: Sequence[int]) -> list[Longs]:
     return [np.array(limb, np.int64) for limb in shifted]
 
 
-def _add(limbs: Sequence[Longs], codes: Codes, g: int) -> list[Longs]:
-    """The limbs of the groups' sums, with 0 <= limb < 2**48 but for the last: added up by halves,
-    carried once.
+def halves(limbs: Sequence[Longs]) -> list[Longs]:
+    """Each limb's lower 24 bits and what is above them: sums of these over any number of rows stay
+    within int64.
     """
+    return [half for limb in limbs for half in (limb & HALF_MASK, limb >> HALF)]
+
+
+def _add(limbs: Sequence[Longs], codes: Codes, g: int) -> list[Longs]:
+    """The limbs of the groups' sums: added up by halves, carried once."""
+    return carry([net(codes, half, g) for half in halves(limbs)])
+
+
+def carry(sums: Sequence[Longs]) -> list[Longs]:
+    """Sums of halves as limbs, with 0 <= limb < 2**48 but for the last."""
     out: list[Longs] = []
-    carry = np.zeros(g, np.int64)
-    for n, limb in enumerate(limbs):
-        low = net(codes, limb & HALF_MASK, g) + carry
-        high = net(codes, limb >> HALF, g) + (low >> HALF)
+    carry = np.zeros(len(sums[0]), np.int64)
+    for n in range(len(sums) // 2):
+        low = sums[2 * n] + carry
+        high = sums[2 * n + 1] + (low >> HALF)
         carry = high >> HALF
         out.append(((high & HALF_MASK if n < 2 else high) << HALF) | (low & HALF_MASK))
     return out

@@ -20,7 +20,6 @@ from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.operators.rows.edges import bind
 from levada.windows.state import tallies
-from levada.windows.state.numbered import sum_
 from levada.windows.state.pieces import State
 
 Longs = npt.NDArray[np.int64]
@@ -49,7 +48,7 @@ def distinct_weights(
     k, h = combine(of[0][there], of[1][there], x, y)
     codes, first = group(k, h)
     order = np.argsort(codes, kind="stable")
-    before = sum_(tallies.find(state, key, k[first], h[first]), len(first), col.COUNT)
+    before = tallies.sum_(tallies.find(state, key, k[first], h[first]), len(first), col.COUNT)
     earlier, after = running_counts(codes[order], w[there[order]].astype(np.int64), before, False)
     change = np.zeros(len(first), np.int64)
     np.add.at(change, codes, w[there])

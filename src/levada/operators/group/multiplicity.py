@@ -26,7 +26,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.kinds import Shown
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.state import tallies
-from levada.windows.state.pieces import State
+from levada.windows.zset import consolidate, expand, steps
 
 Longs = npt.NDArray[np.int64]
 
@@ -40,46 +40,27 @@ def tally(node: PlanNode[s.Tally], inputs: Inputs, env: Env) -> Frame | None:
     rows = concat(sides)
     k, h = key_of(rows, range(len(node.layout.slots)))
     codes, first = group(k, h)
-    order = np.lexsort((rows["r"], codes))
-    codes, r, w = codes[order], rows["r"][order], rows["w"][order].astype(np.int64)
+    found = steps(codes, rows["r"])
     key = f"{node.id}.tally"
-    last = np.concatenate([(codes[1:] != codes[:-1]) | (r[1:] != r[:-1]), [True]])
-    net = np.diff(np.cumsum(w)[last], prepend=0)
-    before = _standing(state, key, k[first], h[first])
-    earlier, count = running_counts(codes[last], net, before, step.shown is Shown.HELD)
-    change = _show(count, step.shown) - _show(earlier, step.shown)
+    before = tallies.sum_(tallies.find(state, key, k[first], h[first]), len(first), col.COUNT)
+    earlier, count = running_counts(
+        found.of, found.net(rows["w"]), before, step.shown is Shown.HELD
+    )
+    change = _shown(count, step.shown) - _shown(earlier, step.shown)
     kept = np.zeros(len(first), np.int64)
-    np.add.at(kept, codes[last], count - earlier)
+    np.add.at(kept, found.of, count - earlier)
     rest = Frame({col.KEY: k[first], col.CHECK: h[first], col.COUNT: kept}).where(kept != 0)
     tallies.insert(state, key, rest, partial(tallies.add, by=(), sums=(col.COUNT,)))
-    return repeat(rows.take(order[last]), change)
+    some = np.flatnonzero(change)
+    return expand(rows.take(found.order[found.last[some]]), change[some]) if len(some) else None
 
 
 def _signed(frame: Frame, side: int) -> npt.NDArray[np.int8]:
     return frame["w"] if side == 0 else (-frame["w"]).astype(np.int8)
 
 
-def _standing(
-    state: State, key: str, k: npt.NDArray[np.uint64], h: npt.NDArray[np.uint64]
-) -> Longs:
-    """How often each row stood before."""
-    before = np.zeros(len(k), np.int64)
-    kept = tallies.find(state, key, k, h)
-    if kept is not None:
-        np.add.at(before, kept[0], kept[1][col.COUNT])
-    return before
-
-
-def _show(count: Longs, shown: Shown) -> Longs:
+def _shown(count: Longs, shown: Shown) -> Longs:
     return np.clip(count, 0, 1) if shown is Shown.DISTINCT else np.maximum(count, 0)
-
-
-def repeat(rows: Frame, change: Longs) -> Frame | None:
-    """Each row as often as its change says, with its sign."""
-    at = np.repeat(np.arange(rows.n), np.abs(change))
-    if not len(at):
-        return None
-    return rows.take(at).with_(w=np.repeat(np.sign(change), np.abs(change)).astype(np.int8))
 
 
 def rexcept(node: PlanNode[s.RExcept], inputs: Inputs, env: Env) -> Frame | None:
@@ -88,9 +69,9 @@ def rexcept(node: PlanNode[s.RExcept], inputs: Inputs, env: Env) -> Frame | None
     if left is None:
         return None
     rows = left if right is None else concat([left, right])
-    codes, first = group(*with_report(key_of(rows, range(len(node.layout.slots))), rows))
-    count = np.bincount(codes[: left.n], minlength=len(first)) - np.bincount(
-        codes[left.n :], minlength=len(first)
+    sign = np.where(np.arange(rows.n) < left.n, 1, -1).astype(np.int8)
+    _, first, count = consolidate(
+        *with_report(key_of(rows, range(len(node.layout.slots))), rows), sign
     )
     out = rows.take(np.repeat(first, np.maximum(count, 0)))
     return out if out.n else None

@@ -32,7 +32,7 @@ from levada.operators.group import aggregates
 from levada.operators.group.change_points import Turns, values
 from levada.operators.group.group_concat import concatenate
 from levada.operators.rows.edges import key_of, renumber, value, with_report
-from levada.operators.rows.values import column, slot
+from levada.operators.rows.values import column, slot, texts_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import slot_columns
 from levada.plan.sealed.plan import PlanNode
@@ -78,7 +78,7 @@ def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Fram
         return None
     kept = group_columns(rows, step.keys, first)
     sums = aggregates.fold(
-        rows, codes, len(first), step.aggregates, partial(_rank, pool), hard=partial(_texts, pool)
+        rows, codes, len(first), step.aggregates, partial(_rank, pool), hard=partial(texts_of, pool)
     )
     return Frame(
         {**kept, col.BEGIN: rows[col.BEGIN][first], col.END: rows[col.END][first], **sums},
@@ -102,12 +102,6 @@ def _rank(pool: Pool, rows: Frame, i: int) -> npt.NDArray[np.float64] | npt.NDAr
     return compare_rank(column(rows, i, pool))
 
 
-def _texts(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
-    """The texts of the numbers of slot ``i`` in rows ``at``."""
-    texts: list[str] = column(rows.take(at), i, pool).texts().to_list()
-    return texts
-
-
 def _at_reports(
     node: PlanNode,
     step: s.Panes,
@@ -123,6 +117,8 @@ def _at_reports(
         return finished(node, step, merged, pool) if merged.n else None
     if not all(kind.on_close for kind in step.kinds):
         parts = _turning(step, parts, calendar, pool)
+        if step.keys:
+            return _at_each(node, step, parts, calendar, pool)
     expanded = []
     for part in parts:
         at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], step.listed)
@@ -133,6 +129,22 @@ def _at_reports(
     if not step.keys and step.listed:
         merged = _everywhere(step, merged, calendar, home, pool)
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
+
+
+def _at_each(
+    node: PlanNode, step: s.Panes, turns: Sequence[Frame], calendar: Calendar, pool: Pool
+) -> Frame | None:  # fmt: skip
+    """Groups between the instants at which they change, at each report: the values of a turn are
+    those of its reports.
+    """
+    assert step.listed, "what reports on change reports at any change"
+    out = []
+    for part in turns:
+        at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], listed=True)
+        if len(at):
+            values = finished(node, step, part.with_(r=part[col.BEGIN]), pool)
+            out.append(values.take(at).with_(r=r))
+    return concat(out) if out else None
 
 
 def _turning(step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool) -> list[Frame]:
@@ -313,7 +325,7 @@ def _fold_one(
     """The columns of aggregate j."""
     if spec.function is AggregateFunction.GROUP_CONCAT:
         return {f"a{j}.{name}": c for name, c in concatenate(rows, codes, g, spec, pool).items()}
-    one = aggregates.fold(rows, codes, g, (spec,), rank, hard=partial(_texts, pool))
+    one = aggregates.fold(rows, codes, g, (spec,), rank, hard=partial(texts_of, pool))
     return {f"a{j}.{name.removeprefix('a0.')}": c for name, c in one.items()}
 
 

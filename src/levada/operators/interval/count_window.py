@@ -1,21 +1,23 @@
-"""Count windows: the last n rows of a stream as changes of its content (docs/semantics.md#windows).
+"""Count windows: the last n rows of a stream, or of each key of it, as changes of its content
+(docs/semantics.md#windows).
 
-Rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is
+A *sequence* is what is counted: all rows of a member, or those that agree in the key slots. Its
+rows are ordered by (ts, canonical text). The content changes with each m-th occurrence only (m is
 the step, mostly 1): with number b*m it becomes the numbers above b*m - n. So number q enters with
 the first multiple of m that is not less than q, and leaves with the first that is not less than q +
 n; if these are one, it never was there. Over triples the content is a set: an occurrence
 *continues* an earlier one of its triple if that is still there when it enters; then neither does it
-enter nor does the earlier one leave. Over tuples every row does both. A row has ``lo`` of its
-triple and ``hi`` of the instant of its change.
+enter nor does the earlier one leave. Over tuples, a bag, every row does both. A row has ``lo`` of
+its triple and ``hi`` of the instant of its change.
 
-The state is what can still be there or come in, by number (``windows/state/numbered``); over
-triples the latest number of each, and the numbers that are continued. Cost: the rows that are new
-and those that they push out.
+The state is what can still be there or come in, by number (``windows/state/numbered``), and how
+many rows each sequence has had; over triples the latest number of each, and the numbers that are
+continued. Cost: the rows that are new and those that they push out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,29 +35,25 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
-from levada.windows.state.numbered import came, count
+from levada.windows.state.numbered import came, count, number
 from levada.windows.state.pieces import State
 
 Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 Members = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 
-def last(node: PlanNode[s.Last], inputs: Inputs, env: Env) -> Frame | None:
+def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Frame | None:
     """New rows of streams -> changes of their count windows."""
     step, state, pool, (frame,) = node.step, env.state, env.pool, inputs
     if frame is None:
         return None
     key = f"{node.id}.last"
-    sizes = _Sizes(
-        *(
-            np.array([getattr(m.windows[0], f) for m in node.members], np.int64)
-            for f in ("count", "step")
-        )
-    )
+    sizes = _Sizes.of(node)
     fresh = ordered(node, _occurrences(node, frame, step.bag), pool)
-    new = _New.of(state, key, fresh)
-    rows = fresh.with_(**{col.NUMBER: new.q})
+    fresh, new = _New.of(state, key, fresh, step.keys)
+    rows = fresh.with_(**{col.NUMBER: new.q, col.SEQUENCE: new.sequence})
     there = sizes.enters(rows["op"], new.q) < sizes.leaves(rows["op"], new.q)
     rows = rows.where(there)
     before = np.zeros(rows.n, np.int64) if step.bag else _continue_(node, state, key, rows, sizes)
@@ -64,10 +62,10 @@ def last(node: PlanNode[s.Last], inputs: Inputs, env: Env) -> Frame | None:
     out = _changes(
         state, key, concat([*([] if stored is None else [stored]), rows]), before, new, sizes=sizes
     )
-    count(state, f"{key}.count", *key_of(new.heads, ()), new.top - new.base)
-    _remember(node, state, key, rows, before, sizes=sizes)
+    count(state, f"{key}.count", new.k, new.h, new.top - new.base)
+    _remember(node, state, key, rows, before, new=new)
     if not step.bag:
-        _remember_latest(node, state, key, rows, sizes)
+        _remember_latest(node, state, key, rows)
     return out if out.n else None
 
 
@@ -77,6 +75,14 @@ class _Sizes:
 
     count: Longs
     step: Longs
+
+    @staticmethod
+    def of(node: PlanNode) -> _Sizes:
+        """As the members' windows say."""
+        windows = [m.windows[0] for m in node.members]
+        return _Sizes(
+            *(np.array([getattr(w, name) for w in windows], np.int64) for name in ("count", "step"))
+        )
 
     def enters(self, op: Members, q: Longs) -> Longs:
         """The number with which occurrence q enters."""
@@ -99,36 +105,47 @@ class _Sizes:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """An epoch's rows in order: the number ``q`` and time ``lo`` of each; the first row of each
-    member, ``heads``, at ``starts``.
+    """An epoch's rows by sequence, each one's in order: the ``sequence``, number ``q`` and time
+    ``lo`` of each row.
 
-    ``base`` and ``top``: the last number of each member of ``heads`` before these rows, and with
-    them.
+    Of each sequence its key ``k, h`` and member ``op``, its first row, at ``starts``, and its last
+    number before these rows, ``base``, and with them, ``top``.
     """
 
+    sequence: Longs
     q: Longs
     lo: Longs
-    heads: Frame
+    k: Words
+    h: Words
+    op: Members
     starts: Longs
     base: Longs
     top: Longs
 
     @staticmethod
-    def of(state: State, key: str, fresh: Frame) -> _New:
-        """Rows that are in order are numbered on from those of before."""
-        first = _firsts(fresh["op"])
-        starts = np.flatnonzero(first)
-        heads = Frame({"op": fresh["op"][starts]}, len(starts))
-        base = came(state, f"{key}.count", *key_of(heads, ()))
-        size = np.diff(np.append(starts, fresh.n))
-        q = np.repeat(base - starts, size) + np.arange(1, fresh.n + 1)
-        return _New(q, fresh["lo0"], heads, starts, base, base + size)
+    def of(state: State, key: str, fresh: Frame, keys: Sequence[int]) -> tuple[Frame, _New]:
+        """Rows that are in order, by sequence, are numbered on from those of before."""
+        k, h = key_of(fresh, keys)
+        codes, first = group(k, h)
+        if keys:
+            by_sequence = np.argsort(codes, kind="stable")
+            fresh, codes = fresh.take(by_sequence), codes[by_sequence]
+        of = codes.astype(np.int64)
+        size = np.bincount(codes, minlength=len(first))
+        starts = np.cumsum(size) - size
+        k, h = k[first], h[first]
+        base = came(state, f"{key}.count", k, h)
+        q = (base - starts)[of] + np.arange(1, fresh.n + 1)
+        return fresh, _New(
+            of, q, fresh["lo0"], k, h, fresh["op"][starts], starts, base, base + size
+        )
 
-    def instants(self, op: Members, number: Longs) -> tuple[Longs, Bools]:
-        """The time of occurrence ``number`` of each member, and whether it is one of these rows."""
-        at = np.searchsorted(self.heads["op"], op)
-        new = (number > self.base[at]) & (number <= self.top[at])
-        place = np.where(new, self.starts[at] + number - self.base[at] - 1, 0)
+    def instants(self, of: Longs, number: Longs) -> tuple[Longs, Bools]:
+        """The time of occurrence ``number`` of each sequence, and whether it is one of
+        these rows.
+        """
+        new = (number > self.base[of]) & (number <= self.top[of])
+        place = np.where(new, self.starts[of] + number - self.base[of] - 1, 0)
         return self.lo[place], new
 
 
@@ -177,46 +194,43 @@ def _triple(node: PlanNode, rows: Frame) -> tuple[npt.NDArray[np.uint64], npt.ND
     return key_of(rows, range(len(node.input_layouts[0].slots)))
 
 
-def _row(op: Members, q: Longs) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """The key of number q of a member; the keys of rows that follow one another do so, too."""
-    k = _one(op, q).view(np.uint64)
-    return k, np.zeros(len(k), np.uint64)
-
-
 def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame | None:
     """The rows of before that enter or leave with new ones, looked up by their numbers."""
-    op = new.heads["op"]
-    m = sizes.step[op]
+    m, size = sizes.step[new.op], sizes.count[new.op]
     low, high = new.base // m * m, new.top // m * m
-    gone = np.maximum(low - sizes.count[op], 0)  # what has left by number ``low``
-    going = np.clip(high - sizes.count[op], gone, new.base)
+    gone = np.maximum(low - size, 0)  # what has left by number ``low``
+    going = np.clip(high - size, gone, new.base)
     waiting = np.where(high > low, np.clip(low, going, new.base), new.base)
     begins, ends = np.concatenate([gone, waiting]), np.concatenate([going, new.base])
     counts = ends - begins
-    of = np.repeat(np.tile(op, 2), counts)
+    of = np.repeat(np.tile(np.arange(len(m)), 2), counts)
     if not len(of):
         return None
     q = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(1, len(of) + 1)
-    found = tallies.find(state, f"{key}.rows", *_row(of, q))
-    return None if found is None else found[1].select(like.columns)
+    found = tallies.find(state, f"{key}.rows", *number(new.k[of], new.h[of], q))
+    if found is None:
+        return None
+    return found[1].with_(**{col.SEQUENCE: of[found[0]]}).select(like.columns)
 
 
 def _remember(
-    node: PlanNode, state: State, key: str, rows: Frame, before: Longs, *, sizes: _Sizes
+    node: PlanNode[s.CountWindow], state: State, key: str, rows: Frame, before: Longs, *, new: _New
 ) -> None:
     """What can still be there or come in, and which numbers are continued."""
-    left = _living_of(node, state, key, sizes)
-    k, h = _row(rows["op"], rows[col.NUMBER])
-    tallies.insert(state, f"{key}.rows", left(rows.with_(**{col.KEY: k, col.CHECK: h})), left)
+    left = _living_of(node, state, key)
+    of = rows[col.SEQUENCE]
+    plain = Frame({n: c for n, c in rows.columns.items() if n != col.SEQUENCE}, rows.n)
+    k, h = number(new.k[of], new.h[of], rows[col.NUMBER])
+    tallies.insert(state, f"{key}.rows", left(plain.with_(**{col.KEY: k, col.CHECK: h})), left)
     on = np.flatnonzero(before)
     some = Frame({"op": rows["op"][on], col.NUMBER: before[on]}, len(on))
-    k, h = _row(rows["op"][on], before[on])
+    k, h = number(new.k[of[on]], new.h[of[on]], before[on])
     tallies.insert(state, f"{key}.on", some.with_(**{col.KEY: k, col.CHECK: h}), left)
 
 
-def _remember_latest(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> None:
+def _remember_latest(node: PlanNode[s.CountWindow], state: State, key: str, rows: Frame) -> None:
     """The latest number of each triple."""
-    left = _living_of(node, state, key, sizes)
+    left = _living_of(node, state, key)
 
     def newest(many: Frame) -> Frame:
         """Of each triple the last row: pieces are put together from the oldest on."""
@@ -233,17 +247,20 @@ def _remember_latest(node: PlanNode, state: State, key: str, rows: Frame, sizes:
     tallies.insert(state, f"{key}.latest", newest(plain), newest)
 
 
-def _living_of(node: PlanNode, state: State, key: str, sizes: _Sizes) -> Callable[[Frame], Frame]:
-    """Of rows with ``op`` and ``#q`` those that have not left by their members' last numbers; of
-    queries that are gone none.
+def _living_of(node: PlanNode[s.CountWindow], state: State, key: str) -> Callable[[Frame], Frame]:
+    """Of rows with ``#q`` those that have not left by their sequences' last numbers; of queries
+    that are gone none.
     """
+    keys, sizes = node.step.keys, _Sizes.of(node)
 
     def living(rows: Frame) -> Frame:
         if not rows.n:
             return rows
-        op, at = np.unique(rows["op"], return_inverse=True)
-        number = came(state, f"{key}.count", *key_of(Frame({"op": op}, len(op)), ()))
-        return rows.where(node.alive[rows["op"]] & (rows[col.NUMBER] > sizes.since(op, number)[at]))
+        k, h = key_of(rows, keys)
+        codes, first = group(k, h)
+        last = came(state, f"{key}.count", k[first], h[first])
+        since = sizes.since(rows["op"][first], last)
+        return rows.where(node.alive[rows["op"]] & (rows[col.NUMBER] > since[codes]))
 
     return living
 
@@ -255,14 +272,16 @@ def _changes(
 
     ``before``: what the last of these rows, the new ones, continue.
     """
-    op, q = rows["op"], rows[col.NUMBER]
-    begin, comes = new.instants(op, sizes.enters(op, q))
-    end, goes = new.instants(op, sizes.leaves(op, q))
+    op, q, of = rows["op"], rows[col.NUMBER], rows[col.SEQUENCE]
+    begin, comes = new.instants(of, sizes.enters(op, q))
+    end, goes = new.instants(of, sizes.leaves(op, q))
     entering = np.flatnonzero(comes & (rows[col.STOOD] == 0))
     on = np.flatnonzero(before)
-    goes &= ~np.isin(_one(op, q), _one(op[rows.n - len(before) :][on], before[on]))
+    goes &= ~np.isin(_one(of, q), _one(of[rows.n - len(before) :][on], before[on]))
     leaving = np.flatnonzero(goes)
-    found = tallies.find(state, f"{key}.on", *_row(op[leaving], q[leaving]))
+    found = tallies.find(
+        state, f"{key}.on", *number(new.k[of[leaving]], new.h[of[leaving]], q[leaving])
+    )
     if found is not None:
         leaving = np.delete(leaving, found[0])
     plus, minus = (
@@ -272,9 +291,9 @@ def _changes(
     return concat([plus, minus])
 
 
-def _one(op: Members, q: Longs) -> Longs:
-    """Member and number as one integer."""
-    both: Longs = (op.astype(np.int64) << 40) | q
+def _one(of: Longs, q: Longs) -> Longs:
+    """Sequence and number as one integer."""
+    both: Longs = (of << 40) | q
     return both
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from levada.kernels.keyed.groups import group
-from levada.kernels.keyed.sums import net
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times
 from levada.operators.env import Env, Inputs
@@ -24,6 +23,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.state import runs
 from levada.windows.state.pieces import State
+from levada.windows.zset import consolidate, expand
 
 ALWAYS = MIN + 1  # the event time of what was there before all elements
 
@@ -64,23 +64,17 @@ def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
     that.
     """
     both = concat([before, now])
-    codes, first = group(*r.key_of(both, range(len(node.layout.slots))))
-    sign = np.repeat(np.array([-1, 1], np.int64), [before.n, now.n])
-    change = net(codes, sign, len(first))
-    times = np.abs(change)
-    return both.take(np.repeat(first, times)).with_(
-        w=np.repeat(np.sign(change), times).astype(np.int8)
-    )
+    sign = np.repeat(np.array([-1, 1], np.int8), [before.n, now.n])
+    _, first, change = consolidate(*r.key_of(both, range(len(node.layout.slots))), sign)
+    return expand(both.take(first), change)
 
 
-def lasting(
-    node: PlanNode[s.RJoin | s.RLeft | s.RSemi], state: State, frame: Frame | None
-) -> runs.Run | None:
+def lasting(node: PlanNode[s.ReportJoin], state: State, frame: Frame | None) -> runs.Run | None:
     """The right side, with what has come to it."""
     step = node.step
     key = f"{node.id}.lasting"
     if frame is not None and frame.n:
-        if isinstance(step, s.RSemi) and step.condition is None:  # each is met once
+        if not step.kind.pairs and step.condition is None:  # each is met once
             seen = (*step.right, *(at for _, at in step.fills))
             frame = frame.take(group(*r.key_of(frame, seen))[1])
         begin, end = np.zeros(frame.n, np.int64), np.ones(frame.n, np.int64)

@@ -1,12 +1,12 @@
 """Joins of report rows: everything of a report is in one place, so they are hash joins with the
 report as one more key.
 
-RJoin pairs compatible rows; RLeft keeps left rows without a partner, its condition seeing both
-sides (SPARQL 1.1, 18.5). RSemi (MINUS, EXISTS, NOT EXISTS) keeps left rows with a partner, or
-without one, or tells which have one (MARK); without a condition each distinct right row is met
-once: pairs are at most as many as left rows wherever all shared variables are keys. Shared
-variables that may be unbound are no keys: pairs are tested for compatibility and filled from either
-side.
+INNER pairs compatible rows; LEFT (OPTIONAL) also keeps left rows without a partner (SPARQL 1.1,
+18.5); a condition sees both sides. SEMI (EXISTS) keeps left rows with a partner, ANTI (NOT EXISTS)
+and MINUS those without one, MARK tells which have one. These ask no more than that: without a
+condition each distinct right row is met once, and pairs are at most as many as left rows wherever
+all shared variables are keys. Shared variables that may be unbound are no keys: pairs are tested
+for compatibility and filled from either side.
 
 Right rows that last (``operators/interval/static_side``) come as a run: they are of no report, and
 left ones may have event times.
@@ -32,7 +32,7 @@ from levada.operators.rows import edges as r
 from levada.operators.rows.compute import scope
 from levada.operators.rows.values import slot
 from levada.plan.sealed import steps as s
-from levada.plan.sealed.kinds import Semi
+from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.layout import slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
@@ -43,55 +43,41 @@ Right = Frame | Run
 Origins = tuple[tuple[int, int], ...]
 
 
-def rjoin(node: PlanNode[s.RJoin], inputs: Inputs, env: Env) -> Frame | None:
-    """All compatible pairs of one report."""
-    left, right = _sides(node, inputs, env)
-    if left is None or right is None:
-        return None
-    step = node.step
-    i, j = _pairs(left, step.left, right, step.right, step.fills)
-    return (
-        _pair(node, left, i, _rows(right), j=j, out=step.out, fills=step.fills) if len(i) else None
-    )
-
-
-def rleft(node: PlanNode[s.RLeft], inputs: Inputs, env: Env) -> Frame | None:
-    """All compatible pairs that satisfy the condition, and the left rows that have none."""
+def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env) -> Frame | None:
+    """What the left rows of each report are with their partners of the right side, by the kind of
+    the join.
+    """
     left, right = _sides(node, inputs, env)
     if left is None:
         return None
     step, pool = node.step, env.pool
     none = np.empty(0, np.int64)
-    i, j = (none, none) if right is None else _pairs(left, step.left, right, step.right, step.fills)
-    if right is not None and step.condition is not None and len(i):
-        keep = _satisfying(node, step, left, i, right=_rows(right), j=j, pool=pool)
-        i, j = i[keep], j[keep]
-    alone = np.ones(left.n, bool)
-    alone[i] = False
-    rest = np.flatnonzero(alone)
+    i, j = (none, none) if right is None else _partners(node, step, left, right, pool)
+    if not step.kind.pairs:
+        return _decided(node, step, left, i, pool)
     parts = []
     if right is not None and len(i):
         parts.append(_pair(node, left, i, _rows(right), j=j, out=step.out, fills=step.fills))
-    if len(rest):
+    if step.kind is JoinKind.LEFT and len(rest := np.flatnonzero(~_among(i, left.n))):
         parts.append(_unpaired(node, left, rest, step.out))
     return concat(parts) if parts else None
 
 
-def rsemi(node: PlanNode[s.RSemi], inputs: Inputs, env: Env) -> Frame | None:
-    """The left rows that have a partner in their report, or those that have none."""
-    left, right = _sides(node, inputs, env)
-    if left is None:
-        return None
-    step, pool = node.step, env.pool
-    partnered = np.zeros(left.n, bool)
-    if right is not None:
-        partnered[_partners(node, step, left, right, pool)] = True
-    marks = step.test is Semi.MARK
-    keep = np.arange(left.n) if marks else np.flatnonzero(partnered == (step.test is Semi.EXISTS))
+def _among(i: Ints, n: int) -> npt.NDArray[np.bool_]:
+    there = np.zeros(n, bool)
+    there[i] = True
+    return there
+
+
+def _decided(node: PlanNode, step: s.ReportJoin, left: Frame, i: Ints, pool: Pool) -> Frame | None:
+    """The left rows on which others decide, of which rows ``i`` have a partner."""
+    partnered = _among(i, left.n)
+    marks = step.kind is JoinKind.MARK
+    keep = np.arange(left.n) if marks else np.flatnonzero(partnered == (step.kind is JoinKind.SEMI))
     columns = _about(left, keep)
-    for n, at in enumerate(step.kept):
+    for n, (_, at) in enumerate(step.out):
         columns.update(r.gather(left, keep, at, n, node.layout.slots[n]))
-    if len(node.layout.slots) > (last := len(step.kept)):
+    if len(node.layout.slots) > (last := len(step.out)):
         columns.update(
             slot(column_of(partnered.astype(np.uint8)), last, node.layout.slots[last], pool)
         )
@@ -99,29 +85,32 @@ def rsemi(node: PlanNode[s.RSemi], inputs: Inputs, env: Env) -> Frame | None:
 
 
 def _sides(
-    node: PlanNode[s.RJoin | s.RLeft | s.RSemi], inputs: Inputs, env: Env
+    node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env
 ) -> tuple[Frame | None, Right | None]:
     """The left rows, and the right ones: those of the reports, or those that stay."""
     left, right = inputs
     return left, lasting(node, env.state, right) if node.step.lasting else right
 
 
-def _partners(node: PlanNode, step: s.RSemi, left: Frame, right: Right, pool: Pool) -> Ints:
-    """The left row of each pair that counts."""
-    if step.condition is None and not isinstance(
-        right, Run
-    ):  # those that last are distinct already
+def _partners(
+    node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, pool: Pool
+) -> tuple[Ints, Ints]:
+    """The pairs that count; those that only decide are of distinct right rows (those that last are
+    distinct already).
+    """
+    if not step.kind.pairs and step.condition is None and not isinstance(right, Run):
         seen = (*step.right, *(at for _, at in step.fills))
         right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
     i, j = _pairs(left, step.left, right, step.right, step.fills)
     if (
-        step.test is Semi.MINUS and not step.left and len(i)
+        step.kind is JoinKind.MINUS and not step.left and len(i)
     ):  # keys are bound: there, all pairs meet
         keep = _meeting(left, i, _rows(right), j, step.fills)
         i, j = i[keep], j[keep]
     if step.condition is not None and len(i):
-        i = i[_satisfying(node, step, left, i, right=_rows(right), j=j, pool=pool)]
-    return i
+        keep = _satisfying(node, step, left, i, right=_rows(right), j=j, pool=pool)
+        i, j = i[keep], j[keep]
+    return i, j
 
 
 def _meeting(left: Frame, i: Ints, right: Frame, j: Ints, fills: Origins) -> npt.NDArray[np.bool_]:
@@ -170,7 +159,7 @@ def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
 
 
 def _satisfying(
-    node: PlanNode, step: s.RLeft | s.RSemi, left: Frame, i: Ints, *, right: Frame, j: Ints, pool: Pool
+    node: PlanNode, step: s.ReportJoin, left: Frame, i: Ints, *, right: Frame, j: Ints, pool: Pool
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """The condition over the pairs: left slots, then right slots; a shared variable has the value
     of the joined row.

@@ -61,6 +61,12 @@ def column(frame: Frame, i: int, pool: Pool) -> Column:
     return Column(frame.n, get(col.x(i)), get(col.y(i)), frame[col.kind(i)], d, m, c, text)
 
 
+def texts_of(pool: Pool, rows: Frame, i: int, at: npt.NDArray[np.int64]) -> list[str]:
+    """The texts of the terms of slot ``i`` in rows ``at``."""
+    texts: list[str] = column(rows.take(at), i, pool).texts().to_list()
+    return texts
+
+
 def slot(
     values: Column, i: int, facets: Facet, pool: Pool, *, tuples: bool = False
 ) -> dict[str, Array]:

@@ -170,18 +170,11 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
                 merge(out, _ids(i.variables if is_raw else (*keys, *shared)))
                 for i, is_raw in zip(op.inputs, raw, strict=True)
             ]
-        case p.RJoin(_, shared, _):
-            return [merge(out, _ids(shared)) for _ in op.inputs]
-        case p.RSemi(_, _, shared, condition, _):
+        case p.ReportJoin(kind, _, shared, condition, _):
             own = merge(_ids(shared), expression_needs(condition) if condition is not None else {})
             if condition is not None and random(condition):
                 return [merge(whole, own) for whole in _every(op, out)]
-            return [merge(out, own), own]
-        case p.RLeft(_, shared, condition, _):
-            own = expression_needs(condition) if condition is not None else {}
-            if condition is not None and random(condition):
-                return [merge(whole, own) for whole in _every(op, out)]
-            return [merge(out, own, _ids(shared)) for _ in op.inputs]
+            return [merge(out, own), merge(out, own) if kind.pairs else own]
         case p.Closure():
             ends = merge(
                 *(dict.fromkeys(op.variables, f | Facet.ID) for f in (Facet.ID, *out.values()))

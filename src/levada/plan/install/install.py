@@ -30,7 +30,7 @@ from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span
 from levada.plan.sealed.shapes import Edge, Member, Shape
 
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
-_PerReport = p.RJoin | p.RLeft | p.RSemi | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
+_PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Tally | p.Net | p.Snapshot
 _Above = _Border | _PerReport | _ByChanges
 
@@ -265,12 +265,10 @@ class Installer:
         match spec:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
                 return leaf(spec, op.variables, names, self.since, self.timing.again)
-            case p.Last(_, _, bag):
-                return s.Last(bag), self._windows(op)
+            case p.CountWindow(_, _, keys, bag):
+                return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
-            case p.LastBy(_, _, keys):
-                return s.LastBy(tuple(ins[0].index(k) for k in keys)), self._windows(op)
             case p.Lift(_, _, weighted):
                 return s.Lift(weighted), self._windows(op)
             case p.Once(again):
@@ -350,7 +348,8 @@ class Installer:
                 return s.Deltas(self.kinds, rows or ()), self._schedule(carried)
             case p.Running(keys, aggregates):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                return s.Running(tuple(ins[0].index(k) for k in keys), folded, kept), Member()
+                keyed = tuple(ins[0].index(k) for k in keys)
+                return s.Running(keyed, folded, kept, self.tuples), Member()
             case p.Tally(shown):
                 return s.Tally(shown), Member()
             case p.RExcept():
@@ -376,18 +375,11 @@ class Installer:
                 return s.RGroup(
                     self.kinds, listed, slots, folded, kept, self.tuples
                 ), self._schedule()
-            case p.RJoin(keys, _, lasting):
-                sides, out, fills = key_sides(keys, names, ins)
-                return s.RJoin(*sides, out, fills, lasting), Member()
-            case p.RLeft(keys, _, condition, lasting):
-                sides, out, fills = key_sides(keys, names, ins)
+            case p.ReportJoin(kind, keys, _, condition, lasting):
+                seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
+                sides, out, fills = key_sides(keys, seen, ins)
                 lifted, member = self._condition(op, condition, ins)
-                return s.RLeft(*sides, out, fills, lifted, lasting), member
-            case p.RSemi(test, keys, _, condition, lasting):
-                sides, _, fills = key_sides(keys, (), ins)
-                kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
-                lifted, member = self._condition(op, condition, ins)
-                return s.RSemi(test, *sides, kept_, fills, lifted, lasting), member
+                return s.ReportJoin(kind, *sides, out, fills, lifted, lasting), member
             case p.RDistinct():
                 return s.RDistinct(), Member()
             case p.ROrder(keys, offset, limit, in_order):

@@ -3,9 +3,14 @@ its report times must be listed.
 
 A level is a query with its own windows: the query itself, or one within it (``Derived``). Reports
 are known from all elements of a stream, or from closes; the rows of a query within the query are
-known only where they are made, so what reads them works by changes. So do groups, DISTINCT and
-Except over windows that report on every change: the work of a report is what changes at it, not
-what the windows hold.
+known only where they are made, so what reads them works by changes.
+
+Which kind of group, then: by changes (``Running``) where differences are asked of windows that
+report on every change, and above queries within the query, since there the work of a report is what
+changes at it, not what the windows hold; by panes (``Panes``) where windows report on close, where
+whole results are asked, and of the one group without keys, which is there also where nothing
+matches; per report (``RGroup``) where an aggregate does not add up or rows are of reports already.
+DISTINCT and Except are as groups: by changes or per report.
 
 Report times are *listed* where they follow from all elements, and not from the matches alone: what
 compares whole results, and a part that is made of static data and constants alone, say something at
@@ -40,7 +45,8 @@ def top(query: a.Query) -> tuple[int, ...]:
 @dataclass(frozen=True, slots=True)
 class LevelQuery:
     """What is asked of a level: its pattern and what of it is written at which reports of the
-    windows ``own``; ``every``: at empty ones, too.
+    windows ``own``; ``every``: at empty ones, too. ``changing``: static data that it reads may be
+    replaced.
     """
 
     form: Form
@@ -49,6 +55,12 @@ class LevelQuery:
     own: tuple[int, ...]
     reports: a.Reporting
     every: bool = False
+    changing: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is asked of its reports but what changes make of them."""
+        return not self.every and self.reports == a.Reporting()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +82,7 @@ def level_of(asked: LevelQuery, found: Properties, windows: Sequence[WindowOn]) 
     """How a level is kept whose pattern has these properties; ``windows`` are all of the query."""
     own = [windows[w] for w in asked.own]
     mode = mode_of(asked, found, own)
-    plain = not asked.every and asked.reports == a.Reporting()
-    whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not plain)
+    whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not asked.plain)
     changed = asked.every or needs_latest(asked, own)
     reported = mode is Mode.REPORTS and needs_list(asked, found, own)
     return Level(asked, asked.own, mode, changed if whole else reported, whole)
@@ -79,18 +90,31 @@ def level_of(asked: LevelQuery, found: Properties, windows: Sequence[WindowOn]) 
 
 def mode_of(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> Mode:
     """The mode of a level under its report policy."""
-    if asked.form is not Form.SELECT or not found.over_tuples:
+    if asked.form is not Form.SELECT:
         return Mode.REPORTS
-    plain = not asked.every and asked.reports == a.Reporting()
-    if plain and asked.output is Output.RSTREAM and found.momentary:
+    on_close = all(w.window.kind.on_close for w in own)
+    if not found.over_tuples:
+        return Mode.REPORTS if on_close else _mode_over_triples(asked, found)
+    if asked.plain and asked.output is Output.RSTREAM and found.momentary:
         return Mode.INSTANT
     if found.derived:
         return Mode.CHANGES
-    if not plain or asked.output is Output.RSTREAM:
+    if not asked.plain or asked.output is Output.RSTREAM:
         return Mode.REPORTS
-    if not (all(w.window.kind.on_close for w in own) or found.monotone):
+    if not (on_close or found.monotone):
         return Mode.REPORTS if found.not_by_changes else Mode.CHANGES
     return Mode.REPORTS
+
+
+def _mode_over_triples(asked: LevelQuery, found: Properties) -> Mode:
+    """The mode over RDF windows that report on change.
+
+    A replacement of static data shows at the next report, which only those know who know all
+    elements.
+    """
+    differences = asked.plain and not asked.changing and asked.output is not Output.RSTREAM
+    by_changes = differences and found.kept_by_changes and not found.free
+    return Mode.CHANGES if by_changes else Mode.REPORTS
 
 
 def needs_list(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> bool:

@@ -71,10 +71,10 @@ class _Lowering:
     def query(self, every: bool) -> Lowered:
         """The whole query; ``every``: with empty reports."""
         q = self.q
-        at = self._at(LevelQuery(q.form, q.pattern, q.output, top(q), q.reports, every))
         changing = bool(q.windows) and not self.leaves.replaceable.isdisjoint(
             graphs_read(q, q.pattern)
         )
+        at = self._at(LevelQuery(q.form, q.pattern, q.output, top(q), q.reports, every, changing))
         if at.mode is Mode.REPORTS and (every or not q.windows or changing):
             at = replace(at, listed=True)
         if q.form is Form.ASK:

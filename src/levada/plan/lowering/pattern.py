@@ -25,7 +25,8 @@ from levada.plan.physical import build
 from levada.plan.physical import build_changes as build_deltas
 from levada.plan.physical import build_joins as pairing
 from levada.plan.physical import operators as p
-from levada.plan.physical.operators import Op
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.partitioning import join_keys, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ class PatternLowering:
             case a.Distinct(child) if self.at.mode is Mode.CHANGES:
                 return build_deltas.distinct(self.node(child))
             case a.Distinct(child):
-                return build.distinct(self.report(self.node(child)))
+                op = self.node(child)
+                return build.distinct(self.report(op, op.variables))
             case a.OrderBy(child, keys):
                 return self._order(child, keys)
             case a.Slice(child, offset, limit):
@@ -112,13 +114,15 @@ class PatternLowering:
             case a.Static(child):
                 return self._static(child)
 
-    def report(self, op: Op) -> Op:
-        """The rows as they are at each report, or as changes where those are what is kept."""
+    def report(self, op: Op, by: tuple[str, ...] = (), stage: int = 0) -> Op:
+        """The rows as they are at each report, or as changes where those are what is kept; ``by``,
+        ``stage``: what they are wanted by next, and where.
+        """
         if self.at.mode is Mode.CHANGES:
             return build_deltas.deltas(op, op.variables)
-        if op.windows is None:
-            return op
-        return build.report(op, self.at.listed, instant=self.at.mode is Mode.INSTANT)
+        return build.report(
+            op, self.at.listed, instant=self.at.mode is Mode.INSTANT, by=by, stage=stage
+        )
 
     def witnesses(self) -> tuple[Op, ...]:
         """The windows of this level, each as that it holds something."""
@@ -147,9 +151,17 @@ class PatternLowering:
         """
         one, other = self.node(left), self.node(right)
         if not self.at.own or other.windows != () or one.windows == ():
-            return self.report(one), self.report(other)
+            return self._met(one, other)
         late = condition is not None and per_report(condition)
         return self.report(one) if late else one, other
+
+    def _met(self, one: Op, other: Op) -> tuple[Op, Op]:
+        """Two parts as report rows, where they meet."""
+        keys = join_keys(one, other)[2]
+        raised = tuple(build.occur(op, keys if keys != HOME else ()) for op in (one, other))
+        stage = place(raised, keys)[0] if keys != HOME else 0
+        left, right = (self.report(op, keys, stage) for op in raised)
+        return left, right
 
     def _extend(self, op: Op, variable: str, expression: Expression) -> Op:
         op = self.report(op) if per_report(expression) else op

@@ -23,7 +23,6 @@ from levada.model.query import TriplePattern
 from levada.model.time import WindowKind
 from levada.plan.lowering.merge import form_of, merge, parts_of
 from levada.plan.physical import build
-from levada.plan.physical import build_changes as build_deltas
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import Op
 from levada.streams.stream_config import StreamConfig
@@ -89,9 +88,7 @@ class Leaves:
     def last(self, rows: Op, window: int, partition: tuple[str, ...]) -> Op:
         """The changes of a count window over these rows."""
         count = self.q.windows[window].window.count
-        if partition:
-            return build_deltas.last_by(rows, window, count, partition)
-        return build.last(rows, window, count, bag=True)
+        return build.count_window(rows, window, count, partition, bag=True)
 
     def scan(
         self, source: a.InWindow, columns: tuple[tuple[str, str], ...], partition: tuple[str, ...]
@@ -144,7 +141,9 @@ class Leaves:
         on = self.q.windows[source.index]
         if on.window.kind is WindowKind.COUNT:
             rows = build.match(_SPO, on.stream, (), source.index, raw=False)
-            return build.select(build.last(rows, source.index, on.window.count, bag=False), pattern)
+            return build.select(
+                build.count_window(rows, source.index, on.window.count, (), bag=False), pattern
+            )
         unique = self.streams[on.stream].unique
         rows = build.match(
             pattern, on.stream, (), source.index, raw=not (unique or on.window.kind.by_session)
@@ -176,7 +175,9 @@ class Leaves:
         rows = build.extend(rows, node.variable, Call(Function.EVENT_TIME, ()))
         if counted:
             return build.select(
-                build.last(rows, index, on.window.count, bag=False), node.pattern, node.variable
+                build.count_window(rows, index, on.window.count, (), bag=False),
+                node.pattern,
+                node.variable,
             )
         return in_sessions(rows, index, on.window.kind, bag=False)
 

@@ -19,6 +19,7 @@ from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import LOST, grouped, join_keys, place, stay
+from levada.plan.sealed.kinds import JoinKind
 
 ZERO = Const(Literal("0", XSD + "integer"))
 _WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could be added up
@@ -75,17 +76,18 @@ def constant(names: tuple[str, ...], rows: tuple[tuple[Term | None, ...], ...]) 
     return Op(p.Constant(rows), (), names, (), 0, maybe=maybe)
 
 
-def last(rows: Op, window: int, count: int, *, bag: bool) -> Op:
-    """The changes of a count window, at its home; ``rows`` are all triples (or rows) of the
-    stream.
+def count_window(rows: Op, window: int, count: int, keys: tuple[str, ...], *, bag: bool) -> Op:
+    """The changes of a count window of each value of ``keys``, at its home without any; ``rows``
+    are all of the stream.
     """
+    stage, exchange, placed = grouped(rows, keys) if keys else (rows.stage + 1, (HOME,), HOME)
     return replace(
         rows,
-        spec=p.Last(window, count, bag),
+        spec=p.CountWindow(window, count, keys, bag),
         inputs=(rows,),
-        stage=rows.stage + 1,
-        exchange=(HOME,),
-        placed=HOME,
+        stage=stage,
+        exchange=exchange,
+        placed=placed,
         raw=False,
         weighted=True,
     )
@@ -327,23 +329,30 @@ def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
     return one_sided | frozenset(v for v in shared if v in left.maybe and v in right.maybe)
 
 
-def report(op: Op, listed: bool, *, instant: bool = False) -> Op:
+def report(
+    op: Op, listed: bool, *, instant: bool = False, by: tuple[str, ...] = (), stage: int = 0
+) -> Op:
     """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to
     cancel.
+
+    ``by``: what the rows are wanted by next, in ``stage`` or a later one. They move there first:
+    once, and not once a report.
     """
     if op.windows is None:
         return op
-    op = occur(op)
-    if op.stage == 0 or op.weighted:
-        stage, exchange, placed = grouped(op, op.variables)
-    else:
-        stage, exchange, placed = stay(op)
+    by = () if by == HOME else by
+    op = occur(op, by)
+    own, exchange, placed = stay(op)
+    if by and 0 < op.stage < stage:
+        own, exchange, placed = stage, (by,), by
+    elif by or op.stage == 0 or op.weighted:
+        own, exchange, placed = grouped(op, by or op.variables)
     return Op(
         p.Report(listed, instant),
         (op,),
         op.variables,
         None,
-        stage,
+        own,
         exchange,
         placed,
         op.maybe,
@@ -405,7 +414,7 @@ def group(
         stage, exchange, placed = grouped(op, keys)
         spec: p.Spec = p.Panes(keys, aggregates, listed)
     else:
-        op = report(op, listed)
+        op = report(op, listed, by=keys)
         stage, exchange, placed = grouped(op, keys)
         spec = p.RGroup(keys, aggregates, listed)
     return Op(
@@ -433,7 +442,7 @@ def rjoin(left: Op, right: Op) -> Op:
     typed = (left.typed | right.typed) - frozenset(
         v for v in shared if v not in left.typed or v not in right.typed
     )
-    spec = p.RJoin(keys, shared, right.windows is not None)
+    spec = p.ReportJoin(JoinKind.INNER, keys, shared, lasting=right.windows is not None)
     return Op(
         spec,
         (left, right),

@@ -19,22 +19,6 @@ from levada.plan.physical.partitioning import LOST, grouped, place
 from levada.plan.sealed.kinds import Shown
 
 
-def last_by(rows: Op, window: int, count: int, keys: tuple[str, ...]) -> Op:
-    """The changes of a count window of each value of ``keys``; ``rows`` are all rows of the
-    stream.
-    """
-    stage, exchange, placed = grouped(rows, keys)
-    return replace(
-        rows,
-        spec=p.LastBy(window, count, keys),
-        inputs=(rows,),
-        stage=stage,
-        exchange=exchange,
-        placed=placed,
-        weighted=True,
-    )
-
-
 def lift(rows: Op, window: int, level: tuple[int, ...], *, weighted: bool) -> Op:
     """The rows that a query within the query reports, as content of a window."""
     spec = p.Lift(window, level, weighted)
@@ -71,6 +55,7 @@ def deltas(op: Op, keys: tuple[str, ...]) -> Op:
     """
     if op.windows is None:
         return op
+    op = build.occur(op)
     stage, exchange, placed = grouped(op, keys)
     return replace(
         op,

@@ -20,31 +20,31 @@ from levada.plan.physical import build
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import join_keys, place
-from levada.plan.sealed.kinds import Semi
+from levada.plan.sealed.kinds import JoinKind
 
 
 def minus(left_: Op, right: Op) -> Op:
     """MINUS on report rows; without a variable in common it takes nothing away."""
     if not set(left_.variables) & set(right.variables):
         return left_
-    return _semi(Semi.MINUS, left_, right, None)
+    return _semi(JoinKind.MINUS, left_, right, None)
 
 
 def exists(left_: Op, right: Op, condition: Expression | None, *, negated: bool) -> Op:
     """EXISTS and NOT EXISTS on report rows."""
-    return _semi(Semi.NOT_EXISTS if negated else Semi.EXISTS, left_, right, condition)
+    return _semi(JoinKind.ANTI if negated else JoinKind.SEMI, left_, right, condition)
 
 
 def mark(left_: Op, right: Op, condition: Expression | None, variable: str) -> Op:
     """EXISTS inside an expression, on report rows: its value as one more variable."""
-    op = _semi(Semi.MARK, left_, right, condition)
+    op = _semi(JoinKind.MARK, left_, right, condition)
     return replace(op, variables=(*op.variables, variable), typed=op.typed | {variable})
 
 
-def _semi(test: Semi, left_: Op, right: Op, condition: Expression | None) -> Op:
+def _semi(kind: JoinKind, left_: Op, right: Op, condition: Expression | None) -> Op:
     left_, shared, keys, placed = met(left_, right)
     stage, exchange = place((left_, right), placed)
-    spec = p.RSemi(test, keys, shared, condition, right.windows is not None)
+    spec = p.ReportJoin(kind, keys, shared, condition, right.windows is not None)
     return Op(
         spec, (left_, right), left_.variables, left_.windows, stage, exchange, placed, left_.maybe,
         weighted=left_.weighted, typed=left_.typed,
@@ -60,7 +60,7 @@ def left(left_: Op, right: Op, condition: Expression | None) -> Op:
     typed = (left_.typed | right.typed) - frozenset(
         v for v in shared if v not in left_.typed or v not in right.typed
     )
-    spec = p.RLeft(keys, shared, condition, right.windows is not None)
+    spec = p.ReportJoin(JoinKind.LEFT, keys, shared, condition, right.windows is not None)
     return Op(
         spec,
         (left_, right),

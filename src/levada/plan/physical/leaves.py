@@ -69,13 +69,17 @@ class Constant(Plain):
 
 
 @dataclass(frozen=True, slots=True)
-class Last(Counting):
+class CountWindow(Counting):
     """The changes of a count window's content over all triples (or rows) of a stream: weight +1 in,
     -1 out.
+
+    ``keys``: rows are counted for each value of these variables. ``bag``: rows of tuples, which all
+    count.
     """
 
     window: int
     count: int
+    keys: tuple[str, ...]
     bag: bool
 
 
@@ -103,15 +107,6 @@ class Session(Passing):
 
 
 @dataclass(frozen=True, slots=True)
-class LastBy(Counting):
-    """As ``Last`` over tuples, of each value of the variables ``keys``."""
-
-    window: int
-    count: int
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Lift(Passing):
     """Report rows as content of a window: what a query within the query gave at r is there from r
     on.
@@ -136,8 +131,8 @@ class Once(Netting):
 
 @dataclass(frozen=True, slots=True)
 class Select(Traits):
-    """A triple pattern over rows (s, p, o) of ``Last``, and the variables that they have beside
-    these.
+    """A triple pattern over rows (s, p, o) of a ``CountWindow``, and the variables that they have
+    beside these.
     """
 
     pattern: TriplePattern

@@ -5,14 +5,14 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 output is partitioned. ``lower`` builds the tree, ``topology`` turns it into shared nodes with
 slots.
 
-    below the report     Match Entailed Star Scan Constant Last LastBy Session Select Lift Once -> Filter Extend Union Occur Join
+    below the report     Match Entailed Star Scan Constant CountWindow Session Select Lift Once -> Filter Extend Union Occur Join
     the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
-    above                Filter Extend Union RJoin RLeft RSemi RGroup RDistinct RExcept ROrder Closure Changes -> Emit
+    above                Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure Changes -> Emit
     above, by changes    Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift
 
-Closure (paths) also stands below the report, over static rows alone; so do RLeft and RSemi (and
-above it RJoin) whose right side are static rows alone (``lasting``). What static data alone answer
-is a level of its own below a Once.
+Closure (paths) also stands below the report, over static rows alone; so does a ReportJoin that is
+not INNER (and above it that) whose right side are static rows alone (``lasting``). What static data
+alone answer is a level of its own below a Once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from levada.model.query import Output
 from levada.model.term import Term
 from levada.plan.physical import traits as t
 from levada.plan.physical.leaves import Constant as Constant
+from levada.plan.physical.leaves import CountWindow as CountWindow
 from levada.plan.physical.leaves import Entailed as Entailed
-from levada.plan.physical.leaves import Last as Last
-from levada.plan.physical.leaves import LastBy as LastBy
 from levada.plan.physical.leaves import Lift as Lift
 from levada.plan.physical.leaves import Match as Match
 from levada.plan.physical.leaves import Once as Once
@@ -36,7 +35,7 @@ from levada.plan.physical.leaves import Scan as Scan
 from levada.plan.physical.leaves import Select as Select
 from levada.plan.physical.leaves import Session as Session
 from levada.plan.physical.leaves import Star as Star
-from levada.plan.sealed.kinds import Semi, Shown
+from levada.plan.sealed.kinds import JoinKind, Shown
 from levada.plan.sealed.layout import NOTHING, Facet
 
 
@@ -164,26 +163,23 @@ class Panes(t.Grouping):
 
 
 @dataclass(frozen=True, slots=True)
-class RJoin(t.Pairing):
-    """Inner join of report rows per report; compatible where keys may be unbound. ``lasting``: the
-    right rows are of no report.
+class ReportJoin(t.Traits):
+    """A join of report rows per report; rows are compatible where shared variables may be unbound.
+
+    ``condition``: what pairs must satisfy. ``lasting``: the right rows are of no report; then left
+    rows, but of INNER, may have event times.
     """
 
+    kind: JoinKind
     keys: tuple[str, ...]
     shared: tuple[str, ...]
+    condition: Expression | None = None
     lasting: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class RLeft(t.Pairing):
-    """Left join of report rows per report, with the OPTIONAL's condition; with ``lasting`` right
-    rows also of rows with times.
-    """
-
-    keys: tuple[str, ...]
-    shared: tuple[str, ...]
-    condition: Expression | None
-    lasting: bool = False
+    @property
+    def puts_together(self) -> bool:
+        """Whether right rows are in the result; those that only decide fill nothing."""
+        return self.kind.pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,19 +195,6 @@ class Closure(t.Traits):
     many: bool
     ends: tuple[Term | None, Term | None]
     seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RSemi(t.Traits):
-    """The left report rows with, or without, a compatible right one that satisfies the condition;
-    ``lasting`` as in ``RLeft``.
-    """
-
-    test: Semi
-    keys: tuple[str, ...]
-    shared: tuple[str, ...]
-    condition: Expression | None
-    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,43 +293,11 @@ class Emit(t.Passing):
 
 
 Spec = (
-    Match
-    | Entailed
-    | Star
-    | Scan
-    | Constant
-    | Last
-    | LastBy
-    | Session
-    | Select
-    | Lift
-    | Once
-    | Filter
-    | Extend
-    | Rename
-    | Applied
-    | Union
-    | Occur
-    | Hold
-    | Join
-    | Report
-    | Panes
-    | RJoin
-    | RLeft
-    | RSemi
-    | RGroup
-    | RDistinct
-    | RExcept
-    | ROrder
-    | Closure
-    | Changes
-    | Deltas
-    | Running
-    | Tally
-    | Net
-    | Snapshot
-    | Emit
-)
+    Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select | Lift | Once
+    | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
+    | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
+    | Deltas | Running | Tally | Net | Snapshot | Emit
+)  # fmt: skip
 
 TIME = "#time"  # the column of a scan that is the event time
 HOME = ("",)  # partitioned by the operator itself: all rows of a query's operator in one place

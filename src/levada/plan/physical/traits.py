@@ -23,8 +23,10 @@ class Traits:
     side_by_side: ClassVar[bool] = False
     """Whether all inputs must have the same columns."""
 
-    puts_together: ClassVar[bool] = False
-    """Whether a variable may have its values from several inputs."""
+    @property
+    def puts_together(self) -> bool:
+        """Whether a variable may have its values from several inputs."""
+        return False
 
     @property
     def has_instants(self) -> bool:

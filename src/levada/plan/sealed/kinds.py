@@ -5,15 +5,29 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Semi(StrEnum):
-    """Which rows a semi-join keeps; of MINUS a partner must also bind a shared variable that the
-    left row binds; MARK keeps all.
+class JoinKind(StrEnum):
+    """What a join of report rows gives: pairs, or left rows that have a partner, or none, or all
+    with a mark.
+
+    Of MINUS a partner must also bind a shared variable that the left row binds.
     """
 
-    EXISTS = "exists"
-    NOT_EXISTS = "not exists"
+    INNER = "inner"
+    LEFT = "left"
+    SEMI = "semi"
+    ANTI = "anti"
     MINUS = "minus"
     MARK = "mark"
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the right rows are in the result, and do not merely decide on the left ones."""
+        return self in (JoinKind.INNER, JoinKind.LEFT)
+
+    @property
+    def needs_partner(self) -> bool:
+        """Whether only left rows with a partner are in the result."""
+        return self in (JoinKind.INNER, JoinKind.SEMI)
 
 
 class Shown(StrEnum):

@@ -16,7 +16,7 @@ from typing import ClassVar
 from levada.model.expression import AggregateFunction, Expression
 from levada.model.query import Output
 from levada.model.time import WindowKind
-from levada.plan.sealed.kinds import Semi, Shown
+from levada.plan.sealed.kinds import JoinKind, Shown
 from levada.plan.sealed.leaves import Constant as Constant
 from levada.plan.sealed.leaves import Entailed as Entailed
 from levada.plan.sealed.leaves import Form as Form
@@ -33,6 +33,7 @@ from levada.plan.sealed.traits import (
     Listing,
     OwnWindows,
     Places,
+    Reporting,
     Scheduled,
     Sides,
     Traits,
@@ -40,9 +41,12 @@ from levada.plan.sealed.traits import (
 
 
 @dataclass(frozen=True, slots=True)
-class Last(OwnWindows):
-    """A count window over all rows of a stream."""
+class CountWindow(OwnWindows):
+    """A count window over all rows of a stream, of each value of the key slots; its count and step
+    are the member's window's.
+    """
 
+    keys: tuple[int, ...]
     bag: bool
 
 
@@ -57,13 +61,6 @@ class Session(Listing, OwnWindows):
     listed: bool = True
     due: ClassVar[bool] = True
     ends_by_time: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, slots=True)
-class LastBy(OwnWindows):
-    """A count window of each value of the key slots."""
-
-    keys: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,54 +199,29 @@ class Panes(Scheduled, Listing, Grouping):
 
 
 @dataclass(frozen=True, slots=True)
-class RJoin(Traits):
-    """As ``Join``, over report rows. ``lasting``: the right rows are of no report and stay."""
+class ReportJoin(OwnWindows):
+    """As ``Join``, over report rows; the condition sees left slots, then right slots. ``lasting``:
+    right rows are of no report.
 
+    Where the right rows only decide, ``out`` are left slots alone; of MARK a slot follows these
+    (not at all if nobody reads it): whether there is a partner.
+    """
+
+    kind: JoinKind
     left: tuple[int, ...]
     right: tuple[int, ...]
     out: tuple[tuple[int, int], ...]
     fills: tuple[tuple[int, int], ...]
-    lasting: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RLeft(LeftKept, OwnWindows):
-    """As ``RJoin`` with unmatched left rows kept; the condition sees left slots, then right slots;
-    ``lasting``, too.
-    """
-
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-    out: tuple[tuple[int, int], ...]
-    fills: tuple[tuple[int, int], ...]
-    condition: Expression | None
-    lasting: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RSemi(OwnWindows):
-    """Left report rows with or without a partner; key slots, ``fills``, condition as in ``RLeft``;
-    ``kept`` left slots.
-
-    Of MARK all left rows, and a slot behind the kept ones (not at all if nobody reads it): whether
-    there is a partner.
-    """
-
-    test: Semi
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-    kept: tuple[int, ...]
-    fills: tuple[tuple[int, int], ...]
-    condition: Expression | None
+    condition: Expression | None = None
     lasting: bool = False
 
     def starving(self, inputs: int) -> Sides:
-        """The left side; of EXISTS either."""
-        return ((0,), (1,)) if self.test is Semi.EXISTS else ((0,),)
+        """The left side; where a partner is needed either."""
+        return ((0,), (1,)) if self.kind.needs_partner else ((0,),)
 
 
 @dataclass(frozen=True, slots=True)
-class RGroup(Listing, Grouping):
+class RGroup(Reporting, Listing, Grouping):
     """Groups of report rows; ``kinds`` as in ``Report`` (an ungrouped aggregate has a row at every
     report).
     """
@@ -303,7 +275,7 @@ class Net(Traits):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot(Listing):
+class Snapshot(Reporting, Listing):
     """A result at its reports, from its changes and those of its windows.
 
     ``kinds`` are those of the level's windows and of the clock; the member's windows beyond these
@@ -368,7 +340,7 @@ class Changes(Ending, Listing):
 
 
 @dataclass(frozen=True, slots=True)
-class Emit(Listing):
+class Emit(Reporting, Listing):
     """Results; the text facets say what is shown. ``listed``: empty reports are shown, too;
     ``kinds`` are then the windows'.
     """
@@ -385,8 +357,7 @@ class Emit(Listing):
 
 Step = (
     Leaf
-    | Last
-    | LastBy
+    | CountWindow
     | Session
     | Select
     | Lift
@@ -399,9 +370,7 @@ Step = (
     | Join
     | Report
     | Panes
-    | RJoin
-    | RLeft
-    | RSemi
+    | ReportJoin
     | RGroup
     | RDistinct
     | RExcept

@@ -43,6 +43,11 @@ class Traits:
         """
         return -1
 
+    @property
+    def reports_of(self) -> tuple[WindowKind, ...]:
+        """The kinds of the windows at whose reports it says something; (): it follows its rows."""
+        return ()
+
     def row_windows(self, i: int, width: int) -> Places:
         """Where the ``width`` windows that rows of input ``i`` have times of stand in the node's
         table of windows; None: that is not of these rows.
@@ -82,6 +87,18 @@ class Listing(Traits):
         return self.listed
 
 
+class Reporting(Traits):
+    """A step that says something at reports; ``kinds`` are those of its windows."""
+
+    __slots__ = ()
+    kinds: tuple[WindowKind, ...]
+
+    @property
+    def reports_of(self) -> tuple[WindowKind, ...]:
+        """These."""
+        return self.kinds
+
+
 class Grouping(Traits):
     """Groups: without keys there is a row in any case."""
 
@@ -93,7 +110,7 @@ class Grouping(Traits):
         return tuple((i,) for i in range(inputs)) if self.keys else ()
 
 
-class Scheduled(Traits):
+class Scheduled(Reporting):
     """Rows with event times at the reports of a schedule; ``rows`` are those of its windows that
     they carry (None: report rows).
     """
@@ -108,10 +125,9 @@ class Scheduled(Traits):
 
 
 class Ending(Scheduled):
-    """Says also what has ended; ``kinds`` are those of the schedule's windows."""
+    """Says also what has ended."""
 
     __slots__ = ()
-    kinds: tuple[WindowKind, ...]
 
     @property
     def clock_of_ends(self) -> int:

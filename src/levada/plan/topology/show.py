@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from levada.model.names import shown
+from levada.plan.sealed.kinds import JoinKind
 from levada.plan.sealed.shapes import Edge, Member
 from levada.plan.sealed.steps import Step
 from levada.plan.topology.topology import Topology
@@ -126,8 +127,13 @@ def _count(number: int, word: str) -> str:
 
 
 def _flags(step: Step) -> tuple[str, ...]:
-    """The flags of a step that are set, by name."""
-    return tuple(part.name for part in fields(step) if getattr(step, part.name) is True)
+    """The flags of a step that are set, by name; of a join of report rows its kind."""
+    values = ((part.name, getattr(step, part.name)) for part in fields(step))
+    return tuple(
+        value.value if isinstance(value, JoinKind) else name
+        for name, value in values
+        if value is True or isinstance(value, JoinKind)
+    )
 
 
 def _exchange(edge: Edge) -> str:

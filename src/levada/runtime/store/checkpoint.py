@@ -32,7 +32,7 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.manifest import Manifest, read_manifest, replace_file, write_once
 
-FORMAT = 8
+FORMAT = 9
 FOLDERS = ("plans", "manifests", "state", "results", "side")
 
 

@@ -8,7 +8,7 @@ Nodes without new rows and without a due report are passed over.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from levada.model import columns as col
 from levada.model.frame import Frame, concat, unpack
-from levada.model.time import MAX, MIN, Times
+from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border import report_buffer as live
 from levada.operators.env import Env, Place, Statics
 from levada.operators.table import evaluate
@@ -40,13 +40,14 @@ from levada.runtime.store import state_files as files
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
 from levada.runtime.task.exchange import Outbox
+from levada.runtime.task.report_steps import in_steps
 from levada.runtime.task.results import Results
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows import presence
 from levada.windows.intervals import latest_end, outer
 from levada.windows.presence import Seen
-from levada.windows.reports import Progress
+from levada.windows.reports import Progress, only_closes
 from levada.windows.state import term_runs
 from levada.windows.state.pieces import State, read_head
 
@@ -56,16 +57,20 @@ class Nodes:
     """The nodes of one stage, inputs before consumers; those that may have something to do without
     rows.
 
-    ``schedules``: the distinct ones of nodes whose reports are listed, and their families. ``lag``:
-    how long after it has left its windows a row may still be said to have ended, since the next
-    periodic report is the one that says it.
+    ``timed`` are those below every report of the stage, ``reported`` the others. ``schedules``: the
+    distinct ones of nodes whose reports are listed, and their families. ``lag``: how long after it
+    has left its windows a row may still be said to have ended, since the next periodic report is
+    the one that says it. ``closing``: those whose reports are made as soon as the watermark reaches
+    them, and not when it has passed them.
     """
 
-    every: tuple[PlanNode, ...]
+    timed: tuple[PlanNode, ...]
+    reported: tuple[PlanNode, ...]
     due: frozenset[int]
     schedules: tuple[Schedule, ...]
     families: Families
     lag: int
+    closing: frozenset[int]
 
 
 @lru_cache(maxsize=8)
@@ -75,13 +80,39 @@ def nodes_of(plan: str, stage: int) -> Nodes:
     every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
     listed = tuple(n for n in every if n.step.needs_reports)
     schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
+    above = _above(every)
+    reported = tuple(n for n in every if n.id in above)
     return Nodes(
-        every,
+        tuple(n for n in every if n.id not in above),
+        reported,
         frozenset(n.id for n in every if n.step.due),
         schedules,
         Families.of(schedules),
         max(map(_period, every), default=0),
+        _closing(sealed, reported),
     )
+
+
+def _above(nodes: Sequence[PlanNode]) -> frozenset[int]:
+    """The nodes of a stage that say something at reports of windows, and what is above these."""
+    found: set[int] = set()
+    for node in nodes:
+        at_reports = node.layout.report and node.step.reports_of
+        if at_reports or not found.isdisjoint(node.inputs):
+            found.add(node.id)
+    return frozenset(found)
+
+
+def _closing(plan: Plan, nodes: Sequence[PlanNode]) -> frozenset[int]:
+    """Those of these nodes all of whose reports are closes of windows with bounds [), or of a
+    clock.
+    """
+
+    def kinds(node: PlanNode) -> tuple[WindowKind, ...]:
+        below = (found for n in node.inputs if (found := kinds(plan.nodes[n])))
+        return node.step.reports_of or next(below, ())
+
+    return frozenset(n.id for n in nodes if only_closes(kinds(n)))
 
 
 def _period(node: PlanNode) -> int:
@@ -140,12 +171,42 @@ class StageRun:
         self.dead = max(self._latest_ends(), ends)
         pending.release(self.plan, self.inputs, self.state, self.progress.new)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
-        moved = self.progress.moved or self.context.first or self.context.replacement is not None
-        for node in self.nodes.every:
-            if node.id in self.waiting or (moved and node.id in self.nodes.due):
-                self._node(node, outbox)
+        self._evaluate(self.nodes.timed, outbox)
+        self._report(outbox)
         self._keep_terms(arrived)
         return self._finish(outbox)
+
+    def _evaluate(self, nodes: Sequence[PlanNode], outbox: Outbox) -> None:
+        context, progress = self.context, self.env.progress
+        moved = progress.moved or context.first or context.replacement is not None
+        for node in nodes:
+            if node.id in self.waiting or (moved and node.id in self.nodes.due):
+                self._node(node, outbox)
+
+    def _report(self, outbox: Outbox) -> None:
+        """The reports that are due, so many at a time that what is expanded for them is bounded."""
+        nodes, env = self.nodes.reported, self.env
+        reports = [
+            (n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := node.of(s.Report))
+        ]
+        steps = in_steps(reports, env)
+        arrived = self._arrived(nodes) if len(steps) > 1 else {}
+        for i, step in enumerate(steps):
+            partials = env.partials if i == 0 else {}  # the first step has taken them
+            self.env = replace(env, progress=step.progress, partials=partials)
+            for (node, at), rows in arrived.items():
+                made = step.made(rows, closing=node in self.nodes.closing)
+                if made.any():
+                    self.inputs[node, at] = [rows.where(made)]
+                arrived[node, at] = rows.where(~made)
+            self._evaluate(nodes, outbox)
+
+    def _arrived(self, nodes: Sequence[PlanNode]) -> dict[tuple[int, int], Frame]:
+        """The report rows that came from other stages, for all reports at once."""
+        there = [
+            (n.id, i) for n in nodes for i, layout in enumerate(n.input_layouts) if layout.report
+        ]
+        return {at: concat(self.inputs.pop(at)) for at in there if at in self.inputs}
 
     def _env(self) -> Env:
         """What the operators of this task may ask."""
@@ -280,7 +341,7 @@ class StageRun:
         frames = [concat(w) if w else None for w in waiting]
         if node.id not in self.nodes.due and all(f is None for f in frames):
             return
-        folded = self.partials.get(node.id, [])
+        folded = self.env.partials.get(node.id, ())
         self.touched += sum(f.n for f in [*frames, *folded] if f is not None)
         out = evaluate(node, frames, self.env)
         if out is None or not out.n:

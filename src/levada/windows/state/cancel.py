@@ -14,11 +14,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine, mix
-from levada.kernels.keyed.sums import net
 from levada.model import columns as col
 from levada.model.frame import Frame
+from levada.windows.zset import consolidate
 
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
@@ -34,8 +33,8 @@ def uncancelled(rows: Frame, begun: Mask, beginnings: Sequence[str] = ()) -> Fra
         return rows
     at = np.flatnonzero(begun)
     own = rows.take(at)
-    codes, first = group(*_whole_key(own, {*beginnings, col.BEGIN, "w"}))
-    left = net(codes, own["w"].astype(np.int64), len(first))[codes]
+    codes, _, weight = consolidate(*_whole_key(own, {*beginnings, col.BEGIN, "w"}), own["w"])
+    left = weight[codes]
     stay = np.ones(rows.n, np.bool_)
     stay[at] = (np.sign(left) == own["w"]) & (_from_the_end(codes, own["w"]) < np.abs(left))
     return rows.where(stay)

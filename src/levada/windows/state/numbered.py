@@ -13,7 +13,6 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.frame import Frame
 from levada.windows.state import tallies
@@ -25,21 +24,15 @@ _ADDED = partial(tallies.add, by=(), sums=(col.COUNT,))
 
 
 def number(k: Words, h: Words, q: Longs) -> tuple[Words, Words]:
-    """The keys of rows number q of the sequences k, h."""
-    return combine(k, h, np.ascontiguousarray(q).view(np.uint64), np.zeros(len(q), np.uint64))
+    """The keys of rows number q of the sequences k, h; those of rows that follow one another do so,
+    too: they lie together.
+    """
+    return k + q.view(np.uint64), h
 
 
 def came(state: State, key: str, k: Words, h: Words) -> Longs:
     """How many rows each of these distinct sequences has had."""
-    return sum_(tallies.find(state, key, k, h), len(k), col.COUNT)
-
-
-def sum_(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
-    """The sum of a column of what was found for each of n keys."""
-    out = np.zeros(n, np.int64)
-    if found is not None:
-        np.add.at(out, found[0], found[1][name])
-    return out
+    return tallies.sum_(tallies.find(state, key, k, h), len(k), col.COUNT)
 
 
 def count(state: State, key: str, k: Words, h: Words, more: Longs) -> None:

@@ -25,7 +25,6 @@ from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX
 from levada.windows.state import tallies
-from levada.windows.state.numbered import sum_
 from levada.windows.state.pieces import Piece, State
 
 Words = npt.NDArray[np.uint64]
@@ -147,7 +146,8 @@ def _left(state: State, key: str, piece: Piece) -> Frame:
 
 
 def _take(state: State, key: str, piece: Piece, k: Words, h: Words) -> Longs:
-    return sum_(tallies.find(state, f"{key}.taken", *_of_piece(piece, k, h)), len(k), col.COUNT)
+    found = tallies.find(state, f"{key}.taken", *_of_piece(piece, k, h))
+    return tallies.sum_(found, len(k), col.COUNT)
 
 
 def _count(state: State, key: str, piece: Piece, k: Words, h: Words, *, more: Longs) -> None:

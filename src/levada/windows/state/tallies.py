@@ -47,6 +47,14 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
     return (np.concatenate(places), concat(rows)) if rows else None
 
 
+def sum_(found: tuple[Longs, Frame] | None, n: int, name: str) -> Longs:
+    """The sum of a column of what was found for each of n keys."""
+    out = np.zeros(n, np.int64)
+    if found is not None:
+        np.add.at(out, found[0], found[1][name])
+    return out
+
+
 def insert(state: State, key: str, rows: Frame, merge: Merge) -> None:
     """Adds an epoch's changes (with #k, #h); ``merge`` adds up the rows of equal keys."""
     if not rows.n:

@@ -93,12 +93,12 @@ SNAPSHOTS = {
         """
         0 Match [ID+TEXT ID] lo
         0 Match2 [ID+TEXT ID+TEXT] lo
-        1 Occur [ID+TEXT ID] lo/prev <- Match by 0,1
-        1 Occur2 [ID+TEXT ID+TEXT] lo/prev <- Match2 by 0,1
+        1 Occur [ID+TEXT ID] lo/prev <- Match by 0
+        1 Occur2 [ID+TEXT ID+TEXT] lo/prev <- Match2 by 0
         1 Report [ID+TEXT] r <- Occur
         1 Report2 [ID+TEXT TEXT] r <- Occur2
-        2 RLeft [TEXT TEXT] r <- Report by 0; Report2 by 0
-        2 Emit [TEXT TEXT] r <- RLeft
+        1 ReportJoin left [TEXT TEXT] r <- Report; Report2
+        1 Emit [TEXT TEXT] r <- ReportJoin
         """,
     ),
     "MINUS needs no more than what is shared of its right side": (
@@ -106,20 +106,20 @@ SNAPSHOTS = {
         """
         0 Match [ID+TEXT ID+TEXT] lo
         0 Match2 [ID ID] lo
-        1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
-        1 Occur2 [ID ID] lo/prev <- Match2 by 0,1
+        1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0
+        1 Occur2 [ID ID] lo/prev <- Match2 by 0
         1 Report [ID+TEXT TEXT] r <- Occur
         1 Report2 [ID] r <- Occur2
-        2 RSemi [TEXT TEXT] r <- Report by 0; Report2 by 0
-        2 Emit [TEXT TEXT] r <- RSemi
+        1 ReportJoin minus [TEXT TEXT] r <- Report; Report2
+        1 Emit [TEXT TEXT] r <- ReportJoin
         """,
     ),
     "a count window sees the whole stream at its home": (
         text("SELECT ?s ?o", "?s :p ?o", clause="[TRIPLES 3]"),
         """
         0 Match [ID+TEXT ID+TEXT ID+TEXT] lo
-        1 Last [ID+TEXT ID+TEXT ID+TEXT] lo/hi w <- Match by home
-        1 Select [ID+TEXT ID+TEXT] lo/hi w <- Last
+        1 CountWindow [ID+TEXT ID+TEXT ID+TEXT] lo/hi w <- Match by home
+        1 Select [ID+TEXT ID+TEXT] lo/hi w <- CountWindow
         1 Report listed [ID+TEXT ID+TEXT] r <- Select
         1 Emit [TEXT TEXT] r <- Report
         """,

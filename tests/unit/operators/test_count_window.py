@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nodes import Bench, state, term
 
 from levada.model.time import MAX, Window, WindowKind
-from levada.operators.interval.count_window import last, select
+from levada.operators.interval.count_window import count_window, select
 from levada.plan.sealed import steps as s
 from levada.testing.stays import content, stays
 
@@ -20,14 +20,14 @@ def test_changes_add_up_to_the_last_occurrences(
     rows: list[tuple[int, str]], count: int, step: int, cuts: set[int]
 ) -> None:
     bench = Bench("SELECT ?s", "?s ?p ?o", clause=f"[ELEMENTS {count} STEP {step}]")
-    node, kept = bench.node(s.Last), state()
+    node, kept = bench.node(s.CountWindow), state()
     changes = []
     for low, high in zip([-1, *sorted(cuts)], [*sorted(cuts), 7], strict=True):
         batch = [(ts, name) for ts, name in rows if low < ts <= high]
         if batch:
             triples = [(name, ":p", ":o") for _, name in batch]
             frame = bench.frame(node, triples, lo0=[ts for ts, _ in batch])
-            out = last(node, [frame], bench.env(kept=kept))
+            out = count_window(node, [frame], bench.env(kept=kept))
             if out is not None:
                 instants, weights = out["hi0"].tolist(), out["w"].tolist()
                 changes += [
@@ -45,9 +45,9 @@ def test_changes_add_up_to_the_last_occurrences(
 
 def test_a_row_that_ends_another_carries_its_time() -> None:
     bench = Bench("SELECT ?s", "?s ?p ?o", clause="[TRIPLES 1]")
-    node = bench.node(s.Last)
+    node = bench.node(s.CountWindow)
     frame = bench.frame(node, [(":a", ":p", ":o"), (":b", ":p", ":o")], lo0=[5, 9])
-    out = last(node, [frame], bench.env())
+    out = count_window(node, [frame], bench.env())
     assert out is not None
     rows = zip(
         bench.terms(out), out["lo0"].tolist(), out["hi0"].tolist(), out["w"].tolist(), strict=True
@@ -57,9 +57,11 @@ def test_a_row_that_ends_another_carries_its_time() -> None:
 
 def test_rows_come_out_of_state_when_they_leave() -> None:
     bench = Bench("SELECT ?s", "?s ?p ?o", clause="[TRIPLES 2]")
-    node, kept = bench.node(s.Last), state()
+    node, kept = bench.node(s.CountWindow), state()
     for ts in range(20):
-        last(node, [bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts])], bench.env(kept=kept))
+        count_window(
+            node, [bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts])], bench.env(kept=kept)
+        )
     assert sum(p.rows for p in kept.pieces(f"{node.id}.last.rows")) <= 4
 
 
@@ -68,11 +70,11 @@ def test_rows_between_two_steps_wait_in_state() -> None:
     waits.
     """
     bench = Bench("SELECT ?s", "?s ?p ?o", clause="[ELEMENTS 2 STEP 3]")
-    node, kept = bench.node(s.Last), state()
+    node, kept = bench.node(s.CountWindow), state()
     found = []
     for ts in range(4):
         frame = bench.frame(node, [(f":n{ts}", ":p", ":o")], lo0=[ts])
-        out = last(node, [frame], bench.env(kept=kept))
+        out = count_window(node, [frame], bench.env(kept=kept))
         found.append(
             [] if out is None else sorted(zip(bench.terms(out), out["hi0"].tolist(), strict=True))
         )

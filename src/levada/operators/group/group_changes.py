@@ -1,0 +1,78 @@
+"""Changes of groups in order: what groups by changes (``operators/group``) compute on.
+
+The changes of an epoch are put in order of (group, report). Each report of a group is a *run* of
+changes; a group has a *point* before its first run and one after each. What holds at a point is
+what held before, and the runs up to there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.model.frame import Column
+
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The changes in order of (group, report).
+
+    ``rows`` of the input frame (-1: a witness), ``w`` their weights, ``run`` of each; per run its
+    group ``of`` and report ``r``; ``starts`` of each group's changes; the groups' keys ``k, h`` and
+    a change of each, ``first``.
+    """
+
+    rows: Longs
+    w: npt.NDArray[np.int8]
+    run: Longs
+    of: Longs
+    r: Longs
+    starts: Longs
+    k: Words
+    h: Words
+    first: Longs
+
+    @property
+    def groups(self) -> int:
+        """How many groups change."""
+        return len(self.k)
+
+    @property
+    def before(self) -> Longs:
+        """The point of each group before its first run; the points of its runs follow."""
+        return np.searchsorted(self.of, np.arange(self.groups)) + np.arange(self.groups)
+
+    @property
+    def after(self) -> Longs:
+        """The point after each run."""
+        return np.arange(len(self.of)) + self.of + 1
+
+    def at_points(self, base: Longs, changes: Longs) -> Longs:
+        """The value at each point, from that before and the change of each run."""
+        out = np.zeros(self.groups + len(self.of), np.int64)
+        out[self.before], out[self.after] = base, changes
+        sums = np.cumsum(out)
+        earlier = sums[self.before] - base
+        sums[self.before] -= earlier
+        sums[self.after] -= earlier[self.of]
+        return sums
+
+    def placed(self, base: Column, values: Column) -> Column:
+        """Values at each point, those before and those after each run."""
+        out = np.empty(self.groups + len(self.of), values.dtype)
+        out[self.before], out[self.after] = base, values
+        return out
+
+    def total(
+        self, changes: npt.NDArray[Any], among: npt.NDArray[np.bool_] | slice = slice(None)
+    ) -> Longs:
+        """Per run the sum of what its changes (those ``among`` all) change."""
+        out = np.zeros(len(self.of), np.int64)
+        np.add.at(out, self.run[among], changes)
+        return out

@@ -1,0 +1,102 @@
+"""The reports of an epoch in several steps, so that what is expanded at a time is bounded.
+
+A window that reports on change is looked at once for each report: rows times reports, which a whole
+epoch need not fit into memory. So where they would be many, the operators above the border take the
+epoch's reports in steps, each as if the watermark had only come so far. That is what a cut into
+smaller epochs would do, so it changes no result; what comes out is what grows.
+
+Cost: counting the pairs, by two sorts of the window's rows, and only where rows times instants
+exceed ``MOST_PAIRS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from levada.model.frame import Frame
+from levada.model.time import MAX, Times
+from levada.operators.border.calendar import Calendar
+from levada.operators.border.report import waiting
+from levada.operators.env import Env
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import PlanNode
+from levada.windows.reports import Progress
+
+MOST_PAIRS = 1_000_000
+"""How many pairs of a row and a report a step has at most, but for those of one report."""
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of an epoch's progress: up to the instant ``until``, at which no watermark is beyond
+    it (MAX: as far as it comes).
+    """
+
+    progress: Progress
+    until: int = MAX
+
+    def made(self, rows: Frame, *, closing: bool) -> npt.NDArray[np.bool_]:
+        """Which report rows are of reports that are made by then; ``closing``: a report is made
+        when the watermark reaches it.
+        """
+        due: npt.NDArray[np.bool_] = rows["r"] <= self.until if closing else rows["r"] < self.until
+        return due if self.until < MAX else np.ones(rows.n, np.bool_)
+
+
+def in_steps(reports: Iterable[tuple[PlanNode[s.Report], Sequence[Frame]]], env: Env) -> list[Step]:
+    """The epoch's progress in steps; ``reports``: the nodes that expand, with their new rows."""
+    found = [pairs for node, new in reports if (pairs := _pairs(node, new, env)) is not None]
+    if not found:
+        return [Step(env.progress)]
+    times, at = np.unique(np.concatenate([times for times, _ in found]), return_inverse=True)
+    counts = np.zeros(len(times), np.int64)
+    np.add.at(counts, at, np.concatenate([counts for _, counts in found]))
+    step = np.maximum(np.cumsum(counts) - 1, 0) // MOST_PAIRS
+    return _cut(env.progress, times[:-1][step[1:] != step[:-1]] + 1)
+
+
+def _cut(progress: Progress, instants: Times) -> list[Step]:
+    """Progress that stops at these instants."""
+    marks = [np.clip(instant, progress.old, progress.new) for instant in instants.tolist()]
+    parts = zip(
+        [progress.old, *marks], [*marks, progress.new], [*instants.tolist(), MAX], strict=True
+    )
+    return [Step(Progress(old, new), until) for old, new, until in parts]
+
+
+def _pairs(node: PlanNode[s.Report], new: Sequence[Frame], env: Env) -> tuple[Times, Longs] | None:
+    """At each due report of a node's members how many rows count; None where they are few in any
+    case.
+    """
+    step, state = node.step, env.state
+    rows = sum(f.n for f in new) + sum(p.rows for p in state.pieces(f"{node.id}.live"))
+    instants = 2 * sum(len(seen.ts) for seen in env.presence.values())  # each comes and goes
+    if not step.listed or step.instant or not step.kinds or rows * instants <= MOST_PAIRS:
+        return None
+    calendar = env.calendar(node, step.kinds)
+    if not calendar.any_due:
+        return None
+    op, start, end = waiting(node, state, new)
+    of = calendar.of[op]
+    found = [
+        _counts(calendar, number, start[of == number], end[of == number])
+        for number in np.unique(of).tolist()
+    ]
+    return (
+        (np.concatenate([t for t, _ in found]), np.concatenate([n for _, n in found]))
+        if found
+        else None
+    )
+
+
+def _counts(calendar: Calendar, schedule: int, start: Times, end: Times) -> tuple[Times, Longs]:
+    reports = calendar.reports(schedule)
+    times = reports.times[reports.full]
+    begun, gone = (np.searchsorted(np.sort(at), times, side="right") for at in (start, end))
+    return times, (begun - gone).astype(np.int64)

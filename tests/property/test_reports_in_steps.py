@@ -1,0 +1,137 @@
+"""Windows that report on change expand rows by reports in bounded steps, and say the same as in
+one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asking import RANGE, at, query
+from cases import Case, CaseQuery, Clause
+from levada.operators.border.calendar import Calendar
+from levada.testing.compare import same_queries
+from levada.testing.question import Element
+from stepped import run_case
+
+EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
+pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+
+PARTS = {
+    "optional": (
+        "SELECT ?s ?v ?x",
+        "WINDOW :w { ?s :p ?v OPTIONAL { ?s :q ?x FILTER(?x > ?v) } }",
+        "",
+    ),
+    "minus": ("SELECT ?s ?v", "WINDOW :w { ?s :p ?v MINUS { ?s :q ?x } }", ""),
+    "exists": ("SELECT ?s ?v", "WINDOW :w { ?s :p ?v FILTER EXISTS { ?z :q ?v } }", ""),
+    "not exists": ("SELECT ?s", "WINDOW :w { ?s :p ?v FILTER NOT EXISTS { ?v :q ?x } }", ""),
+    "a mark": ("SELECT ?s ?b", "WINDOW :w { ?s :p ?v BIND(EXISTS { ?s :q ?v } AS ?b) }", ""),
+    "distinct": ("SELECT DISTINCT ?v", "WINDOW :w { ?s :p ?v }", ""),
+    "concat": ("SELECT ?s (GROUP_CONCAT(?v) AS ?n)", "WINDOW :w { ?s :p ?v }", "GROUP BY ?s"),
+    "groups": ("SELECT ?s (SUM(?v) AS ?n)", "WINDOW :w { ?s :p ?v }", "GROUP BY ?s"),
+    "one group": ("SELECT (COUNT(*) AS ?n)", "WINDOW :w { ?s :p ?v }", ""),
+    "order": ("SELECT ?v", "WINDOW :w { ?s :p ?v }", "ORDER BY DESC(?v) ?s LIMIT 2"),
+    "two optionals": (
+        "SELECT ?s ?x ?y",
+        "WINDOW :w { ?s :p ?v OPTIONAL { ?s :q ?x } OPTIONAL { ?y :q ?v } }",
+        "",
+    ),
+    "groups that join": (
+        "SELECT ?s ?v ?n",
+        "{ SELECT ?s (COUNT(?x) AS ?n) WHERE { WINDOW :w { ?s :q ?x } } GROUP BY ?s } WINDOW :w { ?s :p ?v }",
+        "",
+    ),
+}
+CLAUSES = (RANGE, Clause("range", 2000, to=1000), Clause("count", count=3))
+
+
+def rows(most: int) -> st.SearchStrategy[list[Element]]:
+    """Elements at some instants."""
+    one = st.tuples(
+        st.integers(0, 9), st.sampled_from("abc"), st.sampled_from("pq"), st.integers(1, 3)
+    )
+    return st.lists(one, min_size=3, max_size=most).map(
+        lambda found: [at(500 * t, f":{s} :{p} {v}") for t, s, p, v in sorted(found)]
+    )
+
+
+@contextmanager
+def at_most(pairs: int) -> Iterator[list[int]]:
+    """Steps of so many pairs; how many were expanded at a time."""
+    found: list[int] = []
+    plain = Calendar.pairs
+
+    def counted(self: Calendar, *args: Any, **more: Any) -> Any:
+        expanded = plain(self, *args, **more)
+        found.append(len(expanded[0]))
+        return expanded
+
+    with (
+        patch("levada.runtime.task.report_steps.MOST_PAIRS", pairs),
+        patch.object(Calendar, "pairs", counted),
+    ):
+        yield found
+
+
+def asked(name: str, clause: Clause, output: str) -> CaseQuery:
+    """One of the queries."""
+    return query(
+        *PARTS[name],
+        windows={"w": clause},
+        output=output,
+        name=f"{output} {name}".replace(" ", "-"),
+    )
+
+
+@settings(max_examples=EXAMPLES or 40, deadline=None, print_blob=True)
+@given(
+    st.lists(st.sampled_from(sorted(PARTS)), min_size=1, max_size=3, unique=True),
+    st.sampled_from(CLAUSES),
+    st.sampled_from(("RSTREAM", "ISTREAM", "DSTREAM")),
+    rows(12),
+    st.sampled_from((3, 1000)),
+    st.sampled_from((1, 2)),
+)
+def test_steps_change_nothing(
+    names: list[str],
+    clause: Clause,
+    output: str,
+    elements: list[Element],
+    epoch: int,
+    partitions: int,
+) -> None:
+    queries = tuple(asked(name, clause, output) for name in names)
+    case = Case({"http://e/s": tuple(elements)}, queries, 0, {})
+    with at_most(4):
+        assert (
+            same_queries(case.expected(), run_case(case, epoch_rows=epoch, partitions=partitions))
+            is None
+        )
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(PARTS) - {"one group", "groups", "distinct", "groups that join", "order"})
+)
+def test_what_is_expanded_at_a_time_is_bounded(name: str) -> None:
+    """A window of some 30 triples of each property at 600 reports: 18,000 pairs, by 500 and what
+    one report has beyond.
+    """
+    elements = [at(100 * i, f":{'abc'[i % 3]} :{'pq'[i % 2]} {i % 7}") for i in range(300)]
+    case = Case(
+        {"http://e/s": tuple(elements)}, (asked(name, Clause("range", 6000), "ISTREAM"),), 0, {}
+    )
+    with at_most(10**9) as whole:
+        expected = run_case(case, partitions=1)
+    with at_most(500) as found:
+        got = run_case(case, partitions=1)
+    assert same_queries(expected, got) is None
+    assert max(whole) > 5_000
+    assert max(found) <= 500 + 60

@@ -1,9 +1,11 @@
 """Benchmarks: ``python -m bench NAME [--json] [--scale X]``; ``docs/benchmarks.md`` says what each
 measures and what was measured.
 
-- data, srbench        the workloads' data, on disk, the same bytes for both sides, with the results that are known of them
+- data, srbench        the workloads' data, on disk, the same bytes for both sides, with the results
+                       that are known of them
 - steady               rounds of a workload, one after the other, until what is measured is steady
-- measure, meter       wall clock and CPU of all processes, from the publication of one epoch to that of another
+- measure, meter       wall clock and CPU of all processes, from the publication of one epoch to
+                       that of another
 - apart                each side in a process of its own
 - engine, spark        the two kinds of sides: Levada's engine; Spark's own Structured Streaming
 - result               what a benchmark says: JSON, a table

@@ -1,6 +1,4 @@
-"""The command line: ``python -m bench NAME [--json] [--scale X] [--stepped]``; ``kernels`` takes
-``--targets``.
-"""
+"""``python -m bench NAME [--json] [--scale X] [--stepped]``[--targets]``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""``aggregate``: W2, minimum and average by key over a minute every ten seconds, against Spark's
-own.
+"""``aggregate``: W2, least and average by key over a minute every ten seconds, against Spark's own.
 
 Both sides read the same Parquet files, one an epoch, at epochs of 100,000 events (``ratio_cpu``),
 and each side at the size that suits it best (``ratio_cpu_best``), each until it is steady
@@ -29,9 +28,7 @@ QUERY = "Rstream(Select k, Min(v), Avg(v) From S [Range 60 s Slide 10 s] Group B
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How big W2 is: events of a round, keys, events in an epoch, epochs of warm-up, rounds at
-    most.
-    """
+    """W2's size: events of a round, keys, events in an epoch, epochs of warm-up, rounds at most."""
 
     n: int = 1_000_000
     keys: int = 1000
@@ -83,9 +80,11 @@ def spark(supply: dict[str, Any]) -> dict[str, Any]:
     session = spark_session()
     stream = reading(session, given.into / "s", "k bigint, v double, ts bigint")
     grouped = (
-        stream.select("k", "v", timestamp_millis(col("ts")).alias("t")).withWatermark("t", "0 seconds")
-        .groupBy(window("t", f"{WIDTH} milliseconds", f"{STEP} milliseconds"), "k").agg(least("v"), avg("v"))
-    )  # fmt: skip
+        stream.select("k", "v", timestamp_millis(col("ts")).alias("t"))
+        .withWatermark("t", "0 seconds")
+        .groupBy(window("t", f"{WIDTH} milliseconds", f"{STEP} milliseconds"), "k")
+        .agg(least("v"), avg("v"))
+    )
     return measured(session, grouped, given)
 
 

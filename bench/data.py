@@ -1,5 +1,4 @@
-"""The tuple streams of W1 and W2, cut into files of one epoch each, and the results that are known
-of them.
+"""The tuple streams of W1 and W2, cut into files of one epoch each, and their known results.
 
 A stream is warm-up, and the workload in rounds (``bench.steady``), each after an hour of silence;
 so windows never reach from one into the other, and the results add up. With ``scale`` s there are s
@@ -95,9 +94,7 @@ def write_rounds(
 
 
 def pairs_within(a: Events, b: Events, width: int) -> int:
-    """How many pairs of equal key are at most ``width`` ms apart: what W1 gives, counted by sorting
-    and searching.
-    """
+    """How many pairs of equal key are at most ``width`` ms apart: what W1 gives, by sorting."""
     spread = int(max(a.ts[-1], b.ts[-1])) + 2 * width + 1
     places = np.sort(b.k * spread + b.ts + width)
     probe = a.k * spread + a.ts + width

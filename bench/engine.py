@@ -59,13 +59,18 @@ class Loading:
 
 
 def run_engine(
-    streams: Streams, queries: Queries, *, epoch_rows: int, warm: int, stepped: bool, by: str = "elements",
+    streams: Streams,
+    queries: Queries,
+    *,
+    epoch_rows: int,
+    warm: int,
+    stepped: bool,
+    by: str = "elements",
     given: Mapping[str, Any] | None = None,
     static: Loading | None = None,
     supply: Supply | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """The side ``levada``: ``count`` are all solutions of all queries, ``warm`` the rows that do
-    not count.
+) -> dict[str, Any]:
+    """The side ``levada``: ``count`` are all solutions, ``warm`` the rows that do not count.
 
     ``epoch_rows`` are the most elements in an epoch; ``by``: whether a row is one of the "elements"
     or of the "triples".
@@ -97,8 +102,7 @@ def run_engine(
 
 
 def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool) -> dict[str, Any]:
-    """The floor: ``epochs`` epochs without data, from publication to publication; as many before as
-    warm-up.
+    """The floor: ``epochs`` epochs without data, between publications; as many before, as warm-up.
 
     What there is of the streams (at most a million elements) is read in the first.
     """
@@ -116,16 +120,21 @@ def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool)
         name: round(seconds * 1000 / len(each), 2) for name, seconds in meter.cpu.to_json().items()
     }
     return {
-        "median_ms": round(statistics.median(each.tolist()), 2), "p99_ms": round(float(np.percentile(each, 99)), 2),
-        "least_ms": round(float(each.min()), 2), "cpu_ms": round(meter.cpu.total * 1000 / len(each), 2), "cpu": cpu,
-        "epochs": len(each), "stages": stages, "peak_memory_mb": round(meter.memory / 1e6),
-    }  # fmt: skip
+        "median_ms": round(statistics.median(each.tolist()), 2),
+        "p99_ms": round(float(np.percentile(each, 99)), 2),
+        "least_ms": round(float(each.min()), 2),
+        "cpu_ms": round(meter.cpu.total * 1000 / len(each), 2),
+        "cpu": cpu,
+        "epochs": len(each),
+        "stages": stages,
+        "peak_memory_mb": round(meter.memory / 1e6),
+    }
 
 
 @contextmanager
 def _engine(
     streams: Streams, queries: Queries, *, epoch_rows: int, stepped: bool, **given: Any
-) -> Iterator[Engine]:  # fmt: skip
+) -> Iterator[Engine]:
     """An engine on a checkpoint of its own, with its streams and queries, not started."""
     with tempfile.TemporaryDirectory(prefix="levada-bench-") as folder:
         spark = False if stepped else None

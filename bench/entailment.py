@@ -79,9 +79,14 @@ def levada(supply: dict[str, Any], side: str, stepped: bool) -> dict[str, Any]:
         "top": {"text": QUERY.format("C0" if side == "plain" else "Top"), "dialect": "rspql"}
     }
     return run_engine(
-        {"e:s": {"source": str(given.into / "s")}}, queries, epoch_rows=given.epoch, warm=given.warm, stepped=stepped,
-        given=more, supply=given,
-    )  # fmt: skip
+        {"e:s": {"source": str(given.into / "s")}},
+        queries,
+        epoch_rows=given.epoch,
+        warm=given.warm,
+        stepped=stepped,
+        given=more,
+        supply=given,
+    )
 
 
 def one_side(side: str, n: int, epoch: int, rounds: int, *, stepped: bool) -> dict[str, Any]:

@@ -1,5 +1,4 @@
-"""``growth``: W1 with windows of 6, 60 and 600 s and so many keys that the results are about as
-many.
+"""``growth``: W1 with windows of 6, 60 and 600 s and so many keys that results are about as many.
 
 The work of an epoch is to grow with its new rows and results, not with the window: the cost of an
 event at 60 s is compared with that at 6 s, and that at 600 s with that at 60 s (at most 1.3 each).

@@ -52,9 +52,7 @@ class Shape:
 
 
 def prepare(folder: Path, shape: Shape) -> tuple[int, int]:
-    """Writes the streams ``a`` and ``b`` in rounds; gives the results of a round, and those of the
-    warm-up.
-    """
+    """Writes the streams ``a`` and ``b`` in rounds; gives the results of a round and of warm-up."""
     rate = shape.n / SPAN
     work = [events(seed, shape.n, shape.keys, rate) for seed in (1, 2)]
     warm = [events(seed, shape.warm_rows // 2, shape.keys, rate) for seed in (3, 4)]
@@ -96,7 +94,8 @@ def spark(supply: dict[str, Any], width: int) -> dict[str, Any]:
         for name, value in zip("ab", "vw", strict=True)
     ]
     near = expr(
-        f"ka = kb and ta >= tb - interval {width} milliseconds and ta <= tb + interval {width} milliseconds"
+        f"ka = kb and ta >= tb - interval {width} milliseconds "
+        f"and ta <= tb + interval {width} milliseconds"
     )
     joined = sides[0].join(sides[1], near).select("ka", "ta", "tb", "v", "w")
     return measured(session, joined, given)

@@ -1,5 +1,4 @@
-"""``kernels``: each kernel beside its twin in NumPy, a library or plain Python, in one process and
-thread.
+"""``kernels``: each kernel beside its twin in NumPy, a library or Python, in one process.
 
 Both give the same first, on the same rows (``bench.kernel_cases``); then each is called again and
 again for a while. A row is what the kernel takes: a line, a triple, a text, a probe row, a row to
@@ -26,9 +25,7 @@ WHILE = 0.3  # CPU seconds a kernel
 
 
 def levada(scale: float) -> dict[str, Any]:
-    """All kernels and twins: name -> (rows a second, rows per CPU-second) of either; in this
-    process.
-    """
+    """All kernels and twins: name -> (rows a second, rows per CPU-second) of either, here."""
     found = {}
     for make, slow in CASES:
         n = max(int(ROWS * scale), 1000)

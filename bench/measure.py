@@ -1,5 +1,4 @@
-"""What a run costs: CPU of all processes of this tree, by whose it is, and the most memory that
-they held.
+"""What a run costs: CPU of all processes of this tree, by whose it is, and the most memory held.
 
 Driver, JVM and Python workers are told apart by the tree: what is below the JVM are Python workers
 and their daemons. A process that has ended is counted by the parent that waited for it; but Spark's

@@ -111,9 +111,14 @@ def side(
     in s, told in ms).
     """
     told: dict[str, Any] = {
-        "count": count, "rows": rows, "rows_per_s": round(rows / wall), "rows_per_cpu_s": round(rows / cpu.total),
-        "wall_s": round(wall, 3), "cpu_s": round(cpu.total, 3), "cpu": cpu.to_json(),
-    }  # fmt: skip
+        "count": count,
+        "rows": rows,
+        "rows_per_s": round(rows / wall),
+        "rows_per_cpu_s": round(rows / cpu.total),
+        "wall_s": round(wall, 3),
+        "cpu_s": round(cpu.total, 3),
+        "cpu": cpu.to_json(),
+    }
     if len(epochs):
         p50, p99 = np.percentile(np.asarray(epochs) * 1000, [50, 99]).tolist()
         told |= {

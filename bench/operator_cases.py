@@ -64,8 +64,8 @@ def _asked(
     """A query over one window of triples, which tumbles unless it is given."""
     clause = window or _window(size, size.window)
     return (
-        f"PREFIX : <http://e/> REGISTER {output} :out AS {head} FROM NAMED WINDOW :w ON :s {clause} "
-        f"WHERE {{ {body} }} {tail}"
+        f"PREFIX : <http://e/> REGISTER {output} :out AS {head} "
+        f"FROM NAMED WINDOW :w ON :s {clause} WHERE {{ {body} }} {tail}"
     )
 
 
@@ -113,7 +113,10 @@ def extend(folder: Path, size: Size) -> Workload:
 @case("Extend, text")
 def extend_text(folder: Path, size: Size) -> Workload:
     s = rows(size)
-    body = 'WINDOW :w { ?s :p ?v } BIND(CONCAT(STR(?s), "-", STR(?v)) AS ?t) FILTER(STRENDS(?t, "000"))'
+    body = (
+        'WINDOW :w { ?s :p ?v } BIND(CONCAT(STR(?s), "-", STR(?v)) AS ?t) '
+        'FILTER(STRENDS(?t, "000"))'
+    )
     return Workload(
         _triples(folder, s), _asked(size, "SELECT ?t", body), int((s.v % 1000 == 0)[1:].sum())
     )
@@ -140,9 +143,7 @@ def _sides(size: Size, keys: int) -> tuple[Events, Events, Events]:
 
 
 def _many(size: Size) -> int:
-    """As many keys as a window has rows, times what the groups have grown: about a partner
-    a row.
-    """
+    """As many keys as a window has rows, times what the groups have grown: a partner a row."""
     return size.window * size.groups // 1000
 
 
@@ -207,9 +208,7 @@ def count_window_by_key(folder: Path, size: Size) -> Workload:
 
 
 def _sessions(size: Size) -> Events:
-    """Sessions of a window's rows each, some silence between; one is at its longest where the
-    measurement ends.
-    """
+    """Sessions of a window's rows each, some silence between; one is longest at the end."""
     s = rows(size)
     number = (np.arange(s.n) - size.until + size.epoch // 2) // size.window
     return Events(s.k, s.v, s.ts + (number - number[0]) * SILENCE)
@@ -232,7 +231,7 @@ def session_on_change(folder: Path, size: Size) -> Workload:
     return Workload(_triples(folder, s), text, s.n, options={"report": "change"})
 
 
-@case("Lift")
+@case("SubqueryWindow")
 def lift(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = (
@@ -254,7 +253,10 @@ def report(folder: Path, size: Size) -> Workload:
 def panes(folder: Path, size: Size) -> Workload:
     s = rows(size)
     step = _step(size)
-    text = f"Rstream(Select k, Min(v), Avg(v) From S [Range {size.window} ms Slide {step} ms] Group By k)"
+    text = (
+        f"Rstream(Select k, Min(v), Avg(v) From S "
+        f"[Range {size.window} ms Slide {step} ms] Group By k)"
+    )
     return Workload(_tuples(folder, size, s), text, groups_at_closes(s, size.window, step), "cql")
 
 
@@ -303,9 +305,7 @@ def exists(folder: Path, size: Size) -> Workload:
 
 
 def _greater(size: Size, s: Events) -> int:
-    """The p rows with a q row of their key and window behind them: with a greater value, as values
-    grow.
-    """
+    """The p rows with a q row of their key and window behind them: a greater one; values grow."""
     code = s.k + s.ts // size.window * (int(s.k.max()) + 1)
     last_q = np.full(int(code.max()) + 1, -1, np.int64)
     np.maximum.at(last_q, code[1::2], np.arange(s.n)[1::2])
@@ -320,7 +320,7 @@ def minus_static(folder: Path, size: Size) -> Workload:
     return Workload(_triples(folder, s), text, int((s.k >= size.groups // 2).sum()), static=static)
 
 
-@case("Once")
+@case("StaticSubplan")
 def once(folder: Path, size: Size) -> Workload:
     s = rows(size)
     static = tuple(f'<http://e/k{k % 1000}> <http://e/name> "{k}"' for k in range(size.groups))
@@ -401,9 +401,8 @@ def running(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = f"Istream(Select k, Count(*), Sum(v) From S [Range {size.window} ms] Group By k)"
     k, left = s.k[: -size.window], s.k[size.window :]
-    both = within(s.k, s.ts, size.window) - within(
-        s.k, s.ts, size.window - 1
-    )  # alone, and replaced at once
+    # alone, and replaced at once
+    both = within(s.k, s.ts, size.window) - within(s.k, s.ts, size.window - 1)
     replaced = int(np.count_nonzero(k == left)) - both
     return Workload(
         _tuples(folder, size, s), text, s.n + within(s.k, s.ts, size.window - 1) - replaced, "cql"
@@ -428,19 +427,22 @@ def running_min(folder: Path, size: Size) -> Workload:
     return Workload(_tuples(folder, size, s), text, s.n, "cql")
 
 
-@case("Tally, Distinct")
+@case("Multiplicity, Distinct")
 def tally(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = f"Istream(Select Distinct k From S [Range {size.window} ms])"
     return Workload(_tuples(folder, size, s), text, s.n - within(s.k, s.ts, size.window), "cql")
 
 
-@case("Tally, Except")
+@case("Multiplicity, Except")
 def except_(folder: Path, size: Size) -> Workload:
     """A row is shown as soon as it is none of the last thousand."""
     s = rows(size)
     late = min(1000, size.window // 2)
-    text = f"Istream(Select k, v From S [Range {size.window} ms] Except Select k, v From S [Rows {late}])"
+    text = (
+        f"Istream(Select k, v From S [Range {size.window} ms] "
+        f"Except Select k, v From S [Rows {late}])"
+    )
     return Workload(_tuples(folder, size, s), text, max(s.n - late, 0), "cql")
 
 

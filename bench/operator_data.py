@@ -1,5 +1,4 @@
-"""Streams for ``operators``: one row a millisecond, and the counts that follow from them by
-sorting.
+"""Streams for ``operators``: one row a millisecond, and the counts that sorting gives.
 
 A row is a key, a value that no other row has, and its time. Triples are ``<k> <p> v`` as N-Triples
 with the time as a further term, or in turn ``<k> <p> v`` and ``<k> <q> v``; rows of tuples are
@@ -42,9 +41,7 @@ class Size:
 
     @property
     def n(self) -> int:
-        """All rows: the last ones are behind the measurement, which so never sees the end of the
-        streams.
-        """
+        """All rows: the last are behind the measurement, which so never sees the streams' end."""
         return self.until + max(self.epoch // 10, 1)
 
 

@@ -26,7 +26,10 @@ SUB_PROPERTY = "<http://www.w3.org/2000/01/rdf-schema#subPropertyOf>"
 def _tumbling(size: Size, head: str, body: str) -> str:
     """RSP-QL over one window as long as its step."""
     window = f"[RANGE PT{size.window / 1000}S STEP PT{size.window / 1000}S]"
-    return f"PREFIX : <http://e/> {head} FROM NAMED WINDOW :w ON :s {window} WHERE {{ WINDOW :w {{ {body} }} }}"
+    return (
+        f"PREFIX : <http://e/> {head} FROM NAMED WINDOW :w ON :s {window} "
+        f"WHERE {{ WINDOW :w {{ {body} }} }}"
+    )
 
 
 def _merged(size: Size, head: str, body: str, streams: str = "s") -> str:
@@ -136,7 +139,7 @@ def entailed(folder: Path, size: Size) -> Workload:
     text = _tumbling(size, "SELECT ?s ?v", "?s :top ?v")
     return Workload(
         _write(folder, s, properties="pq"), text, s.n, options={"entailment": "rdfs"}, static=static
-    )  # fmt: skip
+    )
 
 
 @case("RExcept")
@@ -144,6 +147,9 @@ def except_on_close(folder: Path, size: Size) -> Workload:
     """Whole relations at each close: the rows of half of the keys are left."""
     s = rows(size)
     window = f"[Range {size.window} ms Slide {size.window} ms]"
-    text = f"Rstream(Select k, v From S {window} Except Select k, v From S {window} Where k < {size.groups // 2})"
+    text = (
+        f"Rstream(Select k, v From S {window} Except "
+        f"Select k, v From S {window} Where k < {size.groups // 2})"
+    )
     streams = {"S": {"source": str(write_tuples(folder / "s", s, size.epoch))}}
     return Workload(streams, text, int((s.k >= size.groups // 2).sum()), "cql")

@@ -1,5 +1,4 @@
-"""``operators``: each operator of docs/architecture.md by a query that it dominates, at epochs of
-100,000 rows.
+"""``operators``: each operator of docs/architecture.md by a query that it dominates.
 
 Rows per CPU-second of the stepped engine, from the epoch after which the window is full to the last
 before the streams end, over so many rows that they take two CPU-seconds, counts of results checked
@@ -35,9 +34,7 @@ ONLY = "LEVADA_OPERATORS"  # names of cases, with | between, in place of all
 
 @dataclass(slots=True)
 class _Clock:
-    """CPU seconds of this process, and rows read, at the epochs that begin and end the
-    measurement.
-    """
+    """CPU seconds of this process, and rows read, as the measurement begins and ends."""
 
     size: Size
     begin: tuple[float, int] = (0.0, 0)
@@ -53,9 +50,7 @@ class _Clock:
 
 
 def go(name: str, size: Size, see: Callable[[Manifest], None]) -> int:
-    """Runs a case in this process, ``see`` told of each epoch; its number of results, which is the
-    right one.
-    """
+    """Runs a case in this process, ``see`` told of each epoch; its number of results, checked."""
     counts = {"q": [0, 0]}
     with tempfile.TemporaryDirectory(prefix="levada-operators-") as folder:
         asked = CASES[name](Path(folder), size)
@@ -108,13 +103,19 @@ def _cost(name: str, shape: Size) -> dict[str, Any]:
 def sizes(scale: float) -> dict[str, Size]:
     """The size of which figures are told, and those with one thing ten times as large."""
     base = Size()
-    base = Size(*(max(int(n * scale) // 1000 * 1000, 1000) for n in (base.epoch, base.window)), base.groups,
-                max(int(base.measured * scale), 1000))  # fmt: skip
+    base = Size(
+        *(max(int(n * scale) // 1000 * 1000, 1000) for n in (base.epoch, base.window)),
+        base.groups,
+        max(int(base.measured * scale), 1000),
+    )
     wide = TIMES * base.window
     return {
-        "base": base, "window": replace(base, window=wide, measured=max(base.measured, wide)),  # with a close of it
-        "epoch": replace(base, epoch=TIMES * base.epoch), "groups": replace(base, groups=TIMES * base.groups),
-    }  # fmt: skip
+        "base": base,
+        # with a close of it
+        "window": replace(base, window=wide, measured=max(base.measured, wide)),
+        "epoch": replace(base, epoch=TIMES * base.epoch),
+        "groups": replace(base, groups=TIMES * base.groups),
+    }
 
 
 def run(scale: float, stepped: bool) -> Result:

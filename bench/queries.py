@@ -30,10 +30,27 @@ STATIONS, EPOCH, WARM = 100, 480, 2
 EPOCHS = 60  # of the floor
 ROUNDS = 20  # at most, of a day each
 _FILTERS = (
-    "?v > 1", "?v >= 1", "?v < 1", "?v <= 1", "?v = 1", "?v != 1", "?v + 1 > 2", "?v - 1 > 2", "?v * 2 > 2", "?v / 2 > 2",
-    "ABS(?v) > 1", "CEIL(?v) > 1", "FLOOR(?v) > 1", "ROUND(?v) > 1", "?v > 1 && ?v < 9", "?v < 1 || ?v > 9",
-    "!(?v > 1)", "?v IN (1, 2)", "isLITERAL(?v)", "-?v < 1",
-)  # fmt: skip
+    "?v > 1",
+    "?v >= 1",
+    "?v < 1",
+    "?v <= 1",
+    "?v = 1",
+    "?v != 1",
+    "?v + 1 > 2",
+    "?v - 1 > 2",
+    "?v * 2 > 2",
+    "?v / 2 > 2",
+    "ABS(?v) > 1",
+    "CEIL(?v) > 1",
+    "FLOOR(?v) > 1",
+    "ROUND(?v) > 1",
+    "?v > 1 && ?v < 9",
+    "?v < 1 || ?v > 9",
+    "!(?v > 1)",
+    "?v IN (1, 2)",
+    "isLITERAL(?v)",
+    "-?v < 1",
+)
 _AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 _WIDTHS = range(1, 6)
 
@@ -46,16 +63,15 @@ def thresholds(n: int) -> list[float]:
 
 
 def of_shapes(n: int) -> Iterator[str]:
-    """Queries of ``n`` different shapes: stars of one to five triples, twenty filters, five
-    aggregates.
-    """
+    """``n`` shapes of queries: stars of one to five triples, twenty filters, five aggregates."""
     for width, form, aggregate in itertools.islice(
         itertools.product(_WIDTHS, _FILTERS, _AGGREGATES), n
     ):
         star = " ; ".join(f"<http://example.org/p{i}> ?v{i or ''}" for i in range(width))
         yield (
-            f"SELECT ?s ({aggregate}(?v) AS ?x) FROM NAMED WINDOW <w> ON <{STREAM}> [RANGE PT3H STEP PT1H] "
-            f"WHERE {{ WINDOW <w> {{ ?s {star} }} FILTER({form}) }} GROUP BY ?s"
+            f"SELECT ?s ({aggregate}(?v) AS ?x) FROM NAMED WINDOW <w> ON <{STREAM}> "
+            f"[RANGE PT3H STEP PT1H] WHERE {{ WINDOW <w> {{ ?s {star} }} FILTER({form}) }} "
+            "GROUP BY ?s"
         )
 
 
@@ -117,6 +133,9 @@ def run(scale: float, stepped: bool) -> Result:
         for k, name in (("ms", "median"), ("cpu", "cpu"))
     }
     return Result(
-        "queries", many, one, round(many["rows_per_cpu_s"] / one["rows_per_cpu_s"], 3),
+        "queries",
+        many,
+        one,
+        round(many["rows_per_cpu_s"] / one["rows_per_cpu_s"], 3),
         more | ratios | {"middle": sides[1], "one_shape": floors[0], "shapes": floors[1]},
-    )  # fmt: skip
+    )

@@ -44,23 +44,27 @@ def spark_session(options: str = "-XX:+UseG1GC", **settings: str) -> SparkSessio
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master(f"local[{cores}]").appName("bench")
     fixed = {
-        "spark.driver.memory": "4g", "spark.driver.extraJavaOptions": options, "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "4g",
+        "spark.driver.extraJavaOptions": options,
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": tempfile.mkdtemp(prefix="levada-bench-spark-"),
-        "spark.sql.shuffle.partitions": str(cores), "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.checkpointFileManagerClass": FILES, "spark.sql.streaming.minBatchesToRetain": "3",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.checkpointFileManagerClass": FILES,
+        "spark.sql.streaming.minBatchesToRetain": "3",
         "spark.sql.streaming.numRecentProgressUpdates": "100000",
-    }  # fmt: skip
+    }
     for name, value in (fixed | {k.replace("_", "."): v for k, v in settings.items()}).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
 def reading(session: SparkSession, folder: Path, schema: str) -> DataFrame:
-    """A directory of Parquet files as a stream, a file a batch, in the order of their file
-    times.
-    """
+    """A directory of Parquet files as a stream, a file a batch, in the order of file times."""
     return session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 

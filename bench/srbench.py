@@ -1,5 +1,4 @@
-"""W3: stations that tell the wind speed once a minute, as timed N-Triples and as plain ones by the
-hour.
+"""W3: stations that tell the wind speed once a minute, as timed N-Triples or plain ones by hour.
 
 A day: each minute at its half every station makes an observation of three triples. A quarter of the
 stations blow 74 to 100 from minute 360 to 839, all others stay below 60; so the minimum over three
@@ -109,9 +108,14 @@ def _text(minutes: Sequence[Minute], timed: bool) -> str:
     """The triples of some minutes as ``_triples`` says them, a line each."""
     n = len(minutes[0][2])
     ts, serials = (np.repeat(np.array([m[i] for m in minutes]), n) for i in (0, 1))
-    frame = pl.DataFrame({
-        "i": serials, "s": np.tile(np.arange(n), len(minutes)), "v": np.concatenate([m[2] for m in minutes]), "t": ts,
-    })  # fmt: skip
+    frame = pl.DataFrame(
+        {
+            "i": serials,
+            "s": np.tile(np.arange(n), len(minutes)),
+            "v": np.concatenate([m[2] for m in minutes]),
+            "t": ts,
+        }
+    )
     o, end = "<http://example.org/observation/{}/{}>", " {} ." if timed else " ."
     time = ["t"] if timed else []
     lines = [

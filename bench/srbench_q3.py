@@ -67,9 +67,14 @@ def levada(supply: dict[str, Any], stepped: bool, closed: bool) -> dict[str, Any
     given = Supply.of(supply)
     more = {"element": "subject", "closed": "element"} if closed else {}
     return run_engine(
-        {STREAM: {"source": str(given.into / "w3"), **more}}, {"w3": {"text": query(), "dialect": "rspql"}},
-        epoch_rows=given.epoch // (3 if closed else 1), warm=given.warm, stepped=stepped, by="triples", supply=given,
-    )  # fmt: skip
+        {STREAM: {"source": str(given.into / "w3"), **more}},
+        {"w3": {"text": query(), "dialect": "rspql"}},
+        epoch_rows=given.epoch // (3 if closed else 1),
+        warm=given.warm,
+        stepped=stepped,
+        by="triples",
+        supply=given,
+    )
 
 
 def oxigraph(folder: str, whole: bool) -> dict[str, Any]:
@@ -121,9 +126,7 @@ def _by_triples(store: ox.Store) -> Callable[[bytes | None], None]:
 
 
 def compare(size: Size, *, stepped: bool) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Levada on closed and on open elements, and the baseline, with so many stations; counts
-    checked.
-    """
+    """Levada on closed and on open elements, and the baseline, with many stations."""
     weather = size.weather
     with tempfile.TemporaryDirectory(prefix="levada-w3-") as folder:
         root, hours = Path(folder), Path(folder) / "hours"
@@ -167,7 +170,10 @@ def run(scale: float, stepped: bool) -> Result:
     more = {
         "open": many_open | {"ratio_cpu": ratio(many_open, many_base)},
         f"stations_{sizes[0].stations}": {
-            "levada": few, "open": few_open, "baseline": few_base, "ratio_cpu": ratio(few, few_base),
+            "levada": few,
+            "open": few_open,
+            "baseline": few_base,
+            "ratio_cpu": ratio(few, few_base),
         },
-    }  # fmt: skip
+    }
     return Result("srbench_q3", many, many_base, ratio(many, many_base), more)

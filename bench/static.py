@@ -1,5 +1,4 @@
-"""``static``: ten million static triples are loaded and a stream is joined with them, beside
-pyoxigraph's store.
+"""``static``: ten million triples are loaded, a stream is joined with them, beside pyoxigraph.
 
 Five million sensors have a place and a kind each, both skewed; a million observations, by skewed
 sensors, meet both patterns: two probes an observation. Every ten seconds the observations of each
@@ -151,9 +150,7 @@ def oxigraph(folder: str, stored: int, asked: int) -> dict[str, Any]:
 def compare(
     shape: Shape, *, stepped: bool, replaceable: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Levada with data that stay and with data that may be replaced, and the baseline; counts
-    checked.
-    """
+    """Levada with data that stay or that may be replaced, and the baseline; counts checked."""
     with tempfile.TemporaryDirectory(prefix="levada-static-") as folder:
         root = Path(folder)
         write_static(root / "static.nt", shape)
@@ -181,9 +178,7 @@ def compare(
 
 
 def run(scale: float, stepped: bool) -> Result:
-    """Both sides; ``replaceable``: the same with static data that may be replaced while the engine
-    runs.
-    """
+    """Both sides; ``replaceable``: the same with static data that may be replaced as it runs."""
     shape = Shape().scaled(scale)
     fixed, open_, theirs = compare(shape, stepped=stepped)
     return Result(

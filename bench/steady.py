@@ -1,8 +1,7 @@
-"""A measurement goes on until it is steady: the workload is repeated, each *round* of it later in
-event time.
+"""A measurement goes on until it is steady: *rounds* of the workload, each later in event time.
 
     folder/warm/s        the warm-up
-    folder/000/s         a round, with silence before it, so that windows never reach from one into another
+    folder/000/s         a round, with silence before it, so that windows never reach into another
     folder/end/s         the beginning of one round more: what closes the last windows
     into/s               what a side reads: files are linked there, first those of the warm-up
 
@@ -29,7 +28,8 @@ from typing import Any
 from bench.measure import Cpu
 
 LEAST = 2.0  # CPU-seconds that count
-LEAST_JVM = 20.0  # the same for a side whose JVM compiles what is hot: no two thirds of less are alike but by chance
+# the same for a side whose JVM compiles what is hot: no two thirds of less are alike but by chance
+LEAST_JVM = 20.0
 MOST = 200.0  # CPU-seconds after which a side gets no more rounds
 SAME = 0.05  # how far the rows per CPU-second of successive thirds may be apart
 AHEAD = 3  # epochs that are there to be read, while one is at work
@@ -43,9 +43,7 @@ def name_of(round_: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment between two epochs: rows read, CPU so far, wall clock in s, and how many epochs had
-    been published.
-    """
+    """A moment between two epochs: rows read, CPU so far, wall clock in s, epochs published."""
 
     rows: int
     cpu: Cpu
@@ -66,7 +64,8 @@ def find_span(marks: Sequence[Mark], least: float = LEAST) -> Span:
     """The last two thirds of the rounds between these marks, and whether they are steady; all of
     fewer than three.
 
-    >>> marks = [Mark(rows, Cpu(cpu), 0.0) for rows, cpu in ((0, 0.0), (10, 3.0), (20, 5.0), (30, 7.04))]
+    >>> told = ((0, 0.0), (10, 3.0), (20, 5.0), (30, 7.04))
+    >>> marks = [Mark(rows, Cpu(cpu), 0.0) for rows, cpu in told]
     >>> find_span(marks)
     Span(first=1, last=3, steady=True)
     >>> find_span(marks[:3])
@@ -92,9 +91,7 @@ def rate(begin: Mark, end: Mark) -> float:
 
 @dataclass
 class Supply:
-    """Hands rounds to the folders that a side reads. Rows are those that the side counts, of all
-    streams together.
-    """
+    """Hands rounds to the folders that a side reads. Rows are those of all streams together."""
 
     folder: Path
     into: Path
@@ -127,9 +124,7 @@ class Supply:
         return self.ended and read >= self.total + self.end
 
     def follow(self, read: int, enough: Callable[[], bool]) -> None:
-        """So many rows have been read: hands out what comes next. ``enough``: no more rounds are
-        needed.
-        """
+        """So many rows have been read: hands out what comes next. ``enough``: no more needed."""
         while not self.ended and self.total - read < AHEAD * self.epoch:
             self.ended = self.handed == self.rounds or (self.handed > 0 and enough())
             self._hand(END if self.ended else name_of(self.handed))

@@ -1,5 +1,4 @@
-"""The kernels that read bytes, with their arguments and their twins: the other half of
-``bench.kernel_cases``.
+"""The kernels that read bytes, their arguments and twins: the other half of ``bench.kernel_cases``.
 
 Most texts are a few megabytes, so that they stay in a cache: what is measured is the loop and not
 the memory.

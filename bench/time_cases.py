@@ -1,6 +1,4 @@
-"""The kernels of windows and of what runs in time, with their arguments and their twins: a part of
-``bench.kernel_cases``.
-"""
+"""The kernels of windows and time, their arguments and twins: a part of ``bench.kernel_cases``."""
 
 from __future__ import annotations
 

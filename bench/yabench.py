@@ -128,9 +128,8 @@ class Published:
         """Precision and recall over the bags of results, and the delays."""
         expected = right(stations, name)
         got = pl.concat(self.rows.get(name, [expected.clear()])).select(expected.columns)
-        got = got.filter(
-            pl.col("r") <= stations.end
-        )  # at the end of the streams what comes after it is reported, too
+        # at the end of the streams what comes after it is reported, too
+        got = got.filter(pl.col("r") <= stations.end)
         keys = [pl.col(c).round(9) for c in expected.columns]
         both = (
             expected.group_by(keys).len("n").join(got.group_by(keys).len("m"), on=expected.columns)
@@ -143,8 +142,12 @@ class Published:
                 if close <= stations.end
             ][WARM:]
         )
-        told = {"expected": expected.height, "got": got.height, "precision": same / max(got.height, 1),
-                "recall": same / max(expected.height, 1)}  # fmt: skip
+        told = {
+            "expected": expected.height,
+            "got": got.height,
+            "precision": same / max(got.height, 1),
+            "recall": same / max(expected.height, 1),
+        }
         if len(delays):
             p50, p99 = np.percentile(delays, [50, 99]).tolist()
             told |= {"delay_p50_ms": round(p50), "delay_p99_ms": round(p99)}
@@ -172,9 +175,7 @@ def put(folder: Path, stations: Stations, low: int, high: int) -> None:
 
 
 def beats(stations: Stations) -> Iterator[tuple[int, int]]:
-    """The spans of the files: up to the last close, and what comes after it and so closes the last
-    window.
-    """
+    """The spans of the files: up to the last close, and what comes after and closes it."""
     for low in range(stations.start, stations.end, BEAT):
         yield low, low + BEAT
     yield stations.end, stations.end + SECOND
@@ -203,9 +204,7 @@ def _run(
 
 
 def paced(stations: int, reports: int) -> dict[str, Any]:
-    """One size in real time on Spark, in this process. It begins in half a minute: till then Spark
-    has started.
-    """
+    """One size in real time on Spark, in this process. It begins when Spark has started."""
     start = -(-(int(time.time() * 1000) + 25_000) // WINDOW) * WINDOW
     shape = Stations(stations, start, reports)
     sink = Published()

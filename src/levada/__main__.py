@@ -1,6 +1,4 @@
-"""``levada`` and ``python -m levada``: the command line, whose modules take half a second
-to come.
-"""
+"""``levada`` and ``python -m levada``: the command line, whose modules take half a second."""
 
 import sys
 

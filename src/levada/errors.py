@@ -78,9 +78,8 @@ class QueryError(LevadaError):
         where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
         lines = [where + self.message]
         if self.span and self.text:
-            source = self.text.rstrip("\n").split(
-                "\n"
-            )  # as lines are counted: str.splitlines knows more line ends
+            # as lines are counted: str.splitlines knows more line ends
+            source = self.text.rstrip("\n").split("\n")
             if self.text:
                 shown = source[min(self.span.line, len(source)) - 1].rstrip("\r").replace("\t", " ")
                 lines += ["  " + shown, "  " + " " * (self.span.column - 1) + "^"]
@@ -107,7 +106,8 @@ class SourceError(LevadaError):
     """A stream or static file that cannot be read."""
 
 
-class FileFault(SourceError):  # noqa: N818  # an answer, too: among the files of a folder one such becomes a dead letter
+# an answer, too: among the files of a folder one such becomes a dead letter
+class FileFault(SourceError):  # noqa: N818
     """A file of a stream that is not what its name or the stream's columns say."""
 
 

@@ -5,10 +5,12 @@ Under a schema each entailed triple but those of transitive properties follows f
 triple (s p o):
 
     head          where
-    s q o, o q s  q is a super-property of p, straight or turned (or turned twice: both need an o that is no literal)
+    s q o, o q s  q is a super-property of p, straight or turned (or turned twice: both need an o
+                  that is no literal)
     s type c      c is a class of p's subjects, or the triple is s type d and c is above d
     o type c      c is a class of p's objects
-    s p s, o p o  p is subClassOf or subPropertyOf; c p c if something is of class c: in static data, where the schema is
+    s p s, o p o  p is subClassOf or subPropertyOf; c p c if something is of class c: in static
+                  data, where the schema is
 
 So the pattern is unified with each head that can be, which says what of the explicit triple is
 constant and where each variable stands. A triple whose subject were a literal is none. Cost: linear
@@ -27,21 +29,19 @@ from levada.model.expression import Var
 from levada.model.query import TriplePattern
 from levada.model.term import Iri, Literal, Term
 
-_S, _O = (
-    Var("..s"),
-    Var("..o"),
-)  # the explicit triple's own subject and object; nobody else's variable starts with two dots
+# the explicit triple's own subject and object; nobody else's variable starts with two dots
+_S, _O = Var("..s"), Var("..o")
 _Head = tuple[Var | Term, Term, Var | Term]
 
 
 @lru_cache(maxsize=256)  # many queries ask for the same classes
 def alternatives(goal: TriplePattern, schema: Schema, *, static: bool) -> tuple[Alternative, ...]:
-    """All alternatives of a pattern, itself first; ``static``: schema triples of the graph count as
-    such.
+    """All alternatives of a pattern, itself first; ``static``: the graph's schema triples count.
 
     >>> from levada.algebra.schema import SUB_PROPERTY
     >>> schema = Schema.of([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
-    >>> [str(a.pattern.predicate) for a in alternatives(TriplePattern(Var("x"), Iri("e:q"), Var("y")), schema, static=False)]
+    >>> pattern = TriplePattern(Var("x"), Iri("e:q"), Var("y"))
+    >>> [str(a.pattern.predicate) for a in alternatives(pattern, schema, static=False)]
     ['<e:q>', '<e:p>']
     """
     found: dict[Alternative, None] = {Alternative(goal): None}
@@ -125,9 +125,8 @@ def _unify(
             return
     names = [v for v in dict.fromkeys(goal.positions) if isinstance(v, Var)]
     taken: dict[Var | Term, Var] = {}
-    for v in (
-        names
-    ):  # the explicit triple's variables are called after the goal's where they are the same
+    # the explicit triple's variables are called after the goal's where they are the same
+    for v in names:
         if isinstance(equal.of(v), Var):
             taken.setdefault(equal.of(v), v)
     subject, predicate, object_ = (equal.of(t) for t in explicit)
@@ -141,9 +140,7 @@ def _unify(
 
 
 class _Equal:
-    """Equations between variables and terms, each known by what it is equal to: a term where there
-    is one.
-    """
+    """Equations between variables and terms; each has what it equals, a term if there is one."""
 
     def __init__(self) -> None:
         self.up: dict[Var | Term, Var | Term] = {}

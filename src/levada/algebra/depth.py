@@ -1,5 +1,4 @@
-"""How deep a query may be: what comes after the algebra walks it by recursion, in the engine and in
-its workers.
+"""How deep a query may be: what comes after the algebra walks it by recursion.
 
 A query that registration accepts must not stop the engine that runs a thousand others, so what is
 deeper is refused there. Chains of ``||``, ``&&`` and UNION are balanced before, a basic graph
@@ -33,7 +32,8 @@ def check_depth(pattern: Node, text: str) -> None:
             _check_expression(expression, text)
         if depth > MOST_OPERATORS:
             raise _too_deep(
-                f"Say it with fewer than {MOST_OPERATORS} OPTIONAL, BIND, FILTER and the like one after the other.",
+                f"Say it with fewer than {MOST_OPERATORS} OPTIONAL, BIND, "
+                "FILTER and the like one after the other.",
                 text,
             )
         waiting += [(child, depth + 1) for child in children(node)]
@@ -45,7 +45,8 @@ def _check_expression(expression: Expression, text: str) -> None:
         found, depth = waiting.pop()
         if depth > MOST_CALLS:
             raise _too_deep(
-                f"An expression has at most {MOST_CALLS} operators and functions one within the other.",
+                f"An expression has at most {MOST_CALLS} operators and "
+                "functions one within the other.",
                 text,
             )
         match found:

@@ -1,5 +1,4 @@
-"""The algebra: SPARQL 1.1 section 18.2 with windows as graph sources, and CQL scans as one more
-leaf.
+"""The algebra: SPARQL 1.1 section 18.2 with windows as graph sources, and CQL's scans.
 
 Immutable nodes; a query is a tree of them under ``Query``. Leaves read a *source*: a window, a
 static graph by name, or the default graph. Solutions are bags of mappings from variable names to
@@ -37,8 +36,7 @@ class Bgp:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A triple pattern each of whose matches entails a match of another, with the values of that
-    one's variables.
+    """A triple pattern whose matches entail matches of another, and that one's variables.
 
     ``binds``: the variables that stand in the other pattern and not in this one, each a term or a
     variable of this one.
@@ -175,8 +173,7 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """FILTER EXISTS and, ``negated``, NOT EXISTS: the left solutions with, or without, a compatible
-    right one.
+    """FILTER EXISTS; ``negated``, NOT EXISTS: left solutions with, or without, compatible ones.
 
     ``condition`` sees both sides: the filters of the inner group that use variables of the outer
     one; None is true. The translation makes this node only where it means what substitution (18.6)

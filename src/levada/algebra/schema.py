@@ -1,8 +1,9 @@
-"""What an ontology says of classes and properties, as graphs whose reachability is the schema's
-closure.
+"""What an ontology says of classes and properties, as graphs: to reach is the closure.
 
-    classes      c -> d: an instance of c is one of d             subClassOf, equivalentClass, sameAs
-    properties   p -> (q, turned): x p y entails x q y, or y q x  subPropertyOf, equivalentProperty, inverseOf, Symmetric.., sameAs
+    classes      c -> d: an instance of c is one of d
+                 (subClassOf, equivalentClass, sameAs)
+    properties   p -> (q, turned): x p y entails x q y, or y q x
+                 (subPropertyOf, equivalentProperty, inverseOf, Symmetric.., sameAs)
     domains, ranges, transitive properties, classes of terms that are the same
 
 Two regimes: RDFS (RDF 1.1 Semantics, 9.2.1: rdfs2, 3, 5, 6, 7, 9, 10, 11, without the axiomatic
@@ -43,7 +44,8 @@ Statement = tuple[Term, Term, Term]
 Turned = tuple[Term, bool]
 """A property, and whether its subject and object change places."""
 Reached = tuple[Term, bool, bool]
-"""The same, and whether they do so anywhere on the way: then it is said of triples whose object is no literal alone."""
+"""The same, and whether they do so anywhere on the way: then it is said of triples whose object is
+no literal alone."""
 
 
 class Regime(StrEnum):
@@ -143,8 +145,8 @@ class Schema:
                 term in table for table in (self.properties, self.domains, self.ranges)
             ):
                 raise UsageError(
-                    f"The ontology makes {term} a sub-property, an inverse or the like, or gives it a domain or range, "
-                    "which is not supported.",
+                    f"The ontology makes {term} a sub-property, an inverse or the like, or gives "
+                    "it a domain or range, which is not supported.",
                     hint="Leave such triples out of the ontology.",
                 )
         given = {
@@ -156,7 +158,8 @@ class Schema:
         for kind in kinds_of(self.regime):
             if kind in given:
                 raise UsageError(
-                    f"The ontology has sub-classes of {kind}, or makes it a domain or range, which is not supported.",
+                    f"The ontology has sub-classes of {kind}, or makes it a domain or range, "
+                    "which is not supported.",
                     hint=f"Say of each property that it is a {kind}.",
                 )
 
@@ -200,9 +203,7 @@ class Schema:
         return _turn(p, self.properties)
 
     def subproperties(self, q: Term) -> frozenset[Reached]:
-        """The properties a triple of which entails one of ``q``, ``q`` itself among them; they are
-        IRIs.
-        """
+        """The properties a triple of which entails one of ``q``, also ``q`` itself: IRIs."""
         return frozenset(found for found in _turn(q, self._sources) if isinstance(found[0], Iri))
 
     @cached_property

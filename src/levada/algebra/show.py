@@ -55,13 +55,13 @@ from levada.model.query import Form, TriplePattern
 from levada.model.term import Term
 from levada.model.time import Window, WindowKind
 
-SHOWN = 24  # alternatives of a pattern, and classes of terms that are alike, that are shown; there may be thousands
+# alternatives of a pattern, and classes of terms that are alike, that are shown: there may be
+# thousands
+SHOWN = 24
 
 
 def show(query: Query) -> str:
-    """The text form of a query: its form, columns and output, then its windows, graphs, template
-    and pattern.
-    """
+    """The text form of a query: form, columns, output, then windows, graphs, template, pattern."""
     head = [
         query.form.value,
         _names(query.variables) if query.form is Form.SELECT else "",
@@ -70,7 +70,8 @@ def show(query: Query) -> str:
     lines = [" ".join(part for part in head if part)]
     for index, on in enumerate(query.windows):
         lines.append(
-            f"  window {index} <{on.name}> on <{on.stream}> {on.window.describe()}{_start(on.window)}"
+            f"  window {index} <{on.name}> on <{on.stream}> "
+            f"{on.window.describe()}{_start(on.window)}"
         )
     policy = (
         [query.reports.clock.describe() + _start(query.reports.clock)]
@@ -218,9 +219,7 @@ def _triple(triple: TriplePattern) -> str:
 
 
 def _alternative(alternative: Alternative) -> str:
-    """An explicit pattern, what it binds beside its own variables, and what its object may
-    not be.
-    """
+    """An explicit pattern, what it binds beside its variables, and what its object may not be."""
     binds = "".join(f" ?{name} = {_position(value)}" for name, value in alternative.binds)
     return _triple(alternative.pattern) + binds + " no literal" * alternative.resource
 

@@ -12,8 +12,7 @@ from levada.model import expression as ex
 
 
 def possible(node: a.Node) -> frozenset[str]:
-    """The variables that some solution may bind: those in scope (18.2.1), and the query's blank
-    nodes.
+    """The variables that a solution may bind: those in scope (18.2.1), and the query's blank nodes.
 
     >>> sorted(possible(a.Minus(a.Values(("x",), ()), a.Values(("x", "y"), ()))))
     ['x']
@@ -93,7 +92,8 @@ def mentioned(node: a.Node) -> frozenset[str]:
     Of a sub-select those that it shows: of what it hides, one of the same name outside is another
     variable (18.2.1).
 
-    >>> sorted(mentioned(a.Minus(a.Values(("x",), ()), a.Project(a.Values(("y", "z"), ()), ("y",)))))
+    >>> right = a.Project(a.Values(("y", "z"), ()), ("y",))
+    >>> sorted(mentioned(a.Minus(a.Values(("x",), ()), right)))
     ['x', 'y']
     """
     if isinstance(node, a.Project):
@@ -134,9 +134,7 @@ def expressions(node: a.Node) -> tuple[ex.Expression, ...]:
 
 
 def draws(node: a.Node) -> bool:
-    """Whether some expression of a pattern draws values of its own in each solution (RAND, UUID,
-    BNODE).
-    """
+    """Whether an expression of a pattern draws values in each solution (RAND, UUID, BNODE)."""
     return any(map(ex.random, expressions(node))) or any(map(draws, children(node)))
 
 

@@ -1,5 +1,4 @@
-"""The app file: a whole application as one YAML document, and the value that it and the command
-line become.
+"""The app file: a whole application in YAML, and the value that it or the command line becomes.
 
     streams:
       http://example.org/temp: {path: temp.nt.gz, lateness: 10s}
@@ -136,9 +135,7 @@ class App:
         return both
 
     def check_output(self) -> None:
-        """Whether standard output, if results go there, can take them in this format. Raises
-        ``UsageError``.
-        """
+        """Whether standard output, if it is used, can take this format. Raises ``UsageError``."""
         if self.options.out == STDOUT:
             if self.options.roll:
                 raise UsageError("roll is for files.", hint="Say --out DIR, or leave --roll out.")
@@ -262,8 +259,7 @@ def _query(base: Path, name: str, value: Any) -> QuerySource:
 
 
 def read_query(file: Path, dialect: str | None = None) -> QuerySource:
-    """The query of a file, under the file's stem; ``dialect`` None is by its ending, if it names
-    one.
+    """The query of a file, under the file's stem; ``dialect`` None: by its ending, if that says.
 
     Raises ``UsageError`` if the file cannot be read. The name is not checked here.
     """

@@ -89,9 +89,7 @@ def _engine(app: App, sink: Sink, master: str | None, spark: Any) -> Engine:
 
 
 def _tell(engine: Engine, app: App, form: Format) -> None:
-    """Names the application's streams, static data and queries, whose results are to fit the
-    format.
-    """
+    """Names the application's streams, data and queries, whose results are to fit the format."""
     for config in app.streams:
         engine.stream(config.name, config)
     for static in app.static:
@@ -107,9 +105,7 @@ def _letters(app: App) -> Path | None:
 
 @contextmanager
 def _signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, in place of their usual effect; a second one has its
-    usual effect.
-    """
+    """An event that SIGINT and SIGTERM set; a second one has its usual effect."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -130,9 +126,7 @@ def _signals() -> Iterator[threading.Event]:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and all processes below it, the JVM and its workers among
-    them.
-    """
+    """CPU seconds of this process and all below it, the JVM and its workers among them."""
     total = 0.0
     me = psutil.Process()
     for process in [me, *me.children(recursive=True)]:

@@ -1,3 +1,1 @@
-"""The command line: arguments -> an ``App`` -> the engine; everything that is not a result goes to
-standard error.
-"""
+"""The command line: arguments -> an ``App`` -> the engine; only results go to standard output."""

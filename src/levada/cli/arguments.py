@@ -70,9 +70,7 @@ def parse_static(text: str) -> StaticSource:
 
 
 def split_name(text: str, exists: Callable[[str], bool]) -> tuple[str, str]:
-    """Name and rest of a ``--stream``, by the rules above; ``exists`` says whether a path
-    is there.
-    """
+    """Name and rest of a ``--stream``, by these rules; ``exists`` says whether a path is there."""
     if text.startswith("<") and ">=" in text:
         name, _, rest = text[1:].partition(">=")
         return name, rest

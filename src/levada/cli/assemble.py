@@ -1,6 +1,4 @@
-"""What was given on the command line -> an ``App``: the app file first, then what the arguments add
-or override.
-"""
+"""Arguments -> an ``App``: the app file first, then what they add or override."""
 
 from __future__ import annotations
 

@@ -32,22 +32,17 @@ from levada.sinks.atomic import sink_error
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was asked for: a folder to ``keep`` (None: a temporary one), Spark's ``master`` (None:
-    embedded).
-    """
+    """What is asked: a folder to ``keep`` (None: a temporary one), ``master`` (None: embedded)."""
 
     keep: Path | None = None
     master: str | None = None
 
 
 def demo(wish: Wish, console: Console | None = None) -> Summary:
-    """Runs the demo to its end. Raises ``UsageError`` if the data are not installed or ``keep`` is
-    in use.
-    """
+    """Runs the demo to its end. Raises ``UsageError`` if data are missing or ``keep`` is used."""
     tables_at = data_folder()
-    from levada.app.run import (
-        run_app,
-    )  # here: it takes a second to import, and a wrong use is to be told at once
+    # here: it takes a second to import, and a wrong use is to be told at once
+    from levada.app.run import run_app
 
     return demo_with(run_app, wish, tables_at, console or Console(stderr=True))
 
@@ -128,8 +123,9 @@ def _run(run_app: RunApp, app: App, board: Board, wish: Wish, console: Console) 
 
 def _inventory(written: Written, seconds: float) -> str:
     return (
-        f"{written.elements:,} elements of {written.streamed:,} triples on two streams, {written.static:,} static triples "
-        f"({written.size / 1e6:,.0f} MB of N-Triples), written in {seconds:.1f} s"
+        f"{written.elements:,} elements of {written.streamed:,} triples on two streams, "
+        f"{written.static:,} static triples ({written.size / 1e6:,.0f} MB of N-Triples), "
+        f"written in {seconds:.1f} s"
     )
 
 
@@ -139,7 +135,8 @@ def _next(keep: Path | None) -> str:
         return "\nTo play with the data and the queries: [bold]levada demo --keep DIR[/bold]"
     app = shlex.quote(str(keep / APP))
     return (
-        f"\nData, queries and app file are in {keep}. Look into storms.rq, change it, and run it all again:\n"
+        f"\nData, queries and app file are in {keep}. "
+        "Look into storms.rq, change it, and run it all again:\n"
         f"[bold]levada run --app {app} --once --overwrite[/bold]"
     )
 

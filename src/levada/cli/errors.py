@@ -20,13 +20,15 @@ def message_of(error: BaseException) -> str:
     >>> message_of(UsageError("No."))
     'No.'
     """
-    notes = "".join(
-        f"{note}: " for note in getattr(error, "__notes__", ()) if "\n" not in note
-    )  # else a task's trace
+    # a note of several lines is a task's trace
+    notes = "".join(f"{note}: " for note in getattr(error, "__notes__", ()) if "\n" not in note)
     if isinstance(error, LevadaError):
         return notes + str(error)
     kind = type(error).__name__
-    return f"{notes}Levada failed with {kind}: {error}. This is a fault of Levada; --debug shows where."
+    return (
+        f"{notes}Levada failed with {kind}: {error}. "
+        "This is a fault of Levada; --debug shows where."
+    )
 
 
 def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> int:
@@ -40,7 +42,5 @@ def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> in
 
 
 def warn(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
-    """A warning is a sentence on standard error; where in the code it came up says nothing to a
-    user.
-    """
+    """A warning is a sentence on standard error; where it came up says nothing to a user."""
     print(f"levada: {message}", file=sys.stderr)

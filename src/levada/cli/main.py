@@ -1,5 +1,4 @@
-"""``levada``: the commands and their options. Exit codes: 0 done, 2 a wrong use or query, 1 a
-failure.
+"""``levada``: the commands and their options. Exit codes: 0 done, 2 wrong use or query, 1 failure.
 
 Each command turns its arguments into ``Given`` and ``Mode`` and calls the module of its name.
 """
@@ -34,7 +33,8 @@ _RUN_EXAMPLES = """[bold]Examples[/bold]
 
 levada run hot.rq --stream temp=temp.nt --once
 
-levada run pairs.cql --stream "A=a.csv,schema=k:integer;v:double" --stream "B=b.csv,schema=k:integer;w:double" --out results
+levada run pairs.cql --stream "A=a.csv,schema=k:integer;v:double" \
+--stream "B=b.csv,schema=k:integer;w:double" --out results
 
 levada run --app weather.yaml --checkpoint state --summary summary.json
 """
@@ -150,14 +150,13 @@ def _version() -> None:
     """Print the versions of Levada and of what it runs on."""
     python = ".".join(map(str, sys.version_info[:3]))
     print(
-        f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, Python {python}"
+        f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, "
+        f"Python {python}"
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code. ``arguments`` are the process's own unless
-    given.
-    """
+    """Runs the command line; gives the exit code. ``arguments``: the process's unless given."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = warn
     try:

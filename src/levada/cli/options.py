@@ -36,8 +36,9 @@ Streams = Annotated[
         "--stream",
         metavar="NAME=PATH[,key=value...]",
         rich_help_panel=_SOURCES,
-        help="A stream: a file, a folder that may grow, or a pattern. NAME is its IRI, or a word: the stream in CQL and "
-        "every IRI that ends in /word or #word. Keys: format, time, unit, lateness, element, schema, sign, mapping, unique, "
+        help="A stream: a file, a folder that may grow, or a pattern. NAME is its IRI, or a word: "
+        "the stream in CQL and every IRI that ends in /word or #word. Keys: format, time, unit, "
+        "lateness, element, schema, sign, mapping, unique, "
         "closed, idle, files, ahead, from, to, limit. Write <IRI>=PATH if the IRI holds an = sign.",
     ),
 ]
@@ -47,8 +48,8 @@ Static = Annotated[
         "--static",
         metavar="PATH[,graph=IRI][,format=WORD][,reload=true]",
         rich_help_panel=_SOURCES,
-        help="Static RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, Jelly, also .gz and .zst. "
-        "With reload=true a file is read anew whenever it changes.",
+        help="Static RDF: N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, Jelly, also .gz and "
+        ".zst. With reload=true a file is read anew whenever it changes.",
     ),
 ]
 Dialect = Annotated[

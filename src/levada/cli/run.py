@@ -52,17 +52,14 @@ def check_run(app: App, mode: Mode) -> None:
 def run(app: App, mode: Mode) -> Summary:
     """Runs an application to its end."""
     check_run(app, mode)
-    from levada.app.run import (
-        run_app,
-    )  # here: it takes a second to import, and a wrong use is to be told at once
+    # here: it takes a second to import, and a wrong use is to be told at once
+    from levada.app.run import run_app
 
     return run_with(run_app, app, mode)
 
 
 def run_with(run_app: RunApp, app: App, mode: Mode) -> Summary:
-    """Runs an application with this engine, shows its progress, and tells at its end how it
-    went.
-    """
+    """Runs an application with this engine, shows its progress, and tells at last how it went."""
     console = Console(stderr=True)
     to_stdout = app.options.out == STDOUT
     show = choose(console, mode.progress, time.monotonic, shared=to_stdout and sys.stdout.isatty())

@@ -25,7 +25,8 @@ def statements(source: QuerySource) -> tuple[QuerySource, ...]:
     """The queries of a source; one that is in another language, has one query, or cannot be read is
     left as it is.
 
-    >>> text = "Register Stream V (n Integer) As Select k From S; Select n From V; Select n From V [Rows 1];"
+    >>> text = "Register Stream V (n Integer) As Select k From S; "
+    >>> text += "Select n From V; Select n From V [Rows 1];"
     >>> [query.name for query in statements(QuerySource("q", text, "cql"))]
     ['q-1', 'q-2']
     """
@@ -56,9 +57,7 @@ def _name(asked: Asked) -> str:
 
 
 def _without(text: str, others: list[Asked]) -> str:
-    """The text with these statements, their semicolons and dest lines blanked out; line
-    ends stay.
-    """
+    """The text with these statements, their semicolons and dest lines blanked; line ends stay."""
     for other in others:
         for start, stop in other.places:
             end = text.index(";", stop) + 1 if text[stop:].lstrip().startswith(";") else stop

@@ -26,9 +26,7 @@ def status(checkpoint: Path, *, as_json: bool) -> None:
 
 
 def tell(status: Status) -> dict[str, object]:
-    """The status as JSON-able values; a watermark is ms, null before any element, "end" after the
-    end.
-    """
+    """The status as JSON-able values; a watermark is ms, null before any element, "end" at last."""
     streams = {
         name: {
             "watermark": _time(s.watermark),

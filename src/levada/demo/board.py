@@ -81,9 +81,7 @@ VIEWS = (
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Of one query: how many solutions there were, and (report, values) of some of the last ones,
-    oldest first.
-    """
+    """Of a query: how many solutions, and (report, values) of some of the last, oldest first."""
 
     count: int = 0
     rows: Rows = ()
@@ -148,7 +146,10 @@ class Board:
         bar = ProgressBar(max(self.elements, 1), p.elements, width=36)
         line.add_row(Text(self._now(), style="bold cyan"), bar, f"{share:.0%}")
         rate = p.elements / p.seconds if p.seconds else 0.0
-        counts = f"{p.elements:,} of {self.elements:,} elements · {rate:,.0f}/s · epoch {p.epochs} · {p.seconds:,.0f} s"
+        counts = (
+            f"{p.elements:,} of {self.elements:,} elements · {rate:,.0f}/s · "
+            f"epoch {p.epochs} · {p.seconds:,.0f} s"
+        )
         return Group(line, Text(counts))
 
     def _now(self) -> str:
@@ -169,9 +170,7 @@ def _last_solutions(view: View, batch: Batch) -> Rows:
 
 
 def _last_report(view: View, batch: Batch, until: int) -> Rows:
-    """The solutions of the last report that is not after ``until``; none if there is no such
-    report.
-    """
+    """The solutions of the last report that is not after ``until``; none if there is none."""
     stop = int(np.searchsorted(batch.report, until, side="right"))
     start = int(np.searchsorted(batch.report, batch.report[stop - 1])) if stop else 0
     return _rows(view, batch, start, stop)
@@ -187,8 +186,10 @@ def _rows(view: View, batch: Batch, start: int, stop: int) -> Rows:
 def _show(text: str | None) -> str:
     """A term for people: of an IRI what follows its last slash.
 
-    >>> _show("<http://levada.example/airport/JFK>"), _shown('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>')
-    ('JFK', '2.5')
+    >>> _show("<http://levada.example/airport/JFK>")
+    'JFK'
+    >>> _show('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>')
+    '2.5'
     """
     match parse_term(text) if text is not None else None:
         case None:

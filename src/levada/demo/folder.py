@@ -65,7 +65,10 @@ def empty_folder(folder: Path) -> Path:
     except OSError as error:
         raise sink_error(error, folder) from error
     if there is not None:
-        hint = f"Choose another folder; if it is an earlier demo: levada run --app {folder / APP} --once"
+        hint = (
+            "Choose another folder; if it is an earlier demo: "
+            f"levada run --app {folder / APP} --once"
+        )
         raise UsageError(f"{folder} is not empty, it holds {there.name}.", hint=hint)
     return folder
 

@@ -2,7 +2,7 @@
 
     <http://levada.example/airline/UA> <https://schema.org/name> "United Air Lines Inc." .
     <http://levada.example/flight/UA1545-20130101T1015Z> <http://levada.example/air#departureDelay>
-        "2"^^<http://www.w3.org/2001/XMLSchema#integer> 1357035300000 .                       (one line, in a stream)
+        "2"^^<http://www.w3.org/2001/XMLSchema#integer> 1357035300000 .     (one line, in a stream)
 
 A ``Shape`` says which triples a row becomes: its subject, and for each predicate the object's
 canonical text, null if the row has none. All triples of a row stand together, so that in a stream
@@ -69,7 +69,8 @@ def write(table: pl.DataFrame, shape: Shape, path: Path) -> None:
 def iri(start: str, *parts: pl.Expr) -> pl.Expr:
     """IRIs that begin with ``start``; the parts must hold nothing that an IRI may not.
 
-    >>> pl.DataFrame({"k": ["UA", None]}).select(iri("http://e/", pl.col("k"))).to_series().to_list()
+    >>> made = pl.DataFrame({"k": ["UA", None]}).select(iri("http://e/", pl.col("k")))
+    >>> made.to_series().to_list()
     ['<http://e/UA>', None]
     """
     return pl.concat_str(pl.lit(f"<{start}"), *parts, pl.lit(">"))

@@ -47,9 +47,7 @@ def data_folder() -> Path:
 
 
 def read_tables(folder: Path) -> Tables:
-    """All tables of a folder. Raises ``UsageError`` if they cannot be read as what they
-    should be.
-    """
+    """All tables of a folder. Raises ``UsageError`` if they cannot be read as such."""
     try:
         with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
             flights = _csv(archive.read("flights.csv"))

@@ -4,7 +4,7 @@ explains each of them).
     schema:   https://schema.org/                  flights, airports, airlines, names
     sosa:     http://www.w3.org/ns/sosa/           observations and what they are about
     air:      http://levada.example/air#           ours: what neither of them has
-    data      http://levada.example/<kind>/<key>   flights, weather records, airports, airlines, planes
+    data      http://levada.example/<kind>/<key>   flights, weather, airports, airlines, planes
 
 Event times: a flight's is its scheduled departure, which cancelled flights have too and in whose
 hour its weather is looked up; a weather record's is the full hour that it was made for. Missing

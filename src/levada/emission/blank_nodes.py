@@ -28,8 +28,7 @@ def blank_nodes(
     columns: Mapping[str, pl.Series],
     labels: Collection[str],
 ) -> dict[str, pl.Series]:
-    """The texts of the nodes of each label, a row per solution; all solutions of a report must be
-    here.
+    """The texts of the nodes of each label, a row per solution; all of a report must be here.
 
     >>> nodes = blank_nodes("q", np.array([5, 5]), {"x": pl.Series(["<a:b>", "<a:b>"])}, ["n"])["n"]
     >>> nodes.n_unique(), nodes[0][:3]

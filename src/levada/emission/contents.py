@@ -24,17 +24,14 @@ from levada.terms.texts import join_lines
 
 Sizes = npt.NDArray[np.int64]
 Cut = Callable[[Sizes], Sequence[tuple[int, int]]]
-_NOT_XML = re.compile(
-    rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]"
-)  # the controls, U+FFFE, U+FFFF
+# the controls, U+FFFE, U+FFFF
+_NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\ufffd".encode()
 _PREFIX = r'^\{"query": "[^"]*", "report": (?:null|-?[0-9]+), '
 
 
 def records(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
-    """The records of a batch in a format of records, as texts with their line ends, in report
-    order.
-    """
+    """The records of a batch in a format of records, as texts with line ends, in report order."""
     if form in (Format.NQ, Format.TRIG):
         return quad_records(form, query, batch)
     return lines(form, query, variables, batch)

@@ -1,8 +1,10 @@
 """Canonical N-Triples texts -> the term forms of SPARQL 1.1's result formats, a column at a time.
 
-    json   {"type": "literal", "value": "5", "datatype": "http://.../XMLSchema#integer"}    SPARQL 1.1 Query Results JSON
-    csv    the IRI, the lexical form, or _:label, quoted as in RFC 4180 where needed         SPARQL 1.1 CSV and TSV
-    tsv    the N-Triples text; plain numbers in their short Turtle form                      SPARQL 1.1 CSV and TSV
+    json   {"type": "literal", "value": "5", "datatype": "http://.../XMLSchema#integer"}
+    csv    the IRI, the lexical form, or _:label, quoted as in RFC 4180 where needed
+    tsv    the N-Triples text; plain numbers in their short Turtle form
+
+(SPARQL 1.1 Query Results JSON Format, and CSV and TSV Formats.)
 
 Invariants: one value out per value in, null (unbound) stays null; the texts are canonical
 (``model/term.py``), so the escapes inside quotes are JSON's own and are passed on. Cost: a few
@@ -20,7 +22,8 @@ import polars as pl
 from levada.model.term import XSD, Blank, Iri, Literal, Term, parse_term
 
 _PROBE = 1 << 14  # rows looked at to guess whether a column repeats itself
-_ESCAPED = r'(?s)^("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?$'  # a literal of any kind: quoted, language, datatype
+# a literal of any kind: quoted, language, datatype
+_ESCAPED = r'(?s)^("(?:.*)")(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?$'
 _TSV_NUMBERS = (
     ("integer", r"^[+-]?[0-9]+$"),
     ("decimal", r"^[+-]?[0-9]*\.[0-9]+$"),
@@ -31,8 +34,8 @@ _TSV_NUMBERS = (
 def json_terms(texts: pl.Series) -> pl.Series:
     """Each term as a JSON object, null for null.
 
-    >>> json_terms(pl.Series(['<http://e/a>', '"x"@en', None])).to_list()
-    ['{"type": "uri", "value": "http://e/a"}', '{"type": "literal", "value": "x", "xml:lang": "en"}', None]
+    >>> json_terms(pl.Series(['<http://e/a>', '"x"', None])).to_list()
+    ['{"type": "uri", "value": "http://e/a"}', '{"type": "literal", "value": "x"}', None]
     """
     return _per_distinct(texts, _json_terms)
 
@@ -56,9 +59,7 @@ def tsv_values(texts: pl.Series) -> pl.Series:
 
 
 def csv_fields(values: pl.Series) -> pl.Series:
-    """Plain texts as CSV fields: in quotes if they hold a comma, a quote or a line break (RFC
-    4180).
-    """
+    """Plain texts as CSV fields: quoted if they hold a comma, quote or line break (RFC 4180)."""
     name = values.name
     quoted = pl.concat_str(
         pl.lit('"'), pl.col(name).str.replace_all('"', '""', literal=True), pl.lit('"')
@@ -72,9 +73,7 @@ def csv_fields(values: pl.Series) -> pl.Series:
 
 
 def json_strings(values: pl.Series) -> pl.Series:
-    """Plain texts as JSON strings; of the control characters they hold no others than line ends and
-    tabs.
-    """
+    """Plain texts as JSON strings; their only control characters are line ends and tabs."""
     escaped = values
     for raw, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         escaped = escaped.str.replace_all(raw, escape, literal=True)
@@ -82,9 +81,7 @@ def json_strings(values: pl.Series) -> pl.Series:
 
 
 def _per_distinct(texts: pl.Series, convert: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """``convert`` over the distinct texts where a column repeats itself, over all of them
-    otherwise.
-    """
+    """``convert`` over the distinct texts where a column repeats itself, else over all of them."""
     texts = texts.cast(pl.String).rename("text")
     if texts.len() < 64 or texts.head(_PROBE).n_unique() * 2 > min(texts.len(), _PROBE):
         return convert(texts)
@@ -125,9 +122,7 @@ def _json_terms(texts: pl.Series) -> pl.Series:
 def _by_escapes(
     texts: pl.Series, plain: pl.Expr, escaped: Callable[[pl.Series], pl.Series]
 ) -> pl.Series:
-    """``plain`` for the texts without a backslash (and IRIs without a quote), ``escaped`` for the
-    others.
-    """
+    """``plain`` for texts without a backslash (IRIs: or a quote), ``escaped`` for the others."""
     text = pl.col("text")
     odd = text.str.contains("\\", literal=True) | (
         text.str.starts_with("<") & text.str.contains('"', literal=True)
@@ -140,9 +135,7 @@ def _by_escapes(
 
 
 def _json_escaped(texts: pl.Series) -> pl.Series:
-    """Literals with escapes, which JSON shares, by one regular expression; IRIs with escapes one by
-    one.
-    """
+    """Literals with escapes (JSON's, too) by one regular expression; such IRIs one by one."""
     parts = texts.to_frame().select(
         pl.col("text"), pl.col("text").str.extract_groups(_ESCAPED).alias("parts")
     )

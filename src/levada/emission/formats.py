@@ -58,9 +58,7 @@ def fitting(form: Form, output: Output) -> tuple[Format, ...]:
 
 
 def check_fits(chosen: Format, query: str, form: Form, output: Output) -> None:
-    """Raises ``UsageError`` if the format cannot hold the results of the query, with those that
-    can.
-    """
+    """Raises ``UsageError`` if the format cannot hold the query's results, with those that can."""
     able = fitting(form, output)
     if chosen not in able:
         what = (

@@ -1,7 +1,8 @@
 """CONSTRUCT's results as quads: each report is a named graph.
 
-    <urn:levada:QUERY:4000>      the graph of QUERY's report at 4000 ms; before 1970 the time is a dateTime;
-                                 <urn:levada:QUERY:static> is the one of a query without windows
+    <urn:levada:QUERY:4000>      the graph of QUERY's report at 4000 ms; before 1970 the time is a
+                                 dateTime; <urn:levada:QUERY:static> is the one of a query without
+                                 windows
 
 The name ends in the report time, so what is written is a stream again
 (``time=graph,element=graph``). Cost: vectorised, per line.
@@ -67,9 +68,8 @@ def document(form: Format, quads: bytes) -> bytes:
     """N-Quads as one document in JSON-LD or Jelly."""
     statements = ox.parse(quads, ox.RdfFormat.N_QUADS)
     if form is Format.JELLY:
-        from levada.emission.jelly import (
-            jelly_bytes,
-        )  # here: nobody pays for its import who writes no Jelly
+        # here: nobody pays for its import who writes no Jelly
+        from levada.emission.jelly import jelly_bytes
 
         return jelly_bytes(statements)
     data = ox.serialize(statements, format=ox.RdfFormat.JSON_LD)

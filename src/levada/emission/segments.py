@@ -51,9 +51,7 @@ def batches(
 def batch_of(
     query: QueryPlan, layout: Layout, segments: Iterable[str], opener: Opener
 ) -> Batch | None:
-    """The batch of one query, if it has rows in these segments of one epoch; ``layout`` is that of
-    its rows.
-    """
+    """A query's batch, if it has rows in these segments of an epoch; ``layout`` is its rows'."""
     rows, pool = _rows_of(query, segments, opener)
     return (
         None

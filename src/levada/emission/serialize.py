@@ -1,10 +1,9 @@
-r"""Results of one query -> records of NDJSON, CSV and TSV, a batch of many reports at a time
-(quads: ``graphs``).
+r"""Results -> records of NDJSON, CSV and TSV, many reports at a time (quads: ``graphs``).
 
-    {"query": "q3", "report": 1092880800000, "head": {"vars": ["s"]}, "results": {"bindings": [..]}}     SELECT
-    {"query": "q3", "report": 1092880800000, "change": "insert", "head": .., "results": ..}              its changes
-    {"query": "q3", "report": 1092880800000, "head": {}, "boolean": true}                                ASK
-    {"query": "q3", "report": 1092880800000, "graph": "<a> <b> <c> .\n"}                                 CONSTRUCT
+    SELECT        {"query": "q3", "report": 10, "head": {"vars": ["s"]}, "results": {..}}
+    its changes   {"query": "q3", "report": 10, "change": "insert", "head": .., "results": ..}
+    ASK           {"query": "q3", "report": 10, "head": {}, "boolean": true}
+    CONSTRUCT     {"query": "q3", "report": 10, "graph": "<a> <b> <c> .\n"}
 
 CSV and TSV have one line per solution: the column ``report``, for a relation then ``change``, then
 the variables; ASK has the column ``boolean``; CONSTRUCT a line per triple with subject, predicate
@@ -194,9 +193,7 @@ def _time(none: str) -> pl.Expr:
 
 
 def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.Expr]:
-    """One row per line with the bindings joined, and the expression for what follows the report
-    time.
-    """
+    """One row per line with the bindings joined, and an expression for what follows the time."""
     members = [
         (json.dumps(name, ensure_ascii=False) + ": " + json_terms(batch.columns[name])).alias(
             f"v{i}"
@@ -214,9 +211,8 @@ def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.
         "report", "sign", pl.concat_str(pl.lit("{"), content, pl.lit("}")).alias("value")
     )
     grouped = rows.group_by("report", "sign", maintain_order=True).agg(pl.col("value"))
-    grouped = grouped.with_columns(
-        pl.col("value").list.join(", ")
-    )  # quicker than joining inside agg
+    # quicker than joining inside agg
+    grouped = grouped.with_columns(pl.col("value").list.join(", "))
     if batch.change is not None:
         grouped = grouped.sort("report", pl.col("sign").neg(), maintain_order=True)
     head = json.dumps({"vars": list(variables)}, ensure_ascii=False)
@@ -228,9 +224,7 @@ def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.
 
 
 def _with_empty(frame: pl.DataFrame, batch: Batch, value: object) -> pl.DataFrame:
-    """The lines' frame with the empty reports in their places (of a relation: as inserts of
-    nothing).
-    """
+    """The lines' frame, the empty reports in their places (a relation's: inserts of nothing)."""
     if not len(batch.empty):
         return frame
     empty = pl.DataFrame({"report": batch.empty}).with_columns(pl.lit(value).alias("value"))

@@ -90,7 +90,8 @@ def json_lines(
     for (report, sign), members in groupby(rows, key=lambda row: row[:2]):
         change = f', "change": "{word(sign)}"' if relation else ""
         bindings = ", ".join(_binding(names, terms) for _, _, terms in members)
-        yield f'{prefix}{json_report(report)}{change}, "head": {head}, "results": {{"bindings": [{bindings}]}}}}\n'
+        results = f'"results": {{"bindings": [{bindings}]}}'
+        yield f'{prefix}{json_report(report)}{change}, "head": {head}, {results}}}\n'
 
 
 def _binding(names: Sequence[str], terms: tuple[Text, ...]) -> str:

@@ -1,3 +1,1 @@
-"""The engine: streams, static data and queries in, results out; what stands behind
-``levada.Engine``.
-"""
+"""The engine: streams, static data and queries in, results out; behind ``levada.Engine``."""

@@ -191,9 +191,7 @@ class Driver:
             epochs.plan = self._catalog.plan(epochs.last.plan)
 
     def _over(self) -> bool:
-        """Whether everything is read and published; never without ``once``, unless the checkpoint
-        had ended.
-        """
+        """Whether everything is read and published; only with ``once``, or if the run had ended."""
         last = self.last
         if last.ended or not self._tempo.once:
             return last.ended

@@ -176,9 +176,7 @@ class Engine:
     # -- running --
 
     def start(self, *, once: bool = False, keep_open: bool = False) -> None:
-        """Starts the epochs. ``once``: reads what is there and ends the streams (not with
-        ``keep_open``).
-        """
+        """Starts epochs. ``once``: reads what is there, ends the streams (if not ``keep_open``)."""
         if self._driver is not None:
             raise UsageError("The engine has been started already.")
         if not self._registry.streams and not self._registry.queries:
@@ -206,9 +204,7 @@ class Engine:
         self._settled.set()
 
     def _open(self) -> Checkpoint:
-        """The checkpoint, taken for this engine; ``start`` does that too. Raises
-        ``CheckpointError``.
-        """
+        """The checkpoint, taken for it; ``start`` does that too. Raises ``CheckpointError``."""
         if self._checkpoint is None:
             partitions = self._partitions or cores(self._master)
             self._checkpoint = Checkpoint(
@@ -239,15 +235,11 @@ class Engine:
         return self._settled.wait() and self._driver is not None
 
     def await_end(self, timeout: float | None = None) -> bool:
-        """Waits until the epochs end (``once``, or ``stop`` from elsewhere); raises what made them
-        fail.
-        """
+        """Waits until the epochs end (``once``, or ``stop``); raises what made them fail."""
         return self._driver is None or self._driver.await_end(timeout)
 
     def stop(self, timeout: float | None = None) -> None:
-        """Stops after the current epoch, and gives everything free. Results stay readable until
-        ``close``.
-        """
+        """Stops after this epoch, and frees everything. Results stay readable until ``close``."""
         if self._driver is not None:
             self._driver.loop.stop(timeout)
 
@@ -289,17 +281,13 @@ class Engine:
         return self._driver is not None and not self._driver.loop.await_end(0)
 
     def progress(self) -> Progress:
-        """Where the engine is: epochs, elements, results, watermarks, and which stream holds
-        queries back.
-        """
+        """Where the engine is: epochs, elements, results, watermarks, what holds queries back."""
         if self._driver is None:
             return Progress(0, 0, 0, 0.0)
         return progress_of(self._driver.last, time.monotonic() - self._driver.began)
 
     def status(self) -> Status:
-        """What each query waits for: watermarks, the elements that matched its patterns, its next
-        report.
-        """
+        """What each query waits for: watermarks, elements that matched patterns, next report."""
         if self._driver is None:
             raise UsageError("The engine has not been started.")
         last = self._driver.last

@@ -49,9 +49,7 @@ class Ontology:
 
 
 def ontology_files(given: Paths) -> list[StaticFile]:
-    """The files of an ontology by their paths: one, or several. Raises ``UsageError``,
-    ``SourceError``.
-    """
+    """The files of an ontology by path: one or more. Raises ``UsageError``, ``SourceError``."""
     paths = [given] if isinstance(given, (str, os.PathLike)) else list(given)
     for path in paths:
         if not os.path.exists(path):

@@ -44,10 +44,10 @@ T = TypeVar("T")
 
 
 def prepare(asked: Asked, known: Known) -> Prepared:
-    """A query's way from its text to its operators; a stage raises ``LevadaError`` when it is first
-    asked for.
+    """A query's way from text to operators; a stage raises ``LevadaError`` when first asked for.
 
-    >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S] { WINDOW <w> { ?s ?p 1 } }"
+    >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <e:s> [RANGE PT4S STEP PT2S] "
+    >>> text += "{ WINDOW <w> { ?s ?p 1 } }"
     >>> query = prepare(Asked(text, "q"), Known({"s": StreamFacts(), "e:s": StreamFacts()}))
     >>> query.optimized.windows[0].stream, query.physical.root.stage
     ('e:s', 1)

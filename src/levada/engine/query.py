@@ -1,5 +1,4 @@
-"""A registered query, as the Python API shows it: its results as reports, as a frame, or to a
-callback.
+"""A query in the Python API: its results as reports, as a frame, or to a callback.
 
 All three read published epochs from the checkpoint, each at its own pace: a slow reader costs disk,
 not memory.
@@ -103,8 +102,7 @@ class Query:
             threading.Event().wait(POLL)
 
     def to_polars(self) -> pl.DataFrame:
-        """All results so far: ``report`` (ms), the variables as N-Triples texts; a relation's
-        ``change``.
+        """All results so far: ``report`` (ms), variables as N-Triples; a relation's ``change``.
 
         ASK has ``boolean`` and CONSTRUCT ``graph`` in place of variables.
         """
@@ -134,9 +132,8 @@ class Query:
 
         def follow() -> None:
             if self._engine.await_start():
-                for (
-                    report
-                ) in self._published():  # a failure is told to whoever waits for the engine
+                # a failure is told to whoever waits for the engine
+                for report in self._published():
                     callback(report)
 
         thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)

@@ -29,8 +29,7 @@ from levada.streams.stream_config import StreamConfig
 
 
 class Registry:
-    """What an engine has been told. ``dropped``: queries that were taken out since somebody last
-    emptied it.
+    """What an engine has been told. ``dropped``: queries taken out since it was last emptied.
 
     ``ontology``: the files of the engine's ontology; none are the static data, of which lines are
     to be files in ``folder``.
@@ -53,9 +52,7 @@ class Registry:
         self._registered = 0  # queries so far, also those that have been taken out
 
     def free_name(self) -> str:
-        """A name for a query that came without one: that of no other, also when some have been
-        taken out.
-        """
+        """A name for a query that came without one: that of no other, also of none taken out."""
         return f"q{self._registered + 1}"
 
     def add_stream(self, config: StreamConfig) -> None:

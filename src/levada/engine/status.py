@@ -29,9 +29,7 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class PatternStatus:
-    """A pattern of a query over a stream, and how many triples have matched it (None: they are not
-    counted).
-    """
+    """A pattern of a query over a stream, and how many triples matched it (None: not counted)."""
 
     stream: str
     text: str
@@ -111,9 +109,7 @@ def progress_of(manifest: Manifest, seconds: float) -> Progress:
 
 
 def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
-    """The streams by their names for people: those from outside, and those that queries make and
-    read.
-    """
+    """The streams by their names for people: those from outside, and those made and read here."""
     streams = manifest.streams.items()
     return {
         shown(n): record

@@ -69,8 +69,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A whole run. ``queries`` maps each query to its results, ``streams`` each stream to its
-    counts.
+    """A whole run. ``queries`` maps each query to its results, ``streams`` each to its counts.
 
     ``reasons`` says of each query that has had no result since the beginning of its checkpoint why
     that is so.
@@ -102,8 +101,7 @@ class Summary:
         return self.elements / self.cpu_seconds if self.cpu_seconds else 0.0
 
     def to_json(self) -> str:
-        """The summary as one JSON object; a watermark is ms, null before any element, "end" after
-        the end.
+        """The summary as a JSON object; a watermark is ms, null before any element, "end" at last.
 
         >>> json.loads(Summary(elements=4, wall_seconds=2.0).to_json())["elements_per_second"]
         2.0
@@ -125,11 +123,13 @@ class Summary:
         if self.note:
             yield Text(self.note)
         yield Text(
-            f"{self.elements:,} elements ({self.triples:,} triples) -> {self.results:,} results in {self.reports:,} reports, "
+            f"{self.elements:,} elements ({self.triples:,} triples) -> "
+            f"{self.results:,} results in {self.reports:,} reports, "
             f"{self.epochs:,} epochs, {self.wall_seconds:,.1f} s ({self.cpu_seconds:,.1f} CPU-s)"
         )
         yield Text(
-            f"{self.elements_per_second:,.0f} elements/s, {self.elements_per_cpu_second:,.0f} per CPU-second; "
+            f"{self.elements_per_second:,.0f} elements/s, "
+            f"{self.elements_per_cpu_second:,.0f} per CPU-second; "
             f"late {self.late:,}, dead-lettered {self.dead:,}"
         )
         if self.holds_back is not None:

@@ -39,9 +39,7 @@ WRONG_TIME = "its time is neither an integer nor a dateTime"
 
 
 class Dead(NamedTuple):
-    """What goes to the dead letters: where it stands in the file (byte; Parquet: row), why, and its
-    text.
-    """
+    """What goes to the dead letters: where it stands (byte; Parquet: row), why, its text."""
 
     offset: int
     reason: str
@@ -82,9 +80,7 @@ class Gate:
         return cls(start, stop, reference.limit_left, late_below, future_above)
 
     def passes(self, least: int, greatest: int) -> bool:
-        """Whether elements with times from ``least`` to ``greatest`` all go on (the limit
-        apart).
-        """
+        """Whether all with times from ``least`` to ``greatest`` go on (the limit apart)."""
         return (
             MIN < least >= max(self.start, self.late_below)
             and greatest < self.stop
@@ -110,8 +106,7 @@ class Verdict:
 
 
 def admit(ts: Times, gate: Gate) -> Verdict:
-    """The fate of elements with times ``ts``, in the order of reading; MIN stands for one without a
-    time.
+    """The fate of elements with times ``ts``, in order of reading; MIN: without a time.
 
     >>> verdict = admit(np.array([5, 20, 99, MIN, 30]), Gate(late_below=10, future_above=50))
     >>> verdict.keep.tolist(), verdict.late.tolist(), verdict.max_ts
@@ -158,9 +153,7 @@ def dead_records(reference: Reference, dead: Iterable[Dead]) -> list[dict[str, A
 
 
 def late_records(reference: Reference, late: Late, watermark: int) -> list[dict[str, Any]]:
-    """The late elements of a reference as NDJSON-able records; ``watermark`` is what they were
-    below.
-    """
+    """The late elements of a reference as NDJSON-able records; they were below ``watermark``."""
     where = {"stream": reference.stream, "source": reference.name}
     rows = zip(late.offset.tolist(), late.ts.tolist(), late.text, strict=True)
     return [

@@ -35,8 +35,7 @@ _PLACE = re.compile(r"^Malformed (?:at|between) columns? (\d+)(?: and \d+)?: ")
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file of static RDF: its format, and the graphs that it has triples for (None: the default
-    graph).
+    """A file of static RDF: its format, and the graphs that it fills (None: the default graph).
 
     ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``:
     N-Triples that are no file yet, in place of what is at the path. ``replaceable``: other data may
@@ -72,9 +71,8 @@ def static_source(
         return StaticFile("", "nt", frozenset({graph}), lines=lines)
     if not Path(source).exists():
         raise UsageError(f"There is no static file {source}.")
-    return static_file(
-        os.path.abspath(source), graph, form
-    )  # a task may stand in another directory
+    # a task may stand in another directory
+    return static_file(os.path.abspath(source), graph, form)
 
 
 def named(files: Sequence[StaticFile], folder: Path) -> list[StaticFile]:
@@ -103,7 +101,9 @@ def static_file(path: str, graph: str | None = None, form: str | None = None) ->
 def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[str | None]:
     """The graphs that may be replaced and have other files now.
 
-    >>> replaced([StaticFile("a", "nt", frozenset({None}))], [StaticFile("b", "nt", frozenset({None}), replaceable=True)])
+    >>> graphs = frozenset({None})
+    >>> one, other = StaticFile("a", "nt", graphs), StaticFile("b", "nt", graphs, replaceable=True)
+    >>> replaced([one], [other])
     [None]
     """
     graphs = {g for file in now if file.replaceable for g in file.graphs}
@@ -111,9 +111,7 @@ def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[st
 
 
 def _content(files: Sequence[StaticFile], graph: str | None) -> list[tuple[str, str, str]]:
-    """What decides the triples of a graph; the terms of a document may also be relative to its
-    place.
-    """
+    """What decides the triples of a graph; a document's terms may be relative to its place."""
     own = [f for f in files if graph in f.graphs]
     return [(f.path, f.format, "" if f.format in LINES else f.origin) for f in own]
 
@@ -199,7 +197,10 @@ def chunks(
                 raise Malformed(triples.bad[0][1])
             yield triples
     except Malformed as fault:
-        message = f"The static file {shown}{fault.where} is not well-formed {NAMES[file.format]}: {fault}."
+        message = (
+            f"The static file {shown}{fault.where} is not well-formed "
+            f"{NAMES[file.format]}: {fault}."
+        )
         raise SourceError(message) from None
     except (*DAMAGED, OSError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
@@ -258,9 +259,7 @@ def _line_ends(file: StaticFile, size: int) -> int:
 
 
 def _at_line(triples: Triples, text: bytes, before: int) -> Malformed:
-    """What is wrong with the first line that is no statement; ``before`` lines came before the
-    text.
-    """
+    """What is wrong with the first line that is no statement; ``before`` lines came before."""
     at, reason, _ = triples.bad[0]
     place = _PLACE.match(reason)
     line = before + text.count(b"\n", 0, at) + 1

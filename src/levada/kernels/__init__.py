@@ -1,5 +1,4 @@
-"""The hot loops of the data path, compiled by numba, each with a NumPy or library twin as its
-oracle.
+"""The hot loops of the data path, compiled by numba, each with a twin as its oracle.
 
 Plain Python loops over NumPy columns, compiled ahead with explicit signatures: the arguments are
 one-dimensional, C-contiguous and read-only (memory maps are; writable arrays match as well), so
@@ -54,9 +53,7 @@ FLAG = types.boolean
 
 
 def kernel(*signatures: tuple[Any, ...]) -> Callable[[F], F]:
-    """Compiles a function for these tuples of argument types, or takes it from the cache on
-    disk.
-    """
+    """Compiles a function for these tuples of argument types, or takes it from the disk's cache."""
 
     def compiled(function: F) -> F:
         dispatcher = numba.njit(**OPTIONS)(function)
@@ -106,9 +103,8 @@ def stamp_of(function: Callable[..., Any]) -> str:
         digest.update(_source(code.co_filename))
         for name in code.co_names:
             value = known.get(name)
-            made_from = getattr(value, "py_func", None) or getattr(
-                value, "_defn", None
-            )  # a part; an intrinsic
+            # a part; an intrinsic
+            made_from = getattr(value, "py_func", None) or getattr(value, "_defn", None)
             if made_from is not None:
                 pending.append(made_from)
             elif isinstance(value, int | float | bytes | tuple | np.generic):

@@ -1,3 +1,1 @@
-"""What both paths speak: terms, event times and windows, frames of columns. Imports nothing of the
-stages.
-"""
+"""What both paths speak: terms, times, windows, frames of columns. Imports no stage."""

@@ -1,33 +1,32 @@
-"""The columns of frames, every one of them: what it holds, in which unit and dtype, and who makes
-it.
+"""The columns of frames, all of them: what each holds, in which unit and dtype, who makes it.
 
 A row belongs to a member (``OP``), has terms in slots, event times by window or a report time, and
 maybe a weight. What begins with ``#`` serves operators and state and is never shown: ``visible``
 says what is.
 
-    op              int32     the member that a row belongs to                          intake, edges
-    x0 y0, x1 y1    uint64    slot: halves of the identity, a seeded xxh3_128 of the
-                              canonical text; 0, 0 is unbound                           intake, Extend
-    k0 d0 m0 c0     uint8 float64 int64 uint8    slot: its value's Kind, double,
-                              mantissa (or ms), decimal scale                           intake, Extend
-    lo0 hi0 prev0   int64 ms  window: least and greatest event time, greatest earlier
-                              time of any triple (MIN: none)                            intake, joins
-    w               int8      weight: how often the row comes (+) or goes (-)           count windows
-    r               int64 ms  report time, where rows are of a report                   Report
+    op              int32     the member that a row belongs to                  intake, edges
+    x0 y0, x1 y1    uint64    slot: halves of the identity, a seeded xxh3_128
+                              of the canonical text; 0, 0 is unbound            intake, Extend
+    k0 d0 m0 c0     uint8 float64 int64 uint8    slot: its value's Kind,
+                              double, mantissa (or ms), decimal scale           intake, Extend
+    lo0 hi0 prev0   int64 ms  window: least and greatest event time, greatest
+                              earlier time of any triple (MIN: none)            intake, joins
+    w               int8      weight: how often the row comes (+) or goes (-)   count windows
+    r               int64 ms  report time, where rows are of a report           Report
 
-    #k #h           uint64    halves of the key that rows meet by                       keyed state
-    #s #e           int64 ms  the row counts in [s, e)                                  intervals
-    #n              int64     a count or a net weight                                   tallies
-    #rows           int64     how many rows of a group stand                            groups by changes
-    #g              int64     a group's number within a call                            best values
-    #i              int64     the place of a sum in its group                           exact sums
-    #at             int64     where something begins in another frame                   directories
-    #o              int64     the order in which rows came                              runs
-    #f              bool      whether a row of a run has been whole before              runs
-    #q              int64     a row's number in its sequence                            count windows
-    #of             int64     which of an epoch's sequences a row is of                 count windows
-    #on             int8      whether an equal row stood before                         count windows
-    #v              int8      the sign of static rows before they are settled           static data
+    #k #h           uint64    halves of the key that rows meet by               keyed state
+    #s #e           int64 ms  the row counts in [s, e)                          intervals
+    #n              int64     a count or a net weight                           tallies
+    #rows           int64     how many rows of a group stand                    groups by changes
+    #g              int64     a group's number within a call                    best values
+    #i              int64     the place of a sum in its group                   exact sums
+    #at             int64     where something begins in another frame           directories
+    #o              int64     the order in which rows came                      runs
+    #f              bool      whether a row of a run has been whole before      runs
+    #q              int64     a row's number in its sequence                    count windows
+    #of             int64     which of an epoch's sequences a row is of         count windows
+    #on             int8      whether an equal row stood before                 count windows
+    #v              int8      the sign of static rows before they are settled   static data
 
 Cost: the name of a slot's column is looked up in a table, not built.
 """

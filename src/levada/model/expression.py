@@ -163,16 +163,12 @@ PER_REPORT = RANDOM | {Function.NOW}
 
 
 def random(expression: Expression) -> bool:
-    """Whether an expression draws a value of its own in each solution (RAND, UUID, STRUUID,
-    BNODE).
-    """
+    """Whether an expression draws a value anew in each solution (RAND, UUID, STRUUID, BNODE)."""
     return calls(expression, RANDOM)
 
 
 def per_report(expression: Expression) -> bool:
-    """Whether an expression depends on the report at which it is evaluated: it draws values, or
-    says NOW.
-    """
+    """Whether an expression depends on the report at which it is evaluated: it draws, or NOW."""
     return calls(expression, PER_REPORT)
 
 

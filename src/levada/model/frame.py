@@ -148,22 +148,17 @@ _GAP = bytes(_ALIGN)
 
 
 def _is_constant(values: Column) -> bool:
-    """Whether a column of at least 64 rows has one value only; most others are told by three of
-    their values.
-    """
+    """Whether a column of at least 64 rows has one value only; three values tell most others."""
     n = len(values)
     if n < _ALIGN or values[0] != values[-1] or values[0] != values[n // 2]:
         return False
-    bits = (
-        values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
-    )  # 0.0 == -0.0, but they differ
+    # 0.0 == -0.0, but they differ
+    bits = values.view(f"u{values.itemsize}") if values.dtype.kind == "f" else values
     return bool((bits == bits[0]).all())
 
 
 def _is_same(values: Column, other: Column) -> bool:
-    """Whether two columns of at least 64 rows are equal; most others are told by two of their
-    values.
-    """
+    """Whether two columns of at least 64 rows are equal; two values tell most others."""
     n = len(values)
     return (
         n >= _ALIGN

@@ -68,7 +68,8 @@ def check_stream_name(name: str) -> str:
 def derived_by(query: str) -> str:
     """The name within the engine of the stream that a query makes.
 
-    >>> derived_by("hot"), shown("hot#3"), shown("http://e/s#hot"), is_derived("hot#3"), is_derived("http://e/s#hot")
+    >>> iri = "http://e/s#hot"
+    >>> derived_by("hot"), shown("hot#3"), shown(iri), is_derived("hot#3"), is_derived(iri)
     ('hot#', 'hot', 'http://e/s#hot', True, False)
     """
     return f"{query}#"
@@ -98,7 +99,8 @@ def match_streams(
     those that queries make. Raises ``UnknownNameError`` for one that is not there, ``UsageError``
     if a word would stand for two IRIs, or two queries make it.
 
-    >>> match_streams(["http://e/temp", "A", "http://e/hot"], ["temp", "A"], {"http://e/hot": ["q1"]})
+    >>> streams = ["http://e/temp", "A", "http://e/hot"]
+    >>> match_streams(streams, ["temp", "A"], {"http://e/hot": ["q1"]})
     {'http://e/temp': 'temp', 'A': 'A', 'http://e/hot': 'q1#'}
     """
     known = list(names)

@@ -1,6 +1,4 @@
-"""What both paths say of a query: its form, what of its results is written, patterns, windows on
-streams.
-"""
+"""What both paths say of a query: form, what is written, patterns, windows on streams."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ class Form(StrEnum):
 
 
 class Output(StrEnum):
-    """The relation-to-stream operator; RELATION is CQL's plain relation: its changes with both
-    signs.
-    """
+    """The relation-to-stream operator; RELATION is CQL's plain one: changes with both signs."""
 
     RSTREAM = "RSTREAM"
     ISTREAM = "ISTREAM"
@@ -51,8 +47,7 @@ class Output(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowOn:
-    """A window of a query: its name (an IRI; CQL: the alias), the stream it is on, and its
-    parameters.
+    """A window of a query: its name (an IRI; CQL: the alias), its stream, its parameters.
 
     ``beneath``: for a window over a query within the query (``SubQuery``), all windows below it;
     ``stream`` is one of theirs.

@@ -15,8 +15,7 @@ from levada.model.arrays import Bools, Longs
 
 
 def starts_segment(*columns: npt.NDArray[Any]) -> Bools:
-    """Of each row whether a segment begins with it: it is the first, or differs from the one
-    before.
+    """Of each row whether a segment begins with it: the first, or other than the one before.
 
     >>> starts_segment(np.array([3, 3, 5]), np.array([1, 2, 2])).tolist()
     [True, True, True]
@@ -30,8 +29,7 @@ def starts_segment(*columns: npt.NDArray[Any]) -> Bools:
 
 
 def ends_segment(*columns: npt.NDArray[Any]) -> Bools:
-    """Of each row whether a segment ends with it: it is the last, or differs from the one behind
-    it.
+    """Of each row whether a segment ends with it: the last, or other than the one behind.
 
     >>> ends_segment(np.array([3, 3, 5])).tolist()
     [False, True, True]

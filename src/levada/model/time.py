@@ -4,18 +4,19 @@ All times are integer milliseconds since 1970-01-01T00:00Z. ``MIN`` and ``MAX`` 
 plus infinity; real event times lie strictly between, and the arithmetic below saturates at them.
 
 A window is two monotone functions: an element with time ``ts`` is in it at the instants ``enter(ts)
-<= tau < leave(ts)``. With closes at ``c_k = t0 + range + k * step`` and ``next(x)`` the smallest
-close > x:
+<= tau < leave(ts)``. With closes at ``c_k = t0 + range + k * step``, ``next(x)`` the smallest
+close > x and ``last(x)`` the greatest ``t0 + k * step`` <= x:
 
-    CLOSE_OPEN    range, step, report on close, bounds [)   enter next(ts + to)      leave next(ts + range)
-    CLOSE_CLOSED  the same, bounds (]                       enter next(ts + to - 1)  leave next(ts + range - 1)
-    CHANGE        range, step, report on content change     enter ts + to            leave t0 + step*floor((ts-t0)/step) + range
-    RANGE         range, per element                        enter ts + to            leave ts + range
-    NOW                                                     enter ts                 leave ts + 1
-    ALL                                                     enter ts                 leave MAX
-    COUNT         the last ``count`` triples or rows        enter ts                 ended by a row of weight -1
-    SESSION       elements less than ``range`` apart        enter ts                 ended by a row of weight -1
-    ENDED         the same, at the session's end c          enter c                  leave c + 1
+                  what it says                        enter              leave
+    CLOSE_OPEN    range, step, on close, bounds [)    next(ts + to)      next(ts + range)
+    CLOSE_CLOSED  the same, bounds (]                 next(ts + to - 1)  next(ts + range - 1)
+    CHANGE        range, step, on content change      ts + to            last(ts) + range
+    RANGE         range, per element                  ts + to            ts + range
+    NOW                                               ts                 ts + 1
+    ALL                                               ts                 MAX
+    COUNT         the last ``count`` triples or rows  ts                 ended by a row of weight -1
+    SESSION       elements less than ``range`` apart  ts                 ended by a row of weight -1
+    ENDED         the same, at the session's end c    c                  c + 1
 
 ``to`` is 0 but for a window in the past (FROM NOW-range TO NOW-to), whose content at tau happened
 in [tau - range, tau - to). A COUNT window changes after each ``step``-th triple only: then ts is
@@ -48,9 +49,7 @@ Times = npt.NDArray[np.int64]
 
 
 class WindowKind(IntEnum):
-    """How a window's content follows from event times; the numbers are stored in parameter
-    tables.
-    """
+    """How a window's content follows from event times; its numbers are in parameter tables."""
 
     CLOSE_OPEN = 0
     CLOSE_CLOSED = 1
@@ -84,8 +83,10 @@ def reporting(kinds: Sequence[WindowKind]) -> tuple[int, ...]:
     """Which of a query's windows, the clock among them, say when it is evaluated: the clock alone
     if there is one, else all.
 
-    >>> reporting([WindowKind.RANGE, WindowKind.CLOCK]), reporting([WindowKind.RANGE, WindowKind.NOW])
-    ((1,), (0, 1))
+    >>> reporting([WindowKind.RANGE, WindowKind.CLOCK])
+    (1,)
+    >>> reporting([WindowKind.RANGE, WindowKind.NOW])
+    (0, 1)
     """
     clocks = tuple(i for i, kind in enumerate(kinds) if kind is WindowKind.CLOCK)
     return clocks or tuple(range(len(kinds)))
@@ -196,7 +197,8 @@ class Window:
             case WindowKind.COUNT:
                 return f"[ROWS {self.count}" + f" STEP {self.step}" * (self.step > 1) + "]"
             case WindowKind.SESSION | WindowKind.ENDED:
-                return f"[SESSION {self.range} {'change' if self.kind is WindowKind.SESSION else 'close'}]"
+                report = "change" if self.kind is WindowKind.SESSION else "close"
+                return f"[SESSION {self.range} {report}]"
             case WindowKind.CLOCK:
                 return f"[EVERY {self.step}]"
             case WindowKind.RANGE:
@@ -207,7 +209,5 @@ class Window:
 
 
 def order(ts: Times, text: list[str]) -> npt.NDArray[np.int64]:
-    """The order in which operators see elements: by (ts, canonical N-Triples text); returns row
-    numbers.
-    """
+    """The order in which operators see elements: by (ts, canonical N-Triples); row numbers."""
     return np.array(sorted(range(len(text)), key=lambda i: (int(ts[i]), text[i])), dtype=np.int64)

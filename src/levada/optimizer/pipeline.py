@@ -44,9 +44,7 @@ OPTIONAL = frozenset(rule.name for rule in RULES if not rule.needed)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A rule as it ran: how long (s), and the query before and after; the same object, if it did
-    not change.
-    """
+    """A rule as it ran: how long (s), and the query before and after; the same if unchanged."""
 
     rule: str
     seconds: float

@@ -1,6 +1,4 @@
-"""Walking the algebra: a rule names only the nodes that it changes, and what it leaves stays the
-same object.
-"""
+"""Walking the algebra: a rule names only the nodes that it changes, the others stay."""
 
 from __future__ import annotations
 

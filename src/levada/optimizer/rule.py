@@ -15,9 +15,7 @@ from levada.algebra.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What rules know beside the query: ``schema`` is what entailment goes by, None: none is asked
-    for.
-    """
+    """What rules know beside the query: ``schema`` is what entailment goes by (None: none)."""
 
     schema: Schema | None = None
 

@@ -105,9 +105,8 @@ class Done(msgspec.Struct):
     state: str | None = None
     files: list[str] = []
     segment: str | None = None
-    counts: dict[
-        str, list[int]
-    ] = {}  # query -> [solutions, least report, greatest report, reports]
+    # query -> [solutions, least report, greatest report, reports]
+    counts: dict[str, list[int]] = {}
     rows_in: int = 0  # rows that operators were given
     rows_state: int = 0  # rows of state that were read, looked up or written
     every: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones

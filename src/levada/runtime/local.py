@@ -2,8 +2,10 @@
 
 A job is two pure functions and their data (docs/architecture.md#an-epoch):
 
-    intake(context, payload) -> [(target, blob), ...]              once for each payload
-    stage(context, stage, partition, blobs) -> [(target, blob), ..]    once for each stage 1..stages and partition
+    intake(context, payload) -> [(target, blob), ...]
+        once for each payload
+    stage(context, stage, partition, blobs) -> [(target, blob), ..]
+        once for each stage 1..stages and partition
 
 ``target`` is the partition that gets the blob in the next stage; in the last stage it is -1 and the
 blob is an *outcome*, which goes to the driver. Every partition's ``stage`` runs, also without blobs

@@ -17,6 +17,4 @@ class Sink(Protocol):
     """Takes the results of one query and one epoch."""
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Publishes a batch; returns the names of what is now there (none, if the sink has no
-        names).
-        """
+        """Publishes a batch; returns the names of what is now there (if the sink has any)."""

@@ -20,9 +20,7 @@ _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Publishes ``data`` at ``path``, whose folders are made if they are missing. Raises
-    ``SinkError``.
-    """
+    """Publishes ``data`` at ``path``, whose folders are made if missing. Raises ``SinkError``."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f".{path.name}.tmp")
@@ -39,8 +37,8 @@ def write_atomic(path: Path, data: bytes) -> None:
 def sink_error(error: OSError, place: Path | str) -> SinkError:
     """What a failed write means, for people.
 
-    >>> str(sink_error(OSError(errno.ENOSPC, "x"), "out"))
-    'The disk that holds out is full. Free some space and start again on the same checkpoint: no result is lost.'
+    >>> sink_error(OSError(errno.ENOSPC, "x"), "out").hint
+    'Free some space and start again on the same checkpoint: no result is lost.'
     """
     if error.errno in _FULL:
         hint = "Free some space and start again on the same checkpoint: no result is lost."

@@ -2,7 +2,8 @@
 
     out/q1/000000007-0000.ndjson      query q1, results of epoch 7, part 0
     out/q1/000000007-0001.ndjson      part 1: part 0 had reached its size
-    out/q1/000000000004000.srj        formats without a place for the report time: a file a report (at 4000 ms)
+    out/q1/000000000004000.srj        formats without a place for the report time: a file a report
+                                      (at 4000 ms)
 
 A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the
 same file. Parts are cut at ``Roll.bytes``, at records only. With ``Roll.age`` results of several
@@ -45,9 +46,7 @@ class Roll:
     age: int = 0
 
     def due(self, size: int, age: int) -> bool:
-        """Whether results of ``size`` bytes, the oldest of them ``age`` ms old, are to be published
-        now.
-        """
+        """Whether results of ``size`` bytes, the oldest ``age`` ms old, are to be published now."""
         return size >= self.bytes or age >= self.age
 
     def cut(self, sizes: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -77,9 +76,7 @@ class FileSink:
     roll: Roll = Roll()
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Writes the batch's files; returns their names below ``out``. A batch without a line makes
-        no file.
-        """
+        """Writes the batch's files; their names below ``out``. A batch without lines makes none."""
         names = []
         for part, (report, data) in enumerate(
             contents(self.format, query, variables, batch, self.roll.cut)
@@ -148,8 +145,7 @@ def claim(out: Path, owner: str, *, overwrite: bool) -> None:
 
 
 def existing_results(out: Path) -> set[str]:
-    """The names (below ``out``) of all files that runs have published there, late and dead letters
-    among them.
+    """Names (below ``out``) of all files that runs have published, letters among them.
 
     A folder that does not exist has none. Files with other names are somebody else's. Raises
     ``SinkError``.

@@ -1,9 +1,9 @@
 """What is in no window, as NDJSON: late elements and dead letters.
 
-    <folder>/dead-letter/000000007-0000.ndjson    {"stream", "source", "offset", "reason", "text"}
-    <folder>/late/000000007-0000.ndjson           {"stream", "source", "offset", "ts", "watermark", "text"}
+    dead-letter/000000007-0000.ndjson    {"stream", "source", "offset", "reason", "text"}
+    late/000000007-0000.ndjson           {"stream", "source", "offset", "ts", "watermark", "text"}
 
-``folder`` is ``--out``, or the checkpoint with ``--out -``. Names and atomicity are as in
+They are in ``--out``, or in the checkpoint with ``--out -``. Names and atomicity are as in
 ``files``. Cost: linear; letters are rare, so a Python mapping each will do.
 """
 

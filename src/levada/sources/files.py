@@ -1,6 +1,7 @@
 """A stream of files, seen from the driver: what is there, and which references come next.
 
-    discover  -> which files there are and how long they are          (the only method that looks at the directory)
+    discover  -> which files there are and how long they are (the only method that looks at the
+                 directory)
     take      -> the next references from a position, and the position behind them
     freeze    -> what is there now is all there will be (``--once``)
 
@@ -10,14 +11,17 @@ Its keys:
 
     file, at   files=sequence: the file and the offset in it up to which the stream is read
     files      files=parallel: the same for each file
-    rows       with a mapping only: records of each file given out (files=sequence: of the current one)
+    rows       with a mapping only: records of each file given out (files=sequence: of the current
+               one)
     after      files=parallel: the file after which the next round begins
-    taken      elements given out so far, well-formed or not (those within a document: guessed by its size)
-    passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or elements are parts of
-               documents): elements that passed. One reference is given at a time with
-               ``limit_left`` on it, and the CALLER adds what the task counted before it takes
-               again. Otherwise ``limit`` counts ``taken``.
-    broken     files of which it has been told that they cannot be read (the CALLER adds them when an epoch tells)
+    taken      elements given out so far, well-formed or not (those within a document: guessed by
+               its size)
+    passed     with a limit that only tasks can count up to (``counted_late``: from or to is set, or
+               elements are parts of documents): elements that passed. One reference is given at a
+               time with ``limit_left`` on it, and the CALLER adds what the task counted before it
+               takes again. Otherwise ``limit`` counts ``taken``.
+    broken     files of which it has been told that they cannot be read (the CALLER adds them when
+               an epoch tells)
 
 A file is finished when a later name exists or the source is frozen. The files of a directory are
 one sequence in the order of their names (a name that comes up before one that is being read comes
@@ -67,8 +71,7 @@ class FileSource:
         self._peeked: dict[str, tuple[tuple[int, bool], bool]] = {}
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
-        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a path that is not
-        there.
+        """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a missing path.
 
         ``position``: how far the stream has been read, before which a new file comes too late.
         """
@@ -107,9 +110,7 @@ class FileSource:
             file.finished = True
 
     def take(self, position: Position, rows: int) -> tuple[list[Reference], Position]:
-        """The references of the next elements, at most ``rows`` in all, and the position behind
-        them.
-        """
+        """The references of the next elements, at most ``rows``, and the position behind them."""
         assert rows > 0, "an epoch takes at least one element"
         self._frontier = max(self._frontier, position.get("file", ""))
         self._remember(position)
@@ -138,8 +139,7 @@ class FileSource:
         return self.frozen and not self.backlog(position)
 
     def known(self, position: Position) -> dict[str, bool]:
-        """The partitions that hold or held data, and whether each has unread data; empty ones are
-        left out.
+        """The partitions that have held data, and whether each has unread data.
 
         One that was never read although it has data holds the watermark back at minus infinity.
         """
@@ -155,24 +155,26 @@ class FileSource:
         return partitions
 
     def finished(self, partition: str) -> bool:
-        """Whether nothing can come to a partition any more but what is there: it then holds no
-        watermark back.
-        """
+        """Whether a partition gets nothing more than is there: it then holds no watermark back."""
         if self.config.files == "sequence":
             return self.frozen
         file = self._files.get(partition)
         return file is None or file.finished
 
     def check_grown(self, position: Position) -> None:
-        """Raises ``CheckpointError`` if there is data behind the position at which the stream once
-        ended.
-        """
+        """Raises ``CheckpointError`` if there is data behind where the stream once ended."""
         self.discover(final=True)
         if self.backlog(position):
             where = position.get("file", self.config.path)
-            message = f"The stream {self.config.name} has grown behind {where} since the run on this checkpoint ended."
+            message = (
+                f"The stream {self.config.name} has grown behind {where} since "
+                "the run on this checkpoint ended."
+            )
             if not position:
-                message = f"The run on this checkpoint has ended, and has read nothing of the stream {self.config.name}."
+                message = (
+                    "The run on this checkpoint has ended, "
+                    f"and has read nothing of the stream {self.config.name}."
+                )
             raise CheckpointError(
                 message, hint="Use a new checkpoint, or run with --keep-open from the beginning."
             )
@@ -180,9 +182,7 @@ class FileSource:
     # -- discovery --
 
     def _look_at(self, name: str, path: str, *, later: bool) -> None:
-        """The file as it is now, which is new or may have grown; a finished one is not looked at
-        again.
-        """
+        """The file as it is now, new or maybe grown; a finished one is not looked at again."""
         try:
             size = os.stat(path).st_size
         except FileNotFoundError:  # it has just vanished
@@ -202,9 +202,7 @@ class FileSource:
     # -- taking --
 
     def _allowed(self, position: Position, rows: int) -> int:
-        """``rows``, or what the limit leaves of them; what only tasks can count is for them
-        to cut.
-        """
+        """``rows``, or what the limit leaves of them; what only tasks count is for them to cut."""
         if self.config.limit is None:
             return rows
         late = self.config.counted_late
@@ -238,9 +236,7 @@ class FileSource:
             return 0
 
     def _pass_over(self, file: SourceFile, fault: FileFault) -> None:
-        """A broken file holds nothing, and is told of once; the first one raises (see the module's
-        head).
-        """
+        """A broken file holds nothing, and is told of once; the first one raises."""
         single = not (os.path.isdir(self.config.path) or is_glob(self.config.path))
         if single or (file.name == self._names[0] and not self._begun):
             raise fault
@@ -274,9 +270,7 @@ class FileSource:
         return taken, {**position, "file": file.name, "at": piece.stop}
 
     def _take_parallel(self, position: Position, rows: int) -> tuple[list[_Taken], Position]:
-        """Shares ``rows`` among the files with data, in rounds, from the file after the last one
-        served.
-        """
+        """Shares ``rows`` among the files with data, in rounds, from that after the last served."""
         ats: dict[str, int] = dict(position.get("files", {}))
         first = bisect_left(self._names, position.get("after", "") + "\0")
         active = [self._files[name] for name in self._names[first:] + self._names[:first]]
@@ -316,9 +310,7 @@ class FileSource:
         return unread
 
     def _rows(self, taken: list[_Taken], position: Position) -> Position:
-        """How many records of each file are given out; of a sequence, of the file that is being
-        read.
-        """
+        """How many records of each file are given out; of a sequence, of the one being read."""
         rows: dict[str, int] = dict(position.get("rows", {}))
         for file, piece in taken:
             rows[file.name] = rows.get(file.name, 0) + piece.elements
@@ -343,9 +335,8 @@ class FileSource:
                     stream=config.name,
                     partition=partition,
                     name=file.name,
-                    path=os.path.abspath(
-                        self._cutter.content(file)[0]
-                    ),  # a task may stand in another directory
+                    # a task may stand in another directory
+                    path=os.path.abspath(self._cutter.content(file)[0]),
                     format=self._cutter.format(file),
                     start=piece.start,
                     stop=piece.stop,

@@ -21,10 +21,8 @@ from dataclasses import dataclass
 from levada.errors import SourceError
 
 _UNFINISHED = (".tmp", ".part", ".crdownload")
-_COARSE, _FINE = (
-    3_000_000_000,
-    100_000_000,
-)  # ns: two changes in such a time may show as one; by where times are whole seconds
+# ns: two changes in such a time may show as one; by where times are whole seconds
+_COARSE, _FINE = 3_000_000_000, 100_000_000
 _TRUSTED = 30_000_000_000  # ns: so long a time of change is believed, whatever file system keeps it
 
 
@@ -47,9 +45,7 @@ class Listing:
         self._looked = 0
 
     def look(self) -> tuple[list[Found], Collection[str]]:
-        """Files that are new, by name, and the names of those that are gone. Raises as
-        ``list_files``.
-        """
+        """New files, by name, and the names of those that are gone. Raises as ``list_files``."""
         now, changed = self._clock(), _time_of_change(self._path)
         if changed is not None and changed == self._changed and now - self._looked < _TRUSTED:
             return [], ()

@@ -78,17 +78,15 @@ def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Tabl
             return table.slice(start - edges[groups[0]], stop - start)
     except (pa.ArrowInvalid, OSError) as error:
         reason = str(error).strip().splitlines()[0]
-        kind = (
-            SourceError if getattr(error, "errno", None) else FileFault
-        )  # the system's, or of what stands there
+        # the system's, or of what stands there
+        kind = SourceError if getattr(error, "errno", None) else FileFault
         raise kind(
             f"The file {path} of the stream {config.name} cannot be read: {reason}"
         ) from error
 
 
 def with_schema(config: StreamConfig) -> StreamConfig:
-    """The configuration with the schema of its first Parquet file, if it has none; other formats as
-    they are.
+    """A Parquet stream with its first file's schema, if it has none; others as they are.
 
     Columns of other types than the four of a schema are left out (a time may still come from one).
     """
@@ -102,7 +100,8 @@ def with_schema(config: StreamConfig) -> StreamConfig:
         pairs = ((field.name, _type_of(field.type)) for field in types)
         return replace(config, schema=tuple((name, kind) for name, kind in pairs if kind))
     raise SourceError(
-        f"The stream {config.name} has no schema and no Parquet file at {config.path} to take one from."
+        f"The stream {config.name} has no schema and no Parquet file at "
+        f"{config.path} to take one from."
     )
 
 
@@ -148,7 +147,8 @@ def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
         held = _type_of(found)
         if held != kind and (held, kind) != ("integer", "double") and not pt.is_null(found):
             raise FileFault(
-                f"The column {name} of {path} is {found}, but the schema of {config.name} says {kind}."
+                f"The column {name} of {path} is {found}, "
+                f"but the schema of {config.name} says {kind}."
             )
     if config.time_field is not None and not _is_time(schema.field(config.time_field).type):
         found = schema.field(config.time_field).type

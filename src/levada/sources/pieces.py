@@ -1,5 +1,4 @@
-"""The next piece of a file: how far whole elements reach, and how many they are. One function a
-format.
+"""The next piece of a file: how far whole elements reach, how many they are. One a format.
 
 A ``SourceFile`` is what the driver knows of a file: its size as last seen and whether it is
 finished. A piece never ends inside an element. The last element of a file that is not finished is
@@ -104,7 +103,8 @@ class Cutter:
         path, size = self.content(file)
         if at > size and not file.fault:
             raise SourceError(
-                f"The file {file.path} of the stream {self.config.name} became shorter than what was read."
+                f"The file {file.path} of the stream {self.config.name} became "
+                "shorter than what was read."
             )
         if at >= size:
             return None

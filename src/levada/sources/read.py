@@ -53,8 +53,7 @@ class JsonChunk:
 
 
 def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
-    """Bytes ``start:stop`` of a file, all of them; fewer than that, or no file, is a
-    ``SourceError``.
+    """Bytes ``start:stop`` of a file, all of them; fewer, or no file, is a ``SourceError``.
 
     The array is the beginning of one (its ``base``) with ``room`` more bytes: what reads it can pad
     it without a copy.
@@ -68,7 +67,8 @@ def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
                 got = os.preadv(handle, [out.data[done:]], start + done)
                 if got == 0:
                     raise SourceError(
-                        f"The file {path} is shorter than what was found of it: {start + done} bytes."
+                        f"The file {path} is shorter than what was found of it: "
+                        f"{start + done} bytes."
                     )
                 done += got
         finally:
@@ -79,9 +79,7 @@ def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
 
 
 def read_bytes(reference: Reference) -> Bytes:
-    """The text of a reference to a text format, whole elements only; with room for what the parser
-    adds.
-    """
+    """The text of a reference to a text format, whole elements; with room for what parsing adds."""
     return read_range(
         reference.path,
         reference.start,
@@ -91,9 +89,7 @@ def read_bytes(reference: Reference) -> Bytes:
 
 
 def read_header(path: str, size: int, *, whole: bool) -> Header | None:
-    """The header of the CSV file of ``size`` bytes; None as long as it may still grow (``whole``
-    false).
-    """
+    """The header of the CSV file of ``size`` bytes; None while it may grow (``whole`` false)."""
     window = _HEADER
     while True:
         data = read_range(path, 0, min(window, size))

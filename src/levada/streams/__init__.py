@@ -1,3 +1,1 @@
-"""What a stream is, as its user says it: configuration, formats, mapping files. Values, valid from
-birth.
-"""
+"""What a stream is to its user: configuration, formats, mapping files. Values, valid from birth."""

@@ -66,8 +66,7 @@ ENDINGS = {
 
 
 def format_of(file_name: str) -> str | None:
-    """The format that a file name's ending says, ``.gz`` and ``.zst`` left out; None if it says
-    none.
+    """The format that a file name's ending says, but ``.gz`` and ``.zst``; None if it says none.
 
     >>> format_of("a/b.NT.gz"), format_of("b.trig.zst"), format_of("b.dat")
     ('nt', 'trig', None)

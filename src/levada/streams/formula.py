@@ -1,11 +1,14 @@
 """Formulas over the columns of a row, as mapping files have them: a small part of Python's
 expressions, evaluated by Polars.
 
-    -1 if avgSpeed == 0 else 1030 / avgSpeed        totalspaces - vehiclecount        replace(timestamp, " ", "T")
+    -1 if avgSpeed == 0 else 1030 / avgSpeed
+    totalspaces - vehiclecount
+    replace(timestamp, " ", "T")
 
     names        columns, earlier formulas, ``row`` (the number of the record in its file, from 0)
     constants    numbers, texts in quotes, True, False
-    operators    + - * / (always a double; by zero: no value), == != < <= > >=, and or not, A if CONDITION else B
+    operators    + - * / (always a double; by zero: no value), == != < <= > >=, and or not,
+                 A if CONDITION else B
     functions    those of ``FUNCTIONS``
 
 What has no value makes no value. There is nothing else: no attribute, index, loop or name of
@@ -62,8 +65,7 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., pl.Expr]]] = {
 
 
 def compile_(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
-    """A formula over columns of these types, and the type of its values. Raises ``UsageError`` that
-    says where.
+    """A formula over columns of these types, and the type of its values. Raises ``UsageError``.
 
     >>> expression, kind = compile_("-1 if v == 0 else 10 / v", {"v": "integer"})
     >>> kind, pl.DataFrame({"v": [0, 4]}).select(x=expression)["x"].to_list()

@@ -1,5 +1,4 @@
-"""Mapping files: which triples a row of a table is (YAML). The description half of
-``intake.tables.mapped``.
+"""Mapping files (YAML): which triples a row is. The description half of ``intake.tables.mapped``.
 
     prefixes: {ssn: "http://purl.oclc.org/NET/ssnx/ssn#", sao: "http://purl.oclc.org/NET/sao/"}
     columns: {avgSpeed: integer}               types of columns; all others are strings
@@ -38,7 +37,8 @@ _KEYS = ("prefixes", "columns", "header", "let", "triples")
 _TERM = re.compile(
     r"""\s*(?: (?P<iri> <[^<>\s]*> )
              | (?P<value> \{\w+\} (?=[\s.]|$) )
-             | (?P<literal> "(?:[^"\\]|\\.)*" ) (?: (?P<tag> @[A-Za-z0-9-]+ ) | \^\^ (?P<type> <[^<>\s]*> | [\w-]*:[\w.-]* ) )?
+             | (?P<literal> "(?:[^"\\]|\\.)*" )
+               (?: (?P<tag> @[A-Za-z0-9-]+ ) | \^\^ (?P<type> <[^<>\s]*> | [\w-]*:[\w.-]* ) )?
              | (?P<blank> _:[\w{}]+ )
              | (?P<name> (?:[A-Za-z][\w-]*)?:[\w.{}%/-]*[\w{}%/-] | (?:[A-Za-z][\w-]*)?: )
              | (?P<number> [+-]?[0-9]+(?:\.[0-9]+)? )

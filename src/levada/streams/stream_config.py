@@ -1,27 +1,31 @@
-"""What a stream is and where its event times come from: the description half of ``sources`` and
-``intake``.
+"""What a stream is and whence its times come: the description half of ``sources`` and ``intake``.
 
 A ``StreamConfig`` is a value. It is made by ``StreamConfig.of`` from the words that the command
 line, the app file and the Python API share, and is valid from birth: everything downstream may
 trust it. Every wrong word is a ``UsageError`` that names the near misses or the values that exist.
 All durations and times are integer milliseconds (docs/semantics.md#streams).
 
-    format    a word of ``levada.streams.formats``; text formats also as .gz and .zst. By the file's ending unless given.
-    time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column (tuples: field:ts)
+    format    a word of ``levada.streams.formats``; text formats also as .gz and .zst. By the
+              file's ending unless given
+    time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column, field:ts
     unit      ms | s: of integer times                                           ms
     lateness  how far behind the largest event time an element may be            0
-    element   line | subject | graph | blankline | document: what one is         line (documents: document)
+    element   line | subject | graph | blankline | document: what one is         line, document
     schema    k:integer;v:double or a mapping (tuple streams; due for CSV)
     sign      the column of a relation that holds + or -: a row comes, or goes   none: all rows come
     unique    a promise that no triple repeats; it is not checked                false
-    closed    element: a promise that no subject spans two elements of a window; then patterns of one subject are joined
-              where they are read. It is checked: a stream that breaks it stops the engine
+    closed    element: a promise that no subject spans two elements of a window; then patterns of
+              one subject are joined where they are read. It is checked: a stream that breaks it
+              stops the engine
     idle      how long a silent stream holds the others back                     for ever
     mapping   a file that says which triples a row is: then the stream is RDF    none
     files     sequence | parallel: the files of a directory are one partition, or one each
     ahead     elements that a stream may run ahead of those of its queries        1,000,000
     from, to  event times [from, to); what is outside is no element
     limit     the most elements, counted after from and to
+
+At the right is what holds unless given: of ``time`` for RDF and for tuples, of ``element`` for
+lines and for documents.
 """
 
 from __future__ import annotations
@@ -43,8 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """A stream of files: made by ``of``; the module head says what each field means. None is "not
-    set".
+    """A stream of files: made by ``of``; the module head explains each field. None is "not set".
 
     >>> config = StreamConfig.of("temp", "temp.nq.gz", time="graph", lateness="10s")
     >>> config.format, config.element, config.lateness, config.quads
@@ -75,8 +78,7 @@ class StreamConfig:
 
     @classmethod
     def of(cls, name: str, path: str | os.PathLike[str], **options: Any) -> StreamConfig:
-        """The stream ``name`` at ``path`` (a file, a directory or a glob) with options by their
-        words.
+        """The stream ``name`` at ``path`` (file, directory or glob) with options by their words.
 
         ``from`` may be spelled ``from_``. Values may be texts or what YAML makes of them. Raises
         ``UsageError``.
@@ -155,9 +157,7 @@ class StreamConfig:
 
     @property
     def time_argument(self) -> str:
-        """What stands behind the colon: the predicate's IRI, the regular expression, the field's
-        name.
-        """
+        """What stands behind the colon: a predicate's IRI, a regular expression, a field's name."""
         return self.time.partition(":")[2]
 
     @property

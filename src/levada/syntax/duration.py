@@ -34,8 +34,8 @@ def milliseconds(text: str, least: int = 1) -> int:
     """The length of a duration in ms; ValueError with a sentence for people if a window cannot have
     it, or it is below ``least``.
 
-    >>> milliseconds("P1DT2H"), milliseconds("PT0.5S"), milliseconds("1h30m"), milliseconds("10 minutes"), milliseconds("3")
-    (93600000, 500, 5400000, 600000, 3000)
+    >>> [milliseconds(text) for text in ("P1DT2H", "PT0.5S", "1h30m", "10 minutes", "3")]
+    [93600000, 500, 5400000, 600000, 3000]
     """
     if _SPANS.fullmatch(text) and text[0] not in "Pp":
         parts = [

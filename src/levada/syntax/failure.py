@@ -125,13 +125,10 @@ def _left_open(source: Source) -> str:
 
 
 def _stop(parser: Lark, text: str) -> tuple[set[str], int]:
-    """The terminals that the parser would have accepted where it stops, and the offset of that
-    place.
-    """
+    """The terminals that the parser would have accepted where it stops, and that offset."""
     state: Any = parser.parse_interactive(text)  # Lark leaves some of its methods untyped
-    good: Any = state.copy(
-        deepcopy_values=False
-    )  # a token that fails may already have reduced the stack of ``state``
+    # a token that fails may already have reduced the stack of ``state``
+    good: Any = state.copy(deepcopy_values=False)
     try:
         for token in state.lexer_thread.lex(state.parser_state):
             state.feed_token(token)
@@ -196,7 +193,10 @@ def _open(text: str, offset: int, accepted: set[str]) -> str:
     """
     found = text[offset]
     if found == "[" and "LBRACKET" in accepted:
-        return "Nothing stands in the brackets; a window is said there, such as [RANGE PT10S STEP PT5S] or [NOW]."
+        return (
+            "Nothing stands in the brackets; a window is said there, "
+            "such as [RANGE PT10S STEP PT5S] or [NOW]."
+        )
     if found in "\"'" and "STRING" in accepted:
         return (
             "The string that starts here is not closed, or has an escape that SPARQL does not know."

@@ -60,7 +60,8 @@ def _large_strings(texts: pl.Series | pa.Array | pa.ChunkedArray) -> Any:
 def identify_one(text: str, seed: int) -> tuple[int, int]:
     """The identity of one canonical text.
 
-    >>> identify_one("<http://a>", 7) == tuple(int(column[0]) for column in identify(pl.Series(["<http://a>"]), 7))
+    >>> columns = identify(pl.Series(["<http://a>"]), 7)
+    >>> identify_one("<http://a>", 7) == tuple(int(column[0]) for column in columns)
     True
     """
     content = np.frombuffer(text.encode() or b"\0", np.uint8)

@@ -118,9 +118,7 @@ class Terms:
         return pa.Array.from_buffers(pa.large_string(), len(rows), buffers, missing)
 
     def pick(self, x: Words, y: Words) -> Terms:
-        """The table of those terms only that occur among these identities; what is not here is left
-        out.
-        """
+        """The table of those terms only that occur among these identities; others are left out."""
         wanted = np.zeros(len(self) + 1, np.bool_)
         wanted[self.find(x, y)] = True  # the last place takes the -1
         rows = np.flatnonzero(wanted[:-1])
@@ -128,8 +126,7 @@ class Terms:
         return Terms(self.x[rows], self.y[rows], offsets, data)
 
     def frames(self, prefix: str) -> dict[str, Frame]:
-        """The table as two frames, ``<prefix>.id`` (x, y, end of the text) and ``<prefix>.text``
-        (the bytes).
+        """The table as frames ``<prefix>.id`` (x, y, end of the text), ``<prefix>.text`` (bytes).
 
         >>> sorted(Terms.empty().frames("terms"))
         ['terms.id', 'terms.text']
@@ -141,9 +138,7 @@ class Terms:
 
     @classmethod
     def from_frames(cls, frames: Mapping[str, Frame], prefix: str) -> Terms:
-        """The table of two frames that ``frames(prefix)`` made; its columns are views of theirs
-        (but ``off``).
-        """
+        """The table of two frames that ``frames(prefix)`` made: by views (but ``off``)."""
         ids = frames[f"{prefix}.id"]
         offsets = np.zeros(ids.n + 1, np.int64)
         offsets[1:] = ids["end"]

@@ -1,5 +1,4 @@
-"""The texts that a task can look up: terms of its blobs, of the state's runs, and terms computed in
-this epoch.
+"""The texts that a task can look up: terms of blobs, of runs, and computed in this epoch.
 
 Frames carry identities; whoever needs texts (general expressions, ORDER BY, results) asks the pool.
 Tables are probed one after the other, newest first, for what is still missing: a look-up costs by

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 def join_lines(records: pl.Series) -> bytes:
     """Records as the bytes of a file."""
-    array = (
-        records.rechunk().to_arrow().cast(pa.large_string())
-    )  # its texts lie one after the other
+    # its texts lie one after the other
+    array = records.rechunk().to_arrow().cast(pa.large_string())
     offsets = np.frombuffer(array.buffers()[1], np.int64)[
         array.offset : array.offset + len(array) + 1
     ]

@@ -55,9 +55,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Each is imported when it is first asked for: who asks the reference alone, loads no
-    engine.
-    """
+    """Each is imported when it is first asked for: the reference alone loads no engine."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'levada.testing' has no attribute {name!r}")

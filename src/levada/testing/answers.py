@@ -47,9 +47,7 @@ _UNBOUND = "urn:levada:unbound"
 
 
 def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Answer:
-    """The result of a query over windows' contents at an instant: a bag of solutions, or an ASK's
-    boolean.
-    """
+    """A query's result over windows at an instant: a bag of solutions, or an ASK's boolean."""
     if isinstance(query, ReferenceSql):
         return _sql(query, contents)
     texts = {
@@ -81,9 +79,7 @@ def answer(query: Question, contents: Contents, static: Graphs, now: int) -> Ans
 
 
 def _latest(contents: Contents) -> Callable[..., Any]:
-    """C-SPARQL's f:timestamp(s, p, o): the greatest time of a triple's comings that a
-    window holds.
-    """
+    """C-SPARQL's f:timestamp(s, p, o): the last of a triple's comings that a window holds."""
     found: dict[str, int] = {}
     for items in contents.values():
         for item, ts in items:
@@ -122,9 +118,7 @@ def _entailed(
     static: Graphs,
     default: Sequence[str | None],
 ) -> tuple[ox.Store, list[Any]]:
-    """The store of what each graph entails, and the default graph: that of a merge is what the
-    merge entails.
-    """
+    """What each graph entails, and the default graph: of a merge, what the merge entails."""
 
     def all_of(triples: Iterable[str], static: bool) -> set[str]:
         return entailed(triples, query.ontology, query.entailment, static=static)
@@ -233,9 +227,7 @@ def _table(
     *,
     timed: bool,
 ) -> None:
-    """A window's rows; a stream from outside has the event time beside the columns of its
-    schema.
-    """
+    """A window's rows; a stream from outside has the event time beside its schema's columns."""
     columns = [f'"{c}" {_TYPES[t]}' for c, t in schema.items()]
     timed = timed and "ts" not in schema
     columns += ['"ts" INTEGER'] * timed

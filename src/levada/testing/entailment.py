@@ -5,10 +5,13 @@ Triples are texts apart by blanks. A rule looks at all pairs of triples, so this
 dozens. It shares nothing with the engine, which rewrites patterns. Names of rules are those of RDF
 1.1 Semantics, 9.2.1, and of OWL 2 Profiles, 4.3:
 
-    schema   rdfs5, rdfs11; OWL: scm-eqc1, scm-eqp1, eq-sym, eq-trans, eq-rep-s/p/o, prp-inv as a symmetric statement
-    graph    rdfs2, rdfs3, rdfs7, rdfs9 with the schema; OWL: prp-inv1/2, prp-symp, prp-trp, eq-rep-s/p/o
-    static   a graph of static data also by its own schema triples: rdfs5, rdfs11, rdfs6, rdfs10 (what is below something or above,
-             and what something is an instance of, is below itself); OWL: eq-sym, eq-trans
+    schema   rdfs5, rdfs11; OWL: scm-eqc1, scm-eqp1, eq-sym, eq-trans, eq-rep-s/p/o, prp-inv as a
+             symmetric statement
+    graph    rdfs2, rdfs3, rdfs7, rdfs9 with the schema; OWL: prp-inv1/2, prp-symp, prp-trp,
+             eq-rep-s/p/o
+    static   a graph of static data also by its own schema triples: rdfs5, rdfs11, rdfs6, rdfs10
+             (what is below something or above, and what something is an instance of, is below
+             itself); OWL: eq-sym, eq-trans
 """
 
 from __future__ import annotations

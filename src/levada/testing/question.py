@@ -1,6 +1,4 @@
-"""What the naive reference is asked and what it says: elements, queries over windows, reports.
-Plain values.
-"""
+"""What the naive reference is asked and says: elements, queries over windows, reports."""
 
 from __future__ import annotations
 
@@ -25,16 +23,14 @@ Solution = frozenset[tuple[str, str]]
 
 Bag = Counter[Solution]
 Answer = Bag | bool | None
-"""What a query says at one instant: a bag of solutions, an ASK's boolean, or None where nothing was asked."""
+"""What a query says at one instant: solutions, an ASK's boolean, None where nothing was asked."""
 
 TripleTemplate = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of an RDF stream: event time (ms) and its triples, N-Triples texts without the
-    dot.
-    """
+    """An element of an RDF stream: time (ms) and its triples, N-Triples texts without the dot."""
 
     ts: int
     triples: tuple[str, ...]
@@ -42,8 +38,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An element of a tuple stream: event time (ms) and the values of its schema's columns, in
-    order.
+    """An element of a tuple stream: time (ms) and the values of its schema's columns, in order.
 
     Of a relation the row is inserted (``sign`` 1) or deleted (-1). None is NULL.
     """

@@ -70,15 +70,16 @@ def evaluate(
     static: Graphs | None = None,
     replaced: Sequence[tuple[int, Graphs]] = (),
 ) -> list[Report]:
-    """The reports of a query, in time order: those with something to say, all of them with
-    ``empty_reports``.
+    """The reports of a query, in time order: those that say something; all, if ``empty_reports``.
 
     ``static`` are the static graphs at first; ``replaced`` says, in order of time, of which time
     (ms) they are others after it: a query without windows is asked over all of them in turn.
 
+    >>> from levada.model.time import WindowKind
     >>> window = Window(WindowKind.RANGE, range=4000)
     >>> query = ReferenceQuery("SELECT ?s { GRAPH <a:w> { ?s ?p ?o } }", {"a:w": ("s", window)})
-    >>> [(r.time, len(r.solutions)) for r in evaluate(query, {"s": [Element(1000, ("<a:a> <a:b> <a:c>",))]})]
+    >>> stream = [Element(1000, ("<a:a> <a:b> <a:c>",))]
+    >>> [(r.time, len(r.solutions)) for r in evaluate(query, {"s": stream})]
     [(1000, 1)]
     """
     if not query.windows:
@@ -223,9 +224,7 @@ def _changes(held: Iterable[Stay]) -> set[int]:
 
 
 def _spans(every: Iterable[Stay]) -> list[tuple[int, int]]:
-    """The times at which some window holds something, as disjoint intervals [start, end) in
-    order.
-    """
+    """The times at which a window holds something, as disjoint intervals [start, end) in order."""
     merged: list[tuple[int, int]] = []
     for enter, leave in sorted((s.enter, s.leave) for s in every):
         if merged and enter <= merged[-1][1]:
@@ -258,17 +257,14 @@ def _after_content(times: Iterable[int], occupied: Sequence[tuple[int, int]]) ->
 
 
 def _reports(query: Question, time: int, before: Answer, now: Answer) -> Iterator[Report]:
-    """What the query says at this time. An ASK that was not asked the time before counts as
-    changed.
-    """
+    """What the query says at this time. An ASK not asked the time before counts as changed."""
     if isinstance(now, bool) or isinstance(before, bool):
         if now is not None and (query.output == "RSTREAM" or now is not before):
             yield Report(time, boolean=bool(now))
         return
     found = differences(query.output, before or Counter(), now or Counter())
-    said = [one for one in found if one[1]] or found[
-        -1:
-    ] * query.empty_reports  # a relation's empty report is written once
+    # a relation's empty report is written once
+    said = [one for one in found if one[1]] or found[-1:] * query.empty_reports
     for change, bag in said:
         yield _report(query, time, change, bag)
 
@@ -277,7 +273,8 @@ def differences(output: str, before: Bag, now: Bag) -> list[tuple[str | None, Ba
     """What a relation-to-stream operator says of two consecutive results, as bags.
 
     >>> a, b = frozenset({("x", "1")}), frozenset({("x", "2")})
-    >>> differences("ISTREAM", Counter({a: 1}), Counter({a: 2, b: 1})) == [(None, Counter({a: 1, b: 1}))]
+    >>> told = differences("ISTREAM", Counter({a: 1}), Counter({a: 2, b: 1}))
+    >>> told == [(None, Counter({a: 1, b: 1}))]
     True
     """
     match output:
@@ -303,8 +300,7 @@ def _report(query: Question, time: int, change: str | None, bag: Bag) -> Report:
 
 
 def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> tuple[Element, ...]:
-    """What a CONSTRUCT has reported, as the stream that it makes; a graph without a triple is no
-    element.
+    """What a CONSTRUCT has reported, as a stream; a graph without a triple is no element.
 
     A node of the template is another in each report; other blank nodes are what they were.
     """
@@ -323,8 +319,7 @@ def elements_of(name: str, query: ReferenceQuery, reports: Iterable[Report]) -> 
 
 
 def construct(template: Sequence[TripleTemplate], bag: Bag) -> frozenset[str]:
-    """The graph of a CONSTRUCT: the template under each solution, without what is no triple (SPARQL
-    1.1, 16.2).
+    """The graph of a CONSTRUCT: the template by each solution, without what is no triple (16.2).
 
     >>> sorted(construct([("?s", "<a:p>", '"x"')], Counter({frozenset({("s", "<a:s>")}): 2})))
     ['<a:s> <a:p> "x"']

@@ -16,9 +16,7 @@ from levada.testing.question import Element, Item, Row, canonical
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """An occurrence in a window: there at the instants ``enter <= tau < leave``; ``ts`` is its
-    event time.
-    """
+    """An occurrence in a window: at the instants ``enter <= tau < leave``; ``ts`` is its time."""
 
     enter: int
     leave: int
@@ -27,8 +25,7 @@ class Stay:
 
 
 def relation_stays(rows: Iterable[Row]) -> list[Stay]:
-    """When each row of a relation is held: from an insertion to the next deletion of an equal row,
-    oldest first.
+    """When each row of a relation is held: from insertion to the next deletion, oldest first.
 
     Those of one instant are added up first; a deletion of what is not held is passed over.
     """
@@ -107,7 +104,5 @@ def _sessions(window: Window, counted: Sequence[tuple[int, Item]]) -> list[Stay]
 
 
 def content(held: Iterable[Stay], tau: int) -> list[tuple[Item, int]]:
-    """The items in a window at an instant, each with its ts: a bag of rows; a graph is the set of
-    its triples.
-    """
+    """The items in a window at an instant, each with its ts: a bag of rows; a graph is a set."""
     return [(s.item, s.ts) for s in held if s.enter <= tau < s.leave]

@@ -67,8 +67,7 @@ def write_directory(
     form: TimeForm = "bare",
     ending: str = ".nt",
 ) -> Path:
-    """Cuts a stream into so many files, ``0000.nt`` and so on, of consecutive elements; returns the
-    folder.
+    """Cuts a stream into files, ``0000.nt`` and so on, of consecutive elements; the folder.
 
     ``ending`` may be ``.nt.gz``. Files may be empty if there are fewer elements.
     """
@@ -114,8 +113,7 @@ def write_documents(folder: Path, elements: Sequence[Element], ending: str = ".t
 
 
 def write_graphs(path: Path, elements: Sequence[Element]) -> Path:
-    """All elements in one document of a quad format, each in the graph ``<http://e/t/TS>``; returns
-    the path.
+    """All elements in one quad document, each in the graph ``<http://e/t/TS>``; returns the path.
 
     A time before 1970 is a dateTime: in an IRI a minus may be any hyphen.
     """
@@ -141,8 +139,7 @@ def write_packed(path: Path, data: bytes) -> Path:
 def write_csv(
     path: Path, rows: Iterable[Row], columns: Sequence[str], time: str = "ts", sign: str = ""
 ) -> Path:
-    """Writes a tuple stream as CSV with a header and the event time in column ``time``; returns the
-    path.
+    """Writes a tuple stream as CSV with a header and event times in ``time``; returns the path.
 
     Of a relation ``sign`` is the column that holds + or -.
     """

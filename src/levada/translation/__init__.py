@@ -1,3 +1,1 @@
-"""Syntax tree -> algebra, for each language. Behind this stage nothing knows which language
-it was.
-"""
+"""Syntax tree -> algebra, for each language. Behind it nothing knows which language it was."""

@@ -1,3 +1,1 @@
-"""Event times -> instants at which rows count, and the state that remembers them: pieces, runs,
-report times.
-"""
+"""Event times -> instants at which rows count, and their state: pieces, runs, report times."""

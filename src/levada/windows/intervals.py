@@ -40,8 +40,7 @@ def outer(frame: Frame, layout: Layout, table: WindowTable) -> tuple[Times, Time
 
 
 def by_weight(table: WindowTable) -> tuple[str, ...]:
-    """The ``hi`` of windows whose rows end by rows of weight -1: it says when a row began, or took
-    another back.
+    """The ``hi`` of windows whose rows end by rows of weight -1: when a row began or took one back.
 
     The changes of a relation (a window ALL) and of static graphs have their instant in ``lo``, too:
     none of them leaves by time.
@@ -53,9 +52,7 @@ def by_weight(table: WindowTable) -> tuple[str, ...]:
 
 
 def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
-    """An instant from which on no row counts: the greatest over the members of what their latest
-    times allow.
-    """
+    """An instant from which on no row counts: the greatest that latest times allow."""
     tops = frame
     if (frame["op"] == frame["op"][0]).all():
         latest = {
@@ -71,9 +68,7 @@ def latest_end(frame: Frame, layout: Layout, table: WindowTable) -> int:
 def exact(
     frame: Frame, layout: Layout, table: WindowTable, rows: Sequence[int] | None = None
 ) -> tuple[Times, Times]:
-    """The instants [s, e) at which each row counts; ``rows`` maps the layout's windows to the
-    table's.
-    """
+    """The instants [s, e) at which each row counts; ``rows`` maps the layout's windows to its."""
     s = np.full(frame.n, MIN, np.int64)
     e = np.full(frame.n, MAX, np.int64)
     for j, span in enumerate(layout.windows):

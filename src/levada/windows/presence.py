@@ -206,7 +206,8 @@ def retain(
         counting = ts >= max(start, w.start)
         if counts(w) or w.kind.by_session:
             keep |= counting & (ts >= horizon)
-            if w.kind.by_session:  # a session that has ended leaves an instant later, also where the next one has begun
+            # a session that has ended leaves an instant later, also where the next one has begun
+            if w.kind.by_session:
                 keep |= (
                     counting & (np.diff(ts, append=MAX) >= w.range) & (ts > horizon - w.range - 2)
                 )
@@ -218,7 +219,9 @@ def retain(
         last = np.maximum(entry, exit_)
         endless = last >= MAX
         matters = counting & ~endless & (last >= horizon)
-        if w.kind.on_close:  # the last of those that come and go together stands for them: a few a step, however many elements
+        # the last of those that come and go together stands for them: a few a step, however many
+        # elements there are
+        if w.kind.on_close:
             matters &= (np.diff(entry, append=MIN) != 0) | (np.diff(exit_, append=MIN) != 0)
         keep |= matters
         first = np.flatnonzero(counting & endless)

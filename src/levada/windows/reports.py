@@ -103,9 +103,8 @@ def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Rep
     if schedule.every:
         times = _with_empty(times, schedule, presence, covered, low=low, high=high, ended=ended)
         if ended:
-            last = (
-                int(times[-1]) if len(times) else low
-            )  # an empty report has a row, too, which nothing ends
+            # an empty report has a row, too, which nothing ends
+            last = int(times[-1]) if len(times) else low
         return Reports(times, np.ones(len(times), bool), changes, last)
     return Reports(times, _inside(times, covered), changes, last)
 
@@ -123,9 +122,7 @@ def _with_empty(
     high: int,
     ended: bool,
 ) -> Times:
-    """The reports with the empty ones: closes from the first element on, and the first close after
-    all content.
-    """
+    """The reports with the empty ones: closes from the first element to behind all content."""
     windows = schedule.windows
     seen = [presence.get(n, NOTHING).ts for n in schedule.streams]
     counted = [t[t >= max(schedule.start, w.start)] for w, t in zip(windows, seen, strict=True)]
@@ -133,9 +130,8 @@ def _with_empty(
     if first >= MAX:
         return times
     closing = [w for w in _reporting(windows) if w.kind.on_close]
-    after = covered[1][
-        covered[1] < MAX
-    ]  # content ends where a window reports, so that is the first report after it
+    # content ends where a window reports, so that is the first report after it
+    after = covered[1][covered[1] < MAX]
     after = (
         next_report(closing, after - 1, _EMPTY) if windows[-1].kind is WindowKind.CLOCK else after
     )

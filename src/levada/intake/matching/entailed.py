@@ -1,7 +1,8 @@
 """Entailed patterns at the intake: rows of a pattern from the matches of its alternatives, by
 tables (``algebra.alternatives``).
 
-    matched rows by pattern  --ways: pattern, member, form-->  slots from positions or from terms  --alike-->  rows
+    matched rows by pattern  --ways: pattern, member, form-->  slots from positions or from terms
+                             --alike-->  rows
 
 A way is an alternative of a member. All ways of a node are one table, in order of their forms: how
 an alternative becomes a row is the same for all of a form, so a form is a gather. A value of a

@@ -34,9 +34,8 @@ from levada.terms.term_pool import Pool
 
 Members = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
-Index = dict[
-    tuple[tuple[str | None, ...], int], int
-]  # constants and equal positions of a pattern: its number
+# constants and equal positions of a pattern: its number
+Index = dict[tuple[tuple[str | None, ...], int], int]
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,7 @@ class Patterns:
 def patterns_of(
     nodes: Sequence[PlanNode], chosen: Sequence[npt.NDArray[np.bool_]], seed: int
 ) -> Patterns | None:
-    """The patterns of the chosen members of Match, Star and Entailed nodes; None if there
-    is none.
-    """
+    """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none."""
     index: Index = {}
     texts: dict[int, str] = {}
     matches: list[tuple[PlanNode[s.Match], Ints, Members]] = []

@@ -31,9 +31,7 @@ SUBJECT_IS_OBJECT, SUBJECT_IS_PREDICATE, PREDICATE_IS_OBJECT = 1, 2, 4
 
 @dataclass(frozen=True, slots=True)
 class PatternTable:
-    """Distinct patterns as arrays (``kernels.keyed.match``); it pickles, and does not change once
-    built.
-    """
+    """Distinct patterns as arrays (``kernels.keyed.match``); it pickles, and never changes."""
 
     patterns: npt.NDArray[np.int64]  # records [n, 8]
     table: npt.NDArray[np.int64]  # open addressing [2**bits, 2]
@@ -43,8 +41,7 @@ class PatternTable:
 
     @staticmethod
     def build(patterns: Sequence[Pattern], repeats: Sequence[int], seed: int) -> PatternTable:
-        """A table of patterns: canonical texts of the constants (None: a variable), and codes of
-        equal positions.
+        """A table of patterns: texts of constants (None: a variable), codes of equal positions.
 
         A code adds SUBJECT_IS_OBJECT, SUBJECT_IS_PREDICATE and PREDICATE_IS_OBJECT; ``seed`` is
         that of the identities.
@@ -83,8 +80,7 @@ class PatternTable:
         return len(self.patterns)
 
     def match(self, triples: Triples, keep: Flags | None = None) -> tuple[Ints, Ints]:
-        """The rows of triples (of those that ``keep`` keeps) that each pattern matches: (rows,
-        starts).
+        """The rows of triples (that ``keep`` keeps) that each pattern matches: (rows, starts).
 
         Those of pattern i are ``rows[starts[i] : starts[i + 1]]``, in ascending order.
         """

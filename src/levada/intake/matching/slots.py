@@ -42,9 +42,7 @@ class Resources:
 def term_slot(
     term: TermColumn, rows: npt.NDArray[np.int64], i: int, facets: Facet, chunk: Chunk
 ) -> dict[str, Column]:
-    """The columns of slot i from a position of these triples; its texts become known where they are
-    wanted.
-    """
+    """The columns of slot i from a position of these triples; its texts where they are wanted."""
     buffer, pool = chunk.triples.buffer, chunk.pool
     out: dict[str, Column] = {}
     x, y = term.x.take(rows), term.y.take(rows)
@@ -75,9 +73,7 @@ def term_slot(
 def resource_slot(
     found: Resources, at: npt.NDArray[np.int64], i: int, facets: Facet, pool: Pool
 ) -> dict[str, Column]:
-    """The columns of slot i from IRIs and blank nodes of the plan: row ``at[n]`` of a table of
-    them.
-    """
+    """The columns of slot i from IRIs, blank nodes of the plan: row ``at[n]`` of their table."""
     out: dict[str, Column] = {}
     x, y = found.terms.x.take(at), found.terms.y.take(at)
     if Facet.ID in facets or Facet.TEXT in facets:

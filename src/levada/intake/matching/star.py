@@ -5,7 +5,8 @@ Of a stream that is ``closed=element`` no subject spans two elements of a window
 that could meet are in one element and have one time: the patterns that share a subject are joined
 where the triples are read. What leaves are rows of the whole star.
 
-    matched rows by pattern  --numbers of subjects-->  legs  --member by member-->  rows of triples, one per leg
+    matched rows by pattern  --numbers of subjects-->  legs
+                             --member by member-->  rows of triples, one per leg
 
 A member of the node is one query's star; its legs are patterns of the stream's table. The leg with
 the fewest rows comes first and is the only one that is multiplied by members; the others are looked
@@ -44,9 +45,7 @@ class Legs:
 
     @staticmethod
     def of(rows: Ints, starts: Ints, subjects: Ints32, triples: Triples) -> Legs:
-        """Legs of what ``PatternTable.match`` found; ``subjects`` numbers the subject of each
-        triple.
-        """
+        """Legs of what ``PatternTable.match`` found; ``subjects`` numbers each triple's subject."""
         subject = subjects.take(rows)
         pattern = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         key = (pattern << 32) | subject
@@ -61,9 +60,7 @@ class Legs:
 
 
 def _repeat(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
-    """Which places hold a triple that its element has had before, for the same pattern; None: there
-    is none.
-    """
+    """Which places hold a triple that its element had before, for its pattern; None: none do."""
     same = key[1:] == key[:-1]
     if not same.any():
         return None
@@ -153,9 +150,7 @@ def _concatenate(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 
 def _agreeing(step: s.Star, rows: Sequence[Ints], triples: Triples) -> Mask | None:
-    """Which rows bind every variable that several legs share alike; None: all (only the subject is
-    shared).
-    """
+    """Which rows bind all that several legs share alike; None: all (only the subject is shared)."""
     keep: Mask | None = None
     for first, others in step.shared():
         a = term_at(first, triples), rows[first[0]]

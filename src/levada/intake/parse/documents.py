@@ -48,7 +48,8 @@ _PLACE = re.compile(
 _TAIL = re.compile(r" \(line \d+\)$")
 
 
-class Malformed(Exception):  # noqa: N818  # an answer, not an error: it becomes a dead letter or a SourceError
+# an answer, not an error: it becomes a dead letter or a SourceError
+class Malformed(Exception):  # noqa: N818
     """A document is not well-formed: why, and where (from 1; 0: unknown)."""
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
@@ -113,9 +114,8 @@ def _bad(raw: bytes, fault: Malformed) -> tuple[int, str, str]:
 
 def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
     if form == "jelly":
-        from levada.intake.parse.jelly import (
-            jelly_quads,
-        )  # here: nobody pays for its import who has no Jelly
+        # here: nobody pays for its import who has no Jelly
+        from levada.intake.parse.jelly import jelly_quads
 
         return jelly_quads(file)
     return ox.parse(file, format=PARSERS[form], base_iri=base or None)

@@ -61,9 +61,7 @@ class _Terms(Adapter):  # type: ignore[misc]  # pyjelly has no types
 
 
 def jelly_quads(file: IO[bytes]) -> Iterator[ox.Quad]:
-    """The statements of a Jelly file, in order; what is not Jelly is a ``SyntaxError``, as
-    pyoxigraph's are.
-    """
+    """The statements of a Jelly file, in order; a ``SyntaxError``, as pyoxigraph's, for others."""
     try:
         options, frames = get_options_and_frames(file)
         decoder = Decoder(_Terms(options))

@@ -52,9 +52,7 @@ class Refused(Exception):  # noqa: N818  # an answer, not an error: it never lea
 def read_line(
     text: bytes, *, quads: bool, timed: bool, document: int, unit_ms: int = 1
 ) -> Row | None:
-    """The statement of one line (without its line end), None for a blank line or comment; raises
-    ``Refused``.
-    """
+    """The statement of one line (without line end), None: blank or comment; raises ``Refused``."""
     text = text.removeprefix(BOM_UTF8)  # which some editors write before the first line
     if not timed:
         quad = _quad(text, quads)
@@ -170,8 +168,7 @@ def literal_facets(literal: ox.Literal) -> Facets:
 
 
 def blank_text(label: str, document: int) -> str:
-    """The canonical text of a blank node: one node within its document, and never another
-    document's.
+    """The canonical text of a blank node: one within its document, never another's.
 
     >>> blank_text("a", 1) == blank_text("a", 2)
     False

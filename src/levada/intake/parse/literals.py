@@ -39,7 +39,8 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL = {"INF": float("inf"), "+INF": float("inf"), "-INF": float("-inf"), "NaN": float("nan")}
 _TIME = re.compile(
-    r"(-?(?:[1-9][0-9]{3,}|0[0-9]{3}))-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"(-?(?:[1-9][0-9]{3,}|0[0-9]{3}))-([0-9]{2})-([0-9]{2})"
+    r"T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})?"
 )
 
@@ -137,7 +138,7 @@ def nearest_float(lexical: str) -> float:
     """The float (32 bits) that is nearest to a decimal text, ties to even: rounded once, not by way
     of a double.
 
-    >>> nearest_float("16777217.0000000000000001")  # nearest double: 16777217.0, halfway between two floats
+    >>> nearest_float("16777217.0000000000000001")  # as a double halfway between two floats
     16777218.0
     """
     value = float(lexical)

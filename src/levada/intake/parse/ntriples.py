@@ -155,7 +155,8 @@ def parse(
     of ``unit_ms``. ``seed`` (64 bits) is the checkpoint's, ``document`` (64 bits) the number that
     tells this document's blank nodes from others'.
 
-    >>> found = parse(b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .', quads=False, timed=True, seed=1, document=1)
+    >>> line = b'<a:s> <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#int> 17 .'
+    >>> found = parse(line, quads=False, timed=True, seed=1, document=1)
     >>> found.n, int(found.time[0]), found.text(found.p, 0), float(found.o.dbl[0])
     (1, 17, '<a:p>', 5.0)
     """
@@ -204,9 +205,7 @@ def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Ints
 
 
 def _room_behind(source: Bytes) -> Bytes:
-    """The chunk with room for texts after it: in the array that it was read into, if that has the
-    room.
-    """
+    """The chunk with room for texts after it: in the array that it was read into, if possible."""
     room, whole = parsing_room(source.size), source.base
     if (
         isinstance(whole, np.ndarray)
@@ -310,9 +309,7 @@ def _line_at(buffer: Bytes, start: int, size: int) -> bytes:
 def _fill(
     buffer: Bytes, used: int, columns: _Columns, taken: list[tuple[int, Row]], seed: int
 ) -> Bytes:
-    """Puts the statements that pyoxigraph found into their rows, their texts behind what is used of
-    the buffer.
-    """
+    """Puts the statements that pyoxigraph found into their rows, the texts behind the buffer's."""
     if not taken:
         return buffer
     texts = [text.encode() for _, found in taken for text in found.texts]
@@ -360,8 +357,7 @@ def _triples(
 
 
 def columns_of(terms: Iterable[str], seed: int) -> tuple[Bytes, TermColumn]:
-    """Terms by their canonical texts (the constants of a query, say): (buffer, column with value
-    facets).
+    """Terms by their canonical texts (a query's constants): (buffer, column with values).
 
     Blank nodes' texts are taken as they are. An empty text is unbound.
 

@@ -32,8 +32,7 @@ _FAULTS = {
 
 @dataclass(slots=True)
 class RawRows:
-    """Rows that have the right shape: their columns, where each stands, its text, and what is wrong
-    with some.
+    """Rows that have the right shape: columns, where each stands, its text, what is wrong.
 
     ``number``: the place of each among all rows of the reference, those that are dead too.
     """

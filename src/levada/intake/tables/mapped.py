@@ -127,9 +127,8 @@ def _part(part: Part, kind: str) -> pl.Expr:
         return pl.lit(part.text)
     value = _lexical(part.text, kind)
     match part.how:
-        case (
-            "whole"
-        ):  # a blank keeps an IRI malformed and alone: no value writes triples of its own
+        # a blank keeps an IRI malformed and alone: no value writes triples of its own
+        case "whole":
             return value.str.replace_all(_NO_IRI, " ")
         case "iri":
             return _map_(value, _UNSAFE, lambda text: urllib.parse.quote(text, safe=""))
@@ -167,7 +166,8 @@ def _map_(value: pl.Expr, odd: str, convert: object) -> pl.Expr:
         if not marked.any():
             return series
         distinct = series.filter(marked).unique()
-        made = pl.Series([convert(text) for text in distinct.to_list()], dtype=pl.String)  # type: ignore[operator]
+        texts = [convert(text) for text in distinct.to_list()]  # type: ignore[operator]
+        made = pl.Series(texts, dtype=pl.String)
         return series.replace(distinct, made)
 
     return value.map_batches(convert_all, return_dtype=pl.String)

@@ -4,7 +4,8 @@ A row is dead if it cannot be read (``csv_rows``, ``json_rows``), has no time, o
 the schema's type cannot hold; the others go on. Text formats are read as text and cast at once;
 what the cast loses is what does not fit. Blanks around numbers, booleans and times do not matter.
 
-    integer   64 bits     double   also INF, -INF, NaN     boolean   true, false, 1, 0     string   as it is
+    integer   64 bits                double   also INF, -INF, NaN
+    boolean   true, false, 1, 0      string   as it is
 
 An event time is an integer in the stream's unit or a dateTime (without zone: UTC), in Parquet also
 a timestamp or date. Identities of the values are made elsewhere. Cost: the readers', then a few
@@ -66,8 +67,7 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 @dataclass(frozen=True, slots=True)
 class TupleColumn:
-    """The values of a column by the facets of ``model.frame``: kind UNBOUND is no value. ``text``:
-    strings only.
+    """A column by the facets of ``model.frame``: UNBOUND is no value. ``text``: strings only.
 
     Integers and booleans have a mantissa, doubles a double; ``facet`` works out the other.
     """

@@ -62,8 +62,7 @@ def _grown(first: npt.NDArray[np.int64], groups: int, bits: int, k: Words, h: Wo
 
 
 def group(k: Words, h: Words) -> tuple[Ints, npt.NDArray[np.int64]]:
-    """The group number of each row, dense from 0 in order of first appearance, and each group's
-    first row.
+    """The group number of each row, dense from 0 in order of appearance; each group's first.
 
     >>> codes, first = group(np.array([7, 8, 7], np.uint64), np.zeros(3, np.uint64))
     >>> codes.tolist(), first.tolist()

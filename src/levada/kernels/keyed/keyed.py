@@ -38,9 +38,7 @@ _ODD_D = np.uint64(0xDB4F0B9175AE2165)
 
 @fused
 def avalanche(z: np.uint64) -> np.uint64:
-    """A bijection of 64-bit words in which every bit of the input moves about half of the output's
-    bits.
-    """
+    """A bijection of 64-bit words in which each bit moves about half of the output's bits."""
     z = (z ^ (z >> _SHIFT_A)) * _ODD_B
     z = (z ^ (z >> _SHIFT_B)) * _ODD_C
     return z ^ (z >> _SHIFT_C)
@@ -64,8 +62,7 @@ def mix(xs: Words, ys: Words, op: Ints) -> tuple[Words, Words]:
 
 @kernel((U64, U64, U64, U64))
 def combine(k: Words, h: Words, x: Words, y: Words) -> tuple[Words, Words]:
-    """The key ``(k, h)`` with a further slot's identity ``(x, y)`` folded in; the order of slots
-    matters.
+    """The key ``(k, h)`` with one more slot's identity ``(x, y)`` folded in; order matters.
 
     For a fixed key it is a bijection of ``(x, y)`` and the reverse, so keys that differ in one slot
     never collide.
@@ -106,8 +103,7 @@ def bits_for(n: int) -> int:
 
 
 def bucket_order(k: Words, bits: int) -> tuple[Ints, Ints]:
-    """The rows in bucket order and the directory: bucket b is ``order[directory[b]:directory[b +
-    1]]``.
+    """Rows in bucket order, and directory: bucket b is ``order[directory[b]:directory[b + 1]]``.
 
     ``bits`` is 1 to 28 (see ``bits_for``), and there are fewer than 2**31 rows.
 
@@ -154,9 +150,8 @@ def _sort_part(low: Ints, row: Ints, start: int, order: Ints, directory: Ints) -
     for q in range(low.size):
         directory[low[q] + 1] += 1
     _running(directory)
-    for q in range(
-        low.size
-    ):  # moves each start to its bucket's end, that is to the start of the next
+    # moves each start to its bucket's end, that is to the start of the next
+    for q in range(low.size):
         order[directory[low[q]]] = row[q]
         directory[low[q]] += 1
     for b in range(directory.size - 1, 0, -1):

@@ -73,9 +73,7 @@ def join_pairs_twin(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tup
 
 
 def _latest_of(probe: Ints, ts: Times, stored: Ints, stored_ts: Times) -> Times:
-    """The greatest stored time below ts under the same code: one search over (code, rank of the
-    time).
-    """
+    """The greatest stored time below ts under its code: one search over (code, time's rank)."""
     times, rank = np.unique(np.concatenate([ts, stored_ts]), return_inverse=True)
     place = np.concatenate([probe, stored]).astype(np.int64) * max(len(times), 1) + rank.reshape(-1)
     wanted, held = place[: len(ts)], np.sort(place[len(ts) :])
@@ -149,9 +147,7 @@ def expand_closes_twin(
     closes: tuple[Times, Times, Times, Flags],
     row_param: Ints,
 ) -> tuple[Rows, Times]:
-    """Arithmetic on numbers of closes: k from a ceiling and a floor (finite limits, times below
-    2**61).
-    """
+    """Arithmetic on numbers of closes: k from ceiling and floor (finite, times below 2**61)."""
     width, step, t0, given = (column[row_param] for column in closes)
     origin = t0 + width
     least = -((origin - np.maximum(s, low + 1)) // step)

@@ -157,8 +157,7 @@ def match_rows(
     rows: _Ints,
     found: _Ints32,
 ) -> tuple[int, int]:
-    """Fills (rows, found) with the pairs of triple and pattern from row ``start`` on: (next row,
-    pairs).
+    """Fills (rows, found) with the pairs of triple, pattern from ``start`` on: (next row, pairs).
 
     An empty ``keep`` keeps all. Stops before the row whose pairs might not fit; ``masks`` are those
     that patterns have.

@@ -1,5 +1,4 @@
-"""The join of a batch with a run in bucket order: pairs of rows of equal key that count at a common
-instant.
+"""The join of a batch and a run in bucket order: rows of equal key, a common instant.
 
 A row counts at the instants of ``[s, e)``; a pair counts where both do, so it exists iff max(s) <
 min(e). The rows of a bucket are in order of ``s``: for a probe row only those with ``s < its e``
@@ -55,8 +54,7 @@ class Buckets(NamedTuple):
 
 
 def longest_of(s: Times, e: Times) -> int:
-    """The length of the longest interval (0 if there is none); MAX if one is unbounded on either
-    side.
+    """The length of the longest interval (0 if there is none); MAX if one is unbounded.
 
     >>> longest_of(np.array([1, 5]), np.array([4, 6])), longest_of(np.array([1]), np.array([MAX]))
     (3, 4611686018427387904)
@@ -92,8 +90,10 @@ def arrange(k: Words, h: Words, s: Times, e: Times) -> tuple[npt.NDArray[np.int6
 def common_length(s: Times, e: Times) -> int | None:
     """The length that all these intervals have, if they have one and neither side is unbounded.
 
-    >>> common_length(np.array([1, 5]), np.array([4, 8])), common_length(np.array([1, 5]), np.array([4, 9]))
-    (3, None)
+    >>> common_length(np.array([1, 5]), np.array([4, 8]))
+    3
+    >>> common_length(np.array([1, 5]), np.array([4, 9])) is None
+    True
     """
     if not len(s) or s.min() <= MIN or e.max() >= MAX:
         return None
@@ -128,9 +128,7 @@ def join_pairs(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tuple[In
 
 @fused
 def first_at_least(times: Times, low: int, high: int, t: int) -> int:
-    """The first place in ``times[low:high]``, which is sorted, that holds t or more; ``high`` if
-    none does.
-    """
+    """The first place in ``times[low:high]``, sorted, that holds t or more; ``high`` if none."""
     while low < high:
         middle = (low + high) >> 1
         if times[middle] < t:
@@ -236,9 +234,7 @@ def probe(
 
 
 def warm() -> None:
-    """One join of one row: the first call of any kernel in a process takes 10 ms more than the
-    next.
-    """
+    """One join of one row: a process's first call of any kernel costs 10 ms more."""
     one, time = np.ones(1, np.uint64), np.zeros(1, np.int64)
     _, run = arrange(one, one, time, time + 1)
     join_pairs(one, one, time, time + 1, run)

@@ -70,9 +70,7 @@ def _reach(
     out_i: Ints,
     out_j: Ints,
 ) -> tuple[int, int]:
-    """From the start at ``at`` on: (the start to go on with, the pairs written). The output is the
-    queue.
-    """
+    """From the start at ``at`` on: (the next start, pairs written). The output is the queue."""
     stamps = np.full(zero.size, -1, np.int32)
     n = 0
     while at < starts.size:

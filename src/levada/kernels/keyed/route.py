@@ -1,5 +1,4 @@
-"""Routing: which partition-group and which partition a key belongs to, and the rows in order of
-their target.
+"""Routing: a key's partition-group and partition, and the rows in order of their target.
 
 A key's group is the top of its ``h`` half, scaled to the number of groups G (with G a power of two:
 its top bits), so it does not depend on the bucket bits of ``k``. A table of the plan maps groups to
@@ -28,9 +27,7 @@ def _group(h: np.uint64, groups: np.uint64) -> np.int64:
 
 @kernel((U64, INT))
 def group_of(h: Words, groups: int) -> Ints:
-    """The partition-group (0 to ``groups`` - 1) of each key by its high half; ``groups`` is at most
-    2**20.
-    """
+    """The partition-group (0 to ``groups`` - 1, below 2**20) of each key by its high half."""
     out = np.empty(h.size, np.int32)
     many = np.uint64(groups)
     for i in range(h.size):
@@ -50,8 +47,7 @@ def partition_of(h: Words, table: Ints) -> Ints:
 
 @kernel((I32, INT))
 def scatter_order(target: Ints, parts: int) -> tuple[Ints, npt.NDArray[np.int64]]:
-    """The rows in stable order of their target (0 to ``parts`` - 1), and where each target's rows
-    start.
+    """Rows in stable order of target (0 to ``parts`` - 1), and where each target's rows start.
 
     The rows of target p are ``order[offsets[p]:offsets[p + 1]]``.
     """

@@ -55,8 +55,7 @@ def meet(
     pairs: Ints,
     places: Ints,
 ) -> tuple[int, int]:
-    """Fills (pair, place of a row) for pairs from ``start`` on, by pair and place: (next pair, how
-    many).
+    """Fills (pair, place of a row) from pair ``start`` on, in order: (next pair, how many).
 
     The rows of pattern p are the places ``starts[p] : starts[p + 1]`` of ``subject``, ascending
     there. Stops before the pair whose rows do not fit; the room must hold those of one pair.

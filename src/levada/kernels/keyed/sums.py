@@ -1,5 +1,4 @@
-"""Folds of weighted rows by group number: net weights, exact sums of integers, winners for MIN and
-MAX.
+"""Folds of weighted rows by group: net weights, exact sums of integers, winners for MIN and MAX.
 
 ``codes`` are the group numbers of ``groups.group`` (0 to g - 1); a row of code -1 takes no part.
 Weights are int8 (rows) or int64 (netted rows). All folds are independent of the order of rows and
@@ -76,10 +75,10 @@ def merge_int(codes: Ints, high: Longs, low: Longs, g: int) -> tuple[Longs, Long
 
 
 def round_int(high: Longs, low: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
-    """The sums as int64, and where they do not fit (there the value is meaningless; the pair is
-    still exact).
+    """The sums as int64, and where they do not fit (no value there; the pair is still exact).
 
-    >>> total, overflow = round_int(*sum_int(np.zeros(2, np.int32), np.full(2, 2**62), np.ones(2, np.int8), 1))
+    >>> members, twice = np.zeros(2, np.int32), np.full(2, 2**62)
+    >>> total, overflow = round_int(*sum_int(members, twice, np.ones(2, np.int8), 1))
     >>> bool(overflow[0])
     True
     """

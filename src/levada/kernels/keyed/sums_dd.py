@@ -64,9 +64,7 @@ def _halves(a: float) -> tuple[float, float]:
 
 @fused
 def two_product(a: float, b: float) -> tuple[float, float]:
-    """a * b as rounded product and its exact error (0 where a half would leave the range of
-    doubles).
-    """
+    """a * b as rounded product and its exact error (0 where a half leaves the doubles' range)."""
     p = a * b
     if b == 1.0 or b == -1.0 or abs(a) > _SPLITTABLE or abs(p) > _SPLITTABLE:
         return p, 0.0
@@ -142,8 +140,7 @@ def _merge_dd(
 
 
 def sum_dd(codes: Ints, values: Doubles, weights: Weights, g: int) -> Sums:
-    """The sum of value * weight per group (weights below 2**53 in magnitude); rows of code -1 take
-    no part.
+    """The sum of value * weight per group (weights below 2**53); rows of code -1 take no part.
 
     >>> sums = sum_dd(np.zeros(3, np.int32), np.array([1e16, 1.0, -1e16]), np.ones(3, np.int8), 1)
     >>> round_dd(sums).tolist()

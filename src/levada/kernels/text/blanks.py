@@ -1,5 +1,4 @@
-"""Blank nodes in N-Quads as pyoxigraph prints them: where they stand, and the same text with other
-labels.
+"""Blank nodes in N-Quads as pyoxigraph prints them: their places, and the text with other labels.
 
 pyoxigraph names the anonymous blank nodes of a document at random; ``intake.parse.documents`` gives
 them the names n0, n1, ... by these two passes over the bytes, without an object a statement. The

@@ -50,11 +50,8 @@ def parsing_room(size: int) -> int:
     return PAD + size // 8 + 4096
 
 
-_INNER: dict[str, Any] = {
-    **OPTIONS,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}  # never called from Python
+# never called from Python
+_INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -62,9 +62,7 @@ def _is(buf: Bytes, at: int, end: int, c: int) -> bool:
 
 @inlined
 def _days(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 in the Gregorian calendar; years are counted from March, so a leap day
-    ends one.
-    """
+    """Days from 1970-01-01 in the Gregorian calendar; years begin in March, a leap day ends one."""
     y = year - 1 if month <= 2 else year
     m = month + 9 if month <= 2 else month - 3
     return 365 * y + y // 4 - y // 100 + y // 400 + (153 * m + 2) // 5 + day - 1 - 719_468
@@ -107,9 +105,7 @@ def _zone(buf: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _datetime(buf: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The dateTime that begins at ``at``: (ms or MIN, its end); an end of -1 says that none begins
-    here.
-    """
+    """The dateTime that begins at ``at``: (ms or MIN, its end); an end of -1: none begins here."""
     year, p = _number(buf, at, end)
     if p - at < 4 or p - at > 6 or (p - at > 4 and buf[at] == 48):
         return MIN, -1

@@ -1,5 +1,4 @@
-"""Boundaries of elements in raw bytes: where a stream may be cut, and which element a line belongs
-to.
+"""Boundaries of elements in raw bytes: where a stream may be cut, which element a line is of.
 
 The driver cuts byte ranges for tasks and tasks number the elements of a range. Both ask the
 functions here, so the place of a cut never shows in a result: an element is decided by bytes, not
@@ -47,9 +46,7 @@ def _words(buf: Bytes) -> Words:
 
 @inlined
 def _line_end(buf: Bytes, words: Words, at: int) -> int:
-    """The position of the newline at or after ``at``, or the end of ``buf``; ``words`` is
-    ``_words(buf)``.
-    """
+    """Where the newline at or after ``at`` is, or ``buf`` ends; ``words`` is ``_words(buf)``."""
     n = len(buf)
     while at < n and at & 7 != 0:
         if buf[at] == 10:
@@ -91,9 +88,7 @@ def _begins_element(buf: Bytes, at: int, n: int) -> bool:
 
 @inlined
 def _after_term(buf: Bytes, at: int, end: int) -> int:
-    """The end of the term that begins at ``at``: IRI, blank node, or literal with its tag or
-    datatype.
-    """
+    """The end of the term that begins at ``at``: IRI, blank node, literal with tag or datatype."""
     if buf[at] == 60:
         return _after_iri(buf, at, end)
     if buf[at] == 34:
@@ -180,8 +175,7 @@ def _plain_lines(buf: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @kernel((U8, INT, INT, INT, FLAG))
 def _line_by_line(buf: Bytes, at: int, until: int, rows: int, last: bool) -> tuple[int, int, bool]:
-    """Whole lines with at most ``rows`` elements from ``at`` on, until one ends at or behind
-    ``until``.
+    """Whole lines, at most ``rows`` elements, from ``at`` to one that ends at ``until`` or later.
 
     Returns where the next line begins, the elements, and whether there can be more.
     """
@@ -223,9 +217,7 @@ def cut_lines(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
 
 @fused
 def _continues(view: View, element: int, n: int, at: int, key: int, key_end: int) -> bool:
-    """Whether the line at ``at`` surely has the subject at ``key``: an IRI up to its ``>``, byte
-    for byte.
-    """
+    """Whether the line at ``at`` surely has the subject at ``key``: an IRI, byte for byte."""
     size = key_end - key
     if (
         element != SUBJECT
@@ -336,8 +328,7 @@ def number_blocks(buf: Bytes, line: Offsets) -> npt.NDArray[np.int32]:
 
 @kernel((U8, I64, INT))
 def number_elements(buf: Bytes, line: Offsets, element: int) -> npt.NDArray[np.int32]:
-    """The element (0, 1, ...) of each row: ``line`` has the ascending offsets of the rows' lines in
-    ``buf``.
+    """The element (0, 1, ...) of each row: ``line`` has the rows' lines in ``buf``, ascending.
 
     ``element`` is SUBJECT or GRAPH. Lines without a row count as boundaries too, as they do for
     ``cut_groups``.

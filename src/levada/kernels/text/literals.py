@@ -64,12 +64,8 @@ DATATYPES: tuple[tuple[str, int, int, int], ...] = (
     ("positiveInteger", INTEGER_, 1, _GREATEST),
     ("nonPositiveInteger", INTEGER_, _LEAST, 0),
     ("negativeInteger", INTEGER_, _LEAST, -1),
-    (
-        "unsignedLong",
-        INTEGER_,
-        0,
-        _GREATEST,
-    ),  # up to 2**64 - 1: beyond 18 digits it is pending anyway
+    # up to 2**64 - 1: beyond 18 digits it is pending anyway
+    ("unsignedLong", INTEGER_, 0, _GREATEST),
     ("unsignedInt", INTEGER_, 0, 2**32 - 1),
     ("unsignedShort", INTEGER_, 0, 2**16 - 1),
     ("unsignedByte", INTEGER_, 0, 2**8 - 1),
@@ -152,9 +148,7 @@ def sign(view: View, i: int) -> tuple[int, bool]:
 
 @routine
 def integer(view: View, start: int, stop: int, code: int) -> Facets:
-    """xsd:integer and derived types: exact up to 18 digits; out of a derived type's range is
-    ill-typed.
-    """
+    """xsd:integer and derived types: exact up to 18 digits; out of its range is ill-typed."""
     first, minus = sign(view, start)
     end, m, significant = digits(view, first, 0, 0)
     if end != stop or end == first:
@@ -197,9 +191,7 @@ def decimal(view: View, start: int, stop: int) -> Facets:
 
 @fused
 def _exponent(view: View, i: int) -> tuple[int, int]:
-    """The exponent after E: (end, value), end 0 if there is no digit; four or more digits
-    saturate.
-    """
+    """The exponent after E: (end, value), end 0 without a digit; four or more digits saturate."""
     first, minus = sign(view, i)
     end, value, significant = digits(view, first, 0, 0)
     if end == first:
@@ -211,9 +203,7 @@ def _exponent(view: View, i: int) -> tuple[int, int]:
 
 @routine
 def double(view: View, start: int, stop: int) -> tuple[int, float]:
-    """xsd:double: (kind, value); what the fast path cannot round correctly, INF and NaN are
-    pending.
-    """
+    """xsd:double: (kind, value); what it cannot round correctly, INF and NaN are pending."""
     end, minus, m, scale, significant, count = mantissa(view, start)
     if count == 0:
         return PENDING, 0.0  # INF, NaN, or nothing
@@ -233,9 +223,7 @@ def double(view: View, start: int, stop: int) -> tuple[int, float]:
 
 @routine
 def float_(view: View, start: int, stop: int) -> tuple[int, float]:
-    """xsd:float: (kind, value rounded to 32 bits); a double that lies halfway between two floats is
-    pending.
-    """
+    """xsd:float: (kind, value rounded to 32 bits); halfway between two floats is pending."""
     kind, value = double(view, start, stop)
     if kind != DOUBLE_:
         return kind, 0.0
@@ -278,9 +266,7 @@ def days_in_month(year: int, month: int) -> int:
 
 @fused
 def days_since_epoch(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 to a day of the Gregorian calendar, year >= 1; years here begin in
-    March.
-    """
+    """Days from 1970-01-01 to a Gregorian day, year >= 1; years here begin in March."""
     y = year - 1 if month <= 2 else year
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     return y * 365 + y // 4 - y // 100 + y // 400 + of_year - 719468
@@ -288,9 +274,7 @@ def days_since_epoch(year: int, month: int, day: int) -> int:
 
 @fused
 def _fraction(view: View, i: int) -> tuple[int, int, bool]:
-    """The digits after a second's point: (end, milliseconds rounded down, whether that is
-    exact).
-    """
+    """The digits after a second's point: (end, milliseconds rounded down, whether exact)."""
     ms, count, exact = 0, 0, True
     while is_in(byte(view, i), DIGIT):
         if count < 3:

@@ -92,9 +92,7 @@ def _bare_time(chunk: Chunk, at: int) -> tuple[int, int, int]:
 
 @fused
 def _time(chunk: Chunk, at: int, unit: int) -> tuple[int, int]:
-    """The event time: (end, ms); ``unit`` is the ms of an integer's unit, 0 if the lines have no
-    time.
-    """
+    """The event time: (end, ms); ``unit`` is the ms of an integer's unit, 0 if there is no time."""
     at = skip(chunk, at)
     if at < 0 or unit == 0:
         return at, MIN
@@ -142,9 +140,7 @@ def _line(
 
 @kernel((U8, INT))
 def count_line_ends(buffer: Bytes, size: int) -> int:
-    """How many line feeds and carriage returns the first ``size`` bytes hold, vectorised (see
-    ``COUNTED``).
-    """
+    """Line feeds and carriage returns in the first ``size`` bytes, vectorised (see ``COUNTED``)."""
     whole = size - size % COUNTED
     total = 0
     for block in range(0, whole, COUNTED):

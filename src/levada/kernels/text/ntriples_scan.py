@@ -197,9 +197,8 @@ def _escape(view: View, i: int) -> tuple[int, bool]:
     c = byte(view, i + 1)
     if c == 117 or c == 85 or c == 39:  # u U '
         return i + 2, True
-    same = (
-        c == 110 or c == 116 or c == 34 or c == 92 or c == 114 or c == 98 or c == 102
-    )  # n t " \ r b f
+    # n t " \ r b f
+    same = c == 110 or c == 116 or c == 34 or c == 92 or c == 114 or c == 98 or c == 102
     return (i + 2, False) if same else (REFUSED, False)
 
 
@@ -266,17 +265,13 @@ def scan_language(view: View, i: int) -> tuple[int, bool]:
 
 @fused
 def _in_rdf(view: View, i: int) -> bool:
-    """Whether the bytes at i may be the RDF namespace (whose langString and dirLangString need a
-    tag).
-    """
+    """Whether the bytes at i may be the RDF namespace (langString, dirLangString need a tag)."""
     return bool(word(view, i + 32) == _RDF_TAIL)
 
 
 @routine
 def scan_datatype(view: View, i: int) -> tuple[int, int]:
-    """A datatype, the first ``^`` at i: (end or REFUSED, its place in ``literals.DATATYPES`` or
-    NO_VALUE).
-    """
+    """A datatype, ``^`` at i: (end or REFUSED, place in ``literals.DATATYPES`` or NO_VALUE)."""
     if byte(view, i + 1) != 94 or byte(view, i + 2) != 60:
         return REFUSED, NO_VALUE
     if in_xsd(view, i + 3):

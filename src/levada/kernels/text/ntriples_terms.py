@@ -54,9 +54,8 @@ FULL = -2
 POSITION, ROW, SIDE, NEED, REFUSALS, PENDINGS, _LAST, _STATE = range(8)
 _OFFSET, _SIZE, _X, _Y, _NEXT, _ENTRY = range(6)
 _SUBJECT = 256
-_OBJECTS = _ENTRY * (
-    _SUBJECT + 1
-)  # from a predicate's entry to that of the object that it had last
+# from a predicate's entry to that of the object that it had last
+_OBJECTS = _ENTRY * (_SUBJECT + 1)
 MEMO_WORDS = _STATE + 2 * _OBJECTS
 
 _IRI, _BLANK, _LANG = int(Kind.IRI), int(Kind.BLANK), int(Kind.LANG)
@@ -173,9 +172,7 @@ def subject(chunk: Chunk, at: int) -> Term:
 
 @fused
 def predicate(chunk: Chunk, at: int) -> Term:
-    """An IRI, likely the one that followed the predicate of the line before when that was seen
-    last.
-    """
+    """An IRI, likely the one that followed the predicate of the line before last time."""
     at = skip(chunk, at)
     if at < 0 or byte(chunk.text, at) != 60:
         return nothing(min(at, REFUSED))
@@ -195,9 +192,7 @@ def predicate(chunk: Chunk, at: int) -> Term:
 
 @fused
 def _copied(chunk: Chunk, at: int, close: int, end: int) -> tuple[int, int]:
-    """A canonical copy of the literal ``at`` to ``end`` in the side area: (offset or refusal,
-    size).
-    """
+    """A canonical copy of the literal from ``at`` in the side area: (offset or refusal, size)."""
     side = _reserve(chunk, 6 * (end - at))
     if side < 0:
         return side, 0

@@ -21,9 +21,8 @@ from levada.kernels.text.ntriples_scan import REFUSED
 from levada.kernels.text.xxh3 import hash128
 
 BLANK_SIZE = 35  # "_:b" and 32 hex digits
-ENGINE = W(
-    0xFFFF_FFFF_FFFF_FFFF
-)  # the document of texts that come from the engine: their nodes keep their names
+# the document of texts that come from the engine: their nodes keep their names
+ENGINE = W(0xFFFF_FFFF_FFFF_FFFF)
 
 
 @routine

@@ -46,9 +46,8 @@ def _find(view: View, at: int, stop: int, eight: np.uint64) -> int:
         hit = (x - _LOW_BITS) & ~x & _HIGH_BITS
         if hit != _ZERO:
             low = hit >> W(7)
-            before = (
-                (low & (~low + _ONE)) - _ONE
-            ) & _LOW_BITS  # one bit for each byte before the first hit
+            # one bit for each byte before the first hit
+            before = ((low & (~low + _ONE)) - _ONE) & _LOW_BITS
             return at + as_int((before * _LOW_BITS) >> W(56))
         at += 8
     return stop
@@ -70,9 +69,8 @@ def guess_subjects(buf: Bytes, rows: int) -> tuple[int, int, int]:
             place = (place + 1) % _LINES
         else:
             end = _find(view, at, stop, _CLOSES)
-            if (
-                byte(view, at) != 60 or end + 1 >= stop
-            ):  # as above, so that one test follows from the other
+            # as above, so that one test follows from the other
+            if byte(view, at) != 60 or end + 1 >= stop:
                 break
             boundary, before, seen, place = at, begun, lines, 0
             if begun == rows:

@@ -38,9 +38,8 @@ def gather(rows: Rows, start: Rows, length: Rows, data: Bytes) -> tuple[Rows, By
     for i in range(rows.size):
         if rows[i] < 0:
             continue
-        source = np.uint64(
-            start[rows[i]]
-        )  # an unsigned place cannot count from the end: the copy is vectorised
+        # an unsigned place cannot count from the end: the copy is vectorised
+        source = np.uint64(start[rows[i]])
         target = np.uint64(offsets[i])
         for j in range(np.uint64(length[rows[i]])):
             out[target + j] = data[source + j]
@@ -61,9 +60,7 @@ def _index(x: Words, y: Words, bits: int) -> Ints:
 
 
 def find_rows(table: Ints, in_x: Words, in_y: Words, x: Words, y: Words) -> Rows:
-    """The row of each identity ``(x, y)`` in the columns ``in_x, in_y`` that ``table`` indexes, or
-    -1.
-    """
+    """The row of each identity ``(x, y)`` in ``in_x, in_y``, which ``table`` indexes, or -1."""
     return _find(table, len(table).bit_length() - 1, in_x, in_y, x, y)
 
 

@@ -1,5 +1,4 @@
-"""From rows that count in ``[s, e)`` to (row, report) pairs: one more key for the snapshot
-operators.
+"""From rows that count in ``[s, e)`` to (row, report) pairs: a further key for snapshot operators.
 
 The reports are the closes of the row's window (``expand_closes``), or a sorted list of instants
 (``expand_instants``). Both count first, then fill. Rows with s >= e give nothing. Pairs come in
@@ -29,8 +28,7 @@ def expand_closes(
     closes: tuple[Times, Times, Times, Flags],
     row_param: Ints,
 ) -> tuple[Rows, Times]:
-    """All closes r of each row's window with max(s, low + 1) <= r <= min(e - 1, high), as (row,
-    report).
+    """Closes r of each row's window with max(s, low + 1) <= r <= min(e - 1, high): (row, report).
 
     ``closes`` is (range, step, t0, given) per parameter row, that is ``Params.closes``. ``low``
     (exclusive) and ``high`` (inclusive) are one time or one per row. Where a row has no end,

@@ -150,9 +150,7 @@ def enter(
     row_param: Ints,
     ts: Times,
 ) -> npt.NDArray[np.int64]:
-    """``Window.enter`` of each time under its parameter row; the close of the row before is tried
-    first.
-    """
+    """``Window.enter`` of each time under its parameters; the close before is tried first."""
     out = np.empty(ts.size, np.int64)
     before, since, close = -1, MAX, MIN
     for i in range(ts.size):
@@ -175,9 +173,7 @@ def leave(
     row_param: Ints,
     ts: Times,
 ) -> npt.NDArray[np.int64]:
-    """``Window.leave`` of each time under its parameter row; the close of the row before is tried
-    first.
-    """
+    """``Window.leave`` of each time under its parameters; the close before is tried first."""
     out = np.empty(ts.size, np.int64)
     before, since, until, left = -1, MAX, MIN, MIN
     for i in range(ts.size):
@@ -219,9 +215,8 @@ def interval(
             s[i] = MAX
             e[i] = MAX
             continue
-        if (
-            p != before or hi[i] < entered or hi[i] >= close - to[p]
-        ):  # else the close of the row before
+        # else it is the close of the row before
+        if p != before or hi[i] < entered or hi[i] >= close - to[p]:
             entered = hi[i]
             close = enter_one(kind[p], width[p], step[p], t0[p], given[p], to[p], hi[i])
         if p != before or lo[i] < since or lo[i] >= until:

@@ -1,5 +1,4 @@
-"""What groups stand at after each of their changes: exact sums of doubles, the best value that
-stands, counts.
+"""What groups stand at after each change: exact sums of doubles, best values, counts.
 
 What is added to a sum of doubles and taken off again leaves nothing behind: a sum is a fixed-point
 number of 68 limbs of 32 bits, the lowest bit 2**-1074, so every finite double is three limbs'
@@ -28,9 +27,7 @@ _HIDDEN = 1 << 52
 
 @inlined
 def _place(bits: int) -> tuple[int, int, int, int]:
-    """Of a finite double's bits: its first limb, and what it adds to three limbs, without
-    its sign.
-    """
+    """Of a double's bits: its first limb, and what it adds to three limbs, without its sign."""
     exponent = (bits >> 52) & 0x7FF
     mantissa = bits & (_HIDDEN - 1)
     if exponent > 0:
@@ -44,9 +41,7 @@ def _place(bits: int) -> tuple[int, int, int, int]:
 
 @inlined
 def _carry(limbs: Longs) -> int:
-    """Brings all limbs to 0 <= limb < 2**32; returns what is left over: below 0 for a negative
-    number.
-    """
+    """Brings all limbs to 0 <= limb < 2**32; gives what is left over: below 0 if negative."""
     over = 0
     for i in range(LIMBS):
         over += limbs[i]

@@ -1,5 +1,4 @@
-"""Windows that slide over the panes of each group: which panes count at which report, group after
-group.
+"""Windows that slide over a group's panes: which panes count at which report, group after group.
 
 The panes of a group in order of time begin and end in that order, so those that count at a report
 are a range, and both its ends only move forward. Pairs come by group, then by report: what adds

@@ -187,9 +187,8 @@ class Calendar:
         if WindowKind.CLOCK not in self.kinds:
             return times
         j, t = self.kinds.index(WindowKind.CLOCK), self.table
-        closed = np.full(
-            len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8
-        )  # whose enter is the first close at or after
+        # whose enter is the first close at or after
+        closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)
         return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
 
     def first_report(self, op: Ops, times: Times) -> Times:

@@ -136,9 +136,8 @@ def _ending(state: State, key: str, begun: list[Frame], calendar: Calendar) -> I
     low, high = calendar.low, calendar.high
     for f in (*_due(state, key, col.END, calendar), *begun):
         yield _at(f, f[col.END], -1, low, high)
-    later = [
-        f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in begun
-    ]  # without an end they say no more
+    # without an end they say no more
+    later = [f.where((f[col.END] > high[f["op"]]) & (f[col.END] < MAX)) for f in begun]
     _remember_by(state, key, col.END, later, calendar.made)
 
 

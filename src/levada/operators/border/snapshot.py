@@ -5,9 +5,10 @@ A query within the query is known where its rows are made, and so are its report
 content changes. So the changes of all windows of the level come here (``w`` of each, no columns),
 and with the changes of the result they say everything:
 
-    windows   ->  how many rows they hold after each instant; so when the level reports (``operators/border/nonempty``)
-    result    ->  how often each row stands after each instant; RStream shows those that stand at a report, differences the changes
-                  since the report before
+    windows   ->  how many rows they hold after each instant; so when the level reports
+                  (``operators/border/nonempty``)
+    result    ->  how often each row stands after each instant; RStream shows those that stand at a
+                  report, differences the changes since the report before
 
 The state is what stands (RStream) or has changed since the last report (differences). All of a
 member is in one place. Cost: the changes; of RStream also what stands, in epochs in which it

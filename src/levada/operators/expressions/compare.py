@@ -2,7 +2,8 @@
 
 What two kinds are to each other decides how a block is compared:
 
-    numbers               in integers of one scale, or promoted to float or double; exact or left to the general path
+    numbers               in integers of one scale, or promoted to float or double; exact or left to
+                          the general path
     two booleans, times   by their mantissa
     two strings           ``=`` by identity; ``<`` by the code points of their lexical forms
     IRIs and blank nodes  ``=`` by identity, ``<`` is an error

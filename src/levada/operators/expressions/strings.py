@@ -56,10 +56,8 @@ _FORMS: dict[Function, _Form] = {
     Function.LCASE: _Form(Kind.STRING, lambda b: b[0].str.to_lowercase()),
     Function.CONCAT: _Form(Kind.STRING, lambda b: pl.concat_str(b)),
 }
-_ASCII = (
-    Function.UCASE,
-    Function.LCASE,
-)  # beyond it libraries differ in the characters whose case has several letters
+# beyond it libraries differ in the characters whose case has several letters
+_ASCII = (Function.UCASE, Function.LCASE)
 STRINGS = frozenset({*_FORMS, Function.STR})
 """The functions that have a form over columns."""
 

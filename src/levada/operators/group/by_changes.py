@@ -5,7 +5,7 @@ What a group stood at before, and its runs of changes one after the other
 (``operators/group/group_changes``), give its aggregates at every report at once:
 
     COUNT              cumulative sums
-    SUM, AVG           cumulative sums of integers and decimals; doubles exactly (``sums_by_changes``)
+    SUM, AVG           the same of integers and decimals; doubles exactly (``sums_by_changes``)
     MIN, MAX, SAMPLE   how often each value stands, and the best one (``best_by_changes``)
     DISTINCT           the same of values, which come and go with rows (``distinct_by_changes``)
 

@@ -6,7 +6,8 @@ stay. Folding each row once per report would cost window times reports; but a va
 where a row of the group comes or goes. So per group the instants of its turns are the leaves of a
 binary tree, and
 
-    a row       is added to the few nodes that make up its stay (at most two a level; one, if it stays throughout)
+    a row       is added to the few nodes that make up its stay (at most two a level; one, if it
+                stays throughout)
     a turn      has the value of the nodes above it, merged
 
 Partials only add up, nothing is taken back; so MIN and MAX cost as much as COUNT. Cost: (rows +

@@ -320,8 +320,15 @@ def _fold_distinct(
 
 
 def _fold_one(
-    rows: Frame, codes: Codes, g: int, j: int, *, spec: s.Aggregate, rank: aggregates.Rank, pool: Pool
-) -> dict[str, Array]:  # fmt: skip
+    rows: Frame,
+    codes: Codes,
+    g: int,
+    j: int,
+    *,
+    spec: s.Aggregate,
+    rank: aggregates.Rank,
+    pool: Pool,
+) -> dict[str, Array]:
     """The columns of aggregate j."""
     if spec.function is AggregateFunction.GROUP_CONCAT:
         return {f"a{j}.{name}": c for name, c in concatenate(rows, codes, g, spec, pool).items()}

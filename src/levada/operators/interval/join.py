@@ -54,9 +54,8 @@ class _Side:
     new: runs.Run
     old: list[runs.Run]
     layout: Layout
-    ends: tuple[
-        str, ...
-    ]  # of windows whose rows end by a row of weight -1, which has the instant of that
+    # of windows whose rows end by a row of weight -1, which has the instant of that
+    ends: tuple[str, ...]
 
 
 def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
@@ -72,9 +71,8 @@ def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
     ]
     joined = _pair(node, step, found, left, right)
     for i, side in enumerate((left, right)):
-        if (
-            side.new.rows.n and node.layout.windows
-        ):  # static rows all come in one epoch: none is met again
+        # static rows all come in one epoch: none is met again
+        if side.new.rows.n and node.layout.windows:
             longest = quarter(node.windows.pick(range(len(step.windows))))
             runs.insert(
                 state,
@@ -146,9 +144,8 @@ def _meet(
     right ones.
     """
     for run in old:
-        by_bucket = (
-            run.rows.n > new.rows.n
-        )  # then a large run is read from front to back, not at random
+        # then a large run is read from front to back, not at random
+        by_bucket = run.rows.n > new.rows.n
         for mine, theirs in _probe(new, run, by_bucket):
             pairs = (
                 _Pairs(run.rows, theirs, new.rows, mine)

@@ -49,9 +49,8 @@ def session(node: PlanNode[s.Session], inputs: Inputs, env: Env) -> Frame | None
         return None
     was, now = (w[node.windows.stream[0]] for w in (progress.old, progress.new))
     open_until = _open_until(node, presence, progress.old)
-    rows = (
-        empty(node.input_layouts[0]) if frame is None else frame.where(node.alive[frame["op"]])
-    )  # for others no times are kept
+    # for others no times are kept
+    rows = empty(node.input_layouts[0]) if frame is None else frame.where(node.alive[frame["op"]])
     ends = _ends(node, rows, presence)
     if not step.bag:
         rows, ends = _as_set(node, state, key, rows, ends, open_until=open_until)

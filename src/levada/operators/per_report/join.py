@@ -102,9 +102,8 @@ def _partners(
         seen = (*step.right, *(at for _, at in step.fills))
         right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
     i, j = _pairs(left, step.left, right, step.right, step.fills)
-    if (
-        step.kind is JoinKind.MINUS and not step.left and len(i)
-    ):  # keys are bound: there, all pairs meet
+    # keys are bound: there, all pairs meet
+    if step.kind is JoinKind.MINUS and not step.left and len(i):
         keep = _meeting(left, i, _rows(right), j, step.fills)
         i, j = i[keep], j[keep]
     if step.condition is not None and len(i):

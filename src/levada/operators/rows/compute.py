@@ -172,9 +172,8 @@ def thresholds(
     return _keep(out, None, step.kept, node.layout)
 
 
-_Values = tuple[
-    npt.NDArray[np.uint8], npt.NDArray[np.float64], npt.NDArray[np.int64]
-]  # kinds, doubles, mantissas
+# kinds, doubles, mantissas
+_Values = tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], npt.NDArray[np.int64]]
 
 
 def _as_doubles(rows: _Values, constants: _Values) -> bool:

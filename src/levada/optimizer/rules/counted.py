@@ -1,5 +1,4 @@
-"""An entailed pattern as algebra on explicit ones: the distinct solutions of the union of its
-alternatives.
+"""An entailed pattern by explicit ones: distinct solutions of its alternatives' union.
 
 For sources whose rows are weighted changes (count windows), where the union cannot be made a set as
 rows come. Alternatives that differ in constants alone are one pattern, joined with the rows of its

@@ -39,7 +39,8 @@ def entail(query: a.Query, schema: Schema) -> a.Query:
     """The query over what its sources entail, in terms of what they hold.
 
     >>> pattern = a.TriplePattern(Var("x"), Iri("e:q"), Var("y"))
-    >>> query = a.Query(a.Form.SELECT, a.Bgp(a.InGraph(None), (pattern,)), ("x",), (), a.Output.RSTREAM)
+    >>> bgp = a.Bgp(a.InGraph(None), (pattern,))
+    >>> query = a.Query(a.Form.SELECT, bgp, ("x",), (), a.Output.RSTREAM)
     >>> schema = Schema.of([(Iri("e:p"), SUB_PROPERTY, Iri("e:q"))], Regime.RDFS)
     >>> len(entail(query, schema).pattern.alternatives)
     2

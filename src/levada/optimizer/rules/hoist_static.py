@@ -20,9 +20,7 @@ from levada.optimizer.rule import Context
 
 
 def hoist_static(query: a.Query, context: Context) -> a.Query:
-    """The query with its static parts marked. A query that is static as a whole has one answer
-    anyway.
-    """
+    """The query with its static parts marked. One that is static as a whole has one answer."""
     if not any(isinstance(node, HOISTED) for node in level(query.pattern)):
         return query  # as most queries: no analysis is needed
     analysis = Analysis()

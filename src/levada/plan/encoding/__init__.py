@@ -1,3 +1,1 @@
-"""How plans are written: values as columns of numbers and texts, by tags of their own; no
-pickles.
-"""
+"""How plans are written: values as columns of numbers and texts, by their own tags; no pickles."""

@@ -45,9 +45,7 @@ class Written(Protocol):
 
 
 class Given(Protocol):
-    """What columns need of the document that is being read: the values and arrays so far, by their
-    numbers.
-    """
+    """What columns need of the document being read: values and arrays so far, by number."""
 
     values: list[Any]
     arrays: list[npt.NDArray[Any]]

@@ -90,9 +90,7 @@ class _Writer:
                 self._add(group)
 
     def _levels(self, root: object) -> Iterable[list[_Group]]:
-        """The value, what it refers to, what that refers to. A value on several levels counts on
-        the deepest.
-        """
+        """The value, what it refers to, and so on. A value on several levels is on the deepest."""
         waiting: Iterable[Any] = [root]
         while level := self._grouped(waiting):
             yield level

@@ -133,9 +133,8 @@ def _trim(needs: Needs, op: Op) -> Needs:
         if Facet.NUM in facets and name in op.typed:
             facets = (facets & ~Facet.NUM) | _VALUE.get(column_type(op, name), Facet.NUM)
         elif Facet.NUM in facets:
-            facets |= (
-                Facet.ID
-            )  # by which the text of a number is found that the value facets cannot hold
+            # by which the text of a number is found that the value facets cannot hold
+            facets |= Facet.ID
         if Facet.TEXT in facets and name in op.mixed:
             facets |= Facet.NUM | Facet.ID
         if facets:

@@ -176,9 +176,8 @@ class Installer:
 
     def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
         if is_static(op.spec):
-            return (
-                op.variables
-            )  # a static graph is a set: whole rows are told apart where they are read
+            # a static graph is a set: whole rows are told apart where they are read
+            return op.variables
         if op.spec.passes_slots:
             return ins[0]  # rows go through as they come
         return tuple([v for v in op.variables if v in needs])

@@ -50,15 +50,12 @@ class Template:
                 ]
             )
             if any(a is not b for (a, _), (b, _) in zip(below, shape.inputs, strict=True)):
-                shape = replace(
-                    shape, inputs=below
-                )  # an input may be of another generation than when it was recorded
+                # an input may be of another generation than when it was recorded
+                shape = replace(shape, inputs=below)
             inputs = tuple([made[at][1] for at in member.inputs])
             constants = tuple([None if t is None else given[t] for t in member.constants])
             own, number = intern(shape, member.over(inputs, constants))
-            self.entries[i] = (
-                shape if own.generation else own,
-                member,
-            )  # the topology's own is found faster
+            # the topology's own is found faster
+            self.entries[i] = (shape if own.generation else own, member)
             made.append((own, number))
         return made[-1]

@@ -132,9 +132,8 @@ class _Lowering:
         answer = build.rename(one, (".answer",))
         if self.q.output is Output.RSTREAM:
             return answer
-        return build.changes(
-            answer, Output.ISTREAM, True, False
-        )  # under I and D alike: the boolean when it changes
+        # under I and D alike: the boolean when it changes
+        return build.changes(answer, Output.ISTREAM, True, False)
 
 
 def _timed(body: Op, own: Sequence[int]) -> bool:

@@ -105,9 +105,8 @@ class Leaves:
             scanned = _scan_op(on.stream, source.index, used, types, sign=facts.sign)
             return in_sessions(scanned, source.index, on.window.kind, bag=True)
         variable = dict(used)
-        whole = [
-            (c, variable.get(c, f".{c}")) for c in schema
-        ]  # ties of one time are ordered by whole rows
+        # ties of one time are ordered by whole rows
+        whole = [(c, variable.get(c, f".{c}")) for c in schema]
         rows = _scan_op(
             on.stream, source.index, (*whole, *((c, v) for c, v in used if c == p.TIME)), types
         )

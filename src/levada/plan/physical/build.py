@@ -36,9 +36,8 @@ def match(
     """A triple pattern at the intake; its variables in order of first position."""
     names = tuple(dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)))
     windows = () if window is None else (window,)
-    lasting = (
-        stream is None and window is not None
-    )  # static rows with times: what is replaced is taken back
+    # static rows with times: what is replaced is taken back
+    lasting = stream is None and window is not None
     return Op(p.Match(pattern, stream, graphs), (), names, windows, 0, raw=raw, weighted=lasting)
 
 

@@ -5,10 +5,13 @@ An ``Op`` is a value: what it does (``spec``), its inputs, its output variables 
 output is partitioned. ``lower`` builds the tree, ``topology`` turns it into shared nodes with
 slots.
 
-    below the report     Match Entailed Star Scan Constant CountWindow Session Select Lift Once -> Filter Extend Union Occur Join
-    the border           Report (rows at their report times), Panes (groups), Changes (I, D, relation), Deltas
-    above                Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure Changes -> Emit
-    above, by changes    Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift
+    below the report   Match Entailed Star Scan Constant CountWindow Session Select Lift Once
+                       -> Filter Extend Union Occur Join
+    the border         Report (rows at their report times), Panes (groups),
+                       Changes (I, D, relation), Deltas
+    above              Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure
+                       Changes -> Emit
+    above, by changes  Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift
 
 Closure (paths) also stands below the report, over static rows alone; so does a ReportJoin that is
 not INNER (and above it that) whose right side are static rows alone (``lasting``). What static data
@@ -293,7 +296,8 @@ class Emit(t.Passing):
 
 
 Spec = (
-    Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select | SubqueryWindow | StaticSubplan
+    Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
+    | SubqueryWindow | StaticSubplan
     | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
     | Deltas | Running | Multiplicity | Net | Snapshot | Emit

@@ -10,7 +10,8 @@ from levada.model.term import Term
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan
 
-MOST_COUNTED = 256  # patterns of a stream whose matches are counted; with more, counting would cost more than it tells
+# patterns of a stream whose matches are counted; with more, counting would cost more than it tells
+MOST_COUNTED = 256
 
 
 def pattern_text(constants: Sequence[Term | str | None], positions: Sequence[int]) -> str:

@@ -82,7 +82,8 @@ class PlanNode(Generic[S_co]):
     windows: WindowTable
     schedules: Schedules
     fresh: npt.NDArray[np.bool_]
-    home: I64  # of each member, the number that decides its partition where all its rows are together; -1 elsewhere
+    # of each member, the number that decides its partition where all its rows are together; else -1
+    home: I64
 
     def of(self, kind: type[Kind]) -> PlanNode[Kind] | None:
         """This node, if its step is of this kind."""
@@ -151,9 +152,8 @@ class Plan:
     streams: tuple[str, ...]
     queries: Mapping[str, QueryPlan]
     stages: int  # the greatest stage
-    made: Mapping[str, str] = field(
-        default_factory=dict
-    )  # the streams that queries make, and which one
+    # the streams that queries make, and which one
+    made: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def read(self) -> frozenset[str]:

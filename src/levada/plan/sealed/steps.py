@@ -151,9 +151,8 @@ class Join(Traits):
     right: tuple[int, ...]
     out: tuple[tuple[int, int], ...]
     fills: tuple[tuple[int, int], ...]
-    windows: tuple[
-        tuple[int, int], ...
-    ]  # per output window: its index left and right, -1 if it is not there
+    # per output window: its index left and right, -1 if it is not there
+    windows: tuple[tuple[int, int], ...]
     raw: tuple[bool, bool]
     negative: bool = False
 

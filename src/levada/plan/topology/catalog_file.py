@@ -84,9 +84,7 @@ def encode_catalog(topology: Topology, identities: Mapping[str, str]) -> bytes:
 
 
 def read_catalog(path: Path) -> tuple[Topology, dict[str, str]]:
-    """The topology that a file holds, and the identities of its queries. Raises
-    ``CheckpointError``.
-    """
+    """The topology in a file, and the identities of its queries. Raises ``CheckpointError``."""
     catalog = read_file(path, Catalog, CATALOGS)
     topology = Topology(catalog.facts, catalog.replaceable)
     topology.version, topology.numbers = catalog.version, catalog.numbers

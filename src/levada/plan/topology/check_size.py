@@ -44,7 +44,10 @@ def check_plan(query: Query, streams: Mapping[str, StreamFacts], text: str) -> N
     thread.start()
     thread.join()
     if failed and isinstance(failed[0], RecursionError):
-        hint = "Join fewer patterns in one query: the rest can be a query that makes a stream, or a sub-query."
+        hint = (
+            "Join fewer patterns in one query: the rest can be a query that makes a stream, "
+            "or a sub-query."
+        )
         raise QueryError("The query is too large to be planned.", text=text, hint=hint) from failed[
             0
         ]

@@ -1,5 +1,4 @@
-"""The topology: one shared dataflow for all queries, as nodes (shapes) with members (queries'
-operators).
+"""The topology: one shared dataflow for all queries: nodes (shapes) with members (operators).
 
 A node is one vectorised operator; a member is a row of its parameter tables. Equal operators over
 equal inputs are one member, whichever query asks for them (hash-consing); members are counted and
@@ -44,9 +43,7 @@ class CatalogNode:
 
 
 class Topology:
-    """The catalog of nodes and members; the driver's. ``replaceable``: the static graphs that may
-    be replaced.
-    """
+    """The driver's catalog of nodes and members. ``replaceable``: the static graphs that are."""
 
     def __init__(
         self, streams: Mapping[str, StreamFacts], replaceable: Collection[str | None] = ()
@@ -55,9 +52,8 @@ class Topology:
         self.streams = tuple(self.facts)
         self.nodes: dict[int, CatalogNode] = {}
         self.index: dict[Shape, int] = {}  # the nodes by their shapes
-        self.alike: dict[
-            Shape, list[int]
-        ] = {}  # and by the shape of their generation 0, oldest first
+        # and by the shape of their generation 0, oldest first
+        self.alike: dict[Shape, list[int]] = {}
         self.numbers = 0  # nodes so far, also those that are gone
         self.queries: dict[str, QueryPlan] = {}
         self.made: dict[str, str] = {}  # the streams that queries make, and which one
@@ -66,9 +62,7 @@ class Topology:
         self._seen: dict[int, int] = {}
 
     def add(self, name: str, query: Query, start: int, *, empty_reports: bool = False) -> None:
-        """Fits a query in: reuses what is there, makes what is not. Takes effect with the next
-        ``seal``.
-        """
+        """Fits a query in: reuses what is there, makes what is not. Holds at the next ``seal``."""
         assert name not in self.queries, "a query's name is free when it is added"
         lowered = lower(
             query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable
@@ -250,9 +244,7 @@ class Topology:
         )
 
     def _home(self, number: int, homes: dict[int, I64]) -> I64:
-        """A member that is exchanged by itself is at home there; what follows in place is at the
-        same home.
-        """
+        """What is exchanged by itself is at home there; what follows in place has the same home."""
         if number not in homes:
             homes[number] = self._found_home(number, homes)
         return homes[number]

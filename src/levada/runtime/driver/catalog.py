@@ -1,7 +1,8 @@
 """The catalog: which queries the plan holds, and the next plan when that changes
 (docs/semantics.md#queries-that-come-later).
 
-    registered queries  --difference to the catalog-->  removals, additions  --seal-->  plan p + 1, from the next epoch
+    registered queries  --difference to the catalog-->  removals, additions
+                        --seal-->  plan p + 1, from the next epoch
 
 The catalog of a plan version is a file beside it. It is loaded only when the open intention of a
 run before, if there was one, has been run with its own plan: so the last manifest always names the
@@ -47,7 +48,8 @@ class Registered:
         said = f"{self.dialect}\n{self.options}\n{self.text}"
         if self.options.entailment in (None, Regime.NONE):
             return said
-        return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"  # what it means follows from the ontology
+        # what it means follows from the ontology
+        return f"{said}\n{sha256(repr(self.query.pattern).encode()).hexdigest()}"
 
 
 class Catalog:
@@ -86,9 +88,8 @@ class Catalog:
             topology.remove(name)
             if name in self._lifetime:
                 self._lifetime.pop(name).end(topology.version + 1)
-        new = [
-            r for n, r in queries.items() if n not in topology.queries
-        ]  # makers stand before readers
+        # makers stand before readers
+        new = [r for n, r in queries.items() if n not in topology.queries]
         for registered in new:
             query = topology.place(registered.query)
             start = _start(query, last, topology)
@@ -172,7 +173,8 @@ class Catalog:
             name = "the default graph" if graph is None else f"the static graph <{graph}>"
             was, now = ("not ", "") if graph in self._replaceable else ("", "not ")
             raise CheckpointError(
-                f"On the checkpoint {self._checkpoint.root} {name} was {was}replaceable, now it is {now}so.",
+                f"On the checkpoint {self._checkpoint.root} {name} was {was}replaceable, "
+                f"now it is {now}so.",
                 hint="Name it as before, or use a new folder.",
             )
 
@@ -194,9 +196,7 @@ def _maker_of(stream: str) -> str:
 
 
 def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
-    """The first event time that counts for a query that comes now: after all that its streams have
-    said.
-    """
+    """The first event time that counts for a query that comes now: after all of its streams."""
     if last is None:
         return MIN
     seen = (_seen(w.stream, last, topology) for w in query.windows)
@@ -205,9 +205,7 @@ def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:
 
 
 def _seen(stream: str, last: Manifest, topology: Topology) -> int:
-    """The largest event time that a stream has had: of a made one, the last report with a result of
-    its maker.
-    """
+    """A stream's largest event time: of a made one, its maker's last report with a result."""
     maker = topology.made.get(stream)
     if maker is None:
         return last.streams.get(stream, StreamRecord()).max_ts

@@ -115,9 +115,7 @@ def latest(plan: Plan, last: Manifest, counts: dict[str, list[int]]) -> dict[str
 
 
 def shared_streams(plan: Plan) -> list[list[int]]:
-    """For each stream from outside those that it shares a query with, itself or by what is made of
-    it.
-    """
+    """For each stream from outside those that it shares a query with, or by a made one."""
     numbers = {name: i for i, name in enumerate(plan.streams)}
     shared: list[set[int]] = [set() for _ in plan.streams]
     for query in plan.queries.values():

@@ -184,9 +184,7 @@ class Epochs:
         return None if intention is None else msgspec.json.encode(intention).decode()
 
     def run(self, intention: Intention) -> None:
-        """Runs an epoch to its publication; one that is committed already is only published
-        again.
-        """
+        """Runs an epoch to its publication; a committed one is only published again."""
         if self.checkpoint.last is not None and intention.epoch <= self.checkpoint.last.epoch:
             self.publish(self.checkpoint.last)
             return
@@ -206,9 +204,7 @@ class Epochs:
             self._sweep(manifest.setup)
 
     def _sweep(self, setup: str) -> None:
-        """Deletes static data that no epoch will read any more, and what runs of before have left
-        of them.
-        """
+        """Deletes static data that no epoch will read, and what runs of before have left."""
         self._swept = True
         self.statics.sweep(self.checkpoint.setup(setup).static)
         self.checkpoint.forget_setups(setup, self.setup())

@@ -26,9 +26,7 @@ FUNCTIONS = ("levada.runtime.task.gather_static:gather", "levada.runtime.task.ga
 
 
 def gather(context: Context, plan: Plan, size: int, executor: Executor) -> list[str]:
-    """The files with the static rows of an epoch that reads ``size`` bytes of them; none if these
-    are few.
-    """
+    """The files with the static rows of an epoch that reads ``size`` bytes; none if few."""
     if size < LARGE:
         return []
     every = pieces(context, plan, PIECE)

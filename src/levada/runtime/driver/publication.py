@@ -57,9 +57,7 @@ class Publication:
 
     @property
     def due(self) -> Due:
-        """When what is held back is to be published: by the files' ``Roll``; without files
-        at once.
-        """
+        """When what is held is to be published: by the files' ``Roll``; without files at once."""
         return self.sink.roll.due if isinstance(self.sink, FileSink) else at_once
 
     def publish(self, manifest: Manifest) -> None:
@@ -124,9 +122,8 @@ class Publication:
         for part, (kind, name, _) in enumerate(manifest.side):
             path = Path(root) / name
             if path.exists():
-                lines = path.read_bytes().split(
-                    b"\n"
-                )  # str.splitlines also cuts within texts, such as at U+2028
+                # str.splitlines also cuts within texts, such as at U+2028
+                lines = path.read_bytes().split(b"\n")
                 sink.publish(
                     Letter(kind), manifest.epoch, [json.loads(line) for line in lines if line], part
                 )

@@ -31,9 +31,7 @@ def at_once(size: int, age: int) -> bool:
 def hold(
     manifest: Manifest, before: Sequence[Held], due: Due, wall: int, root: str, *, flush: bool
 ) -> None:
-    """Says in a new manifest what it publishes and what stays held; ``before`` was held by the one
-    before it.
-    """
+    """Says in a new manifest what it publishes and holds; ``before``: held by the one before."""
     waiting = list(before)
     if manifest.segments or manifest.every:
         size = sum(os.stat(Path(root) / name).st_size for name in manifest.segments)
@@ -84,7 +82,8 @@ def join(batches: Sequence[Batch]) -> Batch:
     """Batches of one query, each of later reports than the one before it, as one.
 
     >>> a = Batch(np.array([1]), columns={"x": pl.Series(["<a:a>"])})
-    >>> join([a, Batch(np.array([2]), columns={"x": pl.Series([None], dtype=pl.String)})]).columns["x"].to_list()
+    >>> b = Batch(np.array([2]), columns={"x": pl.Series([None], dtype=pl.String)})
+    >>> join([a, b]).columns["x"].to_list()
     ['<a:a>', None]
     """
     if len(batches) == 1:

@@ -27,9 +27,7 @@ Silence = frozenset[tuple[str, str]]
 
 
 class Sourcing:
-    """The sources of all streams, seen from the driver. ``once``: what is there at the start is
-    all.
-    """
+    """The sources of all streams, seen from the driver. ``once``: what is there at first is all."""
 
     def __init__(
         self, configs: Sequence[StreamConfig], scratch: Path, *, once: bool, keep_open: bool
@@ -41,9 +39,8 @@ class Sourcing:
         self.sources = {c.name: FileSource(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)
-        self._heard: dict[
-            tuple[str, str], int
-        ] = {}  # (stream, partition or "") -> wall time of its last data
+        # (stream, partition or "") -> wall time of its last data
+        self._heard: dict[tuple[str, str], int] = {}
 
     def discover(self, positions: Positions) -> None:
         """Looks for new files and growth."""
@@ -52,9 +49,7 @@ class Sourcing:
                 self.sources[config.name].discover(position=_at(positions, config))
 
     def overtaken(self) -> dict[str, list[str]]:
-        """The files that came when a later name was read already, and of which nobody has been
-        told.
-        """
+        """The files that came when a later name was read already, and are not yet told of."""
         return {
             name: list(source.overtaken)
             for name, source in self.sources.items()
@@ -201,9 +196,8 @@ class Sourcing:
                 own |= {
                     (config.name, p) for p in records.get(config.name, StreamRecord()).partitions
                 }
-                own |= {
-                    key for key in heard if key[0] == config.name
-                }  # also those that speak for the first time
+                # also those that speak for the first time
+                own |= {key for key in heard if key[0] == config.name}
             for key in own:
                 since = wall if key in heard else self._heard.get(key, wall)
                 self._heard[key] = since

@@ -96,9 +96,7 @@ class Statics:
     # -- while epochs run --
 
     def replace(self, source: Source, graph: str | None, form: str | None) -> None:
-        """Other content for a graph, in place of all its sources. Raises ``SourceError``,
-        ``UsageError``.
-        """
+        """Other content for a graph than its sources. Raises ``SourceError``, ``UsageError``."""
         self._check_declared(graph)
         file = static_source(source, graph, form)
         _check_one_graph(file)
@@ -125,7 +123,10 @@ class Statics:
                 f"{name} was not declared replaceable.",
                 hint=close if close.startswith("Did") else hint,
             )
-        hint = f'Declare it before, empty if there is nothing yet: engine.static([], "{graph}", replaceable=True).'
+        hint = (
+            f'Declare it before, empty if there is nothing yet: engine.static([], "{graph}", '
+            "replaceable=True)."
+        )
         message = f"{name} was not there when the engine started, so no query would see it."
         raise UsageError(message, hint=f"{close} {hint}" if close.startswith("Did") else hint)
 
@@ -152,9 +153,8 @@ class Statics:
                 self._stamps[file.origin] = stamp
                 warnings.warn(f"{error} What was there before stays.", stacklevel=1)
             return
-        if (
-            _stamp(file.origin) == stamp
-        ):  # else it changed while it was read: the next look will see
+        # else it changed while it was read: the next look will see
+        if _stamp(file.origin) == stamp:
             self._stamps[file.origin] = stamp
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])
 
@@ -193,7 +193,8 @@ def _check_one_graph(file: StaticFile) -> None:
     if file.format in QUADS and not file.whole:
         raise UsageError(
             f"The static file {file.path} names its graphs itself: it cannot be replaced as one.",
-            hint="Which graphs there are stays as it is: say graph=IRI for the whole file, or give triples.",
+            hint="Which graphs there are stays as it is: say graph=IRI for the whole file, "
+            "or give triples.",
         )
 
 

@@ -31,20 +31,16 @@ class Pace:
 
     def __init__(self) -> None:
         self._wary = 0
-        self._cost: dict[
-            bool, float
-        ] = {}  # s per element of large epochs, by whether they ran as one task
+        # s per element of large epochs, by whether they ran as one task
+        self._cost: dict[bool, float] = {}
         self._trial = 0  # large epochs until the next
         self._elements = 0  # of the epoch that was decided last; 0: it was a small one
 
     def one_task(self, references: Sequence[Reference], calls: int) -> bool:
-        """Whether an epoch of these references and so many calls of the stage function runs as one
-        task.
-        """
+        """Whether an epoch of these references and so many calls of ``stage`` runs as one task."""
         elements = sum(r.elements for r in references)
-        size = sum(
-            r.stop - r.start for r in references
-        )  # rows of Parquet count as bytes: they are few
+        # rows of Parquet count as bytes: they are few
+        size = sum(r.stop - r.start for r in references)
         small = elements <= SMALL and size <= SMALL_BYTES
         self._elements = 0 if small else elements
         if calls > CALLS or size > MOST_BYTES:

@@ -53,9 +53,7 @@ class Carrier:
 
 
 class Sender:
-    """Wraps the blobs of one task attempt; ``name`` is unique to the attempt. Use it as a context
-    manager.
-    """
+    """Wraps the blobs of one task attempt; ``name`` is its own. A context manager."""
 
     def __init__(self, carrier: Carrier, source: int, name: str) -> None:
         self._carrier, self._source, self._name = carrier, source, name
@@ -65,9 +63,8 @@ class Sender:
     def wrap(self, blob: Blob) -> tuple[Blob, bytes]:
         """The two parts that go through the shuffle, one after the other: body and tail."""
         size = memoryview(blob).nbytes
-        if self._carrier.folder is None or size < max(
-            self._carrier.threshold, 1
-        ):  # nothing cannot be mapped
+        # nothing cannot be mapped
+        if self._carrier.folder is None or size < max(self._carrier.threshold, 1):
             return blob, self._tail(_BY_VALUE)
         return self._write(self._carrier.folder, blob, size), self._tail(_BY_REFERENCE)
 
@@ -78,7 +75,8 @@ class Sender:
     def _write(self, folder: str, blob: Blob, size: int) -> bytes:
         if self._file is None:
             os.makedirs(folder, exist_ok=True)
-            self._file = open(os.path.join(folder, self._name), "xb", buffering=0)  # noqa: SIM115 (closed by __exit__)
+            # closed by __exit__
+            self._file = open(os.path.join(folder, self._name), "xb", buffering=0)  # noqa: SIM115
         offset = -(-self._file.tell() // _ALIGN) * _ALIGN
         self._file.seek(offset)
         rest = memoryview(blob).cast("B")

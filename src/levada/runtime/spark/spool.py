@@ -95,8 +95,7 @@ class Spool:
             write_atomic(path, join_lines(lines))
 
     def forget(self, position: Mapping[str, Any]) -> None:
-        """Deletes the batches before the one in which a committed position stands: no epoch reads
-        them again.
+        """Deletes the batches before that of a committed position: no epoch reads them again.
 
         That one stays. Spark runs no batch again but its last, which is none before a batch that
         has been written; so a batch that lies below the newest file has been here.
@@ -146,7 +145,8 @@ def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) 
     columns = tuple(given.get("columns") or ())
     if columns and len(columns) not in (4, 5):
         raise UsageError(
-            f"columns of the stream {name} are s, p, o, ts or s, p, o, g, ts; these are {len(columns)}."
+            f"columns of the stream {name} are s, p, o, ts or s, p, o, g, ts; "
+            f"these are {len(columns)}."
         )
     for column in (*columns, *([given["text"]] if given.get("text") else [])):
         if column not in frame.columns:

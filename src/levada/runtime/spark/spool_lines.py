@@ -33,9 +33,8 @@ def statement_lines(found: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     ['<a:s> <a:p> "x" 5 .\n']
     """
     *terms, time = columns
-    found = found.with_columns(
-        pl.col(name).cast(pl.String) for name in terms
-    )  # nothing but nulls is of no type
+    # nothing but nulls is of no type
+    found = found.with_columns(pl.col(name).cast(pl.String) for name in terms)
     whole = [
         pl.col(name).str.contains(_TERM).fill_null(len(terms) > 3 and name == terms[3])
         for name in terms

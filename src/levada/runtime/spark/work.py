@@ -182,8 +182,7 @@ def _carry(error: Exception) -> str:
 
 
 def raise_(text: str) -> Exception | None:
-    """The exception that a task raised, from the text of Spark's error; None if Spark itself
-    failed.
+    """The exception that a task raised, from Spark's text; None if Spark itself failed.
 
     >>> raise_("... " + _carry(ValueError("no")) + " ...")
     ValueError('no')

@@ -5,7 +5,8 @@ lock           held while an engine runs on it
 plans/         a sealed plan and the catalog that it came from, per version; setups
 manifests/     one per epoch, the last two kept
 state/ results/ side/    files that manifests name; what none names is deleted
-static/        static triples that the Python API was given as lines; static files that may be replaced, by their content
+static/        static triples that the Python API was given as lines; static files that may be
+               replaced, by their content
 intentions/    the intention that is written ahead and not yet done
 
 Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made
@@ -129,13 +130,12 @@ class Checkpoint:
                 path.unlink(missing_ok=True)
 
     def commit(self, manifest: Manifest) -> None:
-        """The commit of an epoch. Refused if the epoch has a manifest: then another engine is at
-        work here.
-        """
+        """The commit of an epoch. Refused if it has a manifest: another engine is at work."""
         path = self.root / "manifests" / str(manifest.epoch)
         if not write_once(path, msgspec.json.encode(manifest)):
             raise CheckpointError(
-                f"Another engine has committed epoch {manifest.epoch} in the checkpoint {self.root}."
+                f"Another engine has committed epoch {manifest.epoch} in "
+                f"the checkpoint {self.root}."
             )
         self.last = manifest
 
@@ -150,9 +150,7 @@ class Checkpoint:
             (self.root / name).unlink(missing_ok=True)
 
     def forget_plans(self, before: int) -> None:
-        """Deletes the versions before this one, which nothing that is to be run or
-        published names.
-        """
+        """Deletes the versions before this one, which nothing to be run or published names."""
         for path in (self.root / "plans").glob("[0-9]*"):
             if int(path.name.split("-", 1)[0]) < before:
                 path.unlink(missing_ok=True)
@@ -185,9 +183,7 @@ class Checkpoint:
         return self.load_topology(max(versions))[0].streams if versions else ()
 
     def ordered(self, streams: Iterable[str]) -> list[str]:
-        """These streams in the order of the plans, in which they have their numbers; new ones
-        behind.
-        """
+        """These streams in the order of the plans, which number them; new ones behind."""
         names, known = list(streams), [n for n in self.streams() if not is_derived(n)]
         missing = [n for n in known if n not in names]
         if missing:

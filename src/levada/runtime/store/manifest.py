@@ -54,9 +54,7 @@ class Held(msgspec.Struct):
 
 
 class StreamRecord(msgspec.Struct):
-    """A stream after an epoch: W, its largest event time, that of each partition, and counts since
-    the beginning.
-    """
+    """A stream after an epoch: W, largest event times, by partition too, counts since the start."""
 
     watermark: int = MIN
     max_ts: int = MIN
@@ -107,9 +105,8 @@ class Manifest(msgspec.Struct):
     every: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
-    hits: dict[
-        str, dict[str, int]
-    ] = {}  # stream -> pattern -> the triples that matched it since the beginning
+    # stream -> pattern -> the triples that matched it since the beginning
+    hits: dict[str, dict[str, int]] = {}
     rolled: list[Held] = []  # what this epoch publishes
     held: list[Held] = []  # what a later one will
     latest: dict[str, int] = {}  # query that can make a stream -> its last report with a result
@@ -119,9 +116,7 @@ class Manifest(msgspec.Struct):
 
 
 def write_once(path: Path, data: bytes) -> bool:
-    """Creates a file with this content, durably and only if it is absent; False if it is there
-    already.
-    """
+    """Creates a file with this content, durably, only if it is absent; else False."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
@@ -143,9 +138,7 @@ def write_once(path: Path, data: bytes) -> bool:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Gives a file this content, durably; whoever reads it sees the old one or the new one
-    whole.
-    """
+    """Gives a file this content, durably; readers see the old one or the new one whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(exist_ok=True)

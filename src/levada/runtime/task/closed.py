@@ -1,5 +1,4 @@
-"""The check of ``closed=element``: no subject may be in two elements that some window could hold
-together.
+"""The check of ``closed=element``: no subject in two elements that a window could hold.
 
 Intake sends the subjects of each element to their partition, with where the element stands; here
 they are remembered for as long as the longest window of the stream's queries, and met with what
@@ -46,9 +45,8 @@ def subjects_of(
     first = kept[_first(subjects[kept])]
     path = pl.Series([reference.path])
     x, _ = pool.identify(path)
-    pool.name(
-        x, x, path
-    )  # 64 bits name one of few files well enough, and each subject carries them
+    # 64 bits name one of few files well enough, and each subject carries them
+    pool.name(x, x, path)
     return Frame(
         {
             "x0": triples.s.x[first],
@@ -124,16 +122,15 @@ def _broken(pool: Pool, stream: str, a: Frame, b: Frame) -> PromiseError:
     ]
     (_, at, one), (_, behind, other) = sorted(places)
     return PromiseError(
-        f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is at byte {at} of {one} and again at "
-        f"byte {behind} of {other}, within one window.",
-        hint="All triples of a subject must come in one element; without that, leave closed=element out.",
+        f"The stream {stream} is not closed by element: the subject {_subject(one, at)} is "
+        f"at byte {at} of {one} and again at byte {behind} of {other}, within one window.",
+        hint="All triples of a subject must come in one element; without that, "
+        "leave closed=element out.",
     )
 
 
 def _subject(path: str, at: int) -> str:
-    """The subject of the line there, as far as there is one: the bytes of other formats than lines
-    say none.
-    """
+    """The subject of the line there, if any: the bytes of other formats than lines say none."""
     try:
         with open(path, "rb") as file:
             file.seek(at)

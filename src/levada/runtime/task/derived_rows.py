@@ -1,5 +1,4 @@
-"""What a query has made, as the triples of a stream: the task's side of
-``runtime.driver.derived_streams``.
+"""What a query has made, as the triples of a stream: the side of tasks.
 
     segments --the query's rows--> solutions --its template--> N-Triples with times --the byte
     kernel--> columns
@@ -34,9 +33,7 @@ def _config(stream: str) -> StreamConfig:
 
 
 def made_config(reference: Reference) -> StreamConfig:
-    """What a stream is that a query makes: its elements are reports, with the time behind each
-    triple.
-    """
+    """What a stream is that a query makes: elements are reports, the time behind each triple."""
     assert reference.format == DERIVED, "a stream that has no configuration is made by a query"
     return _config(reference.stream)
 

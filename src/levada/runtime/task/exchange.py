@@ -59,9 +59,7 @@ class Exchange:
     def _rows(
         self, node: PlanNode, out: Frame, consumer: Consumer
     ) -> Iterator[tuple[Consumer, Frame]]:
-        """One producer's rows for one consumer; a large fan-out of thresholds skips the filter's
-        input.
-        """
+        """One producer's rows for one consumer; many thresholds at once skip the filter's input."""
         target = self._thresholds_of(consumer)
         if target is not None and consumer.stage == self.stage:
             passed = self._thresholds(node, out, consumer, target)
@@ -135,9 +133,7 @@ class Exchange:
         source: int,
         times: Mapping[int, Sequence[Frame]],
     ) -> list[tuple[int, bytes]]:
-        """One blob per target. Outcomes of earlier stages go to one target only, controls once from
-        source 0.
-        """
+        """One blob per target. Earlier stages' outcomes go to one, controls once from source 0."""
         seen = (
             {Address(What.TIMES, i).name: presence.together(parts) for i, parts in times.items()}
             if source == 0

@@ -101,10 +101,8 @@ class IntakeRun:
         bounds = {"late_below": w, "future_above": self.context.wall + DAY}
         config = next((c for c in self.setup.streams if c.name == reference.stream), None)
         if config is None:
-            config, bounds["future_above"] = (
-                made_config(reference),
-                MAX,
-            )  # windows may close far in the future
+            # windows may close far in the future
+            config, bounds["future_above"] = made_config(reference), MAX
         try:
             control = (self._tuples if config.tabular else self._triples)(
                 config, reference, stream, bounds
@@ -200,9 +198,7 @@ class IntakeRun:
         return [n for n in nodes if n is not None]
 
     def _deliver(self, rows: Iterable[tuple[PlanNode, Frame]]) -> int:
-        """Rows of first nodes through the nodes of the intake, into the boxes; returns how many
-        there were.
-        """
+        """Rows of first nodes through the intake's nodes, into the boxes; how many there were."""
         n = 0
         for node, frame in rows:
             n += frame.n
@@ -283,9 +279,7 @@ def _stream_patterns(plan: str, stream: int, seed: int) -> Patterns | None:
 
 @lru_cache(maxsize=8)
 def _listed_streams(plan: str) -> dict[int, bool]:
-    """Streams whose elements' times decide some query's reports, and whether their occurrences are
-    counted.
-    """
+    """Streams whose times decide some query's reports, and whether occurrences are counted."""
     sealed = load_plan(plan)
     listed = [n for n in sealed.nodes.values() if n.step.needs_reports]
     schedules = {d for n in listed for d in n.schedules.distinct}

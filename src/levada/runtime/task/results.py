@@ -36,9 +36,7 @@ class Results:
     def write(
         self, context: Context, stage: int, partition: int
     ) -> tuple[str | None, dict[str, list[int]]]:
-        """The segment's name (None: no rows) and per query [solutions, least report, greatest
-        report].
-        """
+        """The segment's name (None: no rows) and per query [solutions, least, greatest report]."""
         if not self.frames:
             return None, {}
         frames = {node: concat(parts) for node, parts in self.frames.items()}
@@ -68,8 +66,7 @@ class Results:
 
 
 def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
-    """Per query [solutions, least report, greatest report, reports]; the reports (``op``, ``r``),
-    each once.
+    """Per query [solutions, least, greatest report, reports]; the reports (``op``, ``r``) once.
 
     A report that two tasks have rows of is with both: the driver counts it once.
     """

@@ -140,9 +140,8 @@ class StageRun:
         older = lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)]  # noqa: E731
         self.pool = Pool(context.seed, older, context.wall)
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
-        self.partials: dict[
-            int, list[Frame]
-        ] = {}  # panes that were folded where the rows came from, by node
+        # panes that were folded where the rows came from, by node
+        self.partials: dict[int, list[Frame]] = {}
         self.closed: dict[int, list[Frame]] = {}  # subjects of closed elements, by stream
         self.controls: list[Control] = []
         self.done: list[Done] = []

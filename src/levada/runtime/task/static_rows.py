@@ -99,9 +99,7 @@ def to_read(context: Context, plan: Plan) -> tuple[list[Piece], int]:
 
 
 def matching(context: Context, plan: Plan, pool: Pool, own: Sequence[Piece]) -> dict[int, Frame]:
-    """The rows of each node in these pieces, as often as they are there, with their sign in
-    ``#v``.
-    """
+    """Each node's rows in these pieces, as often as they are there, their sign in ``#v``."""
     found: dict[int, list[Frame]] = {}
     for reading in readings(context, plan):
         tables = list(_patterns(plan, reading.chosen, context.seed))

@@ -1,6 +1,4 @@
-"""The two functions that executors run: pure but for the files that they write under names of their
-own.
-"""
+"""The two functions that executors run: pure but for files of their own names."""
 
 from __future__ import annotations
 

@@ -35,9 +35,7 @@ class LiteralType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant: its type and its text (a string's without quotes; true or false in lower
-    case).
-    """
+    """A constant: its type and its text (a string's without quotes; booleans in lower case)."""
 
     type: LiteralType
     text: str

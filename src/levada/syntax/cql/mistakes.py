@@ -64,9 +64,7 @@ def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> Que
 
 
 def _beginning(text: str, word: re.Match[str]) -> QueryError:
-    """A statement whose first word begins none: the rest only looked wrong because it was taken for
-    a table.
-    """
+    """A statement whose first word begins none: so the rest was taken for a table."""
     name, start = word[1], word.start(1)
     if name.lower() in _STREAMS:
         hint = f"Write {name}(Select ..)."

@@ -56,12 +56,12 @@ def parse_cql(text: str) -> Statement:
 
 
 def parse_script(text: str) -> Script:
-    """The statements of a text: declarations, views, queries (``cql_script`` says how they belong
-    together).
+    """The statements of a text: declarations, views, queries (``cql_script`` joins them).
 
     Raises as ``parse_cql`` does.
 
-    >>> script = parse_script("Register Stream V (n Integer) As Select k From A; Select n From V [Rows 2];")
+    >>> text = "Register Stream V (n Integer) As Select k From A; Select n From V [Rows 2];"
+    >>> script = parse_script(text)
     >>> [view.schema.name for view in script.views], len(script.queries)
     (['V'], 1)
     """

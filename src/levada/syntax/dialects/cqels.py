@@ -5,10 +5,11 @@
     STREAM <s> [RANGE a] {}             each element for a
     STREAM <s> [TRIPLES n | NOW | ALL] {}
     STREAM ?s [..] {}                   over each of the streams in turn
-    GRAPH <g> {}, and patterns outside  static data; FROM NAMED <g> alone does not empty the default graph
+    GRAPH <g> {}, and patterns outside  static data; FROM NAMED <g> alone does not empty the default
+                                        graph
 
     CQELS-QL 2, what it has beside that
-    FROM STREAM <s> [..], STREAM <s> {}                 the window beside FROM; a stream may be named by a word alone
+    FROM STREAM <s> [..], STREAM <s> {}    the window beside FROM; a word alone may name a stream
     FROM NAMED WINDOW <w> ON <s> [..], WINDOW <w> {}    as in RSP-QL
     [RANGE a]                           it tumbles
     [SLIDE a STEP b]                    RANGE a STEP b

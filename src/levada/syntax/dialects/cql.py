@@ -4,7 +4,8 @@ refuses by name.
 Cost: none, tables only. Source: Arasu, Babu, Widom, "The CQL continuous query language" (VLDB
 Journal 15, 2006), and the scripts of STREAM. How CQL maps to docs/semantics.md:
 
-    S                        ALL, CQL's default for a stream; S [Range Unbounded] and S [Rows Unbounded] likewise
+    S                        ALL, CQL's default for a stream; S [Range Unbounded] and
+                             S [Rows Unbounded] likewise
     S [Now]                  NOW
     S [Range a]              RANGE a, reports on content change
     S [Range a Slide b]      RANGE a STEP b, reports on close (``report=change``: on content change)

@@ -1,5 +1,4 @@
-"""Which dialect a text is written in, told from the words that only one of them has; or from a
-file's ending.
+"""Which dialect a text is written in, by words that only one of them has, or a file's ending.
 
     STREAM <s> [..] {          CQELS-QL
     STREAM <s> {               CQELS-QL 2
@@ -33,8 +32,10 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 _TOKEN = re.compile(
-    r'''(?P<skip>\#[^\n\r]*|"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\'|"(?:[^"\\\n]|\\.)*"|'''
-    r"""'(?:[^'\\\n]|\\.)*')|(?P<name><[^<>"{}|^`\\\s]*>|[?$]\w+|[\w.-]*:[\w.%-]*)|(?P<word>[A-Za-z_]\w*)|(?P<sign>[\[\]{}(])"""
+    r'''(?P<skip>\#[^\n\r]*|"""(?:[^"\\]|\\.|"(?!""))*"""|'''
+    r"""\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\'|"(?:[^"\\\n]|\\.)*"|"""
+    r"""'(?:[^'\\\n]|\\.)*')|(?P<name><[^<>"{}|^`\\\s]*>|[?$]\w+|[\w.-]*:[\w.%-]*)"""
+    r"""|(?P<word>[A-Za-z_]\w*)|(?P<sign>[\[\]{}(])"""
 )
 _RULES = (
     (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \[", CQELS),

@@ -35,9 +35,7 @@ def check(unit: ast.QueryUnit, text: str) -> None:
 
 
 class _Checker:
-    """One pass over a tree; ``_labels`` remembers the basic graph pattern of each blank node label,
-    by number.
-    """
+    """One pass over a tree; ``_labels`` has the basic graph pattern of each blank node label."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -101,7 +99,10 @@ class _Checker:
         for item in projection:
             for variable in outside_aggregates(item.expression or item.variable):
                 if variable.name not in known:
-                    message = f"The variable ?{variable.name} is neither a key of GROUP BY nor within an aggregate."
+                    message = (
+                        f"The variable ?{variable.name} is neither a key of "
+                        "GROUP BY nor within an aggregate."
+                    )
                     self._fail(message, variable.span)
             known.add(item.variable.name)
 
@@ -118,7 +119,8 @@ class _Checker:
                 pattern = None
             if isinstance(element, ast.Bind) and element.variable.name in taken:
                 self._fail(
-                    f"The variable ?{element.variable.name} is already in scope; BIND needs a new one.",
+                    f"The variable ?{element.variable.name} is already in scope; "
+                    "BIND needs a new one.",
                     element.variable.span,
                 )
             taken.update(visible(element))
@@ -155,7 +157,10 @@ class _Checker:
                     isinstance(node, ast.BlankNode)
                     and self._labels.setdefault(node.label, pattern) != pattern
                 ):
-                    message = f"The label _:{node.label} is used in two basic graph patterns; use a variable."
+                    message = (
+                        f"The label _:{node.label} is used in two basic graph patterns; "
+                        "use a variable."
+                    )
                     self._fail(message, node.span)
 
     def template(self, triples: Iterable[ast.Triple]) -> None:

@@ -29,7 +29,8 @@ def parse(text: str, dialect: str | None = None) -> ast.QueryUnit:
     Raises ``QuerySyntaxError`` (with the place, and what was expected there) or, for an undeclared
     prefix, ``UnknownNameError``; ``UsageError`` for a dialect that there is not.
 
-    >>> parse("REGISTER ISTREAM <o> AS SELECT ?s FROM NAMED WINDOW <w> ON <s> [NOW] { WINDOW <w> { ?s ?p 1 } }").output
+    >>> text = "REGISTER ISTREAM <o> AS SELECT ?s FROM NAMED WINDOW <w> ON <s> [NOW] "
+    >>> parse(text + "{ WINDOW <w> { ?s ?p 1 } }").output
     'ISTREAM'
     """
     spoken = dialect_of(text, dialect)

@@ -1,5 +1,4 @@
-"""Which variables are in scope (SPARQL 1.1, section 18.2.1), and the variables and aggregates of
-expressions.
+"""Variables in scope (SPARQL 1.1, section 18.2.1); variables and aggregates of expressions.
 
 Order is the text's: ``SELECT *`` shows the variables in the order of their first appearance.
 """
@@ -45,9 +44,7 @@ def _names(*nodes: object) -> Iterator[str]:
 def in_scope(
     where: ast.Group | None, modifiers: ast.Modifiers, values: ast.InlineData | None
 ) -> list[str]:
-    """The distinct variables of a query level before its SELECT adds any, in order of
-    appearance.
-    """
+    """The distinct variables of a query level before SELECT adds any, in order of appearance."""
     names = [] if where is None else list(visible(where))
     names += [key.variable.name for key in modifiers.group_by if key.variable is not None]
     if values is not None:
@@ -94,9 +91,7 @@ def outside_aggregates(expression: ast.Expression) -> Iterator[ast.Var]:
 
 
 def is_grouped(select: ast.Form, modifiers: ast.Modifiers) -> bool:
-    """Whether a query level groups: by GROUP BY, or as one group by using an aggregate (section
-    18.2.4.1).
-    """
+    """Whether a query level groups: by GROUP BY, or as one group by an aggregate (18.2.4.1)."""
     used = [*modifiers.having, *(key.expression for key in modifiers.order_by)]
     if isinstance(select, ast.Select) and select.projection is not None:
         used += [item.expression for item in select.projection if item.expression is not None]

@@ -39,7 +39,8 @@ def show(node: ast.QueryUnit) -> str:
     """The text form of a query's tree.
 
     >>> from levada.syntax import parse
-    >>> print(show(parse("SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w> ON <s> [NOW] { WINDOW <w> { ?s ?p 1.5 } }")))
+    >>> text = "SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w> ON <s> [NOW] "
+    >>> print(show(parse(text + "{ WINDOW <w> { ?s ?p 1.5 } }")))
     (query-unit
       (select ALL (projected ?n (COUNT *)))
       (window-clause <w> <s> NOW)
@@ -82,9 +83,7 @@ def _sexpr(value: Any) -> Sexpr:
 
 
 def _node(node: Any) -> Sexpr:
-    """A node by its class and its fields; a tuple of children is spliced in unless its field's name
-    is needed.
-    """
+    """A node by class and fields; a tuple of children is spliced in unless its name is needed."""
     out: list[Any] = [re.sub(r"(?<!^)(?=[A-Z])", "-", type(node).__name__).lower()]
     for field in fields(node):
         value = getattr(node, field.name)

@@ -26,7 +26,8 @@ _WORDS = {
     "ENDSWITH": "STRENDS",
 }
 _MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET")
-_BRACKETS = r"\((?:[^(){}]|\((?:[^(){}]|\([^(){}]*+\))*+\))*+\)"  # three deep; nothing is tried twice, however many there are
+# three deep; nothing is tried twice, however many there are
+_BRACKETS = r"\((?:[^(){}]|\((?:[^(){}]|\([^(){}]*+\))*+\))*+\)"
 _SELECTING = re.compile(
     rf"\bSELECT(?:\s+(?:DISTINCT|REDUCED|[RID]STREAM))?(?:\s+[?$]\w+|\s*{_BRACKETS})*+[\s,]*\Z",
     re.IGNORECASE,
@@ -35,7 +36,8 @@ _COMPUTED = re.compile(r"AS\b|\w+\s*\(", re.IGNORECASE)
 _NAME = re.compile(r"[?$<]|\w*:")
 _WORD = re.compile(r"[A-Za-z_]+")
 _PARTS = re.compile(
-    r"""\#[^\n\r]*|\"{3}(?:[^"\\]|\\.|"(?!""))*"{3}|'{3}(?:[^'\\]|\\.|'(?!''))*'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    r"""\#[^\n\r]*|\"{3}(?:[^"\\]|\\.|"(?!""))*"{3}"""
+    r"""|'{3}(?:[^'\\]|\\.|'(?!''))*'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
     r"""|<[^<>"{}|^`\\\s]*>|(?P<bracket>[()\[\]{}])""",
     re.DOTALL,
 )
@@ -86,7 +88,10 @@ def _of_word(word: str, accepted: Set[str]) -> str:
     if word == "FROM" and "$END" in accepted:
         return "FROM stands before WHERE."
     if word == "STREAM" and "RBRACE" in accepted:
-        return "A stream is read by STREAM <s> [RANGE PT10S] {..}, or by FROM NAMED WINDOW <w> and WINDOW <w> {..}."
+        return (
+            "A stream is read by STREAM <s> [RANGE PT10S] {..}, "
+            "or by FROM NAMED WINDOW <w> and WINDOW <w> {..}."
+        )
     return ""
 
 

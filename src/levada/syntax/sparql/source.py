@@ -1,5 +1,4 @@
-r"""The text of a query as the parser sees it: code point escapes decoded, positions still those of
-the original.
+r"""The text of a query as the parser sees it: escapes decoded, positions of the original.
 
 SPARQL 1.1 section 19.2: ``\u00E9`` and ``\U0001F600`` stand for their characters anywhere in the
 text, before the grammar is applied. A backslash that is itself escaped (``"\\u0041"`` in a string)

@@ -27,9 +27,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class LastTriples:
-    """``[TRIPLES n]``, and ``[ELEMENTS n STEP m]``: the last n, after each m-th (m = n: it
-    tumbles).
-    """
+    """``[TRIPLES n]``, ``[ELEMENTS n STEP m]``: the last n, after each m-th (m = n: it tumbles)."""
 
     count: int
     step: int = 1
@@ -72,8 +70,7 @@ def call(stream: str, spec: WindowSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reporting:
-    """When a text is evaluated, as far as it, or its dialect, says; an option given beside the text
-    goes before.
+    """When a text is evaluated, as far as it or its dialect says; an option goes before.
 
     ``policy``: on close or on content change. ``every``: COMPUTED EVERY, PERIODIC (ms).
     ``nonempty``: only where a window holds something. ``t0``: where windows start (ms since 1970).

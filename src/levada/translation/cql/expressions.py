@@ -4,9 +4,9 @@ CQL has four types: integer, double, string, boolean. They are checked here, whe
 known, so that a query whose comparison could never hold is refused at registration. What SQL means
 and SPARQL says otherwise is spelled out:
 
-    integer / integer    truncates towards zero                      a cast of the quotient to xsd:integer
-    Avg of integers      is a double                                 a cast of the average to xsd:double
-    Sum, Avg of no row   is NULL, not 0 (only without Group By)      IF(COUNT > 0, .., an error: unbound)
+    integer / integer    truncates towards zero            a cast of the quotient to xsd:integer
+    Avg of integers      is a double                       a cast of the average to xsd:double
+    Sum, Avg of no row   is NULL, not 0 (if no Group By)   IF(COUNT > 0, .., an error: unbound)
 
 NULL is unbound: an operation on it is an error, hence NULL, and a condition that is an error drops
 the row, as in SQL. Cost: linear in the expression.
@@ -77,9 +77,7 @@ class Translator:
     grouped: bool
 
     def value(self, node: ast.Expression, aggregates: str = "") -> Typed:
-        """An expression; ``aggregates``: where it stands, if no aggregate may stand there
-        ("Where").
-        """
+        """An expression; ``aggregates``: where it stands, if none may stand there ("Where")."""
         match node:
             case ast.Column():
                 return Typed(Var(self.variable(node)), self.scope.type_of(self.scope.resolve(node)))
@@ -213,8 +211,7 @@ def aggregates_in(expression: Expression) -> list[Aggregate]:
 def above_group(
     expression: Expression, keys: Mapping[Expression, str], aggregates: Mapping[Aggregate, str]
 ) -> Expression:
-    """An expression over a group's rows, rewritten to the variables of the group: its keys and
-    aggregates.
+    """An expression over a group's rows, by the group's variables: its keys and aggregates.
 
     Raises ``KeyError`` with the name of a variable that is neither.
     """

@@ -4,8 +4,10 @@ Union and Except.
 Every query is a *level* with windows of its own. What a query in brackets or a view gives is read
 in one of two ways:
 
-    a plain relation of nothing but selections and joins   becomes part of the level that reads it, windows included
-    any other, and every stream                            is ``SubQuery``: a level of its own under a window of the reader
+    a plain relation of nothing but selections and joins   becomes part of the level that reads it,
+                                                           windows included
+    any other, and every stream                            is ``SubQuery``: a level of its own under
+                                                           a window of the reader
 
 All are read in the second way where it matters when the tables themselves hold something or change:
 by one group without keys, whose row is there while one of its own tables holds something; by
@@ -55,9 +57,7 @@ Typed = tuple[tuple[str, LiteralType], ...]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A query: its rows (``node`` binds its columns), the windows that it reads itself, its
-    output.
-    """
+    """A query: its rows (``node`` binds its columns), the windows that it reads, its output."""
 
     node: nodes.Node
     columns: Typed
@@ -210,7 +210,10 @@ class Levels:
         """A view under the columns of its schema."""
         level = self.statement(view.query, self.views.index(view))
         if view.schema.relation and not level.relation:
-            message = f"{view.schema.name} is registered as a relation, but {level.output.capitalize()} gives a stream."
+            message = (
+                f"{view.schema.name} is registered as a relation, "
+                f"but {level.output.capitalize()} gives a stream."
+            )
             raise QueryError(message, span=view.schema.span, text=self.text)
         if not view.schema.relation and level.relation:
             level = replace(level, output=Output.ISTREAM)
@@ -223,7 +226,10 @@ class Levels:
         these are declared.
         """
         if len(level.columns) != len(schema.columns):
-            message = f"{schema.name} has {len(schema.columns)} columns, its query gives {len(level.columns)}."
+            message = (
+                f"{schema.name} has {len(schema.columns)} columns, "
+                f"its query gives {len(level.columns)}."
+            )
             raise QueryError(message, span=schema.span, text=self.text)
         casts: dict[int, LiteralType] = {}
         for i, ((_, given), (name, wanted)) in enumerate(
@@ -232,7 +238,10 @@ class Levels:
             if (given, wanted) == (LiteralType.INTEGER, LiteralType.DOUBLE):
                 casts[i] = wanted
             elif given != wanted:
-                message = f"The column {name} of {schema.name} is of the type {wanted}, its query gives {given}."
+                message = (
+                    f"The column {name} of {schema.name} is of the type {wanted}, "
+                    f"its query gives {given}."
+                )
                 raise QueryError(message, span=schema.span, text=self.text)
         return rename(
             level.node, [n for n, _ in level.columns], [n for n, _ in schema.columns], casts
@@ -280,7 +289,10 @@ class Levels:
             hint = near(column.name, columns.declared)
             message = f"{columns.alias} has no column {column.name}."
             if column.table not in (None, columns.alias):
-                message = f"Partition By {column.table}.{column.name} is not of the table {columns.alias}."
+                message = (
+                    f"Partition By {column.table}.{column.name} is not of "
+                    f"the table {columns.alias}."
+                )
             raise UnknownNameError(message, span=column.span, text=self.text, hint=hint)
         return column.name
 
@@ -311,7 +323,10 @@ class Levels:
         """Above a view or a query in brackets only what follows from its changes."""
         found = Analysis().of(level.node)
         if found.derived and found.not_by_changes:
-            message = f"{found.not_by_changes} over a view or a query in brackets is not there yet in CQL."
+            message = (
+                f"{found.not_by_changes} over a view or a query in brackets "
+                "is not there yet in CQL."
+            )
             raise UnsupportedError(message, span=span, text=self.text)
 
     def _check_declared(self, schema: Schema) -> None:

@@ -3,11 +3,12 @@ variable a column is.
 
 Three mappings, made once per query and then only read:
 
-    Scope     word -> ColumnRef (table number, column) and its type; a stream from outside has the column ``ts``, its
-              event time in ms, unless its schema has one of that name
-    classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are one variable
-    names     ColumnRef -> variable name: the output name where the column is selected as it is, else ``alias.column``;
-              so a plain select list costs no renaming in the plan
+    Scope     word -> ColumnRef (table number, column) and its type; a stream from outside has the
+              column ``ts``, its event time in ms, unless its schema has one of that name
+    classes   ColumnRef -> representative: columns of equal type that an equi-join makes equal are
+              one variable
+    names     ColumnRef -> variable name: the output name where the column is selected as it is,
+              else ``alias.column``; so a plain select list costs no renaming in the plan
 
 Columns of different types (integer = double) are never one variable: variables join by identity,
 numbers compare by value.
@@ -72,9 +73,7 @@ class Scope:
         return list(dict.fromkeys([*self.tables[table].declared, *implicit]))
 
     def resolve(self, column: Column) -> ColumnRef:
-        """The column that a word means. Raises ``UnknownNameError``, or ``QueryError`` if it could
-        be several.
-        """
+        """The column that a word means. Raises ``UnknownNameError``; ``QueryError`` if several."""
         tables = (
             range(len(self.aliases))
             if column.table is None
@@ -108,9 +107,7 @@ class Scope:
         return self.aliases.index(alias)
 
     def expand(self, items: Iterable[Item | Every]) -> list[Item]:
-        """The select list with ``*`` and ``A.*`` written out: declared columns in order, not the
-        implicit ``ts``.
-        """
+        """The select list with ``*`` and ``A.*`` written out: declared columns, not ``ts``."""
         out: list[Item] = []
         for item in items:
             if isinstance(item, Item):
@@ -144,9 +141,7 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
 
 
 class Classes:
-    """Which columns are one variable: a union-find in which no class has two columns of one
-    table.
-    """
+    """Which columns are one variable: a union-find; no class has two columns of one table."""
 
     def __init__(self) -> None:
         self._members: dict[ColumnRef, tuple[ColumnRef, ...]] = {}
@@ -156,9 +151,7 @@ class Classes:
         return self._members.get(ref, (ref,))
 
     def merge(self, a: ColumnRef, b: ColumnRef) -> bool:
-        """Makes two columns one variable; False if that would join two columns of one table (then a
-        filter must).
-        """
+        """Makes two columns one variable; False if they are of one table (then a filter must)."""
         if b in self.of(a):
             return True
         both = sorted((*self.of(a), *self.of(b)), key=lambda ref: ref.table)

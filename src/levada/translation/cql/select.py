@@ -45,9 +45,7 @@ Named = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A table of From: what it shows, and the algebra of those (column, variable) pairs of it that
-    are used.
-    """
+    """A table of From: what it shows, and the algebra of its used (column, variable) pairs."""
 
     columns: Columns
     node: Callable[[Named], nodes.Node]

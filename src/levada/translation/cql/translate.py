@@ -1,5 +1,4 @@
-"""CQL -> algebra: a query, with the views that its text defines before it, over windowed tuple
-streams.
+"""CQL -> algebra: a query, and the views defined before it, over windowed tuple streams.
 
 The work is done by ``cql_levels`` (what each table is, a level of windows per query),
 ``cql_select`` (a Select block), ``cql_scope`` (names) and ``cql_expression`` (types and operators).
@@ -38,7 +37,8 @@ def translate_cql(
     schema has one. ``relations``: those of them whose rows are inserted and deleted. Raises
     ``QueryError``.
 
-    >>> query = translate_cql("Istream(Select k From A [Range 5 s] Where v > 1)", {"A": {"k": "integer", "v": "double"}})
+    >>> text = "Istream(Select k From A [Range 5 s] Where v > 1)"
+    >>> query = translate_cql(text, {"A": {"k": "integer", "v": "double"}})
     >>> query.output.value, query.variables, query.windows[0].window.range
     ('ISTREAM', ('k',), 5000)
     """
@@ -74,7 +74,10 @@ def translate_asked(
     levels.check_report()
     check_depth(top.node, text)
     if options.empty_reports and (found := Analysis().of(top.node)).derived and found.matchless:
-        message = "Empty reports of an aggregate without Group By over a view or a query in brackets are not there yet in CQL."
+        message = (
+            "Empty reports of an aggregate without Group By over a view or a query "
+            "in brackets are not there yet in CQL."
+        )
         raise UnsupportedError(message, span=asked.query.span, text=text)
     return nodes.Query(
         form=Form.SELECT,

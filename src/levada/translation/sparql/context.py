@@ -73,9 +73,7 @@ class Context:
         return f".{letter}{number}"
 
     def unsupported(self, feature: str, span: Span, *, hint: str = "") -> UnsupportedError:
-        """The refusal of what SPARQL has and Levada does not evaluate; ``feature`` in the words of
-        the language.
-        """
+        """The refusal of what SPARQL has and Levada does not evaluate; ``feature`` in its words."""
         return UnsupportedError(
             f"{feature} is not supported yet.", span=span, text=self.text, hint=hint
         )
@@ -99,9 +97,7 @@ class Context:
             self._marks = before
 
     def mark(self, exists: ast.Exists) -> str:
-        """The variable that stands for an EXISTS in an expression; whoever is ``marking`` sees to
-        its value.
-        """
+        """The variable that stands for an EXISTS in expressions; who is ``marking`` sees to it."""
         if self._marks is None or self.groups is None:
             raise self.unsupported(f"{'NOT ' * exists.negated}EXISTS here", exists.span)
         marks, name = self._marks, self.fresh("e")

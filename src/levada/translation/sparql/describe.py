@@ -6,7 +6,8 @@ nodes that they lead to, and so on. It is read from the union of the query's win
 graph. In algebra:
 
     resources    the values of the variables, the given IRIs
-    subjects     what a path over objects that are blank nodes leads to from a resource, itself included
+    subjects     what a path over objects that are blank nodes leads to from a resource, itself
+                 included
     description  the distinct triples of these subjects: a CONSTRUCT of them is the answer
 
 Cost: that of the pattern, and of all triples of the windows and the default graph, by a join on the

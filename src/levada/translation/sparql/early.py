@@ -54,9 +54,7 @@ _WORDS: dict[type[Node], str] = {
 
 
 class TooEarlyError(Exception):
-    """What makes substitution differ from a join: the construct's word, and the variable that it
-    looks at.
-    """
+    """What makes substitution differ from a join: the construct's word, its variable."""
 
     def __init__(self, node: Node, name: str) -> None:
         super().__init__(name)

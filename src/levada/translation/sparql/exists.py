@@ -66,9 +66,7 @@ def exists(left: Node, tested: Tested, context: Context) -> Node:
 
 
 def marked(left: Node, marks: Sequence[Marked], context: Context) -> Node:
-    """The solutions of ``left`` with the value of each EXISTS and of each stamp. Raises as
-    ``exists``.
-    """
+    """The solutions of ``left`` with the value of each EXISTS and stamp. Raises as ``exists``."""
     for mark in marks:
         if mark.stamp is not None:
             left = stamped(left, mark, context)
@@ -140,16 +138,17 @@ def _each(left: Node, inner: Node, span: Span, context: Context, join: Joined) -
 
 
 def _refuse(found: TooEarlyError, span: Span, context: Context) -> UnsupportedError:
-    hint = f"In EXISTS, use ?{found.name} in a triple pattern first, or in a FILTER at the end of its group."
+    hint = (
+        f"In EXISTS, use ?{found.name} in a triple pattern first, "
+        "or in a FILTER at the end of its group."
+    )
     return context.unsupported(
         f"{found.word} within EXISTS that uses ?{found.name} of the outer group", span, hint=hint
     )
 
 
 def _any(node: Node) -> Node:
-    """A pattern that has a solution iff this one has, without what only says how many, and in which
-    order.
-    """
+    """A pattern that has a solution iff this one has, without what says how many and how sorted."""
     while True:
         match node:
             case Slice(child, 0, limit) if limit != 0:
@@ -161,9 +160,7 @@ def _any(node: Node) -> Node:
 
 
 def _correlated(node: Node, outer: frozenset[str]) -> tuple[Node, Expression | None]:
-    """The inner pattern without those of its own filters that need the outer solution, and
-    these.
-    """
+    """The inner pattern without those of its own filters that need the outer one, and these."""
     kept: list[Expression] = []
     lifted: list[Expression] = []
     while isinstance(node, Filter):

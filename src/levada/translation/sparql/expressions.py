@@ -39,15 +39,13 @@ CASTS = (
     ),
     *("dayTimeDuration", "yearMonthDuration", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
 )
-"""SPARQL's own (17.5), and those to the other types that its dates and times are made of, as other engines have them."""
+"""SPARQL's own (17.5), and those to the other types of its dates and times, as other engines do."""
 _BUILT_INS = {function.value.upper(): function for function in Function}
 _BUILT_INS |= {"ISURI": Function.IS_IRI, "URI": Function.IRI}
 
 
 def expression(node: ast.Expression, context: Context) -> Expression:
-    """An expression of the algebra; aggregates stay in their place (``translate_aggregates`` lifts
-    them).
-    """
+    """An expression of the algebra; aggregates stay in their place (to be lifted later)."""
     match node:
         case ast.Var(name):
             return Var(name)
@@ -69,9 +67,7 @@ def expression(node: ast.Expression, context: Context) -> Expression:
 
 
 def with_marks(node: ast.Expression, context: Context) -> tuple[Expression, list[Marked]]:
-    """An expression, and each EXISTS in it: the variables that must be there where it is
-    evaluated.
-    """
+    """An expression, and each EXISTS in it: the variables that it needs where it is evaluated."""
     with context.marking() as marks:
         found = expression(node, context)
     return found, marks

@@ -1,5 +1,4 @@
-"""One query level, a query or sub-select, above its pattern (SPARQL 1.1, sections 18.2.4 and
-18.2.5).
+"""One query level, a query or sub-select, above its pattern (SPARQL 1.1, 18.2.4 and 18.2.5).
 
 From the pattern upwards: Group, HAVING, VALUES, the expressions of SELECT, ORDER BY, projection,
 DISTINCT, OFFSET and LIMIT.
@@ -90,9 +89,7 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Clauses:
-    """A level's pattern, grouped if the level groups, and the clauses above it; SELECT's by
-    name.
-    """
+    """A level's pattern, grouped if it groups, and the clauses above it; SELECT's by name."""
 
     node: Node
     selected: list[tuple[str, _Clause]]

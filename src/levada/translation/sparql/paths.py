@@ -33,7 +33,8 @@ def path(start: End, verb: ast.Path, end: End, source: Source, context: Context)
     >>> from levada.model.term import Iri
     >>> from levada.algebra.nodes import InGraph
     >>> inverse = ast.PathInverse(ast.Constant(Iri("a:p"), Span(1, 1)), Span(1, 1))
-    >>> path(Var("x"), inverse, Var("y"), InGraph(None), Context("", {}, None, None)).patterns[0].subject
+    >>> context = Context("", {}, None, None)
+    >>> path(Var("x"), inverse, Var("y"), InGraph(None), context).patterns[0].subject
     Var(name='y')
     """
     match verb:
@@ -84,9 +85,7 @@ def _union(branches: Sequence[Node]) -> Node:
 def _negate(
     start: End, forbidden: Sequence[ast.Path], end: End, source: Source, context: Context
 ) -> Node:
-    """A step by any other predicate; with ``^`` also one backwards. ``!()`` is a step forwards by
-    any.
-    """
+    """A step by another predicate; with ``^`` also backwards. ``!()`` is a step forwards by any."""
     forwards = [p.term for p in forbidden if isinstance(p, ast.Constant)]
     inverse = [p.path for p in forbidden if isinstance(p, ast.PathInverse)]
     backwards = [p.term for p in inverse if isinstance(p, ast.Constant)]
@@ -109,9 +108,7 @@ def _other(
 
 
 def _repeat(start: End, verb: ast.PathRepeat, end: End, source: Source, context: Context) -> Node:
-    """``?``, ``*`` and ``+``: a closure between two distinct variables, and what the ends say of
-    them.
-    """
+    """``?``, ``*`` and ``+``: a closure between distinct variables, and what the ends say."""
     first = start.name if isinstance(start, Var) else context.fresh("p")
     last = end.name if isinstance(end, Var) and end != start else context.fresh("p")
     given = tuple(None if isinstance(e, Var) else e for e in (start, end))

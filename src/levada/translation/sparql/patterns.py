@@ -67,8 +67,7 @@ def pattern(group: ast.Group, source: Source, context: Context) -> Node:
 
 
 def join(left: Node, right: Node) -> Node:
-    """All compatible pairs; the empty pattern vanishes, triples of one source that meet become one
-    ``Bgp``.
+    """All compatible pairs; the empty pattern vanishes, triples of one source become one ``Bgp``.
 
     >>> join(Unit(), Bgp(InGraph(None), ())).source
     InGraph(name=None)
@@ -199,9 +198,7 @@ def inline(data: ast.InlineData) -> Values:
 
 
 def _union(branches: Sequence[Node]) -> Node:
-    """The union of all branches as a balanced tree: it is associative, and long ones stay
-    shallow.
-    """
+    """The union of all branches as a balanced tree: it is associative, so it stays shallow."""
     if len(branches) == 1:
         return branches[0]
     middle = (len(branches) + 1) // 2
@@ -258,8 +255,8 @@ def _each(
 
 
 _UNDECLARED = (
-    "A window is declared before WHERE: FROM NAMED WINDOW <w> ON <s> [RANGE PT10S]; or, in CQELS-QL, where it is read: "
-    "STREAM <s> [RANGE PT10S] {..}."
+    "A window is declared before WHERE: FROM NAMED WINDOW <w> ON <s> [RANGE PT10S]; or, in "
+    "CQELS-QL, where it is read: STREAM <s> [RANGE PT10S] {..}."
 )
 
 
@@ -303,9 +300,7 @@ def triple_pattern(triple: ast.Triple) -> TriplePattern:
 
 
 def position(node: ast.Node) -> Var | Term:
-    """A position of a triple pattern; a blank node of the text is a variable that no ``*``
-    shows.
-    """
+    """A position of a triple pattern; a blank node of the text is one that no ``*`` shows."""
     match node:
         case ast.Var(name):
             return Var(name)

@@ -41,9 +41,7 @@ from levada.translation.sparql.context import Context, Marked, Stamp
 
 
 def stamped(left: Node, mark: Marked, context: Context) -> Node:
-    """The solutions of ``left`` with the time that the mark stands for, unbound where there is
-    none.
-    """
+    """The solutions of ``left`` with the time that the mark stands for, or unbound."""
     stamp = settle(mark, left, context).stamp
     assert stamp is not None, "a stamp"
     names = [context.fresh("t") for _ in stamp.patterns]
@@ -54,9 +52,7 @@ def stamped(left: Node, mark: Marked, context: Context) -> Node:
 
 
 def settle(mark: Marked, over: Node, context: Context) -> Marked:
-    """A stamp whose triples are known: those of a variable are the triple patterns of ``over`` that
-    bind it.
-    """
+    """A stamp whose triples are known: a variable's are the patterns of ``over`` that bind it."""
     stamp = mark.stamp
     if stamp is None or stamp.patterns:
         return mark
@@ -69,7 +65,10 @@ def settle(mark: Marked, over: Node, context: Context) -> Marked:
             dict.fromkeys(_binding(over, variable, possible(over), frozenset(stamp.windows)))
         )
         if not patterns:
-            message = f"No triple pattern over a window binds ?{variable.name} where f:timestamp() asks for its time."
+            message = (
+                f"No triple pattern over a window binds ?{variable.name} where "
+                "f:timestamp() asks for its time."
+            )
             raise QueryError(message, span=mark.span, text=context.text)
     for name in sorted(frozenset().union(*map(_names, patterns)) - possible(over)):
         raise QueryError(
@@ -83,9 +82,7 @@ def settle(mark: Marked, over: Node, context: Context) -> Marked:
 def _with_time(
     left: Node, stamp: Stamp, pattern: TriplePattern, name: str, context: Context
 ) -> Node:
-    """Each solution with the time of its triple; one that does not bind all of the triple stays as
-    it is.
-    """
+    """Each solution with the time of its triple; one that does not bind all of it stays."""
     loose = sorted(_names(pattern) - certain(left))
     condition: Expression | None = None
     if loose:
@@ -113,9 +110,7 @@ def _later(one: Expression, other: Expression) -> Expression:
 def _binding(
     node: Node, variable: Var, seen: frozenset[str], windows: frozenset[int]
 ) -> Iterator[TriplePattern]:
-    """The triple patterns over these windows that bind a variable, all of whose variables can be
-    seen above.
-    """
+    """The triple patterns over these windows that bind a variable and can be seen above."""
     match node:
         case Bgp(source, patterns):
             if windows.intersection(_windows(source)):

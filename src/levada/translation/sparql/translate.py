@@ -1,11 +1,12 @@
 """From a query's syntax tree to its algebra (SPARQL 1.1, section 18.2; docs/semantics.md): the
 translation as a whole.
 
-    windows    FROM NAMED WINDOW and the options        translate_windows
-    dataset    FROM, FROM NAMED                         here
-    pattern    WHERE                                    translate_patterns, with translate_expressions
-    level      SELECT and the solution modifiers        translate_levels, with translate_aggregates
-    form       SELECT, ASK, CONSTRUCT                   here; DESCRIBE is a CONSTRUCT of translate_describe's triples
+    windows    FROM NAMED WINDOW and the options  translate_windows
+    dataset    FROM, FROM NAMED                   here
+    pattern    WHERE                              translate_patterns, with translate_expressions
+    level      SELECT and the solution modifiers  translate_levels, with translate_aggregates
+    form       SELECT, ASK, CONSTRUCT             here; DESCRIBE is a CONSTRUCT of
+                                                  translate_describe's triples
 
 What SPARQL has and the engine does not evaluate is refused here, by its name and place. Nothing
 behind this knows the text's language. Cost: linear in the text.
@@ -41,8 +42,7 @@ def translate(
     graphs: Collection[str] | None = None,
     streams: Collection[str] | None = None,
 ) -> Query:
-    """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages and for
-    ``Query.text``.
+    """The algebra of a query; ``text`` is what ``unit`` was parsed from, for messages.
 
     ``graphs``: the names of all static graphs. None: not known; then any can be there, and GRAPH
     with a variable is none.
@@ -53,7 +53,8 @@ def translate(
     each other.
 
     >>> from levada.syntax import parse
-    >>> query = translate(parse("SELECT ?s FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] { WINDOW <w> { ?s ?p ?o } }"))
+    >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] "
+    >>> query = translate(parse(text + "{ WINDOW <w> { ?s ?p ?o } }"))
     >>> query.windows[0].window.describe()
     '[RANGE 4000 STEP 2000 close [)]'
     """
@@ -82,9 +83,8 @@ def _query(
         tuple(on.stream for on in declared),
     )
     template = _template(unit.form.template) if isinstance(unit.form, ast.Construct) else ()
-    where = (
-        ast.Group((), unit.form.span) if unit.where is None else unit.where
-    )  # a DESCRIBE of IRIs may have none
+    # a DESCRIBE of IRIs may have none
+    where = ast.Group((), unit.form.span) if unit.where is None else unit.where
     below = pattern(where, _default(unit), context)
     data = None if unit.values is None else inline(unit.values)
     columns = _variables(template) if isinstance(unit.form, ast.Construct) else None
@@ -148,9 +148,7 @@ def _form(form: ast.Form) -> Form:
 
 
 def _output(unit: ast.QueryUnit, windowed: bool, text: str) -> Output:
-    """What the text says. Without windows there is one report: all of it is new, and nothing ever
-    goes.
-    """
+    """What the text says. Without windows there is one report: all is new, nothing ever goes."""
     output = Output(unit.output)
     if windowed:
         return output
@@ -192,9 +190,7 @@ def _default_graphs(datasets: Sequence[ast.From]) -> tuple[str, ...] | None:
 
 
 def _template(triples: Sequence[ast.Triple]) -> tuple[TriplePattern, ...]:
-    """A template; its blank nodes are nodes, not variables, also those of the short form's pattern
-    (16.2.4).
-    """
+    """A template; its blank nodes are no variables, also in the short form's pattern (16.2.4)."""
     nodes = {
         Var(f"_:{node.label}"): Blank(node.label)
         for triple in triples

@@ -1,7 +1,7 @@
 """FROM NAMED WINDOW to ``model.time.Window``: the one place where RSP-QL's clauses and the options
 meet (docs/semantics.md#windows).
 
-RANGE a STEP b             on close CLOSE_OPEN or CLOSE_CLOSED by the bounds, on content change CHANGE
+RANGE a STEP b             CLOSE_OPEN or CLOSE_CLOSED by the bounds; on content change CHANGE
 RANGE a                    RANGE: each element stays for a
 FROM NOW-a TO NOW-e ...    the same with ``to`` = e
 NOW, ALL                   NOW, ALL
@@ -33,7 +33,10 @@ def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
     """
     says = unit.reporting
     if says.nonempty and options.empty_reports:
-        message = "Reports without content are left out by the text, and shown by the option empty_reports."
+        message = (
+            "Reports without content are left out by the text, "
+            "and shown by the option empty_reports."
+        )
         raise QueryError(message, span=unit.form.span, text=text)
     t0 = says.t0 if options.t0 is None else options.t0
     told = replace(options, t0=t0, nonempty=options.nonempty or says.nonempty)
@@ -94,9 +97,7 @@ def spread(unit: ast.QueryUnit, streams: Collection[str] | None, text: str) -> a
 def each_stream(
     name: str, span: Span, spec: ast.WindowSpec | None, context: Context
 ) -> Iterator[tuple[int, Iri]]:
-    """The windows over which ``STREAM ?s`` goes, by their numbers, and what ?s is there: the
-    stream's IRI.
-    """
+    """The windows over which ``STREAM ?s`` goes, by number, and what ?s is there: an IRI."""
     for index, (window, stream) in enumerate(zip(context.windows, context.streams, strict=True)):
         if spec is not None and window != call(stream, spec):
             continue

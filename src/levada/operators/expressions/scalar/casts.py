@@ -90,7 +90,9 @@ def _scientific(value: float) -> str:
 
 
 def _number(value: Value) -> Number | None:
-    return int(value) if isinstance(value, bool) else value if is_number(value) else None  # type: ignore[return-value]
+    if isinstance(value, bool):
+        return int(value)
+    return value if is_number(value) else None  # type: ignore[return-value]
 
 
 def _boolean(value: Value) -> bool | None:
@@ -166,4 +168,4 @@ TARGETS: dict[str, Callable[[Value], Value | None]] = {
         for name in (durations.DURATION, durations.YEAR_MONTH, durations.DAY_TIME)
     },
 }
-"""The local names of the datatypes that can be cast to (beside string), with the conversion of a value."""
+"""The local names of the datatypes that can be cast to (beside string), with the conversions."""

@@ -2,7 +2,8 @@
 6.4).
 
     xsd:integer   int          results outside 64 bits are errors (XPath FOAR0002)
-    xsd:decimal   Decimal      results have at most 18 fractional digits, cut towards zero, and 127 bits in all
+    xsd:decimal   Decimal      results have at most 18 fractional digits, cut towards zero, and
+                             127 bits in all
     xsd:float     Single       a float that holds a value of single precision
     xsd:double    float
 

@@ -14,9 +14,7 @@ _UNARY = {"!": "!", "+": "unary +", "-": "unary -"}
 
 
 def _without_tokens(children: tuple[Any, ...]) -> tuple[ast.Expression, ...]:
-    """What was built, without the tokens that were kept (NIL, DISTINCT) and the places left
-    empty.
-    """
+    """What was built, without the tokens that were kept (NIL, DISTINCT) and places left empty."""
     return tuple(child for child in children if child is not None and not isinstance(child, Token))
 
 

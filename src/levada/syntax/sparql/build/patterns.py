@@ -15,9 +15,7 @@ from levada.syntax.sparql.build.expressions import Expressions
 
 
 class Nested(NamedTuple):
-    """A list or a blank node property list: the node that stands for it and the triples that it
-    brings.
-    """
+    """A list or a blank node property list: the node for it, and the triples that it brings."""
 
     node: ast.Node
     triples: tuple[ast.Triple, ...]
@@ -31,9 +29,7 @@ def _node(item: ast.Node | Nested) -> ast.Node:
 
 
 def _triples_about(subject: ast.Node, properties: tuple[Objects, ...]) -> tuple[ast.Triple, ...]:
-    """Each triple in the order of the text, those of a nested object behind the one that mentions
-    it.
-    """
+    """Each triple in the text's order, those of a nested object behind the one that mentions it."""
     out: list[ast.Triple] = []
     for verb, objects in properties:
         for item in objects:
@@ -169,7 +165,10 @@ class Patterns(Expressions):
         variables, rows = block
         for number, row in enumerate(rows, 1):
             if len(row) != len(variables):
-                message = f"Row {number} of VALUES does not have one value per variable: {len(row)} for {len(variables)}."
+                message = (
+                    f"Row {number} of VALUES does not have one value per variable: "
+                    f"{len(row)} for {len(variables)}."
+                )
                 raise self._error(message, self._span(token))
         return ast.InlineData(variables, rows, self._span(token))
 

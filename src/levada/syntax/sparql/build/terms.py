@@ -1,5 +1,4 @@
-"""The builder's terms: names against prefixes and BASE, literals, blank nodes (SPARQL 1.1, section
-4.1).
+"""The builder's terms: names by prefixes and BASE, literals, blank nodes (SPARQL 1.1, section 4.1).
 
 The builder is one class in four files, from terms to the whole query; each method is named after
 the grammar's rule whose children it gets, already built, in the order of the text. So a declaration
@@ -21,7 +20,8 @@ from levada.syntax.sparql.iri import resolve
 from levada.syntax.sparql.source import Source
 
 _BEYOND_LATIN_1 = (
-    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u1fff\u200c-\u200d\u203f-\u2040\u2070-\u218f\u2c00-\u2fef"
+    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u1fff"
+    "\u200c-\u200d\u203f-\u2040\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
 _STANDARD = {
@@ -51,9 +51,7 @@ class Terms:
         self._nameless = 0
 
     def build(self, tree: Tree[Token]) -> Any:
-        """The node of a parse tree: of its children first, then of itself by the method of its
-        rule.
-        """
+        """The node of a parse tree: its children first, then itself by its rule's method."""
         children = [
             self.build(child) if isinstance(child, Tree) else child for child in tree.children
         ]

@@ -35,9 +35,7 @@ class Moment(NamedTuple):
 
 
 class Windows(Patterns):
-    """Builds windows; holds those that patterns have brought, and what the text has said of output
-    and reports.
-    """
+    """Builds windows; holds those of patterns, and what was said of output and reports."""
 
     def __init__(self, source: Source, dialect: Dialect) -> None:
         super().__init__(source)
@@ -96,9 +94,7 @@ class Windows(Patterns):
     def from_named_stream(
         self, token: Token, stream: ast.Constant, spec: ast.WindowSpec
     ) -> ast.WindowClause | None:
-        """``FROM NAMED STREAM s [...]``: a graph of that name; in SPARQLstream the same as FROM
-        STREAM.
-        """
+        """``FROM NAMED STREAM s [...]``: a graph of that name; in SPARQLstream as FROM STREAM."""
         if self._dialect.name == "sparqlstream":
             return self.from_stream(token, stream, spec)
         self._graphs[_name(stream)] = None
@@ -248,9 +244,7 @@ class Windows(Patterns):
         self._reporting = replace(self._reporting, every=length)
 
     def tick(self, token: Token, ticking: Token) -> None:
-        """TICK: when an engine looks shows in no result, but for looking at each element of an
-        instant apart.
-        """
+        """TICK: when an engine looks shows in no result, unless it looks at each element apart."""
         if ticking.upper().startswith("TUPLE"):
             hint = "Elements of one instant are seen together: TIME_DRIVEN or BATCH_DRIVEN."
             raise self._unsupported("TICK TUPLE_DRIVEN", self._span(token), hint)

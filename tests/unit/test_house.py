@@ -36,7 +36,6 @@ KNOWN_FULL_FOLDERS: frozenset[str] = frozenset()
 KNOWN_LONG_FILES: frozenset[str] = frozenset(
     {
         "plan.install.install",
-        "plan.physical.build",
     }
 )
 KNOWN_CROSSINGS: frozenset[tuple[str, str]] = frozenset()
@@ -45,7 +44,7 @@ KNOWN_LONG_FUNCTIONS: frozenset[str] = frozenset(
         "plan.lowering.pattern:PatternLowering.node",
     }
 )
-KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset({"plan.physical.build:group"})
+KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset()
 
 
 def name_of(path: Path) -> str:

@@ -99,7 +99,7 @@ class Installer:
         return self.done[key]
 
     def _applied(self, op: Op, needs: Needs) -> Installed:
-        """What was template of the tree below where the same of it was read, with other terms.
+        """What was recorded of the tree below where the same of it was read, with other terms.
 
         All identities are read of it: below they are compared anyway, and so fewer shapes do for
         more patterns.

@@ -26,7 +26,7 @@ from levada.plan.lowering.ordering import shown_order
 from levada.plan.lowering.pattern import PatternLowering, Shared
 from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.lowering.scans import StreamFacts as StreamFacts
-from levada.plan.physical import build
+from levada.plan.physical import build, build_reports
 from levada.plan.physical import build_changes as build_deltas
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import time_variables
@@ -78,8 +78,10 @@ class _Lowering:
         if at.mode is Mode.REPORTS and (every or not q.windows or changing):
             at = replace(at, listed=True)
         if q.form is Form.ASK:
-            return Lowered(build.emit(self._ask(self._within(at).node(q.pattern))), True, every)
-        return Lowered(build.emit(self._level(at, q.variables)), at.listed, every)
+            return Lowered(
+                build_reports.emit(self._ask(self._within(at).node(q.pattern))), True, every
+            )
+        return Lowered(build_reports.emit(self._level(at, q.variables)), at.listed, every)
 
     def _at(self, asked: LevelQuery) -> Level:
         return level_of(asked, self.shared.analysis.of(asked.pattern), self.q.windows)
@@ -102,9 +104,9 @@ class _Lowering:
         if asked.output is Output.RSTREAM or asked.reports.nonempty or free:
             body = inner.report(body)
         if asked.output is not Output.RSTREAM:
-            body = build.changes(body, asked.output, at.listed, _timed(body, at.own))
+            body = build_reports.changes(body, asked.output, at.listed, _timed(body, at.own))
             if self.q.form is Form.SELECT and (keys := shown_order(asked.pattern, names)):
-                body = replace(build.order(body, keys, 0, None), weighted=body.weighted)
+                body = replace(build_reports.order(body, keys, 0, None), weighted=body.weighted)
         return body
 
     def _derived(self, node: a.SubQuery, outer: Level) -> Op:
@@ -127,13 +129,13 @@ class _Lowering:
     def _ask(self, body: Op) -> Op:
         """ASK is: are there any solutions; a boolean per report, also where nothing matches."""
         count = (p.AggregateSpec(AggregateFunction.COUNT, None, False),)
-        counted = build.group(body, (), count, (".ask",), True, self.q.windows)
+        counted = build_reports.group(body, (), count, (".ask",), True, windows=self.q.windows)
         one = build.extend(counted, ".answer", Call(Function.GREATER, (Var(".ask"), build.ZERO)))
         answer = build.rename(one, (".answer",))
         if self.q.output is Output.RSTREAM:
             return answer
         # under I and D alike: the boolean when it changes
-        return build.changes(answer, Output.ISTREAM, True, False)
+        return build_reports.changes(answer, Output.ISTREAM, True, False)
 
 
 def _timed(body: Op, own: Sequence[int]) -> bool:

@@ -21,7 +21,7 @@ from levada.model.expression import Expression, Var, per_report, random, variabl
 from levada.plan.lowering.join_order import connected, join_all
 from levada.plan.lowering.levels import Level, Mode
 from levada.plan.lowering.scans import Leaves, graphs_read
-from levada.plan.physical import build
+from levada.plan.physical import build, build_reports
 from levada.plan.physical import build_changes as build_deltas
 from levada.plan.physical import build_joins as pairing
 from levada.plan.physical import operators as p
@@ -103,14 +103,16 @@ class PatternLowering:
                 return build_deltas.distinct(self.node(child))
             case a.Distinct(child):
                 op = self.node(child)
-                return build.distinct(self.report(op, op.variables))
+                return build_reports.distinct(self.report(op, op.variables))
             case a.OrderBy(child, keys):
                 return self._order(child, keys)
             case a.Slice(child, offset, limit):
                 cut = self.report(self._cut(child))
-                return build.order(cut, (), offset, limit, in_order=_in_order(child))
+                return build_reports.order(cut, (), offset, limit, in_order=_in_order(child))
             case a.Top(child, keys, offset, limit, shown):
-                return build.order(self.report(self.node(child)), keys, offset, limit, shown)
+                return build_reports.order(
+                    self.report(self.node(child)), keys, offset, limit, shown
+                )
             case a.Static(child):
                 return self._static(child)
 
@@ -120,7 +122,7 @@ class PatternLowering:
         """
         if self.at.mode is Mode.CHANGES:
             return build_deltas.deltas(op, op.variables)
-        return build.report(
+        return build_reports.report(
             op, self.at.listed, instant=self.at.mode is Mode.INSTANT, by=by, stage=stage
         )
 
@@ -178,7 +180,7 @@ class PatternLowering:
         self, child: a.Node, keys: tuple[tuple[Expression, bool], ...], shown: Sequence[str] = ()
     ) -> Op:
         rows = self.report(self.node(child))
-        return build.order(rows, keys, 0, None, tuple(shown) or None)
+        return build_reports.order(rows, keys, 0, None, tuple(shown) or None)
 
     def _cut(self, node: a.Node) -> Op:
         """Rows of which the first are taken: rows that are alike are in the order of what is
@@ -232,7 +234,7 @@ class PatternLowering:
             reported = [self.report(join_all(moving, early)), *reported]
         whole = self._reported(reported, [n for n in paths if isinstance(n, a.Closure)])
         for group in connected(static):
-            whole = build.rjoin(whole, join_all(group))
+            whole = build_reports.rjoin(whole, join_all(group))
         for condition in conditions:
             whole = build.filter_(whole, condition) if condition not in early else whole
         return whole
@@ -256,14 +258,14 @@ class PatternLowering:
         """Report rows, and paths that are searched from what these bind."""
         whole: Op | None = None
         for op in reported:
-            whole = op if whole is None else build.rjoin(whole, op)
+            whole = op if whole is None else build_reports.rjoin(whole, op)
         left = list(paths)
         while left:
             there = set() if whole is None else set(whole.variables)
             path = next((n for n in left if there & {n.start, n.end}), left[0])
             left.remove(path)
             op = self.report(self._closure(path, whole))
-            whole = op if whole is None else build.rjoin(whole, op)
+            whole = op if whole is None else build_reports.rjoin(whole, op)
         assert whole is not None, "rows or paths"
         return whole
 
@@ -291,8 +293,14 @@ class PatternLowering:
         child = self.report(child) if self.at.mode is Mode.INSTANT else child
         windows = self.q.windows if self.at.own else ()
         periodic = self.at.asked.reports.clock is not None
-        return build.group(
-            child, node.keys, tuple(specs), names, self.at.listed, windows, periodic=periodic
+        return build_reports.group(
+            child,
+            node.keys,
+            tuple(specs),
+            names,
+            self.at.listed,
+            windows=windows,
+            periodic=periodic,
         )
 
 

@@ -12,17 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from levada.algebra.nodes import Entailed
-from levada.model.expression import AggregateFunction, Call, Const, Expression, Function, Var
-from levada.model.query import Output, TriplePattern, WindowOn
+from levada.model.expression import Call, Const, Expression, Function, Var
+from levada.model.query import TriplePattern
 from levada.model.term import XSD, Literal, Term
 from levada.plan.physical import operators as p
-from levada.plan.physical.lineage import column_type
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import LOST, grouped, join_keys, place, stay
-from levada.plan.sealed.kinds import JoinKind
 
 ZERO = Const(Literal("0", XSD + "integer"))
-_WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could be added up
 
 
 def match(
@@ -302,7 +299,7 @@ def join(left: Op, right: Op) -> Op:
         "an incremental join has event times"
     )
     windows = tuple(sorted({*left.windows, *right.windows}))
-    maybe = _both_maybe(left, right, shared)
+    maybe = both_maybe(left, right, shared)
     weighted = left.weighted or right.weighted
     typed = (left.typed | right.typed) - frozenset(
         v for v in shared if v not in left.typed or v not in right.typed
@@ -322,179 +319,7 @@ def join(left: Op, right: Op) -> Op:
     )
 
 
-def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
+def both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
     """A shared variable can be unbound in the result only if it can be on both sides."""
     one_sided = (left.maybe | right.maybe) - set(shared)
     return one_sided | frozenset(v for v in shared if v in left.maybe and v in right.maybe)
-
-
-def report(
-    op: Op, listed: bool, *, instant: bool = False, by: tuple[str, ...] = (), stage: int = 0
-) -> Op:
-    """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to
-    cancel.
-
-    ``by``: what the rows are wanted by next, in ``stage`` or a later one. They move there first:
-    once, and not once a report.
-    """
-    if op.windows is None:
-        return op
-    by = () if by == HOME else by
-    op = occur(op, by)
-    own, exchange, placed = stay(op)
-    if by and 0 < op.stage < stage:
-        own, exchange, placed = stage, (by,), by
-    elif by or op.stage == 0 or op.weighted:
-        own, exchange, placed = grouped(op, by or op.variables)
-    return Op(
-        p.Report(listed, instant),
-        (op,),
-        op.variables,
-        None,
-        own,
-        exchange,
-        placed,
-        op.maybe,
-        typed=op.typed,
-    )
-
-
-def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
-    """I, D or both signs. ``certain``: nothing can cancel (equal solutions have equal times), so
-    nothing is remembered.
-    """
-    op = occur(op)
-    if certain and op.stage > 0:
-        stage, exchange, placed = stay(op)
-    else:
-        stage, exchange, placed = grouped(op, op.variables)
-    spec = p.Changes(output, listed)
-    certain_i = certain and output is Output.ISTREAM
-    return Op(
-        spec,
-        (op,),
-        op.variables,
-        None,
-        stage,
-        exchange,
-        placed,
-        op.maybe,
-        weighted=not certain_i,
-        typed=op.typed,
-    )
-
-
-def group(
-    op: Op,
-    keys: tuple[str, ...],
-    aggregates: tuple[p.AggregateSpec, ...],
-    names: tuple[str, ...],
-    listed: bool,
-    windows: Sequence[WindowOn],
-    *,
-    periodic: bool = False,
-) -> Op:
-    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per
-    report.
-
-    ``periodic``: a clock says when reports are, not the windows.
-    """
-    summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
-    on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
-    computed = frozenset(n for n, s in zip(names, aggregates, strict=True) if is_number(s, op))
-    maybe = (op.maybe & set(keys)) | frozenset(
-        n
-        for n, s in zip(names, aggregates, strict=True)
-        if s.function is not AggregateFunction.COUNT
-    )
-    typed = (op.typed & set(keys)) | computed
-    if op.windows is not None and summable and windows and (on_close or not periodic):
-        op = occur(op)
-        stage, exchange, placed = grouped(op, keys)
-        spec: p.Spec = p.Panes(keys, aggregates, listed)
-    else:
-        op = report(op, listed, by=keys)
-        stage, exchange, placed = grouped(op, keys)
-        spec = p.RGroup(keys, aggregates, listed)
-    return Op(
-        spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed
-    )
-
-
-def is_number(s: p.AggregateSpec, op: Op) -> bool:
-    """Whether the value facets say all of a result: counts, sums of doubles, sums of whole columns,
-    any typed winner.
-    """
-    if s.function is AggregateFunction.COUNT:
-        return True
-    if s.function in (AggregateFunction.SUM, AggregateFunction.AVG):
-        kind = column_type(op, s.arg or "")
-        return kind == "double" or (kind == "integer" and s.function is AggregateFunction.SUM)
-    return s.function not in _WHOLE and s.arg in op.typed
-
-
-def rjoin(left: Op, right: Op) -> Op:
-    """An inner join of report rows; right ones that last are there at every report."""
-    shared, keys, placed = join_keys(left, right)
-    stage, exchange = place((left, right), placed)
-    names = (*left.variables, *(v for v in right.variables if v not in shared))
-    typed = (left.typed | right.typed) - frozenset(
-        v for v in shared if v not in left.typed or v not in right.typed
-    )
-    spec = p.ReportJoin(JoinKind.INNER, keys, shared, lasting=right.windows is not None)
-    return Op(
-        spec,
-        (left, right),
-        names,
-        None,
-        stage,
-        exchange,
-        placed,
-        _both_maybe(left, right, shared),
-        typed=typed,
-    )
-
-
-def distinct(op: Op) -> Op:
-    """DISTINCT on report rows."""
-    stage, exchange, placed = grouped(op, op.variables)
-    return Op(
-        p.RDistinct(), (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed
-    )
-
-
-def order(
-    op: Op,
-    keys: tuple[tuple[Expression, bool], ...],
-    offset: int,
-    limit: int | None,
-    shown: tuple[str, ...] | None = None,
-    *,
-    in_order: bool = False,
-) -> Op:
-    """ORDER BY, OFFSET, LIMIT at the operator's home; ``shown`` variables break ties first.
-    ``in_order``: rows are sorted.
-    """
-    if shown is not None:
-        rest = tuple(v for v in op.variables if v not in shown)
-        op = rename(op, (*shown, *rest))
-    stage, exchange, placed = grouped(op, ())
-    spec = p.ROrder(keys, offset, limit, in_order)
-    return Op(spec, (op,), op.variables, None, stage, exchange, placed, op.maybe, typed=op.typed)
-
-
-def emit(op: Op) -> Op:
-    """The results; whatever is left at the intake is carried over one exchange first."""
-    assert op.windows is None, "results are report rows"
-    return Op(
-        p.Emit(),
-        (op,),
-        op.variables,
-        None,
-        op.stage,
-        (None,),
-        op.placed,
-        op.maybe,
-        weighted=op.weighted,
-        typed=op.typed,
-    )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from levada.algebra.nodes import Reporting
 from levada.model.expression import AggregateFunction
 from levada.model.query import Output
-from levada.plan.physical import build
+from levada.plan.physical import build, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import LOST, grouped, place
@@ -87,7 +87,7 @@ def running(
     maybe = (op.maybe & set(keys)) | {
         n for n, s in pairs if s.function is not AggregateFunction.COUNT
     }
-    typed = (op.typed & set(keys)) | {n for n, s in pairs if build.is_number(s, op)}
+    typed = (op.typed & set(keys)) | {n for n, s in pairs if build_reports.is_number(s, op)}
     return Op(
         p.Running(keys, aggregates),
         inputs,

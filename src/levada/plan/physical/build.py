@@ -113,9 +113,7 @@ def session(rows: Op, window: int, *, ended: bool, bag: bool) -> Op:
 
 
 def select(rows: Op, pattern: TriplePattern, *beside: str) -> Op:
-    """A triple pattern over the rows of a count window, which have these variables beside the
-    triple.
-    """
+    """A triple pattern over the rows of a count window, with these variables beside the triple."""
     names = (*dict.fromkeys(v.name for v in pattern.positions if isinstance(v, Var)), *beside)
     return Op(
         p.Select(pattern, beside),
@@ -166,9 +164,7 @@ def filter_(op: Op, condition: Expression, draw: p.Draw | None = None) -> Op:
 
 
 def extend(op: Op, variable: str, expression: Expression, draw: p.Draw | None = None) -> Op:
-    """A computed variable, placed as a filter; one that is another variable is only a
-    second name.
-    """
+    """A computed variable, placed as a filter; another variable's is only a second name."""
     if isinstance(expression, Var):
         source = expression.name
         named = rename(op, (*op.variables, variable), (*op.variables, source))
@@ -203,9 +199,7 @@ def _same(
 
 
 def rename(op: Op, names: Sequence[str], sources: Sequence[str] | None = None) -> Op:
-    """Projection, under other names if ``sources`` say whose they are; what the input lacks is
-    unbound.
-    """
+    """Projection, under other names if ``sources`` say so; what it lacks is unbound."""
     wanted = tuple(names)
     if wanted == op.variables:
         return op
@@ -331,8 +325,7 @@ def _both_maybe(left: Op, right: Op, shared: tuple[str, ...]) -> frozenset[str]:
 def report(
     op: Op, listed: bool, *, instant: bool = False, by: tuple[str, ...] = (), stage: int = 0
 ) -> Op:
-    """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to
-    cancel.
+    """Rows with event times -> report rows. With weights (count windows) equal rows must meet.
 
     ``by``: what the rows are wanted by next, in ``stage`` or a later one. They move there first:
     once, and not once a report.
@@ -394,8 +387,7 @@ def group(
     *,
     periodic: bool = False,
 ) -> Op:
-    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per
-    report.
+    """GROUP BY: by panes where rows have event times and aggregates add up, else per report.
 
     ``periodic``: a clock says when reports are, not the windows.
     """

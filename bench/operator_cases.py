@@ -231,7 +231,7 @@ def session_on_change(folder: Path, size: Size) -> Workload:
     return Workload(_triples(folder, s), text, s.n, options={"report": "change"})
 
 
-@case("Lift")
+@case("SubqueryWindow")
 def lift(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = (
@@ -320,7 +320,7 @@ def minus_static(folder: Path, size: Size) -> Workload:
     return Workload(_triples(folder, s), text, int((s.k >= size.groups // 2).sum()), static=static)
 
 
-@case("Once")
+@case("StaticSubplan")
 def once(folder: Path, size: Size) -> Workload:
     s = rows(size)
     static = tuple(f'<http://e/k{k % 1000}> <http://e/name> "{k}"' for k in range(size.groups))
@@ -427,14 +427,14 @@ def running_min(folder: Path, size: Size) -> Workload:
     return Workload(_tuples(folder, size, s), text, s.n, "cql")
 
 
-@case("Tally, Distinct")
+@case("Multiplicity, Distinct")
 def tally(folder: Path, size: Size) -> Workload:
     s = rows(size)
     text = f"Istream(Select Distinct k From S [Range {size.window} ms])"
     return Workload(_tuples(folder, size, s), text, s.n - within(s.k, s.ts, size.window), "cql")
 
 
-@case("Tally, Except")
+@case("Multiplicity, Except")
 def except_(folder: Path, size: Size) -> Workload:
     """A row is shown as soon as it is none of the last thousand."""
     s = rows(size)

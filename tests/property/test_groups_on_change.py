@@ -198,12 +198,12 @@ def test_a_sample_that_comes_and_goes_is_the_one_that_stands(
     )
     case = Case({"http://e/s": tuple(elements)}, queries, 0, {})
     got = run_case(case, epoch_rows=rows, partitions=2)
-    standing: Counter[Solution] = Counter()
+    lifetime: Counter[Solution] = Counter()
     whole = {r.time: r.solutions for r in got["RSTREAM"]}
     come, gone = ({r.time: r.solutions for r in got[name]} for name in ("ISTREAM", "DSTREAM"))
     for time in sorted({*whole, *come, *gone}):
-        standing = standing + come.get(time, Counter()) - gone.get(time, Counter())
-        assert standing == whole.get(time, Counter()), f"at {time}"
+        lifetime = lifetime + come.get(time, Counter()) - gone.get(time, Counter())
+        assert lifetime == whole.get(time, Counter()), f"at {time}"
 
 
 def test_an_error_leaves_the_group_without_a_value_until_it_is_gone() -> None:

@@ -20,7 +20,24 @@ ELSEWHERE = re.compile(r"\bdesign, section|\bkernels\.md\b|\bissue \d|\((?:[WCSK
 SPARQL = "https://www.w3.org/TR/sparql11-query/#"
 DEFINED = frozenset(
     f"defn_{name}"
-    for name in ["BasicGraphPattern", "TriplePattern", "algJoin", "algLeftJoin", "algMinus", "algUnion", "algFilter", "extend", "algProjection", "algDistinct", "algReduced", "algOrdered", "algSlice", "substitute", "evalPP_ZeroOrMorePath", "evalPP_ZeroOrOnePath"]
+    for name in [
+        "BasicGraphPattern",
+        "TriplePattern",
+        "algJoin",
+        "algLeftJoin",
+        "algMinus",
+        "algUnion",
+        "algFilter",
+        "extend",
+        "algProjection",
+        "algDistinct",
+        "algReduced",
+        "algOrdered",
+        "algSlice",
+        "substitute",
+        "evalPP_ZeroOrMorePath",
+        "evalPP_ZeroOrOnePath",
+    ]
 ) | {"aggregateAlgebra", "sparqlAlgebra"}
 
 

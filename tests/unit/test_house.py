@@ -37,17 +37,12 @@ KNOWN_LONG_FILES: frozenset[str] = frozenset(
     {
         "plan.install.install",
         "plan.physical.build",
-        "runtime.driver.epoch",
-        "streams.stream_config",
-        "syntax.sparql.ast",
-        "testing.reference",
     }
 )
 KNOWN_CROSSINGS: frozenset[tuple[str, str]] = frozenset()
 KNOWN_LONG_FUNCTIONS: frozenset[str] = frozenset(
     {
         "plan.lowering.pattern:PatternLowering.node",
-        "streams.stream_config:_check",
     }
 )
 KNOWN_WIDE_FUNCTIONS: frozenset[str] = frozenset({"plan.physical.build:group"})

@@ -26,8 +26,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Bgp:
-    """A basic graph pattern over one source (18.2.2.5); at least one pattern.
-
+    """A basic graph pattern over one source; at least one pattern.
     https://www.w3.org/TR/sparql11-query/#defn_BasicGraphPattern
     """
 
@@ -113,7 +112,7 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class SubQuery:
     """A query within the query: what ``child`` over the windows ``level`` reports is the content of
     the window ``source``.
 
@@ -141,7 +140,6 @@ class Values:
 @dataclass(frozen=True, slots=True)
 class Join:
     """All compatible pairs.
-
     https://www.w3.org/TR/sparql11-query/#defn_algJoin
     """
 
@@ -207,7 +205,6 @@ class Mark:
 @dataclass(frozen=True, slots=True)
 class Union:
     """The bag union.
-
     https://www.w3.org/TR/sparql11-query/#defn_algUnion
     """
 
@@ -265,7 +262,6 @@ class Group:
 @dataclass(frozen=True, slots=True)
 class Project:
     """Keeps these variables.
-
     https://www.w3.org/TR/sparql11-query/#defn_algProjection
     """
 
@@ -345,7 +341,7 @@ Node = (
     | Came
     | Closure
     | Scan
-    | Derived
+    | SubQuery
     | Values
     | Join
     | LeftJoin

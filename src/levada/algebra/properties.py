@@ -3,8 +3,8 @@
 A part can be kept by changes, or has rows with event times, or exists at an instant alone; it reads
 a window, or static data answer it; it has solutions where nothing matches. Each of these follows
 from a node and what holds of the nodes below it. Most belong to one level of queries: a query
-within the query (``Derived``) is a leaf there, whatever is below it. Cost: linear in the tree, once
-for each ``Analysis``.
+within the query (``SubQuery``) is a leaf there, whatever is below it. Cost: linear in the tree,
+once for each ``Analysis``.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Analysis:
         return found[1]
 
     def _properties(self, node: a.Node, below: Sequence[Properties]) -> Properties:
-        if isinstance(node, a.Derived):
+        if isinstance(node, a.SubQuery):
             return Properties(
                 reads_window=True,
                 derived=True,

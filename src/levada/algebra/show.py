@@ -20,7 +20,6 @@ from levada.algebra.nodes import (
     Came,
     Closure,
     Conjunction,
-    Derived,
     Distinct,
     Entailed,
     Except,
@@ -43,6 +42,7 @@ from levada.algebra.nodes import (
     Slice,
     Source,
     Static,
+    SubQuery,
     Top,
     Union,
     Unit,
@@ -120,7 +120,7 @@ def _head(node: Node) -> str:
             return " ".join(
                 [f"{word} {_source(source)}", *_columns(columns), *_partition(partition)]
             )
-        case Derived(source, _, level, output, columns, partition):
+        case SubQuery(source, _, level, output, columns, partition):
             below = f"derived {_source(source)} {output} over {' '.join(map(str, level))}"
             return " ".join([below, *_columns(columns), *_partition(partition)])
         case Values(variables, _):

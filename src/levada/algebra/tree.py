@@ -62,10 +62,10 @@ def with_children(node: a.Node, others: Sequence[a.Node]) -> a.Node:
 
 
 def level(node: a.Node) -> Iterator[a.Node]:
-    """The nodes of one level of queries, outermost first; a ``Derived`` belongs to it, what is
+    """The nodes of one level of queries, outermost first; a ``SubQuery`` belongs to it, what is
     below does not.
     """
     yield node
-    if not isinstance(node, a.Derived):
+    if not isinstance(node, a.SubQuery):
         for child in children(node):
             yield from level(child)

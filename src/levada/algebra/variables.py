@@ -24,7 +24,7 @@ def possible(node: a.Node) -> frozenset[str]:
             return frozenset((node.start, node.end))
         case a.Mark(left, _, _, variable):
             return possible(left) | {variable}
-        case a.Derived(columns=columns):
+        case a.SubQuery(columns=columns):
             return frozenset(name for _, name in columns)
         case a.Extend(child, variable, _):
             return possible(child) | {variable}
@@ -55,7 +55,7 @@ def certain(node: a.Node) -> frozenset[str]:
             return frozenset((node.start, node.end))
         case a.Mark(left, _, _, variable):
             return certain(left) | {variable}
-        case a.Derived(columns=columns):
+        case a.SubQuery(columns=columns):
             return frozenset(name for _, name in columns)
         case a.Filter(child, ex.Call(ex.Function.BOUND, (ex.Var(name),))):
             return certain(child) | {name}

@@ -15,7 +15,7 @@ from levada.cli.progress import choose
 from levada.emission.formats import Format
 from levada.engine.summary import Summary
 from levada.errors import UsageError
-from levada.sinks.atomic import sink_error, write_whole
+from levada.sinks.atomic import sink_error, write_atomic
 from levada.sinks.stdout import StdoutSink
 
 RunApp = Callable[..., Summary]
@@ -90,7 +90,7 @@ def write_summary(path: Path, data: bytes) -> None:
     """
     opened = str(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))
     if not opened and (path.is_file() or not path.exists()):
-        write_whole(path.resolve(), data)
+        write_atomic(path.resolve(), data)
         return
     try:
         with path.open("ab") as file:

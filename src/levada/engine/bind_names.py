@@ -16,7 +16,7 @@ from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.makers import check_maker
 from levada.errors import UnknownNameError, UsageError
-from levada.model.names import is_made, match_streams, shown
+from levada.model.names import is_derived, match_streams, shown
 from levada.optimizer.rewrite import rewritten
 
 
@@ -35,7 +35,7 @@ def bind_names(query: a.Query, asked: Asked, known: Known) -> a.Query:
             )
             raise UsageError(message, hint="Register the query under another name.")
     for said in dict.fromkeys(w.stream for w in query.windows):
-        if is_made(matched[said]):
+        if is_derived(matched[said]):
             check_maker(said, shown(matched[said]), known)
         else:
             _check_kind(said, asked, tuples=known.streams[matched[said]].schema is not None)

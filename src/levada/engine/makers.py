@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from levada.algebra import nodes as a
 from levada.engine.known import Known
 from levada.errors import LevadaError, UsageError
-from levada.model.names import is_made, match_streams, shown
+from levada.model.names import is_derived, match_streams, shown
 from levada.model.query import Form
 
 
@@ -23,7 +23,7 @@ def maker_of(said: str, known: Known) -> str | None:
     """
     with suppress(LevadaError):
         stream = match_streams([said], known.streams, known.makers)[said]
-        return shown(stream) if is_made(stream) else None
+        return shown(stream) if is_derived(stream) else None
     return None
 
 

@@ -21,7 +21,7 @@ from levada.model.time import TIMELESS
 
 if TYPE_CHECKING:
     from levada.runtime.driver.catalog import Registered
-    from levada.runtime.driver.lifetime import Standing
+    from levada.runtime.driver.lifetime import Lifetime
     from levada.runtime.driver.publication import Publication
 
 POLL = 0.02
@@ -74,7 +74,7 @@ class Query:
 
     def __init__(self, registered: Registered, engine: Owner) -> None:
         self.name = registered.name
-        self._standing = registered.standing
+        self._lifetime = registered.lifetime
         self._query = registered.query
         self._engine = engine
 
@@ -92,9 +92,9 @@ class Query:
         publication = self._engine._publication
         at = 0
         while True:
-            over = self._standing.over or not self._engine.running
-            while self._standing.query is not None and at < len(publication.kept):
-                for batch in publication.read_one(publication.kept[at], self._standing):
+            over = self._lifetime.over or not self._engine.running
+            while self._lifetime.query is not None and at < len(publication.kept):
+                for batch in publication.read_one(publication.kept[at], self._lifetime):
                     yield from reports(batch)
                 at += 1
             if over:
@@ -110,7 +110,7 @@ class Query:
         frames = [
             _frame(b)
             for epoch in list(publication.kept)
-            for b in publication.read_one(epoch, self._standing)
+            for b in publication.read_one(epoch, self._lifetime)
         ]
         return pl.concat([self._no_results(), *frames])
 
@@ -153,9 +153,9 @@ class Query:
         self._engine.unregister(self)
 
 
-def named(query: str | Query) -> tuple[str, Standing | None]:
+def named(query: str | Query) -> tuple[str, Lifetime | None]:
     """A query's name, and where it must stand if it is given by its handle."""
-    return (query, None) if isinstance(query, str) else (query.name, query._standing)
+    return (query, None) if isinstance(query, str) else (query.name, query._lifetime)
 
 
 def _frame(batch: Batch) -> pl.DataFrame:

@@ -21,10 +21,10 @@ from levada.engine.ontology import Ontology
 from levada.engine.prepare import Prepared, prepare
 from levada.errors import UsageError, near
 from levada.intake.static_files import StaticFile, named
-from levada.model.names import check_query_name, is_made, made_by, shown
+from levada.model.names import check_query_name, derived_by, is_derived, shown
 from levada.plan.lowering.scans import StreamFacts
 from levada.runtime.driver.catalog import Registered
-from levada.runtime.driver.lifetime import Standing
+from levada.runtime.driver.lifetime import Lifetime
 from levada.streams.stream_config import StreamConfig
 
 
@@ -59,7 +59,7 @@ class Registry:
         """A stream. Raises ``UsageError`` if its name is taken."""
         if config.name in self.streams:
             raise UsageError(f"There are two streams {config.name}.")
-        maker = shown(self.known.said.get(config.name, made_by(config.name)))
+        maker = shown(self.known.said.get(config.name, derived_by(config.name)))
         if reader := next(self._readers(maker), None):
             message = (
                 f"The query {reader} reads the stream {config.name}, which the query {maker} makes."
@@ -115,31 +115,31 @@ class Registry:
         entailment = asked.options.entailment or self._regime
         return replace(asked, options=replace(asked.options, entailment=entailment))
 
-    def found(self, name: str, standing: Standing | None = None) -> Registered:
+    def found(self, name: str, lifetime: Lifetime | None = None) -> Registered:
         """The query of this name; with ``standing`` the one that stands there. Raises
         ``UsageError`` if there is none.
         """
         if name not in self.queries:
             raise UsageError(f"There is no query {name}.", hint=near(name, self.queries))
         query = self.queries[name]
-        if standing is not None and query.standing is not standing:
+        if lifetime is not None and query.lifetime is not lifetime:
             raise UsageError(f"This query {name} has been taken out; another one has its name.")
         return query
 
-    def remove(self, name: str, standing: Standing | None = None) -> None:
+    def remove(self, name: str, lifetime: Lifetime | None = None) -> None:
         """Takes a query out. Raises ``UsageError`` if others read what it makes."""
         with self.lock:
-            found = self.found(name, standing)
+            found = self.found(name, lifetime)
             self._check_unread(name)
             del self.queries[name]
             self.known.remove_query(name)
-            if found.standing.query is None:
-                found.standing.end(0)
+            if found.lifetime.query is None:
+                found.lifetime.end(0)
             self.dropped.add(name)
             self.known.said = {
                 said: stream
                 for said, stream in self.known.said.items()
-                if not is_made(stream) or any(self._readers(shown(stream)))
+                if not is_derived(stream) or any(self._readers(shown(stream)))
             }
             self.changed = True
 
@@ -152,7 +152,7 @@ class Registry:
 
     def _readers(self, maker: str) -> Iterator[str]:
         """The queries that read what a query makes."""
-        stream = made_by(maker)
+        stream = derived_by(maker)
         if stream in self.known.said.values():
             yield from (
                 name

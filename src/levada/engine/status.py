@@ -17,7 +17,7 @@ from pathlib import Path
 
 from levada.engine.summary import Progress, StreamCounts
 from levada.errors import CheckpointError
-from levada.model.names import is_made, shown
+from levada.model.names import is_derived, shown
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.patterns import patterns_read, starved
 from levada.plan.sealed.plan import Plan, QueryPlan
@@ -97,7 +97,9 @@ def counts_of(record: StreamRecord) -> StreamCounts:
 
 def progress_of(manifest: Manifest, seconds: float) -> Progress:
     """Where a run is that has gone on for so long."""
-    given = {n: s for n, s in manifest.streams.items() if not is_made(n)}  # others wait for these
+    given = {
+        n: s for n, s in manifest.streams.items() if not is_derived(n)
+    }  # others wait for these
     w = {n: s.watermark for n, s in given.items()}
     open_ = {n: v for n, v in w.items() if v < MAX}
     holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None
@@ -112,7 +114,7 @@ def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
     return {
         shown(n): record
         for n, record in streams
-        if not is_made(n) or (n in plan.made and n in plan.read)
+        if not is_derived(n) or (n in plan.made and n in plan.read)
     }
 
 

@@ -65,24 +65,24 @@ def check_stream_name(name: str) -> str:
     return bare
 
 
-def made_by(query: str) -> str:
+def derived_by(query: str) -> str:
     """The name within the engine of the stream that a query makes.
 
     >>> iri = "http://e/s#hot"
-    >>> made_by("hot"), shown("hot#3"), shown(iri), is_made("hot#3"), is_made(iri)
+    >>> derived_by("hot"), shown("hot#3"), shown(iri), is_derived("hot#3"), is_derived(iri)
     ('hot#', 'hot', 'http://e/s#hot', True, False)
     """
     return f"{query}#"
 
 
-def is_made(stream: str) -> bool:
+def is_derived(stream: str) -> bool:
     """Whether a name within the engine is that of a stream made by a query."""
     return "#" in stream and ":" not in stream
 
 
 def shown(stream: str) -> str:
     """The name of a stream for people: of one that a query makes the query's."""
-    return stream.partition("#")[0] if is_made(stream) else stream
+    return stream.partition("#")[0] if is_derived(stream) else stream
 
 
 Makers = Mapping[str, Sequence[str]]
@@ -131,13 +131,13 @@ def _match(stream: str, known: list[str], makers: Makers) -> str:
                     f"The stream {stream} is made by the queries {' and '.join(queries)}.",
                     hint=hint,
                 )
-            return made_by(queries[0])
+            return derived_by(queries[0])
     raise UnknownNameError(f"There is no stream {stream}.", hint=_known(stream, [*known, *makers]))
 
 
 def _is_taken(before: str, stream: str, name: str) -> bool:
     """Whether both are IRIs of which only the last word says that they are this stream."""
-    if is_made(name):
+    if is_derived(name):
         return _last_word(before) == _last_word(stream) and is_iri(before) and is_iri(stream)
     return name not in (before, stream)
 

@@ -49,7 +49,7 @@ class Output(StrEnum):
 class WindowOn:
     """A window of a query: its name (an IRI; CQL: the alias), its stream, its parameters.
 
-    ``beneath``: for a window over a query within the query (``Derived``), all windows below it;
+    ``beneath``: for a window over a query within the query (``SubQuery``), all windows below it;
     ``stream`` is one of theirs.
     """
 

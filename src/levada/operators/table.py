@@ -35,8 +35,8 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Join: join,
     s.CountWindow: count_window,
     s.Session: session,
-    s.Lift: lift,
-    s.Once: once,
+    s.SubqueryWindow: lift,
+    s.StaticSubplan: once,
     s.Select: select,
     # any rows
     s.Filter: filter_,
@@ -56,7 +56,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Closure: closure,
     # changes
     s.Running: running,
-    s.Tally: tally,
+    s.Multiplicity: tally,
     s.Net: net,
     s.Snapshot: snapshot,
     s.Emit: emit,

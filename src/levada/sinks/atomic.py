@@ -19,7 +19,7 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Publishes ``data`` at ``path``, whose folders are made if missing. Raises ``SinkError``."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
 from levada.model.time import MIN
-from levada.sinks.atomic import sink_error, write_whole
+from levada.sinks.atomic import sink_error, write_atomic
 
 OWNER, LOCK = ".levada", ".levada.lock"
 _RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static)\.(" + "|".join(Format) + ")")
@@ -84,7 +84,7 @@ class FileSink:
             name = (
                 self.name(query, epoch, part) if report is None else self.report_name(query, report)
             )
-            write_whole(self.out / name, data)
+            write_atomic(self.out / name, data)
             names.append(name)
         return names
 
@@ -141,7 +141,7 @@ def claim(out: Path, owner: str, *, overwrite: bool) -> None:
                 (out / name).unlink()
             except OSError as error:
                 raise SinkError(f"{out / name} cannot be removed: {error.strerror}.") from error
-    write_whole(mark, owner.encode())
+    write_atomic(mark, owner.encode())
 
 
 def existing_results(out: Path) -> set[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from levada.sinks.atomic import write_whole
+from levada.sinks.atomic import write_atomic
 
 
 class Letter(StrEnum):
@@ -43,5 +43,5 @@ class LetterFiles:
         if not data:
             return []
         name = f"{kind}/{epoch:09d}-{part:04d}.ndjson"
-        write_whole(self.folder / name, data)
+        write_atomic(self.folder / name, data)
         return [name]

@@ -32,7 +32,7 @@ NAMES = {
     "ndjson": "NDJSON",
     "parquet": "Parquet",
 }
-MADE = "made"  # no format of files: the results of a query, as the engine keeps them
+DERIVED = "made"  # no format of files: the results of a query, as the engine keeps them
 ALIASES = {
     "ntriples": "nt",
     "n-triples": "nt",

@@ -20,7 +20,7 @@ NODES = (
     (a.Conjunction((X, Y, X), (Var("v"),)), (X, Y, X)),
     (a.Closure(X, None, "a", "b", True, (None, None)), (X,)),
     (a.Closure(X, Y, "a", "b", True, (None, None)), (X, Y)),
-    (a.Derived(a.InWindow(1), X, (0,), a.Output.RELATION, ()), (X,)),
+    (a.SubQuery(a.InWindow(1), X, (0,), a.Output.RELATION, ()), (X,)),
     (a.Filter(X, Var("v")), (X,)),
     (a.Extend(X, "z", Var("v")), (X,)),
     (a.Group(X, ("v",), ()), (X,)),
@@ -54,5 +54,5 @@ def test_children_are_taken_out_and_put_in(node: a.Node, below: tuple[a.Node, ..
 
 
 def test_a_level_ends_at_a_query_within_the_query() -> None:
-    inner = a.Derived(a.InWindow(1), a.Distinct(X), (0,), a.Output.RELATION, ())
+    inner = a.SubQuery(a.InWindow(1), a.Distinct(X), (0,), a.Output.RELATION, ())
     assert list(level(a.Filter(inner, Var("v")))) == [a.Filter(inner, Var("v")), inner]

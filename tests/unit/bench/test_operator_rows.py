@@ -22,7 +22,7 @@ ALIKE = {
     "RDistinct",
     "ReportJoin, EXISTS",
     "CountWindow",
-    "Lift",
+    "SubqueryWindow",
 }
 """What touches the rows that another case does."""
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch
 from levada.errors import SinkError, UsageError
-from levada.sinks.atomic import sink_error, write_whole
+from levada.sinks.atomic import sink_error, write_atomic
 from levada.sinks.files import OWNER, FileSink, Roll, claimed, existing_results
 from levada.sinks.letters import Letter, LetterFiles
 
@@ -81,7 +81,7 @@ def test_a_reader_never_sees_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     is.
     """
     path = tmp_path / "q" / "a.csv"
-    write_whole(path, b"old")
+    write_atomic(path, b"old")
     seen = []
     real = os.fsync
 
@@ -90,7 +90,7 @@ def test_a_reader_never_sees_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", watch)
-    write_whole(path, b"new")
+    write_atomic(path, b"new")
     assert seen == [(b"old", [".a.csv.tmp", "a.csv"]), (b"new", ["a.csv"])]
 
 
@@ -100,7 +100,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(SinkError, match=r"The disk that holds .*q is full\. Free some space"):
-        write_whole(tmp_path / "q" / "a.csv", b"new")
+        write_atomic(tmp_path / "q" / "a.csv", b"new")
     assert names(tmp_path) == []
 
 

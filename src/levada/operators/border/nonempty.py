@@ -37,19 +37,19 @@ Changes = tuple[Ints, Times, Times]
 
 
 @dataclass(frozen=True, slots=True)
-class Occupied:
+class NonEmpty:
     """Of each member: how many rows its windows hold, and when they changed last."""
 
     held: Times
     last: Times
 
     @staticmethod
-    def of(kept: Sequence[Frame], members: int) -> Occupied:
+    def of(kept: Sequence[Frame], members: int) -> NonEmpty:
         """As it was remembered."""
         held, last = np.zeros(members, np.int64), np.full(members, MIN, np.int64)
         for frame in kept:
             held[frame["op"]], last[frame["op"]] = frame[col.COUNT], frame[col.BEGIN]
-        return Occupied(held, last)
+        return NonEmpty(held, last)
 
     def frame(self, *, empty: bool) -> Frame:
         """What has to be remembered; ``empty``: also of windows that hold nothing."""
@@ -68,12 +68,12 @@ class Due:
     """
 
     full: Frame
-    after: Occupied
+    after: NonEmpty
     empty: Frame
 
 
 def reports(
-    node: PlanNode, step: s.Snapshot, before: Occupied, changes: Changes, calendar: Calendar
+    node: PlanNode, step: s.Snapshot, before: NonEmpty, changes: Changes, calendar: Calendar
 ) -> Due:
     """The due reports of the members."""
     op, r, held, after = _points(before, changes)
@@ -135,7 +135,7 @@ def _ever(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
     return op, np.array([start for _, start in found], np.int64), np.full(len(op), MAX, np.int64)
 
 
-def _points(before: Occupied, changes: Changes) -> tuple[Ints, Times, Times, Occupied]:
+def _points(before: NonEmpty, changes: Changes) -> tuple[Ints, Times, Times, NonEmpty]:
     """The instants of each member at which something changes, in order, with what its windows hold
     after each.
     """
@@ -143,13 +143,13 @@ def _points(before: Occupied, changes: Changes) -> tuple[Ints, Times, Times, Occ
     op, r, final = found.of, found.at, found.final
     held = integrate(found, found.net(changes[2]), before.held)
     assert (held >= 0).all(), "no more rows leave a window than came"
-    after = Occupied(before.held.copy(), before.last.copy())
+    after = NonEmpty(before.held.copy(), before.last.copy())
     after.held[op[final]], after.last[op[final]] = held[final], r[final]
     return op, r, held, after
 
 
 def _spans(
-    before: Occupied, op: Ints, r: Times, held: Times, calendar: Calendar
+    before: NonEmpty, op: Ints, r: Times, held: Times, calendar: Calendar
 ) -> tuple[Ints, Times, Times]:
     """The times [start, end) in this epoch at which some window holds something; those that go on
     have no end.
@@ -168,7 +168,7 @@ def _spans(
     )
 
 
-def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: Occupied) -> Times:
+def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: NonEmpty) -> Times:
     """Up to when closes are due: up to ``high``; at the end up to the last change, or the last
     element where that is later.
     """

@@ -30,7 +30,7 @@ from levada.model.time import MAX, MIN
 from levada.operators.border import report_buffer as live
 from levada.operators.border.calendar import Calendar
 from levada.operators.border.changes import netted
-from levada.operators.border.nonempty import Due, Occupied, places, reports, tick
+from levada.operators.border.nonempty import Due, NonEmpty, places, reports, tick
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of
 from levada.plan.sealed import steps as s
@@ -84,7 +84,7 @@ def _rows(
     every = concat(rows)
     every = every if node.alive.all() else every.where(node.alive[every["op"]])
     if step.output is Output.RSTREAM:
-        out, kept = _standing(node, every, due)
+        out, kept = _lifetime(node, every, due)
     else:
         at = _following(step, node, every, due, calendar)
         out = netted(node, every.with_(r=at).where(at < MAX), step.output)
@@ -110,7 +110,7 @@ def _due(
     """The due reports; what windows hold is remembered."""
     key = f"{node.id}.occupied"
     kept = [state.whole(p) for p in state.pieces(key)]
-    before = Occupied.of(kept, len(node.members))
+    before = NonEmpty.of(kept, len(node.members))
     before.held[~node.alive] = 0  # of members that are gone nothing is kept
     op = np.concatenate([np.empty(0, np.int32), *(f["op"] for f in windows)])
     r, w = (
@@ -124,7 +124,7 @@ def _due(
     return due
 
 
-def _standing(node: PlanNode, rows: Frame, due: Frame) -> tuple[Frame | None, Frame]:
+def _lifetime(node: PlanNode, rows: Frame, due: Frame) -> tuple[Frame | None, Frame]:
     """The rows that stand at each due report, and those that stand in the end."""
     codes, first = group(*key_of(rows, range(len(node.layout.slots))))
     found = steps(codes, rows["r"])

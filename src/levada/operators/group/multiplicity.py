@@ -31,7 +31,7 @@ from levada.windows.zset import consolidate, expand, steps
 Longs = npt.NDArray[np.int64]
 
 
-def tally(node: PlanNode[s.Tally], inputs: Inputs, env: Env) -> Frame | None:
+def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: Env) -> Frame | None:
     """The changes of what is shown, from the changes of the inputs."""
     step, state = node.step, env.state
     sides = [f.with_(w=_signed(f, i)) for i, f in enumerate(inputs) if f is not None]

@@ -28,7 +28,7 @@ from levada.windows.zset import consolidate, expand
 ALWAYS = MIN + 1  # the event time of what was there before all elements
 
 
-def once(node: PlanNode[s.Once], inputs: Inputs, env: Env) -> Frame | None:
+def once(node: PlanNode[s.StaticSubplan], inputs: Inputs, env: Env) -> Frame | None:
     """New answers of the members that are answered in this epoch."""
     step, state, (frame,) = node.step, env.state, inputs
     if not step.weighted:

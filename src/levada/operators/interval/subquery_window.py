@@ -15,7 +15,7 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 
 
-def lift(node: PlanNode[s.Lift], inputs: Inputs, env: Env) -> Frame | None:
+def lift(node: PlanNode[s.SubqueryWindow], inputs: Inputs, env: Env) -> Frame | None:
     """Report rows as rows of the node's window."""
     (frame,) = inputs
     if frame is None:

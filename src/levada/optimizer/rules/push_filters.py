@@ -122,7 +122,7 @@ def _part(parts: tuple[a.Node, ...], names: frozenset[str]) -> int | None:
 
 def _is_leaf(node: a.Node) -> bool:
     """Whether no filter goes into a part of a conjunction: paths are searched from the others."""
-    return not children(node) or isinstance(node, (a.Closure, a.Derived))
+    return not children(node) or isinstance(node, (a.Closure, a.SubQuery))
 
 
 def _placed(

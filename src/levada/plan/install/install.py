@@ -19,7 +19,7 @@ from levada.model.time import WindowKind
 from levada.plan.install.facets import Needs, add, emit_needs, input_needs, lift, read_of_all
 from levada.plan.install.leaves import is_static, leaf, positions
 from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
-from levada.plan.install.template import Intern, Recorded
+from levada.plan.install.template import Intern, Template
 from levada.plan.install.timing import Timing
 from levada.plan.lowering.levels import top
 from levada.plan.lowering.merge import PLACES
@@ -31,7 +31,7 @@ from levada.plan.sealed.shapes import Edge, Member, Shape
 
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
-_ByChanges = p.Running | p.Tally | p.Net | p.Snapshot
+_ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot
 _Above = _Border | _PerReport | _ByChanges
 
 
@@ -75,7 +75,7 @@ class Installer:
         self.name = name
         self.intern = intern
         self.done: dict[tuple[int, tuple[tuple[str, Facet], ...]], Installed] = {}
-        self.recorded: dict[tuple[int, tuple[tuple[str, Facet], ...]], Recorded] = {}
+        self.template: dict[tuple[int, tuple[tuple[str, Facet], ...]], Template] = {}
         self.rows: dict[tuple[int, ...], Member] = {}
         self.level = top(query)
         self.tuples = read.tuples
@@ -99,7 +99,7 @@ class Installer:
         return self.done[key]
 
     def _applied(self, op: Op, needs: Needs) -> Installed:
-        """What was recorded of the tree below where the same of it was read, with other terms.
+        """What was template of the tree below where the same of it was read, with other terms.
 
         All identities are read of it: below they are compared anyway, and so fewer shapes do for
         more patterns.
@@ -109,17 +109,17 @@ class Installer:
         names = dict(zip(op.variables, tree.variables, strict=True))
         wants = {names[v]: needs.get(v, NOTHING) | Facet.ID for v in op.variables}
         key = (id(tree), tuple(sorted(wants.items())))
-        if key not in self.recorded:
+        if key not in self.template:
             outer = self.intern, self.done
-            recorded = self.recorded[key] = Recorded()
-            self.intern, self.done = recorded.intern, {}
-            recorded.names = self.install(tree, wants).names
+            template = self.template[key] = Template()
+            self.intern, self.done = template.intern, {}
+            template.names = self.install(tree, wants).names
             self.intern, self.done = outer
-        recorded = self.recorded[key]
+        template = self.template[key]
         shown = dict(zip(tree.variables, op.variables, strict=True))
         return Installed(
-            *recorded.again(self.intern, PLACES, op.spec.terms),
-            tuple(shown[v] for v in recorded.names),
+            *template.again(self.intern, PLACES, op.spec.terms),
+            tuple(shown[v] for v in template.names),
         )
 
     def _install(self, op: Op, needs: Needs) -> Installed:
@@ -166,9 +166,9 @@ class Installer:
         evaluated once: one without windows.
         """
         outer = self.level, self.timing
-        if isinstance(op.spec, p.Lift):
+        if isinstance(op.spec, p.SubqueryWindow):
             self.level = op.spec.level
-        elif isinstance(op.spec, p.Once):
+        elif isinstance(op.spec, p.StaticSubplan):
             self.level, self.timing = (), self.timing.windowless(op.spec.again)
         installed = self.install(base, wants)
         self.level, self.timing = outer
@@ -268,10 +268,10 @@ class Installer:
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
-            case p.Lift(_, _, weighted):
-                return s.Lift(weighted), self._windows(op)
-            case p.Once(again):
-                return s.Once(op.weighted), self._windows(op)._replace(again=again)
+            case p.SubqueryWindow(_, _, weighted):
+                return s.SubqueryWindow(weighted), self._windows(op)
+            case p.StaticSubplan(again):
+                return s.StaticSubplan(op.weighted), self._windows(op)._replace(again=again)
             case p.Select(pattern, beside):
                 places, constants = positions(pattern.positions, op.variables, names)
                 every = (*places, *map(op.variables.index, beside))
@@ -349,8 +349,8 @@ class Installer:
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 keyed = tuple(ins[0].index(k) for k in keys)
                 return s.Running(keyed, folded, kept, self.tuples), Member()
-            case p.Tally(shown):
-                return s.Tally(shown), Member()
+            case p.Multiplicity(shown):
+                return s.Multiplicity(shown), Member()
             case p.RExcept():
                 return s.RExcept(), Member()
             case p.Net(output):

@@ -19,7 +19,7 @@ Intern = Callable[[Shape, Member], tuple[Shape, int]]
 
 
 @dataclass(slots=True)
-class Recorded:
+class Template:
     """The operators of a tree in the order in which they were installed; members name their inputs
     by their places in it.
 

@@ -1,7 +1,7 @@
 """How a level of a query is kept: by its reports, by changes, or instant by instant; and whether
 its report times must be listed.
 
-A level is a query with its own windows: the query itself, or one within it (``Derived``). Reports
+A level is a query with its own windows: the query itself, or one within it (``SubQuery``). Reports
 are known from all elements of a stream, or from closes; the rows of a query within the query are
 known only where they are made, so what reads them works by changes.
 

@@ -107,7 +107,7 @@ class _Lowering:
                 body = replace(build.order(body, keys, 0, None), weighted=body.weighted)
         return body
 
-    def _derived(self, node: a.Derived, outer: Level) -> Op:
+    def _derived(self, node: a.SubQuery, outer: Level) -> Op:
         """A query within the query: its level by itself, then its rows as content of the window."""
         at = self._at(LevelQuery(self.q.form, node.child, node.output, node.level, a.Reporting()))
         # a stream's elements are told apart by whole rows, and so are a relation's changes where
@@ -153,7 +153,7 @@ def _outputs(node: a.Node) -> tuple[str, ...]:
     match node:
         case a.Project(_, names):
             return names
-        case a.Scan(columns=columns) | a.Derived(columns=columns):
+        case a.Scan(columns=columns) | a.SubQuery(columns=columns):
             return tuple(v for _, v in columns)
         case _:
             return _outputs(children(node)[0])

@@ -36,7 +36,7 @@ class Shared:
     """
 
     analysis: Analysis
-    derived: Callable[[a.Derived, Level], Op]
+    derived: Callable[[a.SubQuery, Level], Op]
     fresh: count[int] = field(default_factory=lambda: count(1))
     draws: count[int] = field(default_factory=lambda: count(1))
 
@@ -61,7 +61,7 @@ class PatternLowering:
                 return build_deltas.hold(self.leaves.scan(source, columns, ()))
             case a.Scan(source, columns, partition):
                 return self.leaves.scan(source, columns, partition)
-            case a.Derived():
+            case a.SubQuery():
                 return self.shared.derived(node, self.at)
             case a.Came():
                 return self.leaves.came(node)
@@ -127,7 +127,7 @@ class PatternLowering:
     def witnesses(self) -> tuple[Op, ...]:
         """The windows of this level, each as that it holds something."""
         parts = level(self.at.asked.pattern)
-        leaves = (part for part in parts if isinstance(part, (a.Scan, a.Derived)))
+        leaves = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
         return tuple(build_deltas.witness(self.node(leaf)) for leaf in leaves)
 
     def _static(self, node: a.Node) -> Op:

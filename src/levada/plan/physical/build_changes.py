@@ -21,7 +21,7 @@ from levada.plan.sealed.kinds import Shown
 
 def lift(rows: Op, window: int, level: tuple[int, ...], *, weighted: bool) -> Op:
     """The rows that a query within the query reports, as content of a window."""
-    spec = p.Lift(window, level, weighted)
+    spec = p.SubqueryWindow(window, level, weighted)
     return replace(
         rows,
         spec=spec,
@@ -113,7 +113,7 @@ def distinct(op: Op) -> Op:
     stage, exchange, placed = grouped(op, op.variables)
     return replace(
         op,
-        spec=p.Tally(Shown.DISTINCT),
+        spec=p.Multiplicity(Shown.DISTINCT),
         inputs=(op,),
         stage=stage,
         exchange=exchange,
@@ -123,7 +123,7 @@ def distinct(op: Op) -> Op:
 
 def hold(rows: Op) -> Op:
     """The changes of a relation, from rows that are inserted and deleted."""
-    return replace(distinct(rows), spec=p.Tally(Shown.HELD))
+    return replace(distinct(rows), spec=p.Multiplicity(Shown.HELD))
 
 
 def difference(left: Op, right: Op) -> Op:
@@ -134,7 +134,7 @@ def difference(left: Op, right: Op) -> Op:
         left, right = deltas(left, keys), deltas(right, keys)
     stage, exchange = place((left, right), keys)
     typed = frozenset(v for v in left.variables if v in left.typed and v in right.typed)
-    spec = p.Tally(Shown.EXCEPT) if by_changes else p.RExcept()
+    spec = p.Multiplicity(Shown.EXCEPT) if by_changes else p.RExcept()
     maybe = left.maybe | right.maybe
     return Op(
         spec,

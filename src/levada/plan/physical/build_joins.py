@@ -90,7 +90,7 @@ def once(rows: Op, again: Collection[str | None], window: int) -> Op:
     """What a part answers that reads static data alone, as rows of static data; of the ``window``
     static if they may change.
     """
-    spec = p.Once(tuple(sorted(again, key=str)))
+    spec = p.StaticSubplan(tuple(sorted(again, key=str)))
     return replace(
         rows,
         spec=spec,

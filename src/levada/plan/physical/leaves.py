@@ -106,7 +106,7 @@ class Session(Passing):
 
 
 @dataclass(frozen=True, slots=True)
-class Lift(Passing):
+class SubqueryWindow(Passing):
     """Report rows as content of a window: what a query within gave at r is there from r on.
 
     ``level``: the windows of the query within. ``weighted``: its changes, with both signs; else
@@ -119,7 +119,7 @@ class Lift(Passing):
 
 
 @dataclass(frozen=True, slots=True)
-class Once(Netting):
+class StaticSubplan(Netting):
     """The answer of a part that reads static data alone, as static rows; ``again``: the graphs at
     whose replacement it changes.
     """

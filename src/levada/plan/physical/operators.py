@@ -31,13 +31,13 @@ from levada.plan.physical import traits as t
 from levada.plan.physical.leaves import Constant as Constant
 from levada.plan.physical.leaves import CountWindow as CountWindow
 from levada.plan.physical.leaves import Entailed as Entailed
-from levada.plan.physical.leaves import Lift as Lift
 from levada.plan.physical.leaves import Match as Match
-from levada.plan.physical.leaves import Once as Once
 from levada.plan.physical.leaves import Scan as Scan
 from levada.plan.physical.leaves import Select as Select
 from levada.plan.physical.leaves import Session as Session
 from levada.plan.physical.leaves import Star as Star
+from levada.plan.physical.leaves import StaticSubplan as StaticSubplan
+from levada.plan.physical.leaves import SubqueryWindow as SubqueryWindow
 from levada.plan.sealed.kinds import JoinKind, Shown
 from levada.plan.sealed.layout import NOTHING, Facet
 
@@ -228,7 +228,7 @@ class Running(t.Grouping):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally(t.SideBySide, t.WholeRows):
+class Multiplicity(t.SideBySide, t.WholeRows):
     """Counts of equal rows kept by changes."""
 
     shown: Shown
@@ -292,10 +292,11 @@ class Emit(t.Passing):
 
 
 Spec = (
-    Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select | Lift | Once
+    Match | Entailed | Star | Scan | Constant | CountWindow | Session | Select
+    | SubqueryWindow | StaticSubplan
     | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
-    | Deltas | Running | Tally | Net | Snapshot | Emit
+    | Deltas | Running | Multiplicity | Net | Snapshot | Emit
 )  # fmt: skip
 
 TIME = "#time"  # the column of a scan that is the event time

@@ -61,14 +61,14 @@ class Session(Listing, OwnWindows):
 
 
 @dataclass(frozen=True, slots=True)
-class Lift(Lifting):
+class SubqueryWindow(Lifting):
     """Report rows as rows of one window."""
 
     weighted: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Once(Lifting):
+class StaticSubplan(Lifting):
     """Timeless rows as rows of static data; ``weighted``: of data that may be replaced."""
 
     weighted: bool
@@ -254,7 +254,7 @@ class Running(Grouping):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally(Traits):
+class Multiplicity(Traits):
     """Counts of equal rows, from changes."""
 
     shown: Shown
@@ -352,8 +352,8 @@ Step = (
     | CountWindow
     | Session
     | Select
-    | Lift
-    | Once
+    | SubqueryWindow
+    | StaticSubplan
     | Filter
     | Extend
     | Union
@@ -371,7 +371,7 @@ Step = (
     | Changes
     | Deltas
     | Running
-    | Tally
+    | Multiplicity
     | Net
     | Snapshot
     | Emit

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.algebra.nodes import Query
-from levada.model.names import is_made, made_by, shown
+from levada.model.names import derived_by, is_derived, shown
 from levada.plan.install.install import Installer
 from levada.plan.lowering.lower import lower
 from levada.plan.lowering.scans import StreamFacts, graphs_read
@@ -107,7 +107,7 @@ class Topology:
     def place(self, query: Query) -> Query:
         """The query on the topology's streams: what others make has its number here."""
         windows = tuple(
-            replace(w, stream=self.stream_of(shown(w.stream))) if is_made(w.stream) else w
+            replace(w, stream=self.stream_of(shown(w.stream))) if is_derived(w.stream) else w
             for w in query.windows
         )
         return replace(query, windows=windows)
@@ -118,7 +118,7 @@ class Topology:
         A query that goes and comes again makes another one, so that nothing of the old one is taken
         for its own.
         """
-        stream = f"{made_by(maker)}{self.queries[maker].since}"
+        stream = f"{derived_by(maker)}{self.queries[maker].since}"
         if stream not in self.made:
             self.made[stream] = maker
             self.facts[stream] = StreamFacts()

@@ -20,12 +20,12 @@ from levada.algebra import nodes as a
 from levada.algebra.options import QueryOptions
 from levada.algebra.schema import Regime
 from levada.errors import CheckpointError
-from levada.model.names import is_made, made_by, shown
+from levada.model.names import derived_by, is_derived, shown
 from levada.model.time import MIN
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.topology import Topology
-from levada.runtime.driver.lifetime import Standing
+from levada.runtime.driver.lifetime import Lifetime
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.streams.stream_config import StreamConfig
@@ -40,7 +40,7 @@ class Registered:
     dialect: str
     options: QueryOptions
     query: a.Query
-    standing: Standing = field(default_factory=Standing, compare=False)
+    lifetime: Lifetime = field(default_factory=Lifetime, compare=False)
 
     @property
     def identity(self) -> str:
@@ -70,7 +70,7 @@ class Catalog:
         self._facts = {c.name: StreamFacts.of(c) for c in configs}
         self._topology: Topology | None = None
         self._identities: dict[str, str] = {}
-        self._standing: dict[str, Standing] = {}
+        self._lifetime: dict[str, Lifetime] = {}
         self._new_streams = False  # there are some that the last plan does not know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
 
@@ -86,8 +86,8 @@ class Catalog:
         gone = self._gone(topology, queries, dropped)
         for name in gone:
             topology.remove(name)
-            if name in self._standing:
-                self._standing.pop(name).end(topology.version + 1)
+            if name in self._lifetime:
+                self._lifetime.pop(name).end(topology.version + 1)
         # makers stand before readers
         new = [r for n, r in queries.items() if n not in topology.queries]
         for registered in new:
@@ -114,10 +114,10 @@ class Catalog:
 
     def _begin(self, topology: Topology, queries: Mapping[str, Registered]) -> None:
         for name, registered in queries.items():
-            if name not in self._standing:
+            if name not in self._lifetime:
                 query = topology.queries[name]
-                registered.standing.begin(query, topology.nodes[query.node].shape.layout)
-                self._standing[name] = registered.standing
+                registered.lifetime.begin(query, topology.nodes[query.node].shape.layout)
+                self._lifetime[name] = registered.lifetime
 
     def _gone(
         self, topology: Topology, queries: Mapping[str, Registered], dropped: Collection[str]
@@ -141,7 +141,7 @@ class Catalog:
             or self._altered & set(query.streams)
         ):
             return False
-        return {w.stream for w in known.query.windows} == {_made_by(s) for s in query.streams}
+        return {w.stream for w in known.query.windows} == {_maker_of(s) for s in query.streams}
 
     def _loaded(self, last: Manifest | None) -> Topology:
         if self._topology is None:
@@ -158,7 +158,7 @@ class Catalog:
         topology.facts |= self._facts
         new = [n for n in self._facts if n not in topology.streams]
         topology.streams = (*topology.streams, *new)
-        given = tuple(n for n in topology.streams if not is_made(n))
+        given = tuple(n for n in topology.streams if not is_derived(n))
         assert given == tuple(self._facts), "streams keep their numbers, new ones come behind"
         self._check_replaceable(topology)
         topology.replaceable = self._replaceable
@@ -190,9 +190,9 @@ class Catalog:
         return self._checkpoint.load_plan(version)
 
 
-def _made_by(stream: str) -> str:
+def _maker_of(stream: str) -> str:
     """The name of a stream as a registered query has it."""
-    return made_by(shown(stream)) if is_made(stream) else stream
+    return derived_by(shown(stream)) if is_derived(stream) else stream
 
 
 def _start(query: a.Query, last: Manifest | None, topology: Topology) -> int:

@@ -20,14 +20,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from levada.kernels.text.ntriples_text import ENGINE
-from levada.model.names import is_made
+from levada.model.names import is_derived
 from levada.model.query import Form
 from levada.model.time import MAX, MIN, WindowKind
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.context import StreamState
 from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.sources.reference import Reference
-from levada.streams.formats import MADE
+from levada.streams.formats import DERIVED
 
 
 def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
@@ -68,7 +68,7 @@ def references(plan: Plan, last: Manifest, root: Path, made_with: Path) -> Itera
             stream,
             maker,
             str(made_with),
-            MADE,
+            DERIVED,
             0,
             size,
             0,
@@ -81,7 +81,7 @@ def references(plan: Plan, last: Manifest, root: Path, made_with: Path) -> Itera
 def unread(plan: Plan) -> Sequence[int]:
     """The numbers of made streams that no query reads: no epoch is for their sake."""
     read = plan.read
-    return [i for i, stream in enumerate(plan.streams) if is_made(stream) and stream not in read]
+    return [i for i, stream in enumerate(plan.streams) if is_derived(stream) and stream not in read]
 
 
 def bases(plan: Plan, stream: str) -> set[str]:
@@ -89,7 +89,7 @@ def bases(plan: Plan, stream: str) -> set[str]:
 
     What waits for a made stream waits for these.
     """
-    if not is_made(stream):
+    if not is_derived(stream):
         return {stream}
     maker = plan.queries.get(plan.made.get(stream, ""))
     return set() if maker is None else {base for s in maker.streams for base in bases(plan, s)}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from levada.intake.static_files import StaticFile, replaced
-from levada.model.names import is_made
+from levada.model.names import is_derived
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import (
@@ -351,7 +351,7 @@ def _said(name: str, record: StreamRecord) -> int:
     """The largest event time of a stream so far; one that a query makes may be known further than
     it has said anything.
     """
-    if not is_made(name):
+    if not is_derived(name):
         return record.max_ts
     return MIN if record.ended else max(record.max_ts, record.watermark)
 

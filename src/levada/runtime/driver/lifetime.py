@@ -17,7 +17,7 @@ from levada.plan.sealed.plan import QueryPlan
 
 
 @dataclass(eq=False)
-class Standing:
+class Lifetime:
     """One registration. The loop begins and ends it between epochs, so readers find it settled when
     they see an epoch's results.
     """

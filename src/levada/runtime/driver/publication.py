@@ -19,7 +19,7 @@ import numpy as np
 from levada.emission.segments import batch_of, batches, empty_batch, with_empty
 from levada.emission.serialize import Batch
 from levada.plan.sealed.plan import QueryPlan
-from levada.runtime.driver.lifetime import Standing
+from levada.runtime.driver.lifetime import Lifetime
 from levada.runtime.driver.rolling import Due, at_once, oldest, together
 from levada.runtime.store import state_files as files
 from levada.runtime.store.checkpoint import Checkpoint
@@ -91,10 +91,10 @@ class Publication:
                 np.unique(batch.report)
             )
 
-    def read_one(self, epoch: Published, standing: Standing) -> Iterator[Batch]:
+    def read_one(self, epoch: Published, lifetime: Lifetime) -> Iterator[Batch]:
         """The batch of one query, if it has results in an epoch, or empty reports that it shows."""
-        query, layout = standing.query, standing.layout
-        if query is None or layout is None or not standing.has(epoch.plan):
+        query, layout = lifetime.query, lifetime.layout
+        if query is None or layout is None or not lifetime.has(epoch.plan):
             return
         root = str(self.checkpoint.root)
         times = np.array(epoch.every.get(query.name, []), np.int64)

@@ -26,7 +26,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from levada.errors import EngineError, UsageError, near
 from levada.runtime.spark.spool_lines import statement_lines, text_lines
-from levada.sinks.atomic import write_whole
+from levada.sinks.atomic import write_atomic
 from levada.streams.stream_config import StreamConfig
 from levada.terms.texts import join_lines
 
@@ -85,14 +85,14 @@ class Spool:
         if form == "parquet":
             beside = path.with_name(f".{path.name}.tmp")
             found.write_parquet(beside)
-            write_whole(path, beside.read_bytes())
+            write_atomic(path, beside.read_bytes())
         else:
             lines = (
                 statement_lines(found, self.columns)
                 if self.text is None
                 else text_lines(found, self.text)
             )
-            write_whole(path, join_lines(lines))
+            write_atomic(path, join_lines(lines))
 
     def forget(self, position: Mapping[str, Any]) -> None:
         """Deletes the batches before that of a committed position: no epoch reads them again.

@@ -24,7 +24,7 @@ import msgspec
 import xxhash
 
 from levada.errors import CheckpointError
-from levada.model.names import is_made
+from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
@@ -32,7 +32,7 @@ from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
 from levada.runtime.store.manifest import Manifest, read_manifest, replace_file, write_once
 
-FORMAT = 9
+FORMAT = 8
 FOLDERS = ("plans", "manifests", "state", "results", "side")
 
 
@@ -184,7 +184,7 @@ class Checkpoint:
 
     def ordered(self, streams: Iterable[str]) -> list[str]:
         """These streams in the order of the plans, which number them; new ones behind."""
-        names, known = list(streams), [n for n in self.streams() if not is_made(n)]
+        names, known = list(streams), [n for n in self.streams() if not is_derived(n)]
         missing = [n for n in known if n not in names]
         if missing:
             raise CheckpointError(

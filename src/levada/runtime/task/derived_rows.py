@@ -23,18 +23,18 @@ from levada.intake.parse.ntriples import Triples, parse
 from levada.runtime.context import Context, load_plan
 from levada.runtime.store import state_files as files
 from levada.sources.reference import Reference
-from levada.streams.formats import MADE
+from levada.streams.formats import DERIVED
 from levada.streams.stream_config import StreamConfig
 
 
 @lru_cache(maxsize=256)
 def _config(stream: str) -> StreamConfig:
-    return StreamConfig(stream, "", MADE, element="report")
+    return StreamConfig(stream, "", DERIVED, element="report")
 
 
 def made_config(reference: Reference) -> StreamConfig:
     """What a stream is that a query makes: elements are reports, the time behind each triple."""
-    assert reference.format == MADE, "a stream that has no configuration is made by a query"
+    assert reference.format == DERIVED, "a stream that has no configuration is made by a query"
     return _config(reference.stream)
 
 

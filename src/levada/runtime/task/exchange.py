@@ -34,7 +34,7 @@ FEWER = 0.5  # panes per row, from which on they are folded before the exchange
 MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
 
 
-class Outbox:
+class Exchange:
     """The rows that a task sends to later stages, by target."""
 
     def __init__(self, context: Context, plan: Plan, stage: int, pool: Pool) -> None:

@@ -36,12 +36,12 @@ from levada.runtime.store import state_files as files
 from levada.runtime.task import gather_static
 from levada.runtime.task.closed import subjects_of
 from levada.runtime.task.derived_rows import made_config, made_triples
-from levada.runtime.task.exchange import Outbox
+from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.stage_zero import local
 from levada.runtime.task.static_rows import Piece, matching, settled
 from levada.sources.read import read_bytes, read_tuples
 from levada.sources.reference import Reference
-from levada.streams.formats import MADE
+from levada.streams.formats import DERIVED
 from levada.streams.stream_config import StreamConfig
 from levada.terms.term_pool import Pool
 from levada.windows import presence
@@ -70,7 +70,7 @@ class IntakeRun:
         self.setup = load_setup(context.setup)
         self.pool = Pool(context.seed, wall=context.wall)
         self.env = Env.of_rows(self.pool)
-        self.outbox = Outbox(context, self.plan, 0, self.pool)
+        self.exchange = Exchange(context, self.plan, 0, self.pool)
         self.controls: list[Control] = []
         self.times: dict[int, list[Frame]] = {}
         self.side: dict[str, list[dict[str, Any]]] = {}
@@ -86,14 +86,14 @@ class IntakeRun:
             for node, frame in gather_static.read(
                 self.context, self.plan, self.pool, payload.gathered
             ):
-                local(self.plan, self.env, self.outbox, node, frame)
+                local(self.plan, self.env, self.exchange, node, frame)
         for reference in payload.references:
             self._reference(reference)
         self._write_side()
         last = {control.stream: control for control in self.controls}
         for stream, hits in self.hits.items():
             last[stream].hits = dict(hits)
-        return self.outbox.blobs(self.controls, [], 0, self.times)
+        return self.exchange.blobs(self.controls, [], 0, self.times)
 
     def _reference(self, reference: Reference) -> None:
         stream = self.plan.streams.index(reference.stream)
@@ -131,7 +131,7 @@ class IntakeRun:
             if config.closed:
                 subjects = subject_numbers(triples, found.element, config.element)
                 if patterns.stars:
-                    self.outbox.close(
+                    self.exchange.close(
                         stream, subjects_of(reference, triples, found, subjects, self.pool)
                     )
             hits = self.hits.setdefault(stream, Counter())
@@ -153,7 +153,7 @@ class IntakeRun:
 
     def _parsed(self, config: StreamConfig, reference: Reference) -> tuple[Triples, Reference]:
         """The statements of a reference, and the reference to the lines in which they stand."""
-        if reference.format == MADE:
+        if reference.format == DERIVED:
             return made_triples(reference, self.context)
         data = read_bytes(reference)
         if config.documents:
@@ -202,7 +202,7 @@ class IntakeRun:
         n = 0
         for node, frame in rows:
             n += frame.n
-            local(self.plan, self.env, self.outbox, node, frame)
+            local(self.plan, self.env, self.exchange, node, frame)
         return n
 
     def _constants(self) -> None:
@@ -212,13 +212,13 @@ class IntakeRun:
                 node, node.read_whole(self.context.first, self.context.replaced), self.pool
             )
             if frame is not None:
-                local(self.plan, self.env, self.outbox, node, frame)
+                local(self.plan, self.env, self.exchange, node, frame)
 
     def _static(self, pieces: Sequence[Piece]) -> None:
         """The rows of static patterns."""
         for number, frame in matching(self.context, self.plan, self.pool, pieces).items():
             node = self.plan.nodes[number]
-            local(self.plan, self.env, self.outbox, node, settled(self.context, node, frame))
+            local(self.plan, self.env, self.exchange, node, settled(self.context, node, frame))
 
     def _see_triples(self, stream: int, triples: Triples, found: Elements) -> None:
         """The distinct times of elements, where some query's reports follow from them; which

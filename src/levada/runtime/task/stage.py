@@ -39,7 +39,7 @@ from levada.runtime.context import (
 from levada.runtime.store import state_files as files
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
-from levada.runtime.task.exchange import Outbox
+from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.report_steps import in_steps
 from levada.runtime.task.results import Results
 from levada.terms.table import Terms
@@ -161,27 +161,27 @@ class StageRun:
         if self.context.first:
             self._forget_removed()
         arrived = self._receive(blobs)
-        outbox = Outbox(self.context, self.plan, self.stage, self.pool)
-        self._forward(outbox)
+        exchange = Exchange(self.context, self.plan, self.stage, self.pool)
+        self._forward(exchange)
         self.progress = Progress(old_watermarks(self.context.streams), self._new_watermarks())
         self.env = self._env()
         ends = closed.check(self.closed, self.context.plan, self.env)
         self.dead = max(self._latest_ends(), ends)
         pending.release(self.plan, self.inputs, self.state, self.progress.new)
         self.waiting = {node for node, _ in self.inputs} | set(self.partials)
-        self._evaluate(self.nodes.timed, outbox)
-        self._report(outbox)
+        self._evaluate(self.nodes.timed, exchange)
+        self._report(exchange)
         self._keep_terms(arrived)
-        return self._finish(outbox)
+        return self._finish(exchange)
 
-    def _evaluate(self, nodes: Sequence[PlanNode], outbox: Outbox) -> None:
+    def _evaluate(self, nodes: Sequence[PlanNode], exchange: Exchange) -> None:
         context, progress = self.context, self.env.progress
         moved = progress.moved or context.first or context.replacement is not None
         for node in nodes:
             if node.id in self.waiting or (moved and node.id in self.nodes.due):
-                self._node(node, outbox)
+                self._node(node, exchange)
 
-    def _report(self, outbox: Outbox) -> None:
+    def _report(self, exchange: Exchange) -> None:
         """The reports that are due, so many at a time that what is expanded for them is bounded."""
         nodes, env = self.nodes.reported, self.env
         reports = [
@@ -197,7 +197,7 @@ class StageRun:
                 if made.any():
                     self.inputs[node, at] = [rows.where(made)]
                 arrived[node, at] = rows.where(~made)
-            self._evaluate(nodes, outbox)
+            self._evaluate(nodes, exchange)
 
     def _arrived(self, nodes: Sequence[PlanNode]) -> dict[tuple[int, int], Frame]:
         """The report rows that came from other stages, for all reports at once."""
@@ -249,16 +249,16 @@ class StageRun:
             self.pool.add(terms)
         return arrived
 
-    def _forward(self, outbox: Outbox) -> None:
+    def _forward(self, exchange: Exchange) -> None:
         """Rows from the intake for a later stage: in their partition already, they pass through."""
         for node, at in list(self.inputs):
             if self.plan.nodes[node].stage > self.stage:
                 to = Address(What.ROWS, node, at)
-                outbox.pass_on(self.partition, to, self.inputs.pop((node, at)))
+                exchange.pass_on(self.partition, to, self.inputs.pop((node, at)))
         for node in list(self.partials):
             if self.plan.nodes[node].stage > self.stage:
                 to = Address(What.PANES, node)
-                outbox.pass_on(self.partition, to, self.partials.pop(node))
+                exchange.pass_on(self.partition, to, self.partials.pop(node))
 
     def _new_watermarks(self) -> Times:
         return advance(self.context.streams, self.controls, self.context.shared)
@@ -327,7 +327,7 @@ class StageRun:
         left = presence.to_keep(seen, waiting, keep)
         self.state.replace(key, [self.state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
 
-    def _node(self, node: PlanNode, outbox: Outbox) -> None:
+    def _node(self, node: PlanNode, exchange: Exchange) -> None:
         """Evaluates a node if it has rows or reports; its output goes on."""
         waiting = [self.inputs.pop((node.id, i), None) for i in range(max(len(node.inputs), 1))]
         frames = [concat(w) if w else None for w in waiting]
@@ -342,11 +342,11 @@ class StageRun:
             self.results.add(node, out)
             return
         self._keep_made(node, out)
-        for consumer, frame in outbox.along(node, out):
+        for consumer, frame in exchange.along(node, out):
             self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
             self.waiting.add(consumer.node)
 
-    def _finish(self, outbox: Outbox) -> list[tuple[int, Any]]:
+    def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
         done = Done(
             self.stage,
             self.partition,
@@ -364,7 +364,7 @@ class StageRun:
         self.opened.keep(done.files)
         done.segment, done.counts = self.results.write(self.context, self.stage, self.partition)
         if self.stage < self.plan.stages:
-            return outbox.blobs(self.controls, [*self.done, done], self.partition, self.times)
+            return exchange.blobs(self.controls, [*self.done, done], self.partition, self.times)
         outcome = {
             "controls": self.controls if self.partition == 0 else [],
             "done": [*self.done, done],

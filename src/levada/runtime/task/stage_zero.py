@@ -8,18 +8,18 @@ from levada.model.frame import Frame
 from levada.operators.env import Env
 from levada.operators.table import evaluate
 from levada.plan.sealed.plan import Plan, PlanNode
-from levada.runtime.task.exchange import Outbox
+from levada.runtime.task.exchange import Exchange
 
 
-def local(plan: Plan, env: Env, outbox: Outbox, node: PlanNode, frame: Frame) -> None:
+def local(plan: Plan, env: Env, exchange: Exchange, node: PlanNode, frame: Frame) -> None:
     """Sends a first node's rows along its edges, through the nodes of stage 0 on the way.
 
     A union there is of static data: each input's rows as they come.
     """
-    for consumer, rows in outbox.along(node, frame):
+    for consumer, rows in exchange.along(node, frame):
         target = plan.nodes[consumer.node]
         kind = type(target.step)
         assert kind.rowwise, f"a {kind.__name__} needs an exchange first"
         out = evaluate(target, (rows,), env)
         if out is not None and out.n:
-            local(plan, env, outbox, target, out)
+            local(plan, env, exchange, target, out)

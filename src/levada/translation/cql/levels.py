@@ -6,7 +6,7 @@ in one of two ways:
 
     a plain relation of nothing but selections and joins   becomes part of the level that reads it,
                                                            windows included
-    any other, and every stream                            is ``Derived``: a level of its own under
+    any other, and every stream                            is ``SubQuery``: a level of its own under
                                                            a window of the reader
 
 All are read in the second way where it matters when the tables themselves hold something or change:
@@ -261,7 +261,7 @@ class Levels:
         own.add(at)
         return Leaf(
             columns,
-            lambda named: nodes.Derived(
+            lambda named: nodes.SubQuery(
                 nodes.InWindow(at), level.node, level.own, level.output, named, partition
             ),
         )

@@ -38,8 +38,8 @@ def test_what_is_recorded_is_what_is_planned(monkeypatch: pytest.MonkeyPatch) ->
     plain, read = Installer._applied, []
 
     def anew(self: Installer, op: Op, needs: dict[str, Facet]) -> Installed:
-        read.append(len(self.recorded))
-        self.recorded = {}
+        read.append(len(self.template))
+        self.template = {}
         return plain(self, op, needs)
 
     monkeypatch.setattr(Installer, "_applied", anew)

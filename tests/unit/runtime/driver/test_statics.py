@@ -137,7 +137,7 @@ def epochs_with(engine: Engine, query: Query) -> int:
     return sum(
         1
         for epoch in engine._publication.kept
-        for _ in engine._publication.read_one(epoch, query._standing)
+        for _ in engine._publication.read_one(epoch, query._lifetime)
     )
 
 

@@ -27,8 +27,8 @@ def translated(text: str, **options: object) -> nodes.Query:
     return translate_cql(text, STREAMS, QueryOptions(**options), ["R"])  # type: ignore[arg-type]
 
 
-def derived(query: nodes.Query) -> list[nodes.Derived]:
-    return [part for part in level(query.pattern) if isinstance(part, nodes.Derived)]
+def derived(query: nodes.Query) -> list[nodes.SubQuery]:
+    return [part for part in level(query.pattern) if isinstance(part, nodes.SubQuery)]
 
 
 def test_a_view_is_a_level_of_its_own_under_a_window_of_the_reader() -> None:

@@ -97,9 +97,8 @@ def counts_of(record: StreamRecord) -> StreamCounts:
 
 def progress_of(manifest: Manifest, seconds: float) -> Progress:
     """Where a run is that has gone on for so long."""
-    given = {
-        n: s for n, s in manifest.streams.items() if not is_derived(n)
-    }  # others wait for these
+    # others wait for these
+    given = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
     w = {n: s.watermark for n, s in given.items()}
     open_ = {n: v for n, v in w.items() if v < MAX}
     holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None

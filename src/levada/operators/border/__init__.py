@@ -1,3 +1,1 @@
-"""The border between rows with event times and report rows, and what decides that a report
-is due.
-"""
+"""The border between rows with event times and report rows, and what makes a report due."""

@@ -29,9 +29,7 @@ Ops = npt.NDArray[np.int32]
 
 
 class Calendar:
-    """When the members of one node report in this epoch; ``answered``: those without windows that
-    do.
-    """
+    """When the members of one node report in this epoch; ``answered``: those without windows."""
 
     def __init__(
         self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence,
@@ -101,9 +99,7 @@ class Calendar:
         return self._lists[schedule]
 
     def pairs(self, op: Ops, s: Times, e: Times, listed: bool) -> tuple[Rows, Times]:
-        """Rows of members ``op`` that count in [s, e) -> (row, report), each report once
-        per row.
-        """
+        """Rows of members ``op`` that count in [s, e) -> (row, report), each once per row."""
         return self._from_lists(op, s, e) if listed else self._from_closes(op, s, e)
 
     def _from_lists(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
@@ -160,9 +156,7 @@ class Calendar:
         return close
 
     def after(self, op: Ops, r: Times, listed: bool) -> Times:
-        """The report that follows each report r of members ``op``; MAX where it is not
-        known yet.
-        """
+        """The report that follows each report r of members ``op``; MAX where not yet known."""
         out = np.full(len(r), MAX, np.int64)
         of = self.of[op]
         for schedule in np.unique(of):

@@ -201,9 +201,7 @@ def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
 
 
 def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -> Terms:
-    """Report rows outlive the rows that they came from by one report, so their texts are kept with
-    them.
-    """
+    """Report rows outlive the rows that they came from by one report, so they keep their texts."""
     kept = [f for f in rows if f.n]
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
     if step.rows is not None or not kept or not slots:
@@ -214,9 +212,7 @@ def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -
 
 
 def _at(rows: Frame, at: Times, sign: int, low: Times, high: Times) -> Frame:
-    """The events of rows at times ``at`` that are due: beginnings and ends of rows that count at
-    all.
-    """
+    """The events of rows at times ``at`` that are due: beginnings and ends of rows that count."""
     op = rows["op"]
     now = np.flatnonzero(
         (at > low[op]) & (at <= high[op]) & (at < MAX) & (rows[col.BEGIN] < rows[col.END])

@@ -38,9 +38,7 @@ Changes = tuple[Ints, Times, Times]
 
 @dataclass(frozen=True, slots=True)
 class NonEmpty:
-    """Of each member: how many rows its windows hold, and the last instant at which they
-    changed.
-    """
+    """Of each member: how many rows its windows hold, and when they changed last."""
 
     held: Times
     last: Times

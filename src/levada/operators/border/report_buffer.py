@@ -35,9 +35,7 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
 
 
 def own_terms(state: State) -> Iterator[Terms]:
-    """The texts that were remembered with rows when the epoch began: what ends in it is still
-    shown.
-    """
+    """The texts that were remembered with rows when the epoch began: what ends is still shown."""
     for piece in state.first_pieces(OWN):
         frames = state.frames(piece)
         if f"{piece.name}.id" in frames:

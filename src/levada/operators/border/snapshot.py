@@ -45,8 +45,7 @@ Longs = npt.NDArray[np.int64]
 
 
 def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | None:
-    """The rows of the due reports: whole results, or what has changed since the report before, with
-    its sign.
+    """The rows of the due reports: whole results, or what has changed since the last, signed.
 
     The reports themselves are noted where also those without rows are shown.
     """
@@ -149,9 +148,7 @@ def _lifetime(node: PlanNode, rows: Frame, due: Frame) -> tuple[Frame | None, Fr
 def _following(
     step: s.Snapshot, node: PlanNode, rows: Frame, due: Frame, calendar: Calendar
 ) -> Longs:
-    """The report at which each change shows: the first at or after it; MAX where that is not due
-    yet.
-    """
+    """The report at which each change shows: the first at or after it; MAX where not yet due."""
     op, r = rows["op"], rows["r"]
     if not step.nonempty:
         at = tick(node, step, op, r) if step.clock else r

@@ -110,9 +110,7 @@ def _exact(operator: Function, block: Block, result: Result) -> Undecided:
 
 
 def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
-    """A decimal by long division; a zero divisor is an error, whose row is as empty as any unbound
-    one.
-    """
+    """A decimal by long division; a zero divisor is an error, whose row is like an unbound one."""
     assert operator is Function.DIVIDE, "a quotient is a division"
     x, y, _, over = numeric.align(*block.columns)
     x, y = np.broadcast_arrays(x, y)

@@ -133,9 +133,7 @@ def _by_lexical(operator: Function, a: Column, b: Column) -> U8:
 
 
 def _by_value(operator: Function, block: Block) -> U8:
-    """Two numbers, booleans or times: vectorised where their facets decide, else by the general
-    path.
-    """
+    """Two numbers, booleans or times: vectorised where facets decide, else by the general path."""
     found = comparable(block)
     if found is None:
         return _general_order(operator, block)
@@ -203,9 +201,7 @@ def _identical(block: Block, identify: Identify | None) -> Bools:
 
 
 def identical(a: Column, b: Column, identify: Identify | None) -> Bools:
-    """Whether two columns have the same term in each row, by what they have: identities, else
-    texts.
-    """
+    """Whether two columns have the same term in each row, by identities, else texts."""
     if a.x is None and b.x is None:
         same = a.texts().__eq__(b.texts()) if a.n >= b.n else b.texts().__eq__(a.texts())
         return same.fill_null(False).to_numpy()

@@ -1,5 +1,4 @@
-"""Numbers in columns: exact integers, decimals as mantissa and scale, floats; alignment and
-promotion.
+"""Numbers in columns: integers, decimals as mantissa and scale, floats; alignment, promotion.
 
 Everything here works on one block (one kind per argument) and marks the rows that it cannot do
 exactly: these go to the general path. A decimal is turned into a float by one division of two
@@ -104,9 +103,7 @@ def nearest(column: Column) -> tuple[F64, Bools]:
 
 
 def wider(a: int, b: int) -> Kind:
-    """FLOAT or DOUBLE: the type to which two numeric kinds are promoted if one of them is
-    floating.
-    """
+    """FLOAT or DOUBLE: the type to which two numeric kinds are promoted if one is floating."""
     return Kind.DOUBLE if Kind.DOUBLE in (a, b) else Kind.FLOAT
 
 

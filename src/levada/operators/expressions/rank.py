@@ -50,8 +50,7 @@ class _Keys:
 
 
 def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """A number for each row that orders the rows as SPARQL orders their terms: for MIN, MAX and
-    sorting.
+    """A number for each row, ordered as SPARQL orders their terms: for MIN, MAX and sorting.
 
     Equal numbers are equal in order. Unbound rows come first. int64, or float64 for columns of
     plain numbers.
@@ -197,9 +196,7 @@ def _number_key(number: int | Decimal | float) -> tuple[float, float]:
 
 
 def _dense(keys: _Keys) -> I64:
-    """The dense rank of keys: the texts are ranked first, then all parts of the keys are
-    numbers.
-    """
+    """The dense rank of keys: the texts are ranked first, then all parts are numbers."""
     n = len(keys.cls)
     parts: list[npt.NDArray[Any]] = [keys.cls, keys.number, keys.rest]
     parts += [_text_rank(n, texts) for texts in (keys.text, keys.tail) if texts]

@@ -94,9 +94,7 @@ def _terms(texts: pl.Series) -> list[Term | None]:
 
 
 class Result:
-    """A column in the making: blocks write numbers or terms at their rows; what nothing writes is
-    unbound.
-    """
+    """A column in the making: blocks write numbers or terms at their rows; the rest is unbound."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -117,9 +115,7 @@ class Result:
         scale: U8 | None = None,
         dbl: F64 | None = None,
     ) -> None:
-        """Values by their facets, at rows (None: all); the double of an exact number is
-        worked out.
-        """
+        """Values by their facets, at rows (None: all); doubles of exact numbers are worked out."""
         place = slice(None) if rows is None else rows
         self.kind[place] = kind
         if man is not None:
@@ -139,9 +135,7 @@ class Result:
         self._pooled(rows, texts, len(texts), codes)
 
     def put_hard(self, rows: Rows | None, dbl: F64, texts: Callable[[], pl.Series]) -> None:
-        """Hard numbers by their nearest doubles and their texts, which are written only if asked
-        for.
-        """
+        """Hard numbers by their nearest doubles and their texts, which are written if asked for."""
         none = np.zeros(len(dbl), np.int64)
         self.put(rows, Kind.HARD_NUMBER, man=none, scale=none.astype(np.uint8), dbl=dbl)
         self._pooled(rows, texts, len(dbl), None)

@@ -231,9 +231,7 @@ def _choose(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> pl.Series
 
 
 def classify(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
-    """Kind and value facets of canonical texts, worked out once per distinct text (of a few: one by
-    one).
-    """
+    """Kind and value facets of canonical texts, once per distinct text (of a few: one by one)."""
     if len(texts) <= FEW:
         return _facets(texts)
     codes, distinct = printing.distinct([texts])

@@ -154,9 +154,7 @@ def _identity(rows: Frame, i: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
 
 @dataclass(frozen=True, slots=True)
 class _Partials:
-    """Partials to be added up: those ``chosen`` (None: all) of a frame, each for the group of its
-    code.
-    """
+    """Partials to be added up: those ``chosen`` (None: all) of a frame, for the groups by code."""
 
     parts: Frame
     chosen: Rows | None

@@ -1,5 +1,4 @@
-"""MIN, MAX and SAMPLE by changes: how often each value of a group stands, and the best of those
-that do.
+"""MIN, MAX and SAMPLE by changes: how often each value of a group stands, and the best of these.
 
 ``kernels.time.running.running_best`` follows the changes of a group's values. It needs what stood
 before only from the best value down to one that stands throughout: nothing below that is ever the
@@ -67,9 +66,7 @@ class _Values:
         return np.arange(self.rows.n) >= self.sure[self.rows[col.GROUP]]
 
     def enough(self, w: npt.NDArray[np.int8]) -> Bools:
-        """The groups of which something is sure to stand at every report: not all that stands can
-        leave.
-        """
+        """The groups of which something is sure to stand at every report: not all can leave."""
         groups = len(self.starts) - 1
         leaving = np.zeros(self.rows.n, np.bool_)
         leaving[self.place[w < 0]] = True

@@ -48,9 +48,7 @@ _A = AggregateFunction
 
 
 def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None:
-    """The changes of the groups' rows, from the changes of the input and, without keys, of the
-    witnesses.
-    """
+    """The changes of the groups' rows, from those of the input and, without keys, of witnesses."""
     step, state, pool = node.step, env.state, env.pool
     rows = inputs[0] if inputs[0] is not None else empty(node.input_layouts[0])
     witnesses = [f for f in inputs[1:] if f is not None and f.n]

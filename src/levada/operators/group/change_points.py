@@ -34,8 +34,7 @@ Longs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The turns of groups, in order of (group, time); a group's own are ``start[g]`` to ``start[g +
-    1]``.
+    """The turns of groups, in order of (group, time); a group has ``start[g]`` to ``start[g + 1]``.
 
     ``first``: a row of each group. ``begin``, ``end`` of each row: the turns between which it
     counts.
@@ -81,9 +80,7 @@ class Turns:
 def values(
     rows: Frame, turns: Turns, specs: tuple[s.Aggregate, ...], rank: aggregates.Rank
 ) -> tuple[Longs, dict[str, npt.NDArray[np.generic]]]:
-    """The turns at which a group has rows, ascending, and its partials there; ``rows`` are
-    partials.
-    """
+    """The turns at which a group has rows, ascending, its partials there; ``rows`` are partials."""
     size, base = _trees(turns)
     g = turns.of[turns.begin] if rows.n else np.empty(0, np.int64)
     local = turns.start[g]

@@ -1,5 +1,4 @@
-"""Exact sums of decimals: 18 digits behind the point, in three signed limbs of 48 bits (2**144 in
-all).
+"""Exact sums of decimals: 18 digits behind the point, in three signed limbs of 48 bits.
 
 xsd:decimal as Levada (like its judge) takes it has 18 fraction digits and 127 bits. Mantissas
 become limbs by schoolbook multiplication of 24-bit digits; limbs are added up by halves, so that no

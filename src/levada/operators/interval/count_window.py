@@ -141,9 +141,7 @@ class _New:
         )
 
     def instants(self, of: Longs, number: Longs) -> tuple[Longs, Bools]:
-        """The time of occurrence ``number`` of each sequence, and whether it is one of
-        these rows.
-        """
+        """The time of occurrence ``number`` of each sequence, and whether these rows have it."""
         new = (number > self.base[of]) & (number <= self.top[of])
         place = np.where(new, self.starts[of] + number - self.base[of] - 1, 0)
         return self.lo[place], new

@@ -140,9 +140,7 @@ def _project(node: PlanNode, columns: list[int], width: int) -> WindowTable:
 def _meet(
     step: s.Join, new: runs.Run, old: Sequence[runs.Run], *, turned: bool
 ) -> Iterator[_Pairs]:
-    """New rows of one side against runs of the other; ``turned``: the new rows are the
-    right ones.
-    """
+    """New rows of one side against runs of the other; ``turned``: the new are the right ones."""
     for run in old:
         # then a large run is read from front to back, not at random
         by_bucket = run.rows.n > new.rows.n

@@ -47,9 +47,7 @@ def as_set(frame: Frame, key: Key, whole: Key, old: list[runs.Run]) -> tuple[Fra
 
 
 def occur(node: PlanNode[Occur], inputs: Inputs, env: Env) -> Frame | None:
-    """New raw rows -> occurrences; they are remembered as long as they can be somebody's
-    ``prev``.
-    """
+    """New raw rows -> occurrences; remembered as long as they can be somebody's ``prev``."""
     layout, (frame,) = node.input_layouts[0], inputs
     if frame is None:
         return None

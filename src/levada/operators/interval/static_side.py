@@ -60,9 +60,7 @@ def _plain(rows: Frame) -> Frame:
 
 
 def _difference(node: PlanNode, before: Frame, now: Frame) -> Frame:
-    """What is there now and was not as often, with weight +1, and what was, with -1; as often as
-    that.
-    """
+    """What is there now and was not as often, with +1, and what was, with -1; as often as that."""
     both = concat([before, now])
     sign = np.repeat(np.array([-1, 1], np.int8), [before.n, now.n])
     _, first, change = consolidate(*r.key_of(both, range(len(node.layout.slots))), sign)

@@ -55,9 +55,7 @@ def order(node: PlanNode[s.ROrder], inputs: Inputs, env: Env) -> Frame | None:
 
 
 def _by_text(texts: Sequence[pl.Series], n: int) -> npt.NDArray[np.int64]:
-    """Without sort keys the texts alone decide, so that a LIMIT takes the same rows however they
-    come.
-    """
+    """Without sort keys the texts alone decide: a LIMIT takes the same rows however they come."""
     ranks = [t.fill_null("").rank("dense").to_numpy() for t in reversed(texts)]
     return np.lexsort(ranks) if ranks else np.arange(n)
 

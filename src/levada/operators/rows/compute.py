@@ -95,9 +95,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
 
 
 def _now(frame: Frame, pool: Pool) -> npt.NDArray[np.int64] | int:
-    """NOW(): the report time; of a query without windows the wall time of the epoch that answers
-    it.
-    """
+    """NOW(): the report time; of a query without windows the wall time of its epoch."""
     if "r" not in frame:
         return 0
     return np.where(frame["r"] == TIMELESS, pool.wall, frame["r"])

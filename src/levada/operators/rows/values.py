@@ -1,5 +1,4 @@
-"""Slots as columns of terms for expressions, ranks and results; and computed columns back into
-slots.
+"""Slots as columns of terms for expressions, ranks, results; computed columns back into slots.
 
 ``column`` gives an expression the facets that the frame has; texts come from the pool when they are
 asked for, or, for typed columns, from the values. ``slot`` turns a computed column into the facets

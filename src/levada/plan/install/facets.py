@@ -254,9 +254,7 @@ def _group_needs(
 
 
 def lift(expression: Expression, constants: list[Const]) -> Expression:
-    """The expression with its constants replaced by parameters; they are appended to
-    ``constants``.
-    """
+    """The expression with its constants replaced by parameters, appended to ``constants``."""
     match expression:
         case Const():
             constants.append(expression)

@@ -16,9 +16,7 @@ Leaf = p.Match | p.Entailed | p.Star | p.Scan | p.Constant
 
 
 def is_static(spec: p.Spec) -> bool:
-    """Whether this is a pattern over static graphs, whose rows are told apart where they
-    are read.
-    """
+    """Whether this is a pattern over static graphs, whose rows are told apart when read."""
     return isinstance(spec, (p.Match, p.Entailed)) and spec.stream is None
 
 

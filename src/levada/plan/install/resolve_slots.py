@@ -39,9 +39,7 @@ def key_sides(
     tuple[tuple[int, int], ...],
     tuple[tuple[int, int], ...],
 ]:
-    """Key slots of both sides, the origin of each output slot, and shared slots that may be
-    unbound.
-    """
+    """Key slots of both sides, each output slot's origin, and shared slots that may be unbound."""
     left, right = ins
     sides = (tuple(left.index(k) for k in keys), tuple(right.index(k) for k in keys))
     out = tuple([(0, left.index(v)) if v in left else (1, right.index(v)) for v in names])

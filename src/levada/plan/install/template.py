@@ -37,9 +37,7 @@ class Template:
     def again(
         self, intern: Intern, places: Sequence[Term], terms: Sequence[Term]
     ) -> tuple[Shape, int]:
-        """Installs all of them with these terms at these places; the last one's shape and
-        member.
-        """
+        """Installs all with these terms at these places; the last one's shape and member."""
         given = dict(zip(places, terms, strict=False))
         made: list[tuple[Shape, int]] = []
         for i, (shape, member) in enumerate(self.entries):

@@ -39,9 +39,7 @@ class Timing:
 
     @property
     def _clock(self) -> tuple[Window, ...]:
-        """What says in place of the windows when there are reports: behind them, without a
-        stream.
-        """
+        """What says in place of the windows when there are reports: behind, without a stream."""
         return () if self.query.reports.clock is None else (self.query.reports.clock,)
 
     @property
@@ -90,9 +88,7 @@ class Timing:
         ]
 
     def _over(self, windows: tuple[int, ...]) -> list[WindowOn]:
-        """Windows with their streams; behind them those that are beneath, whose streams hold these
-        back.
-        """
+        """Windows with their streams; behind them those beneath, whose streams hold these back."""
         on = [STATIC if w == self._static else self.query.windows[w] for w in windows]
         beneath = sorted({w for o in on for w in o.beneath} - set(windows))
         return on + [self.query.windows[w] for w in beneath]

@@ -139,8 +139,7 @@ class _Lowering:
 
 
 def _timed(body: Op, own: Sequence[int]) -> bool:
-    """Whether equal solutions have equal times, so that nothing can cancel: all times are in the
-    solution.
+    """Whether equal solutions have equal times, so that nothing cancels: all are in the solution.
 
     Over tuple streams the event time is a column (``ts``); if every window's is in the result, two
     equal solutions begin and end together, and a row that begins after it ends does not count.

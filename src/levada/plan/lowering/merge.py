@@ -50,9 +50,7 @@ def form_of(pattern: TriplePattern) -> tuple[TriplePattern, tuple[str, ...], tup
 
 
 def merge(parts: Sequence[Op]) -> Op:
-    """The rows of one triple pattern over the merge of its sources, from those over each of
-    them.
-    """
+    """The rows of one triple pattern over the merge of its sources, from those over each."""
     whole, *others = [_settle(part) for part in parts]
     for part in others:
         both = _negative(build.join(whole, part))

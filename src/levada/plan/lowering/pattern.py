@@ -183,9 +183,7 @@ class PatternLowering:
         return build_reports.order(rows, keys, 0, None, tuple(shown) or None)
 
     def _cut(self, node: a.Node) -> Op:
-        """Rows of which the first are taken: rows that are alike are in the order of what is
-        shown.
-        """
+        """Rows of which the first are taken: those alike are in the order of what is shown."""
         if isinstance(node, a.Project) and isinstance(node.child, a.OrderBy):
             ordered = self._order(node.child.child, node.child.keys, node.variables)
             return build.rename(ordered, node.variables)

@@ -53,9 +53,7 @@ class StreamFacts:
 
 
 def graphs_of(query: a.Query, source: a.Source) -> tuple[str | None, ...]:
-    """The static graphs whose union a pattern over this source reads (None: the engine's default
-    graph).
-    """
+    """The static graphs whose union a pattern over this source reads (None: the default graph)."""
     match source:
         case a.InGraph(str(name)):
             return (name,)

@@ -85,8 +85,7 @@ class CountWindow(Counting):
 
 @dataclass(frozen=True, slots=True)
 class Session(Passing):
-    """The rows of a session window: as they come, with weights, or ``ended``, at the end of their
-    session.
+    """The rows of a session window: as they come, weighted, or ``ended``, at its end.
 
     Whether a session has ended follows from the times of all elements of its stream. ``bag``: no
     row comes twice, or all count.
@@ -108,8 +107,7 @@ class Session(Passing):
 
 @dataclass(frozen=True, slots=True)
 class SubqueryWindow(Passing):
-    """Report rows as content of a window: what a query within the query gave at r is there from r
-    on.
+    """Report rows as content of a window: what a query within gave at r is there from r on.
 
     ``level``: the windows of the query within. ``weighted``: its changes, with both signs; else
     elements of a stream.

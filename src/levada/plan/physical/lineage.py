@@ -1,6 +1,4 @@
-"""Which column of a tuple stream a variable is, looking down through what keeps variables as they
-are.
-"""
+"""Which column of a tuple stream a variable is, seen through what keeps variables as they are."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ def column_type(op: Op, name: str) -> str:
 
 
 def time_variables(op: Op) -> dict[int, str]:
-    """For each window of tuple scans below: the result variable that shows its event time, if one
-    does.
-    """
+    """For each window of tuple scans below: the result variable that shows its time, if any."""
     found: dict[int, str] = {}
     for name in op.variables:
         window = _time_of(op, name)
@@ -35,9 +31,7 @@ def time_variables(op: Op) -> dict[int, str]:
 
 
 def _time_of(op: Op, name: str) -> int | None:
-    """The window whose event time this variable is, looking down through what keeps variables as
-    they are.
-    """
+    """The window whose event time this variable is, seen through what keeps variables."""
     if isinstance(op.spec, p.Scan):
         column = dict(zip(op.variables, op.spec.columns, strict=True)).get(name)
         return op.windows[0] if column == p.TIME and op.windows else None

@@ -110,9 +110,7 @@ class Occur(t.WholeRows):
 
 @dataclass(frozen=True, slots=True)
 class Hold(t.Passing):
-    """Passes rows on as they are: where rows of one window wait for its watermark before they meet
-    others.
-    """
+    """Passes rows on as they are: where rows wait for a watermark before they meet others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +154,7 @@ class AggregateSpec:
 
 @dataclass(frozen=True, slots=True)
 class Panes(t.Grouping):
-    """Groups of interval rows: partial aggregates per (group, interval), added up at each
-    report.
-    """
+    """Groups of interval rows: partial aggregates per (group, interval), added at each report."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]

@@ -17,9 +17,7 @@ LOST = ("?",)  # partitioned by something that the rows no longer show
 
 
 def place(inputs: tuple[Op, ...], keys: tuple[str, ...]) -> tuple[int, Exchange]:
-    """The stage in which all inputs are partitioned by ``keys``, and the exchanges that
-    this takes.
-    """
+    """The stage in which all inputs are partitioned by ``keys``, and the exchanges for it."""
     local = [i.stage > 0 and i.placed == keys and keys != HOME for i in inputs]
     stage = max(i.stage if here else i.stage + 1 for i, here in zip(inputs, local, strict=True))
     return stage, tuple(
@@ -41,9 +39,7 @@ def grouped(op: Op, keys: Sequence[str]) -> Placing:
 
 
 def join_keys(left: Op, right: Op) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """All shared variables, those that are always bound on both sides, and the variables to
-    partition by.
-    """
+    """All shared variables, those always bound on both sides, and the variables to partition by."""
     shared = tuple(v for v in left.variables if v in right.variables)
     keys = tuple(v for v in shared if v not in left.maybe and v not in right.maybe)
     for side in (left, right):

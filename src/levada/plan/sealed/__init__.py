@@ -1,3 +1,1 @@
-"""The sealed plan: what workers read. Imports the model alone, so that operators load no
-planner.
-"""
+"""The sealed plan: what workers read. Imports the model alone: operators load no planner."""

@@ -1,5 +1,4 @@
-"""Layouts: which columns a frame has. The plan carries only the facets and times that its consumers
-need.
+"""Layouts: which columns a frame has. It carries only the facets and times that consumers need.
 
 A layout is a tuple of slots (each a set of facets), a tuple of windows (each with or without ``hi``
 and ``prev``), whether rows have weights, and whether they are report rows (a report time ``r`` in

@@ -91,9 +91,7 @@ class Star(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Scan(Traits):
-    """The column of each slot, and its type; ``sign``: the column of the weights, if rows
-    have any.
-    """
+    """The column of each slot, and its type; ``sign``: that of weights, if rows have any."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]

@@ -41,8 +41,7 @@ def entailed_text(constants: Sequence[Term | str | None], positions: Sequence[in
 
 
 def patterns_read(plan: Plan, number: int, member: int) -> Iterator[tuple[str, str]]:
-    """(stream, pattern) of everything that a query reads of streams; "" for the rows of a tuple
-    stream.
+    """(stream, pattern) of all that a query reads of streams; "" for rows of a tuple stream.
 
     A pattern over a count window sees its stream through the window, of which all triples are a
     part.

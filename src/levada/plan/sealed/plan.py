@@ -1,5 +1,4 @@
-"""The sealed plan: a version of the topology as workers have it, with arrays instead of
-dictionaries.
+"""The sealed plan: a version of the topology as workers have it, arrays for dictionaries.
 
 It is written once per version and never changes; the topology that it comes from is the driver's.
 What is worked out from a node alone (parameter tables, identities of constants) is kept with it, by
@@ -66,9 +65,7 @@ class Consumer:
 
 @dataclass(frozen=True)
 class PlanNode(Generic[S_co]):
-    """A node as workers see it. ``fresh``: the members that no epoch has had before this plan
-    version.
-    """
+    """A node as workers see it. ``fresh``: members that no epoch had before this version."""
 
     id: int
     step: S_co

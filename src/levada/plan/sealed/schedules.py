@@ -26,8 +26,7 @@ _NONE = np.empty(0, np.int64)
 
 
 class Schedule(NamedTuple):
-    """What decides a query's reports: its windows with their streams' numbers (-1: a clock), its
-    start.
+    """What decides a query's reports: windows with their streams' numbers (-1: a clock), start.
 
     ``every``: also reports without content. ``nonempty``: these do not exist, so that the one after
     a report is the next with content.
@@ -79,9 +78,7 @@ class Schedules:
 
     @staticmethod
     def of(members: Sequence[Member], places: I64, streams: Mapping[str, int]) -> Schedules:
-        """The schedules of these members, each at its place; an empty place has that of the
-        first.
-        """
+        """The schedules of these members, each at its place; empty places have the first's."""
         index: dict[Schedule, int] = {}
         keys = [_schedule(m, streams) for m in members]
         of_member = [index.setdefault(key, len(index)) for key in keys]

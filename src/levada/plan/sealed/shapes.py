@@ -1,5 +1,4 @@
-"""Shapes: operators by slots. Queries that differ only in constants, windows and streams have equal
-shapes.
+"""Shapes: operators by slots. Queries that differ only in constants, windows, streams share them.
 
 A ``Shape`` is a value: its kind (a ``Step``), its input shapes with the edges to them, its layout.
 Each shape becomes one node of the topology with a table of members; what differs between members is
@@ -19,8 +18,7 @@ from levada.plan.sealed.steps import Step
 
 
 class Edge(NamedTuple):
-    """How an input's rows become a consumer's: slot by slot and window by window (-1: unbound,
-    absent).
+    """How an input's rows become a consumer's: by slot and by window (-1: unbound, absent).
 
     ``exchange``: slots of the consumer's input by whose identities rows are partitioned, () by the
     member, None local.

@@ -1,5 +1,4 @@
-"""Shapes: operators by slots. Queries that differ only in constants, windows and streams have equal
-shapes.
+"""Shapes: operators by slots. Queries that differ only in constants, windows, streams share them.
 
 A ``Shape`` is a value: its kind (``Step``), its input shapes with the edges to them, its layout.
 Each shape becomes one node of the topology with a table of members; what differs between members is
@@ -52,9 +51,7 @@ class CountWindow(OwnWindows):
 
 @dataclass(frozen=True, slots=True)
 class Session(Listing, OwnWindows):
-    """Rows of a session window, a set of triples or a bag; its ends follow from the times of all
-    elements.
-    """
+    """Rows of a session window, a set of triples or a bag; ends follow from all elements' times."""
 
     bag: bool
     ended: bool
@@ -100,8 +97,7 @@ class Filter(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Extend(Traits):
-    """Appends the value of the expression after the ``kept`` input slots (not at all if nobody
-    reads it).
+    """Appends the expression's value to the ``kept`` input slots (not at all if nobody reads it).
 
     ``draw``: the slots and the place from which RAND and the like derive, if the expression has
     any. ``tuples``: numbers have the identity that those of tuple streams have.
@@ -249,9 +245,7 @@ class Deltas(Ending):
 
 @dataclass(frozen=True, slots=True)
 class Running(Grouping):
-    """Groups by key slots, from changes. Without keys a second input says when the group is
-    there.
-    """
+    """Groups by key slots, from changes. Without keys a second input says when it is there."""
 
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
@@ -307,8 +301,7 @@ class ROrder(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Closure(Traits):
-    """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` of them form the
-    output.
+    """Pairs that paths connect, as slots 0 and 1 of the first input; ``kept`` ones are output.
 
     ``given``: whether start and end are constants of the member. ``seed``: the end whose values the
     last input has.

@@ -38,9 +38,7 @@ class Traits:
 
     @property
     def clock_of_ends(self) -> int:
-        """The window at whose closes it says what has ended since the last one; -1: there is
-        none.
-        """
+        """The window at whose closes it says what has ended since the last one; -1: none."""
         return -1
 
     @property

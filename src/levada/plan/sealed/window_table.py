@@ -51,9 +51,7 @@ class WindowTable:
     def params(
         self, j: int
     ) -> tuple[npt.NDArray[np.uint8], I64, I64, I64, npt.NDArray[np.bool_], I64]:
-        """Window j of all members as the leading arguments of the kernels that say where rows
-        count.
-        """
+        """Window j of all members as leading arguments of the kernels of where rows count."""
         return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
 
     def pick(self, rows: Sequence[int]) -> WindowTable:

@@ -54,8 +54,7 @@ from levada.windows.state.pieces import State, read_head
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes of one stage, inputs before consumers; those that may have something to do without
-    rows.
+    """The nodes of one stage, inputs before consumers; those that may act without rows.
 
     ``timed`` are those below every report of the stage, ``reported`` the others. ``schedules``: the
     distinct ones of nodes whose reports are listed, and their families. ``lag``: how long after it
@@ -221,9 +220,7 @@ class StageRun:
         )
 
     def _forget_removed(self) -> None:
-        """What was kept for nodes that this plan has no more; their numbers are never used
-        again.
-        """
+        """What was kept for nodes that this plan has no more; no number is used again."""
         for key in self.state.keys(""):
             number = key.split(".", 1)[0]
             if number.isdigit() and int(number) not in self.plan.nodes:
@@ -253,9 +250,7 @@ class StageRun:
         return arrived
 
     def _forward(self, exchange: Exchange) -> None:
-        """Rows from the intake for a later stage: this is their partition already, they only pass
-        through.
-        """
+        """Rows from the intake for a later stage: in their partition already, they pass through."""
         for node, at in list(self.inputs):
             if self.plan.nodes[node].stage > self.stage:
                 to = Address(What.ROWS, node, at)
@@ -290,9 +285,7 @@ class StageRun:
         term_runs.insert(self.state, Terms.merge(kept), dead, horizon)
 
     def _keep_made(self, node: PlanNode, frame: Frame) -> None:
-        """Keeps the texts that a node has made for rows with event times, as long as these can
-        count.
-        """
+        """Keeps the texts that a node has made for rows with event times, while these can count."""
         facets = node.layout.slots
         slots = [i for i in node.step.makes(len(facets)) if Facet.TEXT in facets[i]]
         if slots and not node.layout.report:

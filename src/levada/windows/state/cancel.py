@@ -24,8 +24,7 @@ Words = npt.NDArray[np.uint64]
 
 
 def uncancelled(rows: Frame, begun: Mask, beginnings: Sequence[str] = ()) -> Frame:
-    """The rows without those of the ``begun`` ones that cancel; all of them where rows have no
-    weights.
+    """The rows without those of the ``begun`` ones that cancel; all where rows have no weights.
 
     ``beginnings``: columns beside ``#s`` that say when a row began, and nothing else.
     """

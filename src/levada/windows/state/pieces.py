@@ -98,9 +98,7 @@ class State:
     def put(
         self, frames: Mapping[str, Frame], rows: int, span: tuple[int, int, int], **facts: int
     ) -> Piece:
-        """A new piece of these frames (by suffix; "" is the main one); ``span`` is (dead, low,
-        high).
-        """
+        """A new piece of frames (by suffix; "" is the main one); ``span`` is (dead, low, high)."""
         self._serial += 1
         name = str(self._serial)
         for suffix, frame in frames.items():
@@ -141,8 +139,7 @@ class State:
 
 
 def due_together(pieces: Sequence[Piece]) -> int:
-    """Which of the pieces, oldest first, are to become one: those from here on (their number: none
-    are).
+    """Which of the pieces, oldest first, are to become one: from here on (their number: none).
 
     Four or more, of which the oldest has no more rows than all others. So there are about log2 n
     pieces, and a row is rewritten about as often, however much is kept.

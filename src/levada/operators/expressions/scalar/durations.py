@@ -1,5 +1,4 @@
-"""Durations as (months, time), with the partial order of XML Schema (XSD 1.1 part 2, 3.3.6 and
-E.3).
+"""Durations as (months, time), in the partial order of XML Schema (XSD 1.1 part 2, 3.3.6 and E.3).
 
 Times are exact: integers in attoseconds (``SECOND`` of them a second), so at most 18 fractional
 digits. A duration of months and one of seconds compare only if they do so alike from every one of
@@ -26,9 +25,7 @@ _REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A duration of months and attoseconds; ``datatype`` is the local name of its XML
-    Schema type.
-    """
+    """A duration of months and attoseconds; ``datatype`` is the local name of its type."""
 
     months: int
     time: int

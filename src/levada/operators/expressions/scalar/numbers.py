@@ -29,9 +29,7 @@ _EXACT = Context(prec=4000, rounding=ROUND_DOWN, Emax=10**6, Emin=-(10**6))
 
 
 class ExpressionError(Exception):
-    """A type error in the sense of SPARQL 1.1, 17.2: the expression has no value for these
-    arguments.
-    """
+    """A type error in the sense of SPARQL 1.1, 17.2: no value for these arguments."""
 
 
 class Single(float):
@@ -140,9 +138,7 @@ def calculate(operator: str, a: Number, b: Number) -> Number:
 
 
 def order(a: Number, b: Number) -> int | None:
-    """-1, 0 or 1 as a is less than, equal to or greater than b; None if one is not a number
-    (NaN).
-    """
+    """-1, 0 or 1 as a is less than, equal to or greater than b; None if one is NaN."""
     x, y = promote(a, b)
     if x != x or y != y:
         return None

@@ -91,8 +91,7 @@ def _same_instant(x: Timestamp, y: Timestamp) -> bool:
 
 
 def effective_boolean(term: Term) -> bool:
-    """The effective boolean value; ill-typed numbers and booleans are false, other terms are
-    errors.
+    """The effective boolean value; ill-typed numbers and booleans are false, others are errors.
 
     >>> effective_boolean(Literal("abc", "http://www.w3.org/2001/XMLSchema#integer"))
     False

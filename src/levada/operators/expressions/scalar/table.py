@@ -1,6 +1,4 @@
-"""Which Python function each strict function of SPARQL is, for one combination of bound
-arguments.
-"""
+"""Which Python function each strict function of SPARQL is, for one set of bound arguments."""
 
 from __future__ import annotations
 

@@ -112,9 +112,7 @@ def strdt(a: Term, b: Term) -> Literal:
 
 
 def strlang(a: Term, b: Term) -> Literal:
-    """``STRLANG``: a string with a language from two simple literals; the tag must be well-formed
-    (BCP 47).
-    """
+    """``STRLANG``: a string with a language from two simple literals; the tag must be BCP 47's."""
     tag = simple(b).lower()
     try:
         pyoxigraph.Literal("", language=tag)

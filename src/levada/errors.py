@@ -7,6 +7,7 @@
     │   ├── UnsupportedError        valid, but not there yet: names the feature
     │   └── UnknownNameError        an unknown prefix, stream, graph, function, column
     ├── SourceError           a stream or static file that cannot be read                exit 1
+    │   └── FileFault               one file of a stream: it is a dead letter, the run goes on
     ├── PromiseError          a stream that breaks what was promised of it               exit 1
     ├── SinkError             results that cannot be written                             exit 1
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1

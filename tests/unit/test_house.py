@@ -33,11 +33,7 @@ WIDE_ROOMS = ("kernels", "cli")
 
 KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset()
 KNOWN_FULL_FOLDERS: frozenset[str] = frozenset()
-KNOWN_LONG_FILES: frozenset[str] = frozenset(
-    {
-        "plan.install.install",
-    }
-)
+KNOWN_LONG_FILES: frozenset[str] = frozenset()
 KNOWN_CROSSINGS: frozenset[tuple[str, str]] = frozenset()
 KNOWN_LONG_FUNCTIONS: frozenset[str] = frozenset(
     {

@@ -9,38 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from levada.algebra.nodes import Query, Reporting
 from levada.algebra.properties import Analysis
 from levada.model.expression import Const, Expression, random
 from levada.model.query import Output
 from levada.model.time import WindowKind
-from levada.plan.install.facets import Needs, add, emit_needs, input_needs, lift, read_of_all
-from levada.plan.install.leaves import is_static, leaf, positions
+from levada.plan.install.edges import (
+    Installed,
+    align,
+    edge_of,
+    layout_of,
+    look_through,
+    outputs_of,
+    union_needs,
+)
+from levada.plan.install.facets import Needs, add, emit_needs, input_needs, lift
+from levada.plan.install.leaves import leaf, positions
 from levada.plan.install.resolve_slots import by_slots, draw_slots, key_sides, parametrise
 from levada.plan.install.template import Intern, Template
 from levada.plan.install.timing import Timing
 from levada.plan.lowering.levels import top
 from levada.plan.lowering.merge import PLACES
 from levada.plan.physical import operators as p
-from levada.plan.physical.operators import HOME, Op
+from levada.plan.physical.operators import Op
 from levada.plan.sealed import steps as s
-from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span
-from levada.plan.sealed.shapes import Edge, Member, Shape
+from levada.plan.sealed.layout import NOTHING, Facet
+from levada.plan.sealed.shapes import Member, Shape
 
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
 _ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot
 _Above = _Border | _PerReport | _ByChanges
-
-
-class Installed(NamedTuple):
-    """An operator in the topology: its shape, its member, and the names of its output slots."""
-
-    shape: Shape
-    member: int
-    names: tuple[str, ...]
 
 
 class Installer:
@@ -125,7 +126,7 @@ class Installer:
     def _install(self, op: Op, needs: Needs) -> Installed:
         side_by_side = op.spec.side_by_side
         wanted = (
-            [_union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
+            [union_needs(op, needs)] * len(op.inputs) if side_by_side else input_needs(op, needs)
         )
         inputs, edges, ins = [], [], []
         for i, (child, child_needs) in enumerate(zip(op.inputs, wanted, strict=True)):
@@ -134,23 +135,21 @@ class Installer:
                 if side_by_side
                 else tuple([v for v in child.variables if v in child_needs])
             )
-            base, source = _through(child)
+            base, source = look_through(child)
             wants: Needs = {}
             for v, f in child_needs.items():
                 if v in source and f:
                     add(wants, source[v], f)
             installed = self._below(op, base, wants)
             edges.append(
-                self._edge(
-                    op, i, child, names, needs=child_needs, installed=installed, source=source
-                )
+                edge_of(op, i, child, names, needs=child_needs, installed=installed, source=source)
             )
             inputs.append(installed)
             ins.append(names)
         if side_by_side:
-            edges = _alike(edges)
-        names = self._outputs(op, needs, ins)
-        layout = self._layout(op, names, needs, edges)
+            edges = align(edges)
+        names = outputs_of(op, needs, ins)
+        layout = layout_of(op, names, needs, edges)
         step, member = self._step(op, names, ins)
         shape = Shape(
             step,
@@ -173,76 +172,6 @@ class Installer:
         installed = self.install(base, wants)
         self.level, self.timing = outer
         return installed
-
-    def _outputs(self, op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
-        if is_static(op.spec):
-            # a static graph is a set: whole rows are told apart where they are read
-            return op.variables
-        if op.spec.passes_slots:
-            return ins[0]  # rows go through as they come
-        return tuple([v for v in op.variables if v in needs])
-
-    def _layout(self, op: Op, names: tuple[str, ...], needs: Needs, edges: list[Edge]) -> Layout:
-        if op.spec.passes_slots:
-            facets = list(edges[0].layout.slots)
-        elif is_static(op.spec):
-            facets = [needs.get(v, NOTHING) | Facet.ID for v in names]
-        else:
-            facets = [needs.get(v, Facet.ID) for v in names]
-        if op.windows is None:
-            return Layout(tuple(facets), (), op.weighted, True)
-        if isinstance(op.spec, p.Union):
-            return Layout(tuple(facets), edges[0].layout.windows, op.weighted, False)
-        return Layout(
-            tuple(facets), tuple([self._span(op, w, edges) for w in op.windows]), op.weighted, False
-        )
-
-    def _span(self, op: Op, window: int, edges: list[Edge]) -> Span:
-        """Whether a window's rows need ``hi`` and ``prev``."""
-        below = []
-        for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
-            if child.windows is not None and window in child.windows:
-                span = edge.layout.windows[child.windows.index(window)]
-                below.append(Span(span.hi, span.prev or op.spec.makes_set(i)))
-        if not below:
-            return Span(False, False)
-        several = isinstance(op.spec, p.Join) and len(below) > 1
-        absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
-        own = several or absent or op.spec.has_instants
-        return Span(own or any(b.hi for b in below), any(b.prev for b in below))
-
-    def _edge(
-        self,
-        op: Op,
-        i: int,
-        child: Op,
-        names: tuple[str, ...],
-        *,
-        needs: Needs,
-        installed: Installed,
-        source: dict[str, str],
-    ) -> Edge:
-        places = {v: n for n, v in enumerate(installed.names)}
-        slots = tuple([places.get(source.get(v, ""), -1) for v in names])
-        base = installed.shape.layout
-        spans = base.windows
-        index: tuple[int, ...] = tuple(range(len(spans)))
-        if isinstance(op.spec, p.Union) and op.windows is not None:
-            assert child.windows is not None, "both inputs have event times"
-            index = tuple(
-                [child.windows.index(w) if w in child.windows else -1 for w in op.windows]
-            )
-            spans = tuple([base.windows[n] if n >= 0 else Span(True, False) for n in index])
-        layout = Layout(tuple([needs[v] for v in names]), spans, base.weighted, base.report)
-        exchange = op.exchange[i]
-        by = (
-            None
-            if exchange is None
-            else tuple([names.index(v) for v in exchange if v])
-            if exchange != HOME
-            else ()
-        )
-        return Edge(slots, index, layout, by)
 
     def _windows(self, op: Op) -> Member:
         windows = op.windows or ()
@@ -419,46 +348,3 @@ class Installer:
             for a in specs
         )
         return folded, tuple(op.variables.index(v) for v in names)
-
-
-def _union_needs(op: Op, needs: Needs) -> Needs:
-    """What all inputs of a union must have: what is read above, and by what they are exchanged.
-
-    With weights also all identities: those of a merge are joined by them, too, so that its parts
-    are there once.
-    """
-    by = {v for exchange in op.exchange for v in exchange or () if v}
-    if op.weighted or read_of_all(op):  # whole rows are compared
-        by = set(op.variables)
-    return {
-        v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING)
-        for v in op.variables
-        if v in needs or v in by
-    }
-
-
-def _alike(edges: list[Edge]) -> list[Edge]:
-    """The edges of a union, whose inputs must have the same columns."""
-    if all(e.layout == edges[0].layout for e in edges):
-        return edges
-    spans = tuple(
-        Span(any(w.hi for w in ws), any(w.prev for w in ws))
-        for ws in zip(*(e.layout.windows for e in edges), strict=True)
-    )
-    weighted = any(e.layout.weighted for e in edges)
-    layouts = [Layout(e.layout.slots, spans, weighted, e.layout.report) for e in edges]
-    return [
-        Edge(e.slots, e.windows, layout, e.exchange)
-        for e, layout in zip(edges, layouts, strict=True)
-    ]
-
-
-def _through(op: Op) -> tuple[Op, dict[str, str]]:
-    """The operator below projections, and for each name above its name there."""
-    source = dict(zip(op.variables, op.variables, strict=True))
-    while isinstance(op.spec, p.Rename):
-        child = op.inputs[0]
-        inner = dict(zip(op.variables, op.spec.sources, strict=True))
-        source = {v: inner[n] for v, n in source.items() if inner.get(n) in child.variables}
-        op = child
-    return op, source

@@ -9,7 +9,8 @@ from unittest.mock import patch
 import pytest
 
 from levada.optimizer.pipeline import optimize
-from levada.plan.install.install import Installed, Installer
+from levada.plan.install.edges import Installed
+from levada.plan.install.install import Installer
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.physical.operators import Op
 from levada.plan.sealed.layout import Facet

@@ -1,0 +1,139 @@
+"""Edges and layouts of what is installed: which columns an operator's rows have, and how those of
+its inputs become them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from levada.plan.install.facets import Needs, read_of_all
+from levada.plan.install.leaves import is_static
+from levada.plan.physical import operators as p
+from levada.plan.physical.operators import HOME, Op
+from levada.plan.sealed.layout import NOTHING, Facet, Layout, Span
+from levada.plan.sealed.shapes import Edge, Shape
+
+
+class Installed(NamedTuple):
+    """An operator in the topology: its shape, its member, and the names of its output slots."""
+
+    shape: Shape
+    member: int
+    names: tuple[str, ...]
+
+
+def look_through(op: Op) -> tuple[Op, dict[str, str]]:
+    """The operator below projections, and for each name above its name there."""
+    source = dict(zip(op.variables, op.variables, strict=True))
+    while isinstance(op.spec, p.Rename):
+        child = op.inputs[0]
+        inner = dict(zip(op.variables, op.spec.sources, strict=True))
+        source = {v: inner[n] for v, n in source.items() if inner.get(n) in child.variables}
+        op = child
+    return op, source
+
+
+def union_needs(op: Op, needs: Needs) -> Needs:
+    """What all inputs of a union must have: what is read above, and by what they are exchanged.
+
+    With weights also all identities: those of a merge are joined by them, too, so that its parts
+    are there once.
+    """
+    by = {v for exchange in op.exchange for v in exchange or () if v}
+    if op.weighted or read_of_all(op):  # whole rows are compared
+        by = set(op.variables)
+    return {
+        v: needs.get(v, NOTHING) | (Facet.ID if v in by else NOTHING)
+        for v in op.variables
+        if v in needs or v in by
+    }
+
+
+def outputs_of(op: Op, needs: Needs, ins: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """The names of an operator's output slots; ``ins``: those of its inputs."""
+    if is_static(op.spec):
+        # a static graph is a set: whole rows are told apart where they are read
+        return op.variables
+    if op.spec.passes_slots:
+        return ins[0]  # rows go through as they come
+    return tuple([v for v in op.variables if v in needs])
+
+
+def layout_of(op: Op, names: tuple[str, ...], needs: Needs, edges: list[Edge]) -> Layout:
+    """The columns of an operator\'s rows."""
+    if op.spec.passes_slots:
+        facets = list(edges[0].layout.slots)
+    elif is_static(op.spec):
+        facets = [needs.get(v, NOTHING) | Facet.ID for v in names]
+    else:
+        facets = [needs.get(v, Facet.ID) for v in names]
+    if op.windows is None:
+        return Layout(tuple(facets), (), op.weighted, True)
+    if isinstance(op.spec, p.Union):
+        return Layout(tuple(facets), edges[0].layout.windows, op.weighted, False)
+    return Layout(
+        tuple(facets), tuple([_span(op, w, edges) for w in op.windows]), op.weighted, False
+    )
+
+
+def _span(op: Op, window: int, edges: list[Edge]) -> Span:
+    """Whether a window's rows need ``hi`` and ``prev``."""
+    below = []
+    for i, (child, edge) in enumerate(zip(op.inputs, edges, strict=True)):
+        if child.windows is not None and window in child.windows:
+            span = edge.layout.windows[child.windows.index(window)]
+            below.append(Span(span.hi, span.prev or op.spec.makes_set(i)))
+    if not below:
+        return Span(False, False)
+    several = isinstance(op.spec, p.Join) and len(below) > 1
+    absent = isinstance(op.spec, p.Union) and len(below) < len(op.inputs)
+    own = several or absent or op.spec.has_instants
+    return Span(own or any(b.hi for b in below), any(b.prev for b in below))
+
+
+def edge_of(
+    op: Op,
+    i: int,
+    child: Op,
+    names: tuple[str, ...],
+    *,
+    needs: Needs,
+    installed: Installed,
+    source: dict[str, str],
+) -> Edge:
+    """How an input\'s rows become an operator\'s: slot by slot, window by window."""
+    places = {v: n for n, v in enumerate(installed.names)}
+    slots = tuple([places.get(source.get(v, ""), -1) for v in names])
+    base = installed.shape.layout
+    spans = base.windows
+    index: tuple[int, ...] = tuple(range(len(spans)))
+    if isinstance(op.spec, p.Union) and op.windows is not None:
+        assert child.windows is not None, "both inputs have event times"
+        index = tuple([child.windows.index(w) if w in child.windows else -1 for w in op.windows])
+        spans = tuple([base.windows[n] if n >= 0 else Span(True, False) for n in index])
+    layout = Layout(tuple([needs[v] for v in names]), spans, base.weighted, base.report)
+    exchange = op.exchange[i]
+    by = (
+        None
+        if exchange is None
+        else tuple([names.index(v) for v in exchange if v])
+        if exchange != HOME
+        else ()
+    )
+    return Edge(slots, index, layout, by)
+
+
+def align(edges: list[Edge]) -> list[Edge]:
+    """The edges of a union, whose inputs must have the same columns."""
+    if all(e.layout == edges[0].layout for e in edges):
+        return edges
+    spans = tuple(
+        Span(any(w.hi for w in ws), any(w.prev for w in ws))
+        for ws in zip(*(e.layout.windows for e in edges), strict=True)
+    )
+    weighted = any(e.layout.weighted for e in edges)
+    layouts = [Layout(e.layout.slots, spans, weighted, e.layout.report) for e in edges]
+    return [
+        Edge(e.slots, e.windows, layout, e.exchange)
+        for e, layout in zip(edges, layouts, strict=True)
+    ]

@@ -15,11 +15,10 @@ import numpy.typing as npt
 import polars as pl
 
 from levada.kernels.keyed.keyed import combine
+from levada.model.arrays import Words
 from levada.operators.expressions.seeded import blank
 from levada.operators.rows.solutions import copies, name_seed
 from levada.terms.identity import identify, identify_one
-
-Words = npt.NDArray[np.uint64]
 
 
 def blank_nodes(

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyoxigraph as ox
 
@@ -19,11 +18,11 @@ from levada.emission.formats import REPORTS, TABLES, WHOLE, Format
 from levada.emission.graphs import document, quad_records
 from levada.emission.serialize import Batch, heading, lines
 from levada.emission.tables import row_sizes, table, table_bytes
+from levada.model.arrays import Longs
 from levada.model.time import MIN
 from levada.terms.texts import join_lines
 
-Sizes = npt.NDArray[np.int64]
-Cut = Callable[[Sizes], Sequence[tuple[int, int]]]
+Cut = Callable[[Longs], Sequence[tuple[int, int]]]
 # the controls, U+FFFE, U+FFFF
 _NOT_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\ufffd".encode()

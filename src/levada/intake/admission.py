@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.text.instants import instants
+from levada.model.arrays import Bools
 from levada.model.time import MAX, MIN
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 
 Times = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 FUTURE = "its time is more than a day ahead of the clock (future)"
 NO_TIME = "no time"
@@ -97,9 +97,9 @@ class Verdict:
     ``times`` are the distinct times of the kept ones, ascending.
     """
 
-    keep: Mask
-    late: Mask
-    future: Mask
+    keep: Bools
+    late: Bools
+    future: Bools
     passed: int
     max_ts: int
     times: Times

@@ -40,6 +40,7 @@ from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.kernels.text.elements import number_alike, one_time
 from levada.kernels.text.instants import instants, last_instants
 from levada.kernels.text.lines import GRAPH, SUBJECT, number_blocks, number_elements
+from levada.model.arrays import Bools
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
 from levada.sources.reference import Reference
@@ -47,7 +48,6 @@ from levada.streams.stream_config import StreamConfig
 from levada.terms.identity import identify_one
 
 Times = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 _T = TypeVar("_T", bound=np.generic)
 
 
@@ -62,7 +62,7 @@ class Elements:
     ``times`` the distinct kept ones, ascending.
     """
 
-    keep: Mask
+    keep: Bools
     ts: Times
     element: npt.NDArray[np.int32]
     late: Late
@@ -96,7 +96,7 @@ class _Said:
     """
 
     ts: Times
-    speaks: Mask
+    speaks: Bools
     all: bool = False
 
 

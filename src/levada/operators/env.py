@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.route import partition_of
+from levada.model.arrays import Bools
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, WindowKind
 from levada.operators.border.calendar import Calendar
@@ -28,7 +29,6 @@ from levada.windows.reports import Progress
 from levada.windows.state.pieces import State
 from levada.windows.state.runs import Horizons
 
-Mask = npt.NDArray[np.bool_]
 Inputs = Sequence[Frame | None]
 
 
@@ -80,11 +80,11 @@ class Env:
         answered = None if kinds else self.answered(node)
         return Calendar(node, kinds, self.progress, self.presence, answered)
 
-    def answered(self, node: PlanNode) -> Mask:
+    def answered(self, node: PlanNode) -> Bools:
         """The members without windows that are answered in this epoch."""
         return node.read_whole(self.statics.first, self.statics.replaced)
 
-    def home(self, node: PlanNode) -> Mask:
+    def home(self, node: PlanNode) -> Bools:
         """Which members of a node are at home in this partition."""
         at = partition_of(node.known(_home_hash), self.place.groups)
         return np.equal(at, self.place.partition) & (node.home >= 0)

@@ -14,17 +14,16 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from levada.errors import SourceError
 from levada.kernels.text.bytes_ import parsing_room
 from levada.kernels.text.records import cut_records
+from levada.model.arrays import Bytes
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 
-Bytes = npt.NDArray[np.uint8]
 _HEADER = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 

@@ -24,11 +24,9 @@ import pyarrow as pa
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.text.terms import find_rows, gather, index_of
+from levada.model.arrays import Bytes, Longs, Words
 from levada.model.frame import Frame
 
-Words = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.integer[Any]]
 
 
@@ -37,7 +35,7 @@ class Terms:
 
     __slots__ = ("_index", "data", "off", "x", "y")
 
-    def __init__(self, x: Words, y: Words, off: Rows, data: Bytes) -> None:
+    def __init__(self, x: Words, y: Words, off: Longs, data: Bytes) -> None:
         """The table of these columns; the identities are distinct and not (0, 0) (``Terms.of``
         makes them so).
         """
@@ -94,7 +92,7 @@ class Terms:
     def __repr__(self) -> str:
         return f"Terms({len(self)} terms, {len(self.data)} bytes)"
 
-    def find(self, x: Words, y: Words) -> Rows:
+    def find(self, x: Words, y: Words) -> Longs:
         """The row of each identity, or -1."""
         if self._index is None:
             self._index = index_of(self.x, self.y)
@@ -145,5 +143,5 @@ class Terms:
         return cls(ids["x"], ids["y"], offsets, frames[f"{prefix}.text"]["data"])
 
 
-def _longs(values: Places) -> Rows:
+def _longs(values: Places) -> Longs:
     return np.ascontiguousarray(values, np.int64)

@@ -11,15 +11,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
 from levada.kernels.keyed.groups import group
+from levada.model.arrays import Words
 from levada.terms.identity import identify
 from levada.terms.table import Terms
-
-Words = npt.NDArray[np.uint64]
 
 
 class Pool:

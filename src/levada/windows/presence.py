@@ -24,11 +24,11 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.time.interval import Params, enter, leave
+from levada.model.arrays import Words
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.sealed.schedules import Schedule
 
-Words = npt.NDArray[np.uint64]
 _EMPTY = np.empty(0, np.int64)
 
 

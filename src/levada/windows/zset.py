@@ -22,11 +22,9 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.sums import net
+from levada.model.arrays import Ints, Longs, Words
 from levada.model.frame import Frame
 
-Longs = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
 Weights = npt.NDArray[np.int8] | npt.NDArray[np.int64]
 
 
@@ -35,7 +33,7 @@ class Consolidated(NamedTuple):
     sum of its weights.
     """
 
-    codes: Codes
+    codes: Ints
     first: Longs
     weight: Longs
 
@@ -61,7 +59,7 @@ class Steps(NamedTuple):
     order: Longs
     step: Longs
     last: Longs
-    of: Codes
+    of: Ints
     at: Longs
 
     def net(self, weights: Weights) -> Longs:
@@ -75,7 +73,7 @@ class Steps(NamedTuple):
         return np.append(self.of[1:] != self.of[:-1], np.ones(len(self.of[:1]), np.bool_))
 
 
-def steps(codes: Codes, instants: Longs) -> Steps:
+def steps(codes: Ints, instants: Longs) -> Steps:
     """The steps of changes of the keys ``codes`` at these instants.
 
     >>> found = steps(np.array([1, 0, 1, 1], np.int32), np.array([5, 9, 5, 2]))

@@ -12,10 +12,11 @@ import pytest
 from asking import S, element, query
 from cases import Clause
 from levada.engine.engine import Engine
+from levada.model.arrays import Words
 from levada.operators.interval import count_window
 from levada.operators.per_report import closure
 from levada.operators.rows import compute
-from levada.operators.rows.constants import Identities, identities
+from levada.operators.rows.constants import identities
 from levada.plan.sealed.plan import PlanNode
 from levada.testing.streams import write_lines
 
@@ -27,7 +28,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str, int]]:
     """How often each node's table was made: by what is made, the kind and number of the node."""
     found: Counter[tuple[str, str, int]] = Counter()
 
-    def counted(node: PlanNode, seed: int) -> Identities:
+    def counted(node: PlanNode, seed: int) -> Words:
         found["identities", type(node.step).__name__, node.id] += 1
         return identities(node, seed)
 

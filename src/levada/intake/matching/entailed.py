@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from levada.intake.matching.slots import Chunk, Resources, resource_slot, term_slot
 from levada.model import columns as col
+from levada.model.arrays import Longs
 from levada.model.frame import Column, Frame, concat
 from levada.model.term import Blank, Kind, Term
 from levada.plan.sealed import steps as s
@@ -33,10 +34,8 @@ from levada.terms.identity import identify
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 
-Ints = npt.NDArray[np.int64]
 
-
-def table_of(given: Sequence[Term], seed: int) -> tuple[Resources, Ints]:
+def table_of(given: Sequence[Term], seed: int) -> tuple[Resources, Longs]:
     """The table of these terms, and the row of each of them in it."""
     distinct = {term: i for i, term in enumerate(dict.fromkeys(given))}
     array = pa.array([str(term) for term in distinct], pa.large_string())
@@ -58,8 +57,8 @@ class Alike:
     """
 
     table: Resources
-    start: Ints
-    size: Ints
+    start: Longs
+    size: Longs
 
     @staticmethod
     def of(groups: Sequence[Sequence[Term]], seed: int) -> Alike:
@@ -97,10 +96,10 @@ class Ways:
     """
 
     node: PlanNode[s.Entailed]
-    pattern: Ints
+    pattern: Longs
     member: npt.NDArray[np.int32]
-    slots: Ints
-    forms: Ints
+    slots: Longs
+    forms: Longs
     table: Resources
     alike: Alike
     texts: dict[int, str]
@@ -146,7 +145,7 @@ class Ways:
             texts if len(texts) <= MOST_COUNTED else {},
         )
 
-    def rows(self, chunk: Chunk, matched: Ints, starts: Ints) -> Iterator[Frame]:
+    def rows(self, chunk: Chunk, matched: Longs, starts: Longs) -> Iterator[Frame]:
         """The rows of each form, from the rows of triples that each pattern matches."""
         counts = starts[self.pattern + 1] - starts[self.pattern]
         for f, form in enumerate(self.node.step.forms):
@@ -166,12 +165,12 @@ class Ways:
                 self._count(way, chunk.hits)
                 yield self._frame(form, way, at, chunk)
 
-    def _count(self, way: Ints, hits: Counter[str] | None) -> None:
+    def _count(self, way: Longs, hits: Counter[str] | None) -> None:
         if hits is not None and self.texts:
             found = np.bincount(self.member[way], minlength=len(self.node.members))
             hits.update({text: int(found[m]) for m, text in self.texts.items()})
 
-    def _frame(self, form: s.Form, way: Ints, at: Ints, chunk: Chunk) -> Frame:
+    def _frame(self, form: s.Form, way: Longs, at: Longs, chunk: Chunk) -> Frame:
         step, triples, pool = self.node.step, chunk.triples, chunk.pool
         columns: dict[str, Column] = {"op": self.member[way]}
         for i, slot in enumerate(step.kept):
@@ -190,7 +189,7 @@ class Ways:
         return frame
 
 
-def frame_of(ways: Ways, chunk: Chunk, matched: Ints, starts: Ints) -> Frame | None:
+def frame_of(ways: Ways, chunk: Chunk, matched: Longs, starts: Longs) -> Frame | None:
     """All rows of a node; None if there is none. ``chunk.hits`` gets how many each member has, by
     its pattern, also 0.
     """

@@ -21,6 +21,7 @@ from levada.intake.matching.slots import Chunk, term_slot
 from levada.intake.matching.star import Legs, stars, term_at
 from levada.intake.tables.tuples import TupleColumn, Tuples
 from levada.model import columns as col
+from levada.model.arrays import Ints, Longs
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind, Literal
 from levada.operators.expressions.values import from_texts
@@ -32,8 +33,6 @@ from levada.plan.sealed.plan import PlanNode
 from levada.terms.identity import identify, identify_ints
 from levada.terms.term_pool import Pool
 
-Members = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
 # constants and equal positions of a pattern: its number
 Index = dict[tuple[tuple[str | None, ...], int], int]
 
@@ -49,8 +48,8 @@ class Patterns:
     """
 
     table: PatternTable
-    nodes: tuple[tuple[PlanNode[s.Match], Ints, Members], ...]
-    stars: tuple[tuple[PlanNode[s.Star], Ints], ...]
+    nodes: tuple[tuple[PlanNode[s.Match], Longs, Ints], ...]
+    stars: tuple[tuple[PlanNode[s.Star], Longs], ...]
     entailed: tuple[Ways, ...]
     texts: tuple[str, ...]
 
@@ -61,8 +60,8 @@ def patterns_of(
     """The patterns of chosen members of Match, Star and Entailed nodes; None: there are none."""
     index: Index = {}
     texts: dict[int, str] = {}
-    matches: list[tuple[PlanNode[s.Match], Ints, Members]] = []
-    stars_: list[tuple[PlanNode[s.Star], Ints]] = []
+    matches: list[tuple[PlanNode[s.Match], Longs, Ints]] = []
+    stars_: list[tuple[PlanNode[s.Star], Longs]] = []
     for node, mask in zip(nodes, chosen, strict=True):
         match, star = node.of(s.Match), node.of(s.Star)
         if not mask.any() or (match is None and star is None):
@@ -172,7 +171,7 @@ def _of(
 
 
 def _row_frame(
-    node: PlanNode[s.Match], op: Members, rows: npt.NDArray[np.int64], chunk: Chunk
+    node: PlanNode[s.Match], op: Ints, rows: npt.NDArray[np.int64], chunk: Chunk
 ) -> Frame:
     step, triples = node.step, chunk.triples
     columns: dict[str, Column] = {"op": op}
@@ -185,7 +184,7 @@ def _row_frame(
     return Frame(columns, len(rows))
 
 
-def _star_frame(node: PlanNode[s.Star], op: Members, rows: Sequence[Ints], chunk: Chunk) -> Frame:
+def _star_frame(node: PlanNode[s.Star], op: Ints, rows: Sequence[Longs], chunk: Chunk) -> Frame:
     step = node.step
     columns: dict[str, Column] = {"op": op}
     places = step.places()

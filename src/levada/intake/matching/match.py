@@ -20,11 +20,10 @@ import pyarrow as pa
 
 from levada.intake.parse.ntriples import Triples
 from levada.kernels.keyed.match import RECORD, SHAPE, build_table, group_pairs, match_rows
+from levada.model.arrays import Bools, Longs
 from levada.terms.identity import identify
 
 Pattern = tuple[str | None, str | None, str | None]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 SUBJECT_IS_OBJECT, SUBJECT_IS_PREDICATE, PREDICATE_IS_OBJECT = 1, 2, 4
 
@@ -79,14 +78,14 @@ class PatternTable:
         """How many patterns."""
         return len(self.patterns)
 
-    def match(self, triples: Triples, keep: Flags | None = None) -> tuple[Ints, Ints]:
+    def match(self, triples: Triples, keep: Bools | None = None) -> tuple[Longs, Longs]:
         """The rows of triples (that ``keep`` keeps) that each pattern matches: (rows, starts).
 
         Those of pattern i are ``rows[starts[i] : starts[i + 1]]``, in ascending order.
         """
         s, p, o = triples.s, triples.p, triples.o
         kept = np.zeros(0, np.bool_) if keep is None else keep
-        pieces: list[tuple[Ints, npt.NDArray[np.int32]]] = []
+        pieces: list[tuple[Longs, npt.NDArray[np.int32]]] = []
         room, start = 2 * triples.n + self.n + 1024, 0
         while start < triples.n:
             rows, found = np.empty(room, np.int64), np.empty(room, np.int32)
@@ -111,7 +110,7 @@ class PatternTable:
         return _group(pieces, self.n)
 
 
-def _group(pieces: list[tuple[Ints, npt.NDArray[np.int32]]], patterns: int) -> tuple[Ints, Ints]:
+def _group(pieces: list[tuple[Longs, npt.NDArray[np.int32]]], patterns: int) -> tuple[Longs, Longs]:
     """The pairs of all pieces by pattern."""
     if len(pieces) == 1:
         rows, found = pieces[0]
@@ -124,8 +123,8 @@ def _group(pieces: list[tuple[Ints, npt.NDArray[np.int32]]], patterns: int) -> t
 
 
 def match_by_comparison(
-    table: PatternTable, triples: Triples, keep: Flags | None = None
-) -> tuple[Ints, Ints]:
+    table: PatternTable, triples: Triples, keep: Bools | None = None
+) -> tuple[Longs, Longs]:
     """What ``PatternTable.match`` gives, by comparing whole columns for each pattern: its twin."""
     columns = [
         half.view(np.int64) for c in (triples.s, triples.p, triples.o) for half in (c.x, c.y)

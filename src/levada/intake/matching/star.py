@@ -20,17 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine, mix
 from levada.kernels.keyed.star import meet
+from levada.model.arrays import Bools, Ints, Longs
 from levada.plan.sealed import steps as s
-
-Ints = npt.NDArray[np.int64]
-Ints32 = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +35,12 @@ class Legs:
     subject at each place.
     """
 
-    rows: Ints
-    subject: Ints32
-    starts: Ints
+    rows: Longs
+    subject: Ints
+    starts: Longs
 
     @staticmethod
-    def of(rows: Ints, starts: Ints, subjects: Ints32, triples: Triples) -> Legs:
+    def of(rows: Longs, starts: Longs, subjects: Ints, triples: Triples) -> Legs:
         """Legs of what ``PatternTable.match`` found; ``subjects`` numbers each triple's subject."""
         subject = subjects.take(rows)
         pattern = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -59,7 +55,7 @@ class Legs:
         return Legs(rows[kept], subject[kept], np.searchsorted(kept, starts).astype(np.int64))
 
 
-def _repeat(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
+def _repeat(rows: Longs, key: Longs, triples: Triples) -> Bools | None:
     """Which places hold a triple that its element had before, for its pattern; None: none do."""
     same = key[1:] == key[:-1]
     if not same.any():
@@ -78,7 +74,7 @@ def _repeat(rows: Ints, key: Ints, triples: Triples) -> Mask | None:
     return repeated
 
 
-def subject_numbers(triples: Triples, element: Ints32, kind: str) -> Ints32:
+def subject_numbers(triples: Triples, element: Ints, kind: str) -> Ints:
     """A number for the subject of each triple within its element: that of the element where that is
     all lines of one subject.
 
@@ -94,7 +90,7 @@ def subject_numbers(triples: Triples, element: Ints32, kind: str) -> Ints32:
     )[0]
 
 
-def stars(step: s.Star, patterns: Ints, legs: Legs, triples: Triples) -> tuple[Ints32, list[Ints]]:
+def stars(step: s.Star, patterns: Longs, legs: Legs, triples: Triples) -> tuple[Ints, list[Longs]]:
     """The rows of a star's members: the member of each, and the triple that each leg has there.
 
     ``patterns`` (int64[legs, members]) says which pattern each leg of each member is; -1: the
@@ -104,7 +100,7 @@ def stars(step: s.Star, patterns: Ints, legs: Legs, triples: Triples) -> tuple[I
     expected = counts[patterns].sum(axis=1)
     order = np.argsort(expected, kind="stable").tolist()
     member, places = _first(patterns[order[0]], counts, legs)
-    chosen: dict[int, Ints] = {order[0]: places}
+    chosen: dict[int, Longs] = {order[0]: places}
     for leg in order[1:]:
         if not len(member):
             break
@@ -119,7 +115,7 @@ def stars(step: s.Star, patterns: Ints, legs: Legs, triples: Triples) -> tuple[I
     return (member, rows) if keep is None else (member[keep], [r[keep] for r in rows])
 
 
-def _first(patterns: Ints, counts: Ints, legs: Legs) -> tuple[Ints32, Ints]:
+def _first(patterns: Longs, counts: Longs, legs: Legs) -> tuple[Ints, Longs]:
     """All places of the patterns of one leg, with the member that each is for."""
     members = np.flatnonzero(counts[patterns] > 0)
     own = patterns[members]
@@ -129,10 +125,10 @@ def _first(patterns: Ints, counts: Ints, legs: Legs) -> tuple[Ints32, Ints]:
     return np.repeat(members, many).astype(np.int32), places
 
 
-def _met(patterns: Ints, wanted: Ints32, legs: Legs) -> tuple[Ints, Ints]:
+def _met(patterns: Longs, wanted: Ints, legs: Legs) -> tuple[Longs, Longs]:
     """Pairs of these and the places of their pattern with the same subject."""
     room = max(len(wanted), 1024)
-    parts: list[tuple[Ints, Ints]] = []
+    parts: list[tuple[Longs, Longs]] = []
     start = 0
     while start < len(wanted):
         pairs, places = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -142,16 +138,16 @@ def _met(patterns: Ints, wanted: Ints32, legs: Legs) -> tuple[Ints, Ints]:
     return parts[0] if len(parts) == 1 else _concatenate(parts)
 
 
-def _concatenate(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+def _concatenate(parts: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:
     none = np.empty(0, np.int64)
     return np.concatenate([none, *(p for p, _ in parts)]), np.concatenate(
         [none, *(r for _, r in parts)]
     )
 
 
-def _agreeing(step: s.Star, rows: Sequence[Ints], triples: Triples) -> Mask | None:
+def _agreeing(step: s.Star, rows: Sequence[Longs], triples: Triples) -> Bools | None:
     """Which rows bind all that several legs share alike; None: all (only the subject is shared)."""
-    keep: Mask | None = None
+    keep: Bools | None = None
     for first, others in step.shared():
         a = term_at(first, triples), rows[first[0]]
         for other in others:

@@ -21,15 +21,14 @@ from xml.parsers import expat
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyoxigraph as ox
 
 from levada.intake.parse.ntriples import Triples, parse
 from levada.kernels.text.blanks import blank_places, relabel
 from levada.kernels.text.xxh3 import identify_slices, schedule
+from levada.model.arrays import Bytes
 from levada.sources.reference import Reference
 
-Bytes = npt.NDArray[np.uint8]
 Opener = Callable[[], IO[bytes]]
 CHUNK = 100_000  # statements
 LARGEST = 1 << 30  # bytes of N-Quads that one element may have

@@ -27,10 +27,9 @@ from levada.kernels.text import ntriples_terms as state
 from levada.kernels.text.bytes_ import PAD, parsing_room
 from levada.kernels.text.literals import PENDING
 from levada.kernels.text.xxh3 import identify_slices, schedule
+from levada.model.arrays import Bytes, Longs
 from levada.model.term import STRING, Kind
 
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
 
 _LARGEST = 2**31 - 1  # offsets are int32
@@ -48,7 +47,7 @@ class TermColumn:
     len: npt.NDArray[np.int32]
     kind: npt.NDArray[np.uint8]
     dbl: npt.NDArray[np.float64] | None = None
-    man: Ints | None = None
+    man: Longs | None = None
     scale: npt.NDArray[np.uint8] | None = None
 
     def take(self, rows: Rows) -> TermColumn:
@@ -69,12 +68,12 @@ class Triples:
 
     n: int
     buffer: Bytes
-    line: Ints
+    line: Longs
     s: TermColumn
     p: TermColumn
     o: TermColumn
     g: TermColumn | None
-    time: Ints
+    time: Longs
     bad: list[tuple[int, str, str]]
 
     def text(self, column: TermColumn, row: int) -> str:
@@ -95,16 +94,16 @@ class Triples:
 class _Columns:
     """What the kernel fills: x to kind have a row each for subject, predicate, object, graph."""
 
-    line: Ints
+    line: Longs
     x: npt.NDArray[np.uint64]
     y: npt.NDArray[np.uint64]
     off: npt.NDArray[np.int32]
     len: npt.NDArray[np.int32]
     kind: npt.NDArray[np.uint8]
     dbl: npt.NDArray[np.float64]
-    man: Ints
+    man: Longs
     scale: npt.NDArray[np.uint8]
-    time: Ints
+    time: Longs
 
     def all(self) -> tuple[npt.NDArray[Any], ...]:
         """The arrays in the kernel's order."""
@@ -179,7 +178,7 @@ def parse(
     return triples if keep is None else triples.take(keep)
 
 
-def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Ints]:
+def _run_kernel(source: Bytes, setting: _Setting) -> tuple[Bytes, _Columns, Longs]:
     """The kernel over the whole chunk; the side area grows as often as it asks."""
     size = source.size
     buffer = _room_behind(source)
@@ -268,7 +267,7 @@ def _judge(
     n: int,
     setting: _Setting,
     bad: list[tuple[int, str, str]],
-) -> tuple[Bytes, Ints]:
+) -> tuple[Bytes, Longs]:
     """Lets pyoxigraph decide about the refused rows; returns the buffer with their texts, and the
     rows to keep.
     """

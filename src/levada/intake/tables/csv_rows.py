@@ -18,10 +18,10 @@ import pyarrow.csv as pacsv
 
 from levada.intake.admission import Dead
 from levada.kernels.text.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, scan_records
+from levada.model.arrays import Bytes
 from levada.sources.read import CsvChunk
 from levada.sources.reference import Reference
 
-Bytes = npt.NDArray[np.uint8]
 Times = npt.NDArray[np.int64]
 _FAULTS = {
     STRAY_QUOTE: "a quote inside a field",

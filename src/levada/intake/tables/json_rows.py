@@ -17,10 +17,9 @@ import polars as pl
 
 from levada.intake.admission import Dead
 from levada.intake.tables.csv_rows import RawRows, decode
+from levada.model.arrays import Bytes, Longs
 from levada.sources.reference import Reference
 
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 NOT_JSON = "not a JSON object"
 
 
@@ -37,7 +36,7 @@ def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRo
     at = np.flatnonzero(good)
     table = _read(data, start, stop, needed, at)
     counted = _count(data, start)
-    number: Ints = np.cumsum(counted) - counted
+    number: Longs = np.cumsum(counted) - counted
     assert table is not None and table.height == len(at), (
         "what is sound line by line is sound together"
     )
@@ -50,7 +49,7 @@ def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRo
     )
 
 
-def _lines(data: Bytes) -> tuple[Ints, Ints]:
+def _lines(data: Bytes) -> tuple[Longs, Longs]:
     """Where the lines that are not blank begin and end."""
     ends = np.flatnonzero(data == 10)
     start = np.concatenate([np.zeros(1, np.int64), ends + 1])
@@ -60,7 +59,7 @@ def _lines(data: Bytes) -> tuple[Ints, Ints]:
     return start[full], stop[full]
 
 
-def _count(data: Bytes, start: Ints) -> npt.NDArray[np.bool_]:
+def _count(data: Bytes, start: Longs) -> npt.NDArray[np.bool_]:
     """Which lines the driver counts as elements (``kernels.text.lines``): those that do not begin
     like a comment.
     """
@@ -71,7 +70,7 @@ def _count(data: Bytes, start: Ints) -> npt.NDArray[np.bool_]:
 
 
 def _bad(
-    data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], low: int, *, high: int
+    data: Bytes, start: Longs, stop: Longs, needed: Sequence[str], low: int, *, high: int
 ) -> list[int]:
     """Which of the lines ``low:high`` are no objects, by halves."""
     if low == high or _read(data, start, stop, needed, np.arange(low, high)) is not None:
@@ -84,7 +83,7 @@ def _bad(
 
 
 def _read(
-    data: Bytes, start: Ints, stop: Ints, needed: Sequence[str], rows: Ints
+    data: Bytes, start: Longs, stop: Longs, needed: Sequence[str], rows: Longs
 ) -> pl.DataFrame | None:
     """These lines as columns; None if one of them is no object."""
     schema = dict.fromkeys(needed, pl.String())
@@ -101,7 +100,7 @@ def _read(
     return table if table.height == len(rows) else None
 
 
-def _join(data: Bytes, start: Ints, stop: Ints, rows: Ints) -> bytes:
+def _join(data: Bytes, start: Longs, stop: Longs, rows: Longs) -> bytes:
     return b"\n".join(
         data[a:b].tobytes() for a, b in zip(start[rows].tolist(), stop[rows].tolist(), strict=True)
     )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import INT, U64, fused, kernel
-from levada.kernels.keyed.keyed import Ints, Words
+from levada.model.arrays import Ints, Words
 
 FIRST_BITS = 10
 

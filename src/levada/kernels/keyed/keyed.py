@@ -17,13 +17,10 @@ two).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels import I32, I64, INT, U64, fused, kernel
+from levada.model.arrays import Ints, Words
 from levada.model.time import Times
-
-Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int32]
 
 ONE_PASS_BITS = 16
 LEAST_BITS, MOST_BITS = 4, 28

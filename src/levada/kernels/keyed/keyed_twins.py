@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from levada.kernels.keyed.keyed import Ints, Words
 from levada.kernels.keyed.probe import Buckets
-from levada.kernels.keyed.sums import Longs, Weights
-from levada.kernels.keyed.sums_dd import Doubles, Sums
-from levada.kernels.time.interval import Flags, Params
+from levada.kernels.keyed.sums import Weights
+from levada.kernels.keyed.sums_dd import Sums
+from levada.kernels.time.interval import Params
+from levada.model.arrays import Bools, Doubles, Ints, Longs, Words
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
-
-Rows = npt.NDArray[np.int64]
 
 
 def bucket_order_twin(k: Words, bits: int) -> tuple[Ints, Ints]:
@@ -38,7 +36,7 @@ def scatter_order_twin(target: Ints, parts: int) -> tuple[Ints, Longs]:
     return np.argsort(target, kind="stable").astype(np.int32), offsets.astype(np.int64)
 
 
-def group_twin(k: Words, h: Words) -> tuple[Ints, Rows]:
+def group_twin(k: Words, h: Words) -> tuple[Ints, Longs]:
     """The distinct keys by sorting, renumbered by their first rows."""
     _, first, codes = np.unique(np.rec.fromarrays([k, h]), return_index=True, return_inverse=True)
     by_first = np.argsort(first)
@@ -52,7 +50,7 @@ def _joint_codes(k: Words, h: Words, run: Buckets) -> tuple[Ints, Ints]:
     return codes[: len(k)], codes[len(k) :]
 
 
-def _ranges(low: Longs, high: Longs) -> tuple[Rows, Rows]:
+def _ranges(low: Longs, high: Longs) -> tuple[Longs, Longs]:
     """For each row i all places of low[i]:high[i], as (i, place)."""
     many = high - low
     row = np.repeat(np.arange(len(low)), many)
@@ -144,9 +142,9 @@ def expand_closes_twin(
     e: Times,
     low: int,
     high: int,
-    closes: tuple[Times, Times, Times, Flags],
+    closes: tuple[Times, Times, Times, Bools],
     row_param: Ints,
-) -> tuple[Rows, Times]:
+) -> tuple[Longs, Times]:
     """Arithmetic on numbers of closes: k from ceiling and floor (finite, times below 2**61)."""
     width, step, t0, given = (column[row_param] for column in closes)
     origin = t0 + width
@@ -157,7 +155,7 @@ def expand_closes_twin(
     return row, origin[row] + number * step[row]
 
 
-def expand_instants_twin(s: Times, e: Times, instants: Times) -> tuple[Rows, Times]:
+def expand_instants_twin(s: Times, e: Times, instants: Times) -> tuple[Longs, Times]:
     """Two searches and a repeat."""
     low = np.searchsorted(instants, s)
     row, place = _ranges(low, np.maximum(np.searchsorted(instants, e), low))

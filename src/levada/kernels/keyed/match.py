@@ -20,7 +20,8 @@ import numpy.typing as npt
 from numba import types
 
 from levada.kernels import BOOL, I32, I64, INT, U64, kernel
-from levada.kernels.text.bytes_ import View, W, Words, as_int, number, part, view_of, word
+from levada.kernels.text.bytes_ import View, W, as_int, number, part, view_of, word
+from levada.model.arrays import Words
 
 RECORD = 8  # words of a pattern
 SHAPE, NEXT = 6, 7

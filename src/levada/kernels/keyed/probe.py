@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import I32, I64, INT, OUT_I32, U64, fused, kernel
-from levada.kernels.keyed.keyed import Ints, Words, bits_for, bucket_order
+from levada.kernels.keyed.keyed import bits_for, bucket_order
+from levada.model.arrays import Ints, Words
 from levada.model.time import MAX, MIN, Times
 
 BLOCK = 128

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from levada.kernels import I32, I64, INT, U64, kernel
 from levada.kernels.keyed.groups import find_slot, slots_for
-from levada.kernels.keyed.keyed import Ints, Words
 from levada.kernels.keyed.probe import BLOCK, NARROW, Buckets, first_at_least, locate, touch
+from levada.model.arrays import Ints, Words
 from levada.model.time import MIN, Times
 
 

@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import BOOL, FLAG, I32, INT, OUT_I32, kernel
-from levada.kernels.keyed.keyed import Ints
+from levada.model.arrays import Bools, Ints
 
 LEAST_OUTPUT = 1024
-Flags = npt.NDArray[np.bool_]
 
 
 def edges_of(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
@@ -34,7 +33,7 @@ def edges_of(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
 
 
 def reach(
-    offsets: Ints, targets: Ints, starts: Ints, zero: Flags, *, many: bool
+    offsets: Ints, targets: Ints, starts: Ints, zero: Bools, *, many: bool
 ) -> tuple[Ints, Ints]:
     """All pairs (start, node) that a path connects, each once; the starts are distinct.
 
@@ -64,7 +63,7 @@ def _reach(
     offsets: Ints,
     targets: Ints,
     starts: Ints,
-    zero: Flags,
+    zero: Bools,
     many: bool,
     at: int,
     out_i: Ints,
@@ -106,7 +105,7 @@ def _reach(
 
 
 def reach_by_rounds(
-    offsets: Ints, targets: Ints, starts: Ints, zero: Flags, *, many: bool
+    offsets: Ints, targets: Ints, starts: Ints, zero: Bools, *, many: bool
 ) -> tuple[Ints, Ints]:
     """What ``reach`` gives, in order of start and node: each round joins the pairs that are new
     with the edges.

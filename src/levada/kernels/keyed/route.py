@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import I32, INT, U64, fused, kernel
-from levada.kernels.keyed.keyed import Ints, Words
+from levada.model.arrays import Ints, Words
 
 MOST_GROUPS = 1 << 20
 

@@ -11,19 +11,16 @@ Cost: 3 to 10 ns a pair in order. Twin: ``meet_by_search``.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
 from levada.kernels import I32, I64, INT, fused, kernel
-
-Ints = npt.NDArray[np.int64]
-Ints32 = npt.NDArray[np.int32]
+from levada.model.arrays import Ints, Longs
 
 _OUT = types.Array(types.int64, 1, "C")
 
 
 @fused
-def _at_least(subject: Ints32, low: int, high: int, wanted: int) -> int:
+def _at_least(subject: Ints, low: int, high: int, wanted: int) -> int:
     """The first place of ``low:high`` whose subject is not less; gallops from ``low`` on."""
     step = 1
     while low < high and subject[low] < wanted:
@@ -47,13 +44,13 @@ def _at_least(subject: Ints32, low: int, high: int, wanted: int) -> int:
 
 @kernel((I64, I32, I32, I64, INT, _OUT, _OUT))
 def meet(
-    pattern: Ints,
-    wanted: Ints32,
-    subject: Ints32,
-    starts: Ints,
+    pattern: Longs,
+    wanted: Ints,
+    subject: Ints,
+    starts: Longs,
     start: int,
-    pairs: Ints,
-    places: Ints,
+    pairs: Longs,
+    places: Longs,
 ) -> tuple[int, int]:
     """Fills (pair, place of a row) from pair ``start`` on, in order: (next pair, how many).
 
@@ -82,8 +79,8 @@ def meet(
 
 
 def meet_by_search(
-    pattern: Ints, wanted: Ints32, subject: Ints32, starts: Ints
-) -> tuple[Ints, Ints]:
+    pattern: Longs, wanted: Ints, subject: Ints, starts: Longs
+) -> tuple[Longs, Longs]:
     """All of it by NumPy: the twin."""
     pairs, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i, (p, s) in enumerate(zip(pattern.tolist(), wanted.tolist(), strict=True)):

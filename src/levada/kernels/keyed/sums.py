@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import F64, FLAG, I8, I32, I64, INT, U64, fused, kernel
-from levada.kernels.keyed.keyed import Ints, Words
+from levada.model.arrays import Ints, Longs, Words
 
-Longs = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.int8] | npt.NDArray[np.int64]
 
 _LOW = 0xFFFFFFFF

@@ -19,13 +19,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels import F64, FLAG, I8, I32, I64, INT, fused, kernel
-from levada.kernels.keyed.keyed import Ints
-from levada.kernels.keyed.sums import Longs, Weights
-
-Doubles = npt.NDArray[np.float64]
+from levada.kernels.keyed.sums import Weights
+from levada.model.arrays import Doubles, Ints, Longs
 
 _SPLIT = 134217729.0  # 2**27 + 1: halves a double's bits
 _SPLITTABLE = 2.0**995  # above it, splitting overflows

@@ -8,20 +8,17 @@ Cost: about 1 GB a CPU-second. Twin: a regular expression in the tests.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 from numba import types
 
 from levada.kernels import I64, U8, kernel
+from levada.model.arrays import Bytes, Longs
 
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 _OUT = types.Array(types.int64, 1, "C")
 _BYTES_OUT = types.Array(types.uint8, 1, "C")
 
 
 @kernel((U8, _OUT, _OUT))
-def blank_places(text: Bytes, start: Ints, size: Ints) -> int:
+def blank_places(text: Bytes, start: Longs, size: Longs) -> int:
     """Fills where the labels (behind ``_:``) stand, in order; returns how many there are, also
     beyond the arrays' ends.
     """
@@ -53,7 +50,7 @@ def blank_places(text: Bytes, start: Ints, size: Ints) -> int:
 
 
 @kernel((U8, I64, I64, I64, _BYTES_OUT))
-def relabel(text: Bytes, start: Ints, size: Ints, number: Ints, out: Bytes) -> int:
+def relabel(text: Bytes, start: Longs, size: Longs, number: Longs, out: Bytes) -> int:
     """Copies ``text`` with label k replaced by ``n`` and ``number[k]``; returns the bytes written.
 
     ``out`` has room for 20 bytes a label more than ``text``.

@@ -25,8 +25,6 @@ from numba.extending import intrinsic
 
 from levada.kernels import OPTIONS
 
-Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.uint64]
 View = tuple[int, int]  # address, size
 VIEW = types.UniTuple(types.int64, 2)
 

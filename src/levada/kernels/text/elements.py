@@ -8,17 +8,14 @@ between a row and the next. Cost: 2 ns a row each, one pass. Twins: ``numbers_by
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels import I64, U64, kernel
-from levada.kernels.keyed.keyed import Ints, Words
+from levada.model.arrays import Ints, Longs, Words
 from levada.model.time import MIN, Times
-
-Edges = npt.NDArray[np.int64]
 
 
 @kernel((U64, U64))
-def number_alike(x: Words, y: Words) -> tuple[Ints, Edges]:
+def number_alike(x: Words, y: Words) -> tuple[Ints, Longs]:
     """Rows of equal (x, y) that follow each other are one element: each row's (from 0), and where
     elements begin, and the end.
     """
@@ -36,7 +33,7 @@ def number_alike(x: Words, y: Words) -> tuple[Ints, Edges]:
 
 
 @kernel((I64, I64))
-def one_time(ts: Times, edges: Edges) -> tuple[Times, bool]:
+def one_time(ts: Times, edges: Longs) -> tuple[Times, bool]:
     """The time of each element's first row, and whether all its rows say that one, a valid one."""
     out = np.empty(edges.size - 1, np.int64)
     agree = True
@@ -49,13 +46,13 @@ def one_time(ts: Times, edges: Edges) -> tuple[Times, bool]:
     return out, agree
 
 
-def numbers_by_columns(x: Words, y: Words) -> tuple[Ints, Edges]:
+def numbers_by_columns(x: Words, y: Words) -> tuple[Ints, Longs]:
     """``number_alike`` by NumPy: the twin."""
     new = np.append(np.ones(min(len(x), 1), bool), (x[1:] != x[:-1]) | (y[1:] != y[:-1]))
     return np.cumsum(new, dtype=np.int32) - np.int32(1), np.append(np.flatnonzero(new), len(x))
 
 
-def times_by_columns(ts: Times, edges: Edges) -> tuple[Times, bool]:
+def times_by_columns(ts: Times, edges: Longs) -> tuple[Times, bool]:
     """``one_time`` by NumPy: the twin."""
     out = ts[edges[:-1]]
     return out, bool((np.repeat(out, np.diff(edges)) == ts).all() and (out > MIN).all())

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import I64, INT, U8, inlined, kernel
+from levada.model.arrays import Bytes
 from levada.model.time import MAX, MIN
 
 _DAY = 86_400_000
 _MOST_DIGITS = 18
 
-Bytes = npt.NDArray[np.uint8]
 Times = npt.NDArray[np.int64]
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from levada.kernels import FLAG, I64, INT, U8, fused, inlined, kernel
 from levada.kernels.text.bytes_ import COUNTED, View, byte, equal, view_of, word
 from levada.kernels.text.subjects import cut_subjects
+from levada.model.arrays import Bytes, Longs, Words
 
 SUBJECT, GRAPH = 1, 2
 LEAP = 65_536  # bytes that are counted at once
@@ -31,10 +32,6 @@ _NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
 _CLOSES = np.uint64(0x3E3E3E3E3E3E3E3E)
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
-
-Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.uint64]
-Offsets = npt.NDArray[np.int64]
 
 
 @inlined
@@ -304,7 +301,7 @@ def cut_blocks(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
 
 
 @kernel((U8, I64))
-def number_blocks(buf: Bytes, line: Offsets) -> npt.NDArray[np.int32]:
+def number_blocks(buf: Bytes, line: Longs) -> npt.NDArray[np.int32]:
     """The block (0, 1, ...) of each row, as ``number_elements``."""
     out = np.zeros(len(line), np.int32)
     words = _words(buf)
@@ -327,7 +324,7 @@ def number_blocks(buf: Bytes, line: Offsets) -> npt.NDArray[np.int32]:
 
 
 @kernel((U8, I64, INT))
-def number_elements(buf: Bytes, line: Offsets, element: int) -> npt.NDArray[np.int32]:
+def number_elements(buf: Bytes, line: Longs, element: int) -> npt.NDArray[np.int32]:
     """The element (0, 1, ...) of each row: ``line`` has the rows' lines in ``buf``, ascending.
 
     ``element`` is SUBJECT or GRAPH. Lines without a row count as boundaries too, as they do for

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numba import types
 
 from levada.kernels import INT, U8, fused, kernel
-from levada.kernels.text.bytes_ import COUNTED, SPACE, Bytes, Words, byte, is_in, routine, view_of
+from levada.kernels.text.bytes_ import COUNTED, SPACE, byte, is_in, routine, view_of
 from levada.kernels.text.literals import (
     DATETIME_,
     INTEGER_,
@@ -55,6 +55,7 @@ from levada.kernels.text.ntriples_terms import (
     skip,
     subject,
 )
+from levada.model.arrays import Bytes, Words
 from levada.model.time import MAX, MIN
 
 

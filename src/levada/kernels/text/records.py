@@ -10,19 +10,15 @@ the module ``csv``.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 from numba import types
 
 from levada.kernels import FLAG, INT, U8, inlined, kernel
+from levada.model.arrays import Bytes, Longs
 
 SOUND, STRAY_RETURN, STRAY_QUOTE, OPEN_QUOTE = 0, 1, 2, 3
 
 _OUT = types.Array(types.int64, 1, "C")
 _FAULTS = types.Array(types.uint8, 1, "C")
-
-Bytes = npt.NDArray[np.uint8]
-Offsets = npt.NDArray[np.int64]
 
 
 @inlined
@@ -104,7 +100,7 @@ def cut_records(buf: Bytes, rows: int, last: bool) -> tuple[int, int]:
 
 
 @kernel((U8, _OUT, _OUT, _OUT, _FAULTS))
-def scan_records(buf: Bytes, start: Offsets, stop: Offsets, fields: Offsets, fault: Bytes) -> int:
+def scan_records(buf: Bytes, start: Longs, stop: Longs, fields: Longs, fault: Bytes) -> int:
     """The records of ``buf``: begin, end (without the line's end), number of fields, and SOUND or
     what is wrong.
 

@@ -12,7 +12,6 @@ Only lines that begin with ``<`` are walked, and no line of the last 64 bytes. C
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels import INT, U8, kernel
 from levada.kernels.text.bytes_ import (
@@ -27,8 +26,7 @@ from levada.kernels.text.bytes_ import (
     view_of,
     word,
 )
-
-Bytes = npt.NDArray[np.uint8]
+from levada.model.arrays import Bytes
 
 _LINES = 16  # of an element whose lengths are remembered
 _LOW_BITS, _HIGH_BITS = W(0x0101010101010101), W(0x8080808080808080)

@@ -10,18 +10,14 @@ Cost: 10 to 25 ns a text for gathering, 5 to 20 ns a row for finding.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels import I32, I64, INT, U8, U64, kernel
 from levada.kernels.keyed.groups import find_slot, slots_for
-from levada.kernels.keyed.keyed import Ints, Words
-
-Rows = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+from levada.model.arrays import Bytes, Ints, Longs, Words
 
 
 @kernel((I64, I64, I64, U8))
-def gather(rows: Rows, start: Rows, length: Rows, data: Bytes) -> tuple[Rows, Bytes]:
+def gather(rows: Longs, start: Longs, length: Longs, data: Bytes) -> tuple[Longs, Bytes]:
     """The texts of ``rows``, copied one after the other, and their offsets (n + 1); a row of -1 has
     the empty text.
     """
@@ -59,13 +55,13 @@ def _index(x: Words, y: Words, bits: int) -> Ints:
     return table
 
 
-def find_rows(table: Ints, in_x: Words, in_y: Words, x: Words, y: Words) -> Rows:
+def find_rows(table: Ints, in_x: Words, in_y: Words, x: Words, y: Words) -> Longs:
     """The row of each identity ``(x, y)`` in ``in_x, in_y``, which ``table`` indexes, or -1."""
     return _find(table, len(table).bit_length() - 1, in_x, in_y, x, y)
 
 
 @kernel((I32, INT, U64, U64, U64, U64))
-def _find(table: Ints, bits: int, in_x: Words, in_y: Words, x: Words, y: Words) -> Rows:
+def _find(table: Ints, bits: int, in_x: Words, in_y: Words, x: Words, y: Words) -> Longs:
     out = np.empty(x.size, np.int64)
     for i in range(x.size):
         out[i] = table[find_slot(table, bits, in_x, in_y, x[i], y[i])]

@@ -20,10 +20,8 @@ from numba import types
 from levada.kernels import I64, U8, fused, kernel
 from levada.kernels.text.bytes_ import (
     LOW32,
-    Bytes,
     View,
     W,
-    Words,
     byte,
     half,
     part,
@@ -32,6 +30,7 @@ from levada.kernels.text.bytes_ import (
     view_of,
     word,
 )
+from levada.model.arrays import Bytes, Words
 
 _SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"

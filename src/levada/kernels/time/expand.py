@@ -10,14 +10,12 @@ Cost: 3 ns a pair, and per row one or two divisions (closes) or two binary searc
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels import BOOL, I32, I64, INT, kernel
 from levada.kernels.keyed.probe import first_at_least
-from levada.kernels.time.interval import Flags, Ints, next_close
+from levada.kernels.time.interval import next_close
+from levada.model.arrays import Bools, Ints, Longs
 from levada.model.time import MAX, MIN, Times
-
-Rows = npt.NDArray[np.int64]
 
 
 def expand_closes(
@@ -25,9 +23,9 @@ def expand_closes(
     e: Times,
     low: Times | int,
     high: Times | int,
-    closes: tuple[Times, Times, Times, Flags],
+    closes: tuple[Times, Times, Times, Bools],
     row_param: Ints,
-) -> tuple[Rows, Times]:
+) -> tuple[Longs, Times]:
     """Closes r of each row's window with max(s, low + 1) <= r <= min(e - 1, high): (row, report).
 
     ``closes`` is (range, step, t0, given) per parameter row, that is ``Params.closes``. ``low``
@@ -50,7 +48,7 @@ def _count_closes(
     width: Times,
     step: Times,
     t0: Times,
-    given: Flags,
+    given: Bools,
     row_param: Ints,
 ) -> tuple[int, Times, Times]:
     """Per row the first close and how many; the total is -1 if a row has no bound."""
@@ -78,7 +76,7 @@ def _count_closes(
 @kernel((INT, I64, I64, I64, I32))
 def _fill_closes(
     total: int, first: Times, many: Times, step: Times, row_param: Ints
-) -> tuple[Rows, Times]:
+) -> tuple[Longs, Times]:
     row = np.empty(total, np.int64)
     report = np.empty(total, np.int64)
     n = 0
@@ -93,7 +91,7 @@ def _fill_closes(
 
 
 @kernel((I64, I64, I64))
-def expand_instants(s: Times, e: Times, instants: Times) -> tuple[Rows, Times]:
+def expand_instants(s: Times, e: Times, instants: Times) -> tuple[Longs, Times]:
     """All of the ``instants`` (sorted, distinct) in ``[s, e)`` of each row, as (row, report)."""
     total = 0
     first = np.empty(s.size, np.int64)

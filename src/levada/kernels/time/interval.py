@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import BOOL, I32, I64, U8, fused, kernel
+from levada.model.arrays import Bools, Bytes, Ints
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 
 BOUND = 2**61  # of the parameters
@@ -32,25 +33,21 @@ _RANGE = int(WindowKind.RANGE)
 _NOW = int(WindowKind.NOW)
 _ENDED = int(WindowKind.ENDED)
 
-Kinds = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int32]
-
 
 class Params(NamedTuple):
     """A parameter table of m windows: the leading arguments of the kernels here (``enter(*params,
     row_param, ts)``).
     """
 
-    kind: Kinds
+    kind: Bytes
     range: Times
     step: Times
     t0: Times
-    given: Flags
+    given: Bools
     to: Times
 
     @property
-    def closes(self) -> tuple[Times, Times, Times, Flags]:
+    def closes(self) -> tuple[Times, Times, Times, Bools]:
         """What says where the closes are: (range, step, t0, given)."""
         return self.range, self.step, self.t0, self.given
 
@@ -141,11 +138,11 @@ def stays_until(kind: int, width: int, left: int) -> int:
 
 @kernel((U8, I64, I64, I64, BOOL, I64, I32, I64))
 def enter(
-    kind: Kinds,
+    kind: Bytes,
     width: Times,
     step: Times,
     t0: Times,
-    given: Flags,
+    given: Bools,
     to: Times,
     row_param: Ints,
     ts: Times,
@@ -164,11 +161,11 @@ def enter(
 
 @kernel((U8, I64, I64, I64, BOOL, I64, I32, I64))
 def leave(
-    kind: Kinds,
+    kind: Bytes,
     width: Times,
     step: Times,
     t0: Times,
-    given: Flags,
+    given: Bools,
     to: Times,
     row_param: Ints,
     ts: Times,
@@ -188,11 +185,11 @@ def leave(
 
 @kernel((U8, I64, I64, I64, BOOL, I64, I64, I32, I64, I64, I64))
 def interval(
-    kind: Kinds,
+    kind: Bytes,
     width: Times,
     step: Times,
     t0: Times,
-    given: Flags,
+    given: Bools,
     to: Times,
     start: Times,
     row_param: Ints,

@@ -16,9 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.kernels import FLAG, I8, I32, I64, INT, inlined, kernel
-
-Longs = npt.NDArray[np.int64]
-Doubles = npt.NDArray[np.float64]
+from levada.model.arrays import Doubles, Longs
 
 LIMBS = 68
 _MASK = 0xFFFFFFFF

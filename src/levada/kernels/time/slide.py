@@ -13,15 +13,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels import BOOL, FLAG, I32, I64, OUT_I32, kernel
-from levada.kernels.keyed.keyed import Ints
 from levada.kernels.keyed.route import scatter_order
-from levada.kernels.time.interval import Flags, next_close
+from levada.kernels.time.interval import next_close
+from levada.model.arrays import Bools, Ints, Longs
 from levada.model.time import MAX, MIN, Times
 
-Longs = npt.NDArray[np.int64]
 _OUT = I64.copy(readonly=False)
 
 
@@ -38,7 +36,7 @@ class Slid(NamedTuple):
 
 def slide(
     group: Ints, groups: int, op: Ints, s: Times, e: Times, low: Times, high: Times,
-    closes: tuple[Times, Times, Times, Flags],
+    closes: tuple[Times, Times, Times, Bools],
 ) -> Slid | None:  # fmt: skip
     """All closes r with low < r <= high of each group (numbers ``group``) and its panes with s <= r
     < e; panes have s < e.
@@ -65,7 +63,7 @@ def slide(
 @kernel((I32, I64, I32, I64, I64, I64, I64, I64, I64, I64, BOOL, _OUT, OUT_I32, _OUT, _OUT, FLAG))
 def _slide(
     order: Ints, offsets: Longs, op: Ints, s: Times, e: Times, low: Times, high: Times,
-    width: Times, step: Times, t0: Times, given: Flags,
+    width: Times, step: Times, t0: Times, given: Bools,
     row: Longs, code: Ints, first: Longs, report: Times, fill: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Counts, or with ``fill`` writes; (pairs, reports), or (-1, -1) where ``slide`` is None."""

@@ -19,13 +19,11 @@ import numpy.typing as npt
 from levada.kernels.time.expand import expand_closes, expand_instants
 from levada.kernels.time.interval import enter
 from levada.kernels.time.slide import Slid, slide
+from levada.model.arrays import Ints, Longs
 from levada.model.time import MAX, TIMELESS, Times, WindowKind, reporting
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.presence import Presence
 from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report
-
-Rows = npt.NDArray[np.int64]
-Ops = npt.NDArray[np.int32]
 
 
 class Calendar:
@@ -98,13 +96,13 @@ class Calendar:
             )
         return self._lists[schedule]
 
-    def pairs(self, op: Ops, s: Times, e: Times, listed: bool) -> tuple[Rows, Times]:
+    def pairs(self, op: Ints, s: Times, e: Times, listed: bool) -> tuple[Longs, Times]:
         """Rows of members ``op`` that count in [s, e) -> (row, report), each once per row."""
         return self._from_lists(op, s, e) if listed else self._from_closes(op, s, e)
 
-    def _from_lists(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
+    def _from_lists(self, op: Ints, s: Times, e: Times) -> tuple[Longs, Times]:
         of = self.of[op]
-        rows: list[Rows] = []
+        rows: list[Longs] = []
         times: list[Times] = []
         for schedule in np.unique(of):
             reports = self.reports(int(schedule))
@@ -114,9 +112,9 @@ class Calendar:
             times.append(r)
         return _join(rows), _join(times)
 
-    def _from_closes(self, op: Ops, s: Times, e: Times) -> tuple[Rows, Times]:
+    def _from_closes(self, op: Ints, s: Times, e: Times) -> tuple[Longs, Times]:
         t = self.table
-        rows: list[Rows] = []
+        rows: list[Longs] = []
         times: list[Times] = []
         said = reporting(self.kinds)
         for j in said:
@@ -129,7 +127,7 @@ class Calendar:
             times.append(r)
         return _join(rows), _join(times)
 
-    def slide(self, group: Ops, groups: int, op: Ops, s: Times, e: Times) -> Slid | None:
+    def slide(self, group: Ints, groups: int, op: Ints, s: Times, e: Times) -> Slid | None:
         """Groups of rows that count in [s, e) with their reports; None where these are not the
         closes of one window.
         """
@@ -148,14 +146,14 @@ class Calendar:
             (t.range[j], t.step[j], t.t0[j], t.given[j]),
         )
 
-    def _is_close(self, j: int, op: Ops, r: Times) -> npt.NDArray[np.bool_]:
+    def _is_close(self, j: int, op: Ints, r: Times) -> npt.NDArray[np.bool_]:
         t = self.table
         first = t.t0[j][op] + t.range[j][op]
         on_grid = (r - first) % t.step[j][op] == 0
         close: npt.NDArray[np.bool_] = on_grid & (~t.given[j][op] | (r >= first))
         return close
 
-    def after(self, op: Ops, r: Times, listed: bool) -> Times:
+    def after(self, op: Ints, r: Times, listed: bool) -> Times:
         """The report that follows each report r of members ``op``; MAX where not yet known."""
         out = np.full(len(r), MAX, np.int64)
         of = self.of[op]
@@ -174,7 +172,7 @@ class Calendar:
             out[at] = np.where(following > known, MAX, following)
         return out
 
-    def rounded(self, op: Ops, times: Times) -> Times:
+    def rounded(self, op: Ints, times: Times) -> Times:
         """The first report at or after these instants where reports are periodic; elsewhere they
         are reports already.
         """
@@ -185,7 +183,7 @@ class Calendar:
         closed = np.full(len(t.range[j]), WindowKind.CLOSE_CLOSED, np.uint8)
         return enter(closed, t.range[j], t.step[j], t.t0[j], t.given[j], t.to[j], op, times)
 
-    def first_report(self, op: Ops, times: Times) -> Times:
+    def first_report(self, op: Ints, times: Times) -> Times:
         """The first due report of members ``op`` at or after these instants, of listed reports; MAX
         where none is due yet.
         """
@@ -196,14 +194,14 @@ class Calendar:
             out[at] = next_of(self.reports(int(schedule)).times, times[at] - 1)
         return out
 
-    def everywhere(self) -> tuple[Ops, Times]:
+    def everywhere(self) -> tuple[Ints, Times]:
         """(member, report) for every due report of every living member at which some window holds
         something.
         """
         if self.timeless:
             new = np.flatnonzero(self.answered)
             return new.astype(np.int32), np.full(len(new), TIMELESS, np.int64)
-        members: list[Ops] = []
+        members: list[Ints] = []
         times: list[Times] = []
         for schedule in np.unique(self.of).tolist() if self.any_due else []:
             own = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)

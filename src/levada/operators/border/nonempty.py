@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels.time.expand import expand_closes
 from levada.kernels.time.interval import enter
 from levada.model import columns as col
+from levada.model.arrays import Ints
 from levada.model.frame import Frame
 from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border.calendar import Calendar
@@ -31,7 +31,6 @@ from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.zset import integrate, steps
 
-Ints = npt.NDArray[np.int32]
 Changes = tuple[Ints, Times, Times]
 """Of the windows' rows: the member, the instant, the weight."""
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.model import columns as col
+from levada.model.arrays import Longs
 from levada.model.frame import Frame, concat
 from levada.model.query import Output
 from levada.model.time import MAX, MIN
@@ -40,8 +40,6 @@ from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows.state.pieces import State
 from levada.windows.zset import integrate, steps
-
-Longs = npt.NDArray[np.int64]
 
 
 def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | None:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
+from levada.model.arrays import Bools, Longs
 from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions import numeric
@@ -24,7 +25,7 @@ from levada.operators.expressions.rows import Block, Result, at, blocks, general
 from levada.operators.expressions.scalar.literals import DECIMAL
 from levada.operators.expressions.scalar.numbers import FRACTION_DIGITS
 from levada.operators.expressions.scalar.table import SCALAR
-from levada.operators.expressions.values import I64, Bools, Column, length
+from levada.operators.expressions.values import Column, length
 
 BINARY = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.DIVIDE)
 UNARY = (Function.PLUS, Function.MINUS, Function.ABS, Function.ROUND, Function.CEIL, Function.FLOOR)
@@ -137,7 +138,7 @@ def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
     return undecided
 
 
-def long_division(x: I64, y: I64) -> tuple[I64, I64]:
+def long_division(x: Longs, y: Longs) -> tuple[Longs, Longs]:
     """``x / y`` for x >= 0 and 0 < y < 9 * 10^17: the whole part and 18 fractional digits as an
     integer.
 
@@ -158,7 +159,7 @@ def long_division(x: I64, y: I64) -> tuple[I64, I64]:
     return whole, fraction
 
 
-def _long_decimals(negative: Bools, whole: I64, fraction: I64) -> pl.Series:
+def _long_decimals(negative: Bools, whole: Longs, fraction: Longs) -> pl.Series:
     """The texts of decimals of more than 18 digits."""
     frame = pl.DataFrame({"s": np.where(negative, "-", ""), "w": whole, "f": fraction})
     digits = pl.col("f").cast(pl.String).str.zfill(FRACTION_DIGITS)
@@ -198,7 +199,7 @@ def _unary_exact(operator: Function, kind: Kind, block: Block, result: Result) -
         general(SCALAR[operator], block.columns, large, result, block.rows)
 
 
-def _round(man: I64, scale: I64) -> tuple[I64, I64]:
+def _round(man: Longs, scale: Longs) -> tuple[Longs, Longs]:
     unit = 10**scale
     return (2 * man + unit) // (2 * unit), scale * 0
 
@@ -208,7 +209,7 @@ def _whole(values: Floats) -> Floats:
     return np.asarray(np.copysign(down + (values - down >= 0.5), values), values.dtype)
 
 
-_EXACT: dict[Function, Callable[[I64, I64], tuple[I64, I64]]] = {
+_EXACT: dict[Function, Callable[[Longs, Longs], tuple[Longs, Longs]]] = {
     Function.PLUS: lambda m, c: (m, c),
     Function.MINUS: lambda m, c: (-m, c),
     Function.ABS: lambda m, c: (np.abs(m), c),

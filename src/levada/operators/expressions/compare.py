@@ -23,13 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from levada.model.arrays import Bools, Bytes
 from levada.model.expression import Function
 from levada.model.term import Kind, Term
 from levada.operators.expressions import numeric, printing
 from levada.operators.expressions.numeric import EXACT, NUMBERS, Undecided
 from levada.operators.expressions.rows import ERROR, FALSE, Block, blocks, general_truth
 from levada.operators.expressions.scalar import order as scalar
-from levada.operators.expressions.values import U8, Bools, Column, Identify, length
+from levada.operators.expressions.values import Column, Identify, length
 
 OPERATORS = (
     Function.EQUAL,
@@ -53,12 +54,12 @@ _TIMES = (Kind.DATETIME, Kind.HARD_TIME)
 _MANTISSA = (Kind.BOOLEAN, Kind.DATETIME)
 
 
-def negate(truth: U8) -> U8:
+def negate(truth: Bytes) -> Bytes:
     """``!`` of three-valued truth."""
     return np.array([1, 0, 2], np.uint8)[truth]
 
 
-def compare(operator: Function, a: Column, b: Column, identify: Identify | None) -> U8:
+def compare(operator: Function, a: Column, b: Column, identify: Identify | None) -> Bytes:
     """The truth of ``a operator b`` in each row; unbound arguments are errors."""
     if operator is Function.NOT_EQUAL:
         return negate(compare(Function.EQUAL, a, b, identify))
@@ -73,7 +74,7 @@ def compare(operator: Function, a: Column, b: Column, identify: Identify | None)
     return out
 
 
-def _equal(operator: Function, block: Block, identify: Identify | None) -> U8 | int:
+def _equal(operator: Function, block: Block, identify: Identify | None) -> Bytes | int:
     a, b = block.kinds
     if Kind.UNBOUND in (a, b):
         return ERROR
@@ -88,7 +89,7 @@ def _equal(operator: Function, block: Block, identify: Identify | None) -> U8 | 
     return _by_value(operator, block)
 
 
-def _with_other(kind: int, block: Block) -> U8 | int:
+def _with_other(kind: int, block: Block) -> Bytes | int:
     """Equality with a literal of another datatype."""
     if kind in _NUMERIC:
         return ERROR
@@ -102,7 +103,7 @@ def _class(kind: int) -> int:
     return kind + 10
 
 
-def _order(operator: Function, block: Block, identify: Identify | None) -> U8 | int:
+def _order(operator: Function, block: Block, identify: Identify | None) -> Bytes | int:
     a, b = block.kinds
     if Kind.UNBOUND in (a, b) or a in _NODES or b in _NODES:
         return ERROR
@@ -119,7 +120,7 @@ def _order(operator: Function, block: Block, identify: Identify | None) -> U8 | 
     return _general_order(operator, block) if a in _STRINGS else _by_value(operator, block)
 
 
-def _by_lexical(operator: Function, a: Column, b: Column) -> U8:
+def _by_lexical(operator: Function, a: Column, b: Column) -> Bytes:
     x, y = printing.lexicals(a.texts()), printing.lexicals(b.texts())
     if len(x) == 1:
         x = x.new_from_index(0, len(y))
@@ -132,7 +133,7 @@ def _by_lexical(operator: Function, a: Column, b: Column) -> U8:
     return ordered[operator](y).to_numpy().astype(np.uint8)
 
 
-def _by_value(operator: Function, block: Block) -> U8:
+def _by_value(operator: Function, block: Block) -> Bytes:
     """Two numbers, booleans or times: vectorised where facets decide, else by the general path."""
     found = comparable(block)
     if found is None:
@@ -178,7 +179,7 @@ def _nearly(a: Column, b: Column, target: Kind) -> tuple[Any, Any, Undecided]:
     return x, y, undecided | lost | too
 
 
-def _general_order(operator: Function, block: Block) -> U8:
+def _general_order(operator: Function, block: Block) -> Bytes:
     return general_truth(_SCALAR[operator], block.columns, None)
 
 
@@ -210,7 +211,7 @@ def identical(a: Column, b: Column, identify: Identify | None) -> Bools:
     return np.asarray((ax == bx) & (ay == by))
 
 
-def same_term(a: Column, b: Column, identify: Identify | None) -> U8:
+def same_term(a: Column, b: Column, identify: Identify | None) -> Bytes:
     """``sameTerm``."""
     truth = identical(a, b, identify).astype(np.uint8)
     truth[~(a.bound() & b.bound())] = ERROR

@@ -13,22 +13,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from levada.model.arrays import Bools, Bytes, Longs, Words
 from levada.model.expression import Aggregate, Call, Const, Expression, Function, Param, Var
 from levada.operators.expressions import arithmetic, logic, seeded
 from levada.operators.expressions.compare import OPERATORS, compare, negate, same_term
 from levada.operators.expressions.rows import TRUE, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
-from levada.operators.expressions.values import (
-    I64,
-    U8,
-    U64,
-    Bools,
-    Column,
-    Identify,
-    broadcast,
-    constant,
-)
+from levada.operators.expressions.values import Column, Identify, broadcast, constant
 
 
 @dataclass(frozen=True)
@@ -46,11 +38,11 @@ class Scope:
     n: int
     columns: Mapping[str, Column]
     params: Sequence[Column] = ()
-    now: I64 | int = 0
-    seeds: U64 | None = None
+    now: Longs | int = 0
+    seeds: Words | None = None
     identify: Identify | None = None
     place: int = 0
-    times: I64 | int = 0
+    times: Longs | int = 0
 
 
 def evaluate(expression: Expression, scope: Scope) -> Column:
@@ -92,7 +84,7 @@ class _Evaluation:
             case Aggregate():
                 raise AssertionError("aggregates are variables when their expression is evaluated")
 
-    def truth(self, expression: Expression) -> U8:
+    def truth(self, expression: Expression) -> Bytes:
         """The effective boolean value of a subexpression, three-valued."""
         if isinstance(expression, Call) and expression.function in _CONDITIONS:
             return _CONDITIONS[expression.function](self, expression.function, expression.args)
@@ -111,7 +103,7 @@ class _Evaluation:
             return string_function(function, self.columns(args))
         return strict(SCALAR[function], self.columns(args))
 
-    def seeds(self) -> tuple[U64, int]:
+    def seeds(self) -> tuple[Words, int]:
         """The seeds of the rows and the place of the next call that needs them."""
         assert self.scope.seeds is not None, "RAND, UUID, STRUUID and BNODE need seeds"
         self.calls += 1
@@ -121,12 +113,12 @@ class _Evaluation:
 _Args = tuple[Expression, ...]
 
 
-def _compare(e: _Evaluation, function: Function, args: _Args) -> U8:
+def _compare(e: _Evaluation, function: Function, args: _Args) -> Bytes:
     a, b = e.columns(args)
     return compare(function, a, b, e.scope.identify)
 
 
-def _logical(e: _Evaluation, function: Function, args: _Args) -> U8:
+def _logical(e: _Evaluation, function: Function, args: _Args) -> Bytes:
     join = logic.both if function is Function.AND else logic.either
     found = e.truth(args[0])
     for arg in args[1:]:
@@ -134,18 +126,18 @@ def _logical(e: _Evaluation, function: Function, args: _Args) -> U8:
     return found
 
 
-def _contained(e: _Evaluation, function: Function, args: _Args) -> U8:
+def _contained(e: _Evaluation, function: Function, args: _Args) -> Bytes:
     value, *members = e.columns(args)
     found = logic.contained(value, members, e.scope.identify)
     return found if function is Function.IN else negate(found)
 
 
-def _same_term(e: _Evaluation, function: Function, args: _Args) -> U8:
+def _same_term(e: _Evaluation, function: Function, args: _Args) -> Bytes:
     a, b = e.columns(args)
     return same_term(a, b, e.scope.identify)
 
 
-_Condition = Callable[[_Evaluation, Function, _Args], U8]
+_Condition = Callable[[_Evaluation, Function, _Args], Bytes]
 _CONDITIONS: dict[Function, _Condition] = {
     **dict.fromkeys(OPERATORS, _compare),
     **dict.fromkeys((Function.AND, Function.OR), _logical),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from levada.model.arrays import Bytes
 from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions import compare
@@ -24,7 +25,7 @@ from levada.operators.expressions.rows import (
     general_truth,
 )
 from levada.operators.expressions.scalar.order import effective_boolean
-from levada.operators.expressions.values import U8, Column, Identify, choose, length
+from levada.operators.expressions.values import Column, Identify, choose, length
 
 _AND = np.array([[0, 0, 0], [0, 1, 2], [0, 2, 2]], np.uint8).reshape(-1)
 _OR = np.array([[0, 1, 2], [1, 1, 1], [2, 1, 2]], np.uint8).reshape(-1)
@@ -38,7 +39,7 @@ _KINDS: dict[Function, tuple[Kind, ...]] = {
 TESTS = tuple(_KINDS)
 
 
-def both(a: U8, b: U8) -> U8:
+def both(a: Bytes, b: Bytes) -> Bytes:
     """``&&``.
 
     >>> both(np.array([0, 1], np.uint8), np.array([2, 2], np.uint8)).tolist()
@@ -47,12 +48,12 @@ def both(a: U8, b: U8) -> U8:
     return np.asarray(_AND[a * 3 + b])
 
 
-def either(a: U8, b: U8) -> U8:
+def either(a: Bytes, b: Bytes) -> Bytes:
     """``||``."""
     return np.asarray(_OR[a * 3 + b])
 
 
-def column_of(truth: U8) -> Column:
+def column_of(truth: Bytes) -> Column:
     """Truth as a column of xsd:boolean, unbound where it is an error."""
     kind = np.where(truth == ERROR, Kind.UNBOUND, Kind.BOOLEAN).astype(np.uint8)
     man = (truth == TRUE).astype(np.int64)
@@ -61,7 +62,7 @@ def column_of(truth: U8) -> Column:
     )
 
 
-def effective(column: Column) -> U8:
+def effective(column: Column) -> Bytes:
     """The effective boolean value of each row (17.2.2)."""
     out = np.full(column.n, ERROR, np.uint8)
     for block in blocks(column):
@@ -69,7 +70,7 @@ def effective(column: Column) -> U8:
     return out
 
 
-def _effective(block: Block) -> U8 | int:
+def _effective(block: Block) -> Bytes | int:
     (kind,), (column,) = block.kinds, block.columns
     if kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL):
         return np.asarray(column.values()[2] != 0).view(np.uint8)
@@ -83,7 +84,7 @@ def _effective(block: Block) -> U8 | int:
     return ERROR
 
 
-def test(function: Function, column: Column) -> U8:
+def test(function: Function, column: Column) -> Bytes:
     """isIRI, isBLANK, isLITERAL, isNUMERIC; an error where unbound."""
     table = np.full(256, FALSE, np.uint8)
     table[list(_KINDS[function])] = TRUE
@@ -91,12 +92,12 @@ def test(function: Function, column: Column) -> U8:
     return table[column.kinds()]
 
 
-def bind(column: Column) -> U8:
+def bind(column: Column) -> Bytes:
     """``BOUND``."""
     return column.bound().astype(np.uint8)
 
 
-def contained(value: Column, members: Sequence[Column], identify: Identify | None) -> U8:
+def contained(value: Column, members: Sequence[Column], identify: Identify | None) -> Bytes:
     """``IN``: ``=`` to one of the members, joined by ``||``."""
     found = np.where(value.bound(), FALSE, ERROR).astype(np.uint8)
     for member in members:
@@ -104,7 +105,7 @@ def contained(value: Column, members: Sequence[Column], identify: Identify | Non
     return found
 
 
-def branch(condition: U8, yes: Column, no: Column) -> Column:
+def branch(condition: Bytes, yes: Column, no: Column) -> Column:
     """``IF``: an error (unbound) where the condition is one."""
     n = next((m for m in (len(condition), yes.n, no.n) if m != 1), 1)
     which = np.array([1, 0, -1], np.int8)[np.broadcast_to(condition, n)]

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from levada.model.arrays import Bools, Bytes, Doubles, Longs
 from levada.model.term import Kind
-from levada.operators.expressions.values import F64, I64, U8, Bools, Column
+from levada.operators.expressions.values import Column
 
 EXACT = (Kind.INTEGER, Kind.DECIMAL)
 FLOATING = (Kind.FLOAT, Kind.DOUBLE)
@@ -29,13 +30,13 @@ Floats = npt.NDArray[np.floating[Any]]
 Undecided = Bools | None
 
 
-def facets(column: Column) -> tuple[I64, I64]:
+def facets(column: Column) -> tuple[Longs, Longs]:
     """Mantissa and scale (as int64) of a block of an exact kind."""
     _, _, man, scale = column.values()
     return man, scale.astype(np.int64)
 
 
-def _one(scale: I64) -> I64:
+def _one(scale: Longs) -> Longs:
     return scale[:1] if len(scale) and (scale == scale[0]).all() else scale
 
 
@@ -44,7 +45,7 @@ def either(a: Undecided, b: Undecided) -> Undecided:
     return b if a is None else a if b is None else a | b
 
 
-def scaled(man: I64, by: I64) -> tuple[I64, Undecided]:
+def scaled(man: Longs, by: Longs) -> tuple[Longs, Undecided]:
     """``man * 10**by`` (by from 0 to 18), and where that leaves the exact range."""
     if not by.any():
         return man, None
@@ -53,7 +54,7 @@ def scaled(man: I64, by: I64) -> tuple[I64, Undecided]:
     return man * np.where(over, 1, power), over if over.any() else None
 
 
-def align(a: Column, b: Column) -> tuple[I64, I64, I64, Undecided]:
+def align(a: Column, b: Column) -> tuple[Longs, Longs, Longs, Undecided]:
     """Two blocks of exact kinds as integers of one scale: both mantissas, the scale, and the rows
     undecided.
     """
@@ -83,7 +84,7 @@ def floats(column: Column, kind: int, target: int) -> tuple[Floats, Undecided]:
     return (value.astype(np.float32) if single else value), over if over.any() else None
 
 
-def doubles(man: I64, scale: I64 | U8) -> F64:
+def doubles(man: Longs, scale: Longs | Bytes) -> Doubles:
     """The doubles nearest to ``man / 10**scale`` (of mantissas above 2^53 within a unit in the last
     place).
     """
@@ -92,7 +93,7 @@ def doubles(man: I64, scale: I64 | U8) -> F64:
     return (man.astype(np.longdouble) / _POWERS[scale].astype(np.longdouble)).astype(np.float64)
 
 
-def nearest(column: Column) -> tuple[F64, Bools]:
+def nearest(column: Column) -> tuple[Doubles, Bools]:
     """The nearest doubles of a block of any numeric kind, and where they tell nothing: out of
     range, or not shipped.
     """
@@ -107,7 +108,7 @@ def wider(a: int, b: int) -> Kind:
     return Kind.DOUBLE if Kind.DOUBLE in (a, b) else Kind.FLOAT
 
 
-def reduce(man: I64, scale: I64) -> tuple[I64, I64]:
+def reduce(man: Longs, scale: Longs) -> tuple[Longs, Longs]:
     """Decimals without zeros at the end of the fraction.
 
     >>> [v.tolist() for v in reduce(np.array([2500, 7]), np.array([2, 0]))]

@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from levada.model.arrays import Bytes, Doubles, Longs
 from levada.model.term import STRING, Blank, Iri, Kind, Literal, Term
 from levada.operators.expressions import printing
 from levada.operators.expressions.rows import blocks, combinations
 from levada.operators.expressions.scalar import durations, times
 from levada.operators.expressions.scalar.literals import Text, value_of
 from levada.operators.expressions.scalar.numbers import double
-from levada.operators.expressions.values import F64, I64, U8, Column
+from levada.operators.expressions.values import Column
 
 _UNBOUND, _BLANK, _IRI, _NUMBER, _BOOLEAN, _TIME = range(6)
 _DURATION = _TIME + len(times.TYPES)
@@ -42,11 +43,11 @@ _Key = tuple[int, float, float, str, str]
 class _Keys:
     """The keys of n rows; the texts only of rows of the classes that have them."""
 
-    cls: U8
-    number: F64
-    rest: F64
-    text: list[tuple[I64, pl.Series]]
-    tail: list[tuple[I64, pl.Series]]
+    cls: Bytes
+    number: Doubles
+    rest: Doubles
+    text: list[tuple[Longs, pl.Series]]
+    tail: list[tuple[Longs, pl.Series]]
 
 
 def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
@@ -63,7 +64,7 @@ def compare_rank(column: Column) -> npt.NDArray[np.int64] | npt.NDArray[np.float
     return _dense(_keys(column))
 
 
-def order_rank(columns: Sequence[Column], descending: Sequence[bool]) -> I64:
+def order_rank(columns: Sequence[Column], descending: Sequence[bool]) -> Longs:
     """The dense rank (from 0) of each row by several keys, each ascending or descending; equal
     ranks are ties.
     """
@@ -82,7 +83,7 @@ def order_rank(columns: Sequence[Column], descending: Sequence[bool]) -> I64:
 
 def order_rows(
     columns: Sequence[Column], descending: Sequence[bool], tiebreak_texts: Sequence[pl.Series]
-) -> I64:
+) -> Longs:
     """The positions of the rows in order; ties by the texts (null first, by code points), then by
     position.
     """
@@ -106,7 +107,7 @@ def _keys(column: Column) -> _Keys:
     return keys
 
 
-def _plain(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
+def _plain(kind: Kind, column: Column, rows: Longs, keys: _Keys) -> bool:
     """The keys of a block whose facets or texts have them as they are; False if its terms must be
     read.
     """
@@ -130,7 +131,7 @@ def _plain(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
     return True
 
 
-def _numbers(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
+def _numbers(kind: Kind, column: Column, rows: Longs, keys: _Keys) -> bool:
     _, dbl, man, scale = column.values()
     if kind in (Kind.INTEGER, Kind.DECIMAL):
         if (np.abs(man) >= _EXACT_AS_DOUBLE).any():
@@ -144,7 +145,7 @@ def _numbers(kind: Kind, column: Column, rows: I64, keys: _Keys) -> bool:
     return True
 
 
-def _by_terms(column: Column, rows: I64, keys: _Keys) -> None:
+def _by_terms(column: Column, rows: Longs, keys: _Keys) -> None:
     """The keys of a block from its distinct terms."""
     codes, distinct = combinations((column,), None)
     found = [_key(term) for (term,) in distinct]
@@ -195,7 +196,7 @@ def _number_key(number: int | Decimal | float) -> tuple[float, float]:
     return value, 0.0 if few else float(Decimal(number) - Decimal(value))
 
 
-def _dense(keys: _Keys) -> I64:
+def _dense(keys: _Keys) -> Longs:
     """The dense rank of keys: the texts are ranked first, then all parts are numbers."""
     n = len(keys.cls)
     parts: list[npt.NDArray[Any]] = [keys.cls, keys.number, keys.rest]
@@ -212,7 +213,7 @@ def _dense(keys: _Keys) -> I64:
     return rank
 
 
-def _text_rank(n: int, parts: list[tuple[I64, pl.Series]]) -> npt.NDArray[Any]:
+def _text_rank(n: int, parts: list[tuple[Longs, pl.Series]]) -> npt.NDArray[Any]:
     """The rank by code points of texts at some rows; 0 where there is none, or an empty one
     (numbers as terms have those).
     """

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from levada.model.arrays import Bytes, Doubles, Longs
 from levada.model.term import Kind, Term
 from levada.operators.expressions import numeric, printing
 from levada.operators.expressions.scalar.literals import facets, term_of
 from levada.operators.expressions.scalar.table import ScalarFunction, call
-from levada.operators.expressions.values import F64, I64, U8, Column, Rows, gather, length
+from levada.operators.expressions.values import Column, gather, length
 
 FALSE, TRUE, ERROR = 0, 1, 2
 """Three-valued truth, as uint8."""
@@ -29,7 +30,7 @@ class Block:
     """Rows (None: all) on which each argument has one kind, and the arguments at these rows."""
 
     kinds: tuple[int, ...]
-    rows: Rows | None
+    rows: Longs | None
     columns: tuple[Column, ...]
 
 
@@ -59,11 +60,11 @@ def _kind(column: Column, kind: int) -> int:
     return int(column.kinds()[0]) if column.n == 1 else kind
 
 
-def _block(columns: Sequence[Column], kinds: tuple[int, ...], rows: Rows | None) -> Block:
+def _block(columns: Sequence[Column], kinds: tuple[int, ...], rows: Longs | None) -> Block:
     return Block(kinds, rows, tuple(gather(c, rows) if c.n != 1 else c for c in columns))
 
 
-def at(rows: Rows | None, inner: Rows | None) -> Rows | None:
+def at(rows: Longs | None, inner: Longs | None) -> Longs | None:
     """The rows of a block's rows (None: all)."""
     if inner is None:
         return rows
@@ -71,8 +72,8 @@ def at(rows: Rows | None, inner: Rows | None) -> Rows | None:
 
 
 def combinations(
-    columns: Sequence[Column], rows: Rows | None
-) -> tuple[I64, list[tuple[Term | None, ...]]]:
+    columns: Sequence[Column], rows: Longs | None
+) -> tuple[Longs, list[tuple[Term | None, ...]]]:
     """For each row (None: all) the number of its combination of arguments, and the distinct
     combinations.
     """
@@ -98,22 +99,22 @@ class Result:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.kind: U8 = np.zeros(n, np.uint8)
-        self.dbl: F64 = np.zeros(n)
-        self.man: I64 = np.zeros(n, np.int64)
-        self.scale: U8 = np.zeros(n, np.uint8)
+        self.kind: Bytes = np.zeros(n, np.uint8)
+        self.dbl: Doubles = np.zeros(n)
+        self.man: Longs = np.zeros(n, np.int64)
+        self.scale: Bytes = np.zeros(n, np.uint8)
         self._pool: list[pl.Series | Callable[[], pl.Series]] = []
-        self._texts: list[tuple[Rows, I64]] = []
+        self._texts: list[tuple[Longs, Longs]] = []
         self._size = 0
 
     def put(
         self,
-        rows: Rows | None,
-        kind: Kind | U8,
+        rows: Longs | None,
+        kind: Kind | Bytes,
         *,
-        man: I64 | None = None,
-        scale: U8 | None = None,
-        dbl: F64 | None = None,
+        man: Longs | None = None,
+        scale: Bytes | None = None,
+        dbl: Doubles | None = None,
     ) -> None:
         """Values by their facets, at rows (None: all); doubles of exact numbers are worked out."""
         place = slice(None) if rows is None else rows
@@ -128,13 +129,13 @@ class Result:
             self.dbl[place] = dbl
 
     def put_texts(
-        self, rows: Rows | None, kind: Kind | U8, texts: pl.Series, codes: I64 | None = None
+        self, rows: Longs | None, kind: Kind | Bytes, texts: pl.Series, codes: Longs | None = None
     ) -> None:
         """Values by their texts: row i has text ``codes[i]`` (None: text i)."""
         self.kind[slice(None) if rows is None else rows] = kind
         self._pooled(rows, texts, len(texts), codes)
 
-    def put_hard(self, rows: Rows | None, dbl: F64, texts: Callable[[], pl.Series]) -> None:
+    def put_hard(self, rows: Longs | None, dbl: Doubles, texts: Callable[[], pl.Series]) -> None:
         """Hard numbers by their nearest doubles and their texts, which are written if asked for."""
         none = np.zeros(len(dbl), np.int64)
         self.put(rows, Kind.HARD_NUMBER, man=none, scale=none.astype(np.uint8), dbl=dbl)
@@ -142,17 +143,17 @@ class Result:
 
     def _pooled(
         self,
-        rows: Rows | None,
+        rows: Longs | None,
         texts: pl.Series | Callable[[], pl.Series],
         size: int,
-        codes: I64 | None,
+        codes: Longs | None,
     ) -> None:
         place = np.arange(self.n) if rows is None else rows
         self._texts.append((place, self._size + (np.arange(size) if codes is None else codes)))
         self._pool.append(texts)
         self._size += size
 
-    def put_terms(self, rows: Rows | None, codes: I64, terms: Sequence[Term | None]) -> None:
+    def put_terms(self, rows: Longs | None, codes: Longs, terms: Sequence[Term | None]) -> None:
         """Values by terms (None: unbound): row i has term ``codes[i]``."""
         kind, dbl, man, scale = zip(*map(facets, terms), strict=True)
         kinds = np.array(kind, np.uint8)[codes]
@@ -186,9 +187,9 @@ class Result:
 def general(
     function: ScalarFunction,
     columns: Sequence[Column],
-    rows: Rows | None,
+    rows: Longs | None,
     result: Result,
-    place: Rows | None = None,
+    place: Longs | None = None,
 ) -> None:
     """Writes the function's values at rows (None: all) by the general path; an argument without
     value is an error.
@@ -202,8 +203,8 @@ def general(
 
 
 def general_truth(
-    function: Callable[..., bool], columns: Sequence[Column], rows: Rows | None
-) -> U8:
+    function: Callable[..., bool], columns: Sequence[Column], rows: Longs | None
+) -> Bytes:
     """The truth of a function at rows (None: all) by the general path."""
     codes, distinct = combinations(columns, rows)
     truths = [ERROR if None in c else _truth(call(function, c)) for c in distinct]
@@ -217,7 +218,7 @@ def _truth(value: object) -> int:
 def strict(function: ScalarFunction, columns: Sequence[Column]) -> Column:
     """A function that is an error where an argument is unbound, by the general path."""
     result = Result(length(columns))
-    rows: Rows | None = None
+    rows: Longs | None = None
     for column in columns:
         bound = column.bound()
         if column.n == 1 and not bound[0]:
@@ -228,5 +229,5 @@ def strict(function: ScalarFunction, columns: Sequence[Column]) -> Column:
     return result.column()
 
 
-def _intersect(rows: Rows | None, others: Rows) -> Rows:
+def _intersect(rows: Longs | None, others: Longs) -> Longs:
     return others if rows is None else np.intersect1d(rows, others, assume_unique=True)

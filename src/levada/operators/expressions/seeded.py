@@ -12,15 +12,16 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from levada.model.arrays import Bools, Longs, Words
 from levada.model.term import Kind
 from levada.operators.expressions.rows import Result
-from levada.operators.expressions.values import I64, U64, Bools, Column
+from levada.operators.expressions.values import Column
 
 _STEP = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, odd
 _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
-def mix(seeds: U64, place: int) -> U64:
+def mix(seeds: Words, place: int) -> Words:
     """64 well-mixed bits for each seed at a place (the finaliser of SplitMix64)."""
     z = seeds + np.uint64((place + 1) * _STEP % 2**64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(_MIX[0])
@@ -28,7 +29,7 @@ def mix(seeds: U64, place: int) -> U64:
     return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-def rand(seeds: U64, place: int) -> Column:
+def rand(seeds: Words, place: int) -> Column:
     """``RAND``: doubles from 0 (included) to 1."""
     result = Result(len(seeds))
     bits = (mix(seeds, 2 * place) >> np.uint64(11)).astype(np.float64)
@@ -36,7 +37,7 @@ def rand(seeds: U64, place: int) -> Column:
     return result.column()
 
 
-def uuid(seeds: U64, place: int, *, as_iri: bool) -> Column:
+def uuid(seeds: Words, place: int, *, as_iri: bool) -> Column:
     """``UUID`` (an IRI) or ``STRUUID`` (a string): version 4, variant 1."""
     high = (mix(seeds, 2 * place) & np.uint64(0xFFFF_FFFF_FFFF_0FFF)) | np.uint64(0x4000)
     low = (mix(seeds, 2 * place + 1) & np.uint64(2**62 - 1)) | np.uint64(2**63)
@@ -51,7 +52,7 @@ def uuid(seeds: U64, place: int, *, as_iri: bool) -> Column:
     return result.column()
 
 
-def _hex(words: U64) -> pl.Series:
+def _hex(words: Words) -> pl.Series:
     """16 lower-case hexadecimal digits of each word."""
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
     bytes_ = words.astype(">u8").view(np.uint8).reshape(-1, 8)
@@ -61,18 +62,18 @@ def _hex(words: U64) -> pl.Series:
     )
 
 
-def blank(seeds: U64, place: int) -> Column:
+def blank(seeds: Words, place: int) -> Column:
     """``BNODE()``: a fresh node in each row."""
     return _nodes(mix(seeds, 2 * place), mix(seeds, 2 * place + 1), None)
 
 
-def blank_of(seeds: U64, names: Column, low: U64, high: U64) -> Column:
+def blank_of(seeds: Words, names: Column, low: Words, high: Words) -> Column:
     """``BNODE(s)`` for simple literals with identity (low, high): an error for all else."""
     strings = names.kinds() == Kind.STRING
     return _nodes(mix(seeds ^ low, 0), mix(seeds ^ high, 1), np.broadcast_to(strings, len(seeds)))
 
 
-def _nodes(a: U64, b: U64, where: Bools | None) -> Column:
+def _nodes(a: Words, b: Words, where: Bools | None) -> Column:
     result = Result(len(a))
     rows = None if where is None else np.flatnonzero(where)
     texts = "_:g" + _hex(a) + _hex(b)
@@ -80,7 +81,7 @@ def _nodes(a: U64, b: U64, where: Bools | None) -> Column:
     return result.column()
 
 
-def event_time(ms: I64 | int) -> Column:
+def event_time(ms: Longs | int) -> Column:
     """The event time of each row as an integer."""
     man = np.atleast_1d(np.asarray(ms, np.int64))
     result = Result(len(man))
@@ -88,7 +89,7 @@ def event_time(ms: I64 | int) -> Column:
     return result.column()
 
 
-def now(ms: I64 | int) -> Column:
+def now(ms: Longs | int) -> Column:
     """``NOW``: the report time as an xsd:dateTime in UTC."""
     man = np.atleast_1d(np.asarray(ms, np.int64))
     result = Result(len(man))

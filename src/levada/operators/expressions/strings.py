@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from levada.model.arrays import Longs
 from levada.model.expression import Function
 from levada.model.term import Kind
 from levada.operators.expressions.rows import Result, general, strict
 from levada.operators.expressions.scalar.table import SCALAR
-from levada.operators.expressions.values import FEW, Column, Rows, length
+from levada.operators.expressions.values import FEW, Column, length
 
 Bodies = Sequence[pl.Expr]
 
@@ -120,7 +121,7 @@ def _write(texts: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return found
 
 
-def _put(function: Function, texts: pl.DataFrame, rows: Rows | None, result: Result) -> None:
+def _put(function: Function, texts: pl.DataFrame, rows: Longs | None, result: Result) -> None:
     """Writes the function's values of these texts, which suit it, at ``rows`` (None: all)."""
     if function is Function.STR:
         result.put_texts(rows, Kind.STRING, texts.select(_as_string(pl.col("0"))).to_series())

@@ -23,17 +23,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from levada.model.arrays import Bools, Bytes, Doubles, Longs, Words
 from levada.model.term import Kind, Term
 from levada.operators.expressions import printing
 from levada.operators.expressions.scalar.literals import facets, term_of
 
-U8 = npt.NDArray[np.uint8]
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
-Identify = Callable[[pl.Series], tuple[U64, U64]]
+Identify = Callable[[pl.Series], tuple[Words, Words]]
 FEW = 256  # texts; finding the distinct ones takes about a millisecond however few there are
 
 
@@ -44,16 +39,16 @@ class Column:
     """
 
     n: int
-    x: U64 | None = None
-    y: U64 | None = None
-    kind: U8 | None = None
-    dbl: F64 | None = None
-    man: I64 | None = None
-    scale: U8 | None = None
+    x: Words | None = None
+    y: Words | None = None
+    kind: Bytes | None = None
+    dbl: Doubles | None = None
+    man: Longs | None = None
+    scale: Bytes | None = None
     text: Callable[[], pl.Series] | None = None
     _shipped: pl.Series | None = field(default=None, repr=False)
     _texts: pl.Series | None = field(default=None, repr=False)
-    _parts: list[tuple[int, Rows | None]] | None = field(default=None, repr=False)
+    _parts: list[tuple[int, Longs | None]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         arrays = (self.x, self.y, self.kind, self.dbl, self.man, self.scale)
@@ -87,11 +82,11 @@ class Column:
         derived = printing.texts(kinds[lacking], dbl[lacking], man[lacking], scale[lacking])
         return printing.patch(shipped, lacking, derived)
 
-    def kinds(self) -> U8:
+    def kinds(self) -> Bytes:
         """The kind of each row."""
         return self.values()[0] if self.kind is None else self.kind
 
-    def values(self) -> tuple[U8, F64, I64, U8]:
+    def values(self) -> tuple[Bytes, Doubles, Longs, Bytes]:
         """Kind, double, mantissa and scale of each row; from the texts if they were not shipped."""
         if self.kind is None or self.man is None or self.dbl is None or self.scale is None:
             shipped = self.shipped()
@@ -109,7 +104,7 @@ class Column:
             return np.asarray((self.x | self.y) != 0)
         return self.texts().is_not_null().to_numpy()
 
-    def identify(self, identify: Identify) -> tuple[U64, U64]:
+    def identify(self, identify: Identify) -> tuple[Words, Words]:
         """The identity of each row, (0, 0) where unbound; ``identify`` hashes texts with the
         checkpoint's seed.
         """
@@ -117,7 +112,7 @@ class Column:
             self.x, self.y = identify(self.texts())
         return self.x, self.y
 
-    def parts(self) -> list[tuple[int, Rows | None]]:
+    def parts(self) -> list[tuple[int, Longs | None]]:
         """The rows of each kind that occurs; None is all rows."""
         if self._parts is None:
             kinds = self.kinds()
@@ -151,7 +146,7 @@ def from_texts(texts: pl.Series) -> Column:
     return Column(len(texts), text=lambda: texts)
 
 
-def gather(column: Column, rows: Rows | None) -> Column:
+def gather(column: Column, rows: Longs | None) -> Column:
     """The rows at these positions; None is all rows. A column of length 1 stays one: it stands for
     any rows.
     """
@@ -178,7 +173,7 @@ def broadcast(column: Column, n: int) -> Column:
     return _at(column, rows, lambda: column.texts().gather(rows))
 
 
-def _at(column: Column, rows: Rows, text: Callable[[], pl.Series] | None) -> Column:
+def _at(column: Column, rows: Longs, text: Callable[[], pl.Series] | None) -> Column:
     x = None if column.x is None else column.x[rows]
     y = None if column.y is None else column.y[rows]
     kind = None if column.kind is None else column.kind[rows]
@@ -230,7 +225,7 @@ def _choose(which: npt.NDArray[np.int8], columns: Sequence[Column]) -> pl.Series
     return everything.gather(at)
 
 
-def classify(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
+def classify(texts: pl.Series) -> tuple[Bytes, Doubles, Longs, Bytes]:
     """Kind and value facets of canonical texts, once per distinct text (of a few: one by one)."""
     if len(texts) <= FEW:
         return _facets(texts)
@@ -239,7 +234,7 @@ def classify(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
     return kind[codes], dbl[codes], man[codes], scale[codes]
 
 
-def _facets(texts: pl.Series) -> tuple[U8, F64, I64, U8]:
+def _facets(texts: pl.Series) -> tuple[Bytes, Doubles, Longs, Bytes]:
     found = [facets(None if t is None else term_of(t)) for t in texts.to_list()]
     kind, dbl, man, scale = zip(*found, strict=True) if found else ((), (), (), ())
     return (

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.sums import merge_int, net, round_int, sum_int, winners
 from levada.kernels.keyed.sums_dd import Sums, merge_dd, round_dd, sum_dd
 from levada.model import columns as col
+from levada.model.arrays import Ints, Longs
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind
@@ -30,8 +31,6 @@ from levada.operators.group import decimals
 from levada.operators.rows.edges import bind, value
 from levada.plan.sealed.steps import Aggregate
 
-Codes = npt.NDArray[np.int32]
-Rows = npt.NDArray[np.int64]
 Rank = Callable[[Frame, int], npt.NDArray[np.float64] | npt.NDArray[np.int64]]
 _A = AggregateFunction
 _DD = ("fh", "fl", "nan", "pinf", "ninf")
@@ -43,7 +42,7 @@ _RANKS = np.array(
 
 def fold(
     rows: Frame,
-    codes: Codes,
+    codes: Ints,
     g: int,
     specs: Sequence[Aggregate],
     rank: Rank,
@@ -71,7 +70,7 @@ def fold(
 
 
 def _fold_sum(
-    rows: Frame, codes: Codes, g: int, i: int, p: str, *, hard: decimals.Hard
+    rows: Frame, codes: Ints, g: int, i: int, p: str, *, hard: decimals.Hard
 ) -> dict[str, Column]:
     kind = rows[col.kind(i)]
     limbs, integers, too_great = decimals.fold(rows, i, codes, g, hard)
@@ -94,16 +93,16 @@ def _fold_sum(
     return out
 
 
-def _count(codes: Codes, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.int64]:
+def _count(codes: Ints, mask: npt.NDArray[np.bool_], g: int) -> npt.NDArray[np.int64]:
     return net(codes, mask.astype(np.int64), g) if mask.any() else np.zeros(g, np.int64)
 
 
-def _where(mask: npt.NDArray[np.bool_], codes: Codes) -> Codes:
+def _where(mask: npt.NDArray[np.bool_], codes: Ints) -> Ints:
     """The codes of the rows that take part; -1 elsewhere."""
     return codes if mask.all() else np.where(mask, codes, np.int32(-1)).astype(np.int32)
 
 
-def _greatest(codes: Codes, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
+def _greatest(codes: Ints, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[np.int8]:
     """The greatest type of each group, at least 0; a group has rows, or there are none at all."""
     if len(types) and types.min() == types.max() >= 0:
         return np.full(g, types[0])
@@ -114,14 +113,14 @@ def _greatest(codes: Codes, types: npt.NDArray[np.int8], g: int) -> npt.NDArray[
 
 def _fold_winner(
     rows: Frame,
-    codes: Codes,
+    codes: Ints,
     g: int,
     spec: Aggregate,
     *,
     i: int,
     p: str,
     rank: Rank,
-    chosen: Rows | None = None,
+    chosen: Longs | None = None,
 ) -> dict[str, Column]:
     """The row with the least or greatest value; the rows of SAMPLE rank alike, so the least
     identity stands for all.
@@ -157,8 +156,8 @@ class _Partials:
     """Partials to be added up: those ``chosen`` (None: all) of a frame, for the groups by code."""
 
     parts: Frame
-    chosen: Rows | None
-    codes: Codes
+    chosen: Longs | None
+    codes: Ints
     g: int
 
     def column(self, name: str) -> Column:
@@ -176,12 +175,12 @@ class _Partials:
 
 def merge(
     parts: Frame,
-    codes: Codes,
+    codes: Ints,
     g: int,
     specs: Sequence[Aggregate],
     rank: Rank,
     *,
-    chosen: Rows | None = None,
+    chosen: Longs | None = None,
 ) -> dict[str, Column]:
     """The partials of g groups from partials, those ``chosen`` (None: all): a partial may be in
     several groups.

@@ -23,6 +23,7 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.time.running import running_best
 from levada.model import columns as col
+from levada.model.arrays import Bools, Longs, Words
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame, concat
 from levada.operators.expressions import compare_rank
@@ -34,9 +35,6 @@ from levada.terms.term_pool import Pool
 from levada.windows.state import ordered
 from levada.windows.state.pieces import State
 
-Longs = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
 _FACETS = ("x", "y", "k", "d", "m", "c")
 _FIRST = 2  # values of a group that are read at first
 

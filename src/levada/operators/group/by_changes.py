@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.model import columns as col
+from levada.model.arrays import Longs
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame, concat
 from levada.operators.border import report_buffer as live
@@ -42,8 +43,6 @@ from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 from levada.windows.zset import steps
 
-Longs = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 _A = AggregateFunction
 
 

@@ -23,13 +23,12 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.model import columns as col
+from levada.model.arrays import Longs
 from levada.model.frame import Frame
 from levada.model.time import MAX, Times
 from levada.operators.group import aggregates
 from levada.operators.rows.edges import key_of
 from levada.plan.sealed import steps as s
-
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

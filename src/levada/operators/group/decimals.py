@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.sums import net
 from levada.model import columns as col
+from levada.model.arrays import Ints, Longs
 from levada.model.frame import Column, Frame
 from levada.model.term import XSD, Kind
 from levada.operators.rows.edges import value
@@ -28,14 +29,12 @@ HALF = 24
 HALF_MASK = (1 << HALF) - 1
 GREATEST = 2**127  # of the judge's 128-bit decimals
 
-Longs = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 Hard = Callable[[Frame, int, npt.NDArray[np.int64]], list[str]]
 _POWERS = np.array([10 ** (SCALE - scale) for scale in range(SCALE + 1)], np.int64)
 
 
 def fold(
-    rows: Frame, i: int, codes: Codes, g: int, hard: Hard
+    rows: Frame, i: int, codes: Ints, g: int, hard: Hard
 ) -> tuple[list[Longs], Longs, npt.NDArray[np.bool_]]:
     """Of the decimals and HARD numbers of slot ``i``: the limbs of the groups' sums, the rows that
     are HARD integers, and where (of all rows) a number is too great.
@@ -103,7 +102,7 @@ def halves(limbs: Sequence[Longs]) -> list[Longs]:
     return [half for limb in limbs for half in (limb & HALF_MASK, limb >> HALF)]
 
 
-def _add(limbs: Sequence[Longs], codes: Codes, g: int) -> list[Longs]:
+def _add(limbs: Sequence[Longs], codes: Ints, g: int) -> list[Longs]:
     """The limbs of the groups' sums: added up by halves, carried once."""
     return carry([net(codes, half, g) for half in halves(limbs)])
 
@@ -120,7 +119,7 @@ def carry(sums: Sequence[Longs]) -> list[Longs]:
     return out
 
 
-def merge(limbs: Sequence[Longs], codes: Codes, g: int) -> list[Longs]:
+def merge(limbs: Sequence[Longs], codes: Ints, g: int) -> list[Longs]:
     """The sums of sums per group."""
     if not any(limb.any() for limb in limbs):
         return [np.zeros(g, np.int64) for _ in limbs]

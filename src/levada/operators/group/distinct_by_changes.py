@@ -17,13 +17,12 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.kernels.time.running import running_counts
 from levada.model import columns as col
+from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame
 from levada.operators.rows.edges import bind
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
-Longs = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 _ADDED = partial(tallies.add, by=(), sums=(col.COUNT,))
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.time.running import running_counts
 from levada.model import columns as col
+from levada.model.arrays import Longs
 from levada.model.frame import Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
@@ -27,8 +28,6 @@ from levada.plan.sealed.kinds import Shown
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.state import tallies
 from levada.windows.zset import consolidate, expand, steps
-
-Longs = npt.NDArray[np.int64]
 
 
 def tally(node: PlanNode[s.Multiplicity], inputs: Inputs, env: Env) -> Frame | None:

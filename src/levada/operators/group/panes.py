@@ -20,6 +20,7 @@ import polars as pl
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import beside, combine
 from levada.model import columns as col
+from levada.model.arrays import Ints
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame, concat
@@ -38,8 +39,6 @@ from levada.plan.sealed.layout import slot_columns
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.intervals import exact
-
-Codes = npt.NDArray[np.int32]
 
 
 def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
@@ -220,7 +219,7 @@ def _everywhere(
 
 def _blank(
     specs: Sequence[s.Aggregate],
-    op: Codes,
+    op: Ints,
     r: npt.NDArray[np.int64],
     pool: Pool,
     like: Frame | None,
@@ -304,7 +303,7 @@ def _fold_distinct(
     k: npt.NDArray[np.uint64],
     h: npt.NDArray[np.uint64],
     *,
-    codes: Codes,
+    codes: Ints,
     g: int,
     pool: Pool,
 ) -> dict[str, Array]:
@@ -321,7 +320,7 @@ def _fold_distinct(
 
 def _fold_one(
     rows: Frame,
-    codes: Codes,
+    codes: Ints,
     g: int,
     j: int,
     *,

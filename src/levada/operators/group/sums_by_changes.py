@@ -29,7 +29,6 @@ from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
-Longs = npt.NDArray[np.int64]
 Changes = dict[str, npt.NDArray[Any]]
 _FINITE = 0x7FF << 52
 _HALVES = tuple(f"l{i}" for i in range(6))

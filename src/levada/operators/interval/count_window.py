@@ -26,6 +26,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
+from levada.model.arrays import Bools, Ints, Longs, Words
 from levada.model.frame import Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.constants import identities
@@ -37,11 +38,6 @@ from levada.terms.term_pool import Pool
 from levada.windows.state import tallies
 from levada.windows.state.numbered import came, count, number
 from levada.windows.state.pieces import State
-
-Longs = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Members = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 
 def count_window(node: PlanNode[s.CountWindow], inputs: Inputs, env: Env) -> Frame | None:
@@ -84,20 +80,20 @@ class _Sizes:
             *(np.array([getattr(w, name) for w in windows], np.int64) for name in ("count", "step"))
         )
 
-    def enters(self, op: Members, q: Longs) -> Longs:
+    def enters(self, op: Ints, q: Longs) -> Longs:
         """The number with which occurrence q enters."""
         return self._up(op, q)
 
-    def leaves(self, op: Members, q: Longs) -> Longs:
+    def leaves(self, op: Ints, q: Longs) -> Longs:
         """The number with which it leaves."""
         return self._up(op, q + self.count[op])
 
-    def since(self, op: Members, last_: Longs) -> Longs:
+    def since(self, op: Ints, last_: Longs) -> Longs:
         """After number ``last_``: the greatest that is not there any more."""
         kept: Longs = last_ // self.step[op] * self.step[op] - self.count[op]
         return kept
 
-    def _up(self, op: Members, q: Longs) -> Longs:
+    def _up(self, op: Ints, q: Longs) -> Longs:
         m = self.step[op]
         up: Longs = -(-q // m) * m
         return up
@@ -117,7 +113,7 @@ class _New:
     lo: Longs
     k: Words
     h: Words
-    op: Members
+    op: Ints
     starts: Longs
     base: Longs
     top: Longs

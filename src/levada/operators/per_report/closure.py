@@ -19,16 +19,14 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.reach import edges_of, reach
+from levada.model.arrays import Bools, Ints, Words
 from levada.model.frame import Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.rows import edges as r
-from levada.operators.rows.constants import Identities, identities
+from levada.operators.rows.constants import identities
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import PlanNode
-
-Ints = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 
 def closure(node: PlanNode[s.Closure], inputs: Inputs, env: Env) -> Frame | None:
@@ -104,7 +102,7 @@ def _seeded(terms: Frame, seeds: Frame) -> Bools:
     return found[: terms.n]
 
 
-def _is(terms: Frame, constants: Identities, end: int) -> Bools:
+def _is(terms: Frame, constants: Words, end: int) -> Bools:
     """Which terms are the end that their member gives."""
     wanted = constants[terms["op"], end]
     same: npt.NDArray[np.bool_] = (terms["x0"] == wanted[:, 0]) & (terms["y0"] == wanted[:, 1])

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.probe import arrange, join_pairs
 from levada.model import columns as col
+from levada.model.arrays import Bools, Longs
 from levada.model.frame import Column, Frame, concat
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import truth
@@ -38,7 +39,6 @@ from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
 from levada.windows.state.runs import Run
 
-Ints = npt.NDArray[np.int64]
 Right = Frame | Run
 Origins = tuple[tuple[int, int], ...]
 
@@ -63,13 +63,13 @@ def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env) -> Frame
     return concat(parts) if parts else None
 
 
-def _among(i: Ints, n: int) -> npt.NDArray[np.bool_]:
+def _among(i: Longs, n: int) -> Bools:
     there = np.zeros(n, bool)
     there[i] = True
     return there
 
 
-def _decided(node: PlanNode, step: s.ReportJoin, left: Frame, i: Ints, pool: Pool) -> Frame | None:
+def _decided(node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, pool: Pool) -> Frame | None:
     """The left rows on which others decide, of which rows ``i`` have a partner."""
     partnered = _among(i, left.n)
     marks = step.kind is JoinKind.MARK
@@ -94,7 +94,7 @@ def _sides(
 
 def _partners(
     node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, pool: Pool
-) -> tuple[Ints, Ints]:
+) -> tuple[Longs, Longs]:
     """The pairs that count; those that only decide are of distinct right rows (those that last are
     distinct already).
     """
@@ -112,7 +112,7 @@ def _partners(
     return i, j
 
 
-def _meeting(left: Frame, i: Ints, right: Frame, j: Ints, fills: Origins) -> npt.NDArray[np.bool_]:
+def _meeting(left: Frame, i: Longs, right: Frame, j: Longs, fills: Origins) -> Bools:
     """Which pairs have a shared variable that both rows bind."""
     meet = np.zeros(len(i), bool)
     for a, b in fills:
@@ -126,7 +126,7 @@ def _pairs(
     right: Right,
     right_keys: tuple[int, ...],
     fills: tuple[tuple[int, int], ...],
-) -> tuple[Ints, Ints]:
+) -> tuple[Longs, Longs]:
     """Row numbers of compatible pairs."""
     lk, lh = r.key_of(left, left_keys)
     if not isinstance(right, Run):
@@ -158,7 +158,7 @@ def _about(left: Frame, i: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
 
 
 def _satisfying(
-    node: PlanNode, step: s.ReportJoin, left: Frame, i: Ints, *, right: Frame, j: Ints, pool: Pool
+    node: PlanNode, step: s.ReportJoin, left: Frame, i: Longs, *, right: Frame, j: Longs, pool: Pool
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
     """The condition over the pairs: left slots, then right slots; a shared variable has the value
     of the joined row.
@@ -187,7 +187,7 @@ def _take_right(columns: dict[str, Column], at: int, names: list[str], other: in
 
 
 def _pair(
-    node: PlanNode, left: Frame, i: Ints, right: Frame, *, j: Ints, out: Origins, fills: Origins
+    node: PlanNode, left: Frame, i: Longs, right: Frame, *, j: Longs, out: Origins, fills: Origins
 ) -> Frame:  # fmt: skip
     columns = _about(left, i)
     filled = dict(fills)
@@ -201,7 +201,7 @@ def _pair(
     return Frame(columns, len(i))
 
 
-def _unpaired(node: PlanNode, left: Frame, rest: Ints, out: tuple[tuple[int, int], ...]) -> Frame:
+def _unpaired(node: PlanNode, left: Frame, rest: Longs, out: tuple[tuple[int, int], ...]) -> Frame:
     """Left rows alone: the right side's slots are unbound."""
     columns = _about(left, rest)
     blank = r.empty(node.layout)

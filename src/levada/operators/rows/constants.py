@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from levada.model.arrays import Words
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.identity import identify_one
 
-Identities = npt.NDArray[np.uint64]
 
-
-def identities(node: PlanNode, seed: int) -> Identities:
+def identities(node: PlanNode, seed: int) -> Words:
     """Those of the members' constants, shape (members, 3, 2); 0 where there is none. ``seed`` is
     the checkpoint's.
     """

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine, mix
 from levada.model import columns as col
+from levada.model.arrays import Words
 from levada.model.frame import Column, Frame
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.layout import DTYPES, Facet, Layout, slot_columns
 from levada.plan.sealed.plan import Consumer, FanOut, home_number
 
-Words = npt.NDArray[np.uint64]
 Key = tuple[Words, Words]
 
 

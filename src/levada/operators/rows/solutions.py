@@ -10,12 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
+from levada.model.arrays import Words
 from levada.terms.identity import identify_one
-
-Words = npt.NDArray[np.uint64]
 
 
 @lru_cache(maxsize=10_000)

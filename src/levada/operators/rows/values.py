@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from levada.model import columns as col
+from levada.model.arrays import Words
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame
 from levada.model.term import Kind
@@ -23,8 +24,6 @@ from levada.operators.rows.edges import value
 from levada.plan.sealed.layout import Facet, slot_columns
 from levada.terms.identity import identify_ints
 from levada.terms.term_pool import Pool
-
-Words = npt.NDArray[np.uint64]
 
 
 def _by_value(values: Column, facets: Facet, pool: Pool) -> tuple[Words, Words]:

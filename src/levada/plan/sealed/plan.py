@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVarTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from levada.model.arrays import Ints, Longs
 from levada.model.query import Form, Output, TriplePattern, WindowOn
 from levada.model.time import Window
 from levada.plan.sealed.layout import Layout
@@ -37,9 +38,6 @@ else:
     Fact = TypeVar("Fact")
 Parts = TypeVarTuple("Parts")
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class FanOut:
@@ -47,8 +45,8 @@ class FanOut:
     ``members[offsets[i]:offsets[i + 1]]``.
     """
 
-    offsets: I32
-    members: I32
+    offsets: Ints
+    members: Ints
     identity: bool
 
 
@@ -80,7 +78,7 @@ class PlanNode(Generic[S_co]):
     schedules: Schedules
     fresh: npt.NDArray[np.bool_]
     # of each member, the number that decides its partition where all its rows are together; else -1
-    home: I64
+    home: Longs
 
     def of(self, kind: type[Kind]) -> PlanNode[Kind] | None:
         """This node, if its step is of this kind."""
@@ -158,7 +156,7 @@ class Plan:
         return frozenset(stream for query in self.queries.values() for stream in query.streams)
 
 
-def home_number(node: int, op: I64) -> I64:
+def home_number(node: int, op: Longs) -> Longs:
     """A number per (node, member) that decides the home of the member; fits an int32."""
-    number: I64 = (op * 1_000_003 + node * 7_919) & 0x7FFFFFFF
+    number: Longs = (op * 1_000_003 + node * 7_919) & 0x7FFFFFFF
     return number

@@ -15,13 +15,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from levada.model.arrays import Ints, Longs
 from levada.model.time import Window, WindowKind
 from levada.plan.sealed.shapes import Member
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
 
 
@@ -45,7 +43,7 @@ class Families:
     schedules there are.
     """
 
-    parts: tuple[tuple[Schedule, I64, I64], ...]
+    parts: tuple[tuple[Schedule, Longs, Longs], ...]
     count: int
 
     @staticmethod
@@ -58,7 +56,7 @@ class Families:
         parts = [(schedules[n[0]], np.array(n), starts[n]) for n in found.values()]
         return Families(tuple(parts), len(schedules))
 
-    def alike(self, times: Mapping[int, I64]) -> I64:
+    def alike(self, times: Mapping[int, Longs]) -> Longs:
         """For each schedule the first that says the same; ``times`` are the known ones of each
         stream, ascending.
         """
@@ -74,10 +72,10 @@ class Schedules:
     """The distinct schedules of members, and which one each member has."""
 
     distinct: tuple[Schedule, ...]
-    of_member: I32
+    of_member: Ints
 
     @staticmethod
-    def of(members: Sequence[Member], places: I64, streams: Mapping[str, int]) -> Schedules:
+    def of(members: Sequence[Member], places: Longs, streams: Mapping[str, int]) -> Schedules:
         """The schedules of these members, each at its place; empty places have the first's."""
         index: dict[Schedule, int] = {}
         keys = [_schedule(m, streams) for m in members]
@@ -100,7 +98,7 @@ def _schedule(m: Member, streams: Mapping[str, int]) -> Schedule:
     return Schedule(tuple(w for w, _ in on), tuple(n for _, n in on), m.start, m.every, m.nonempty)
 
 
-def _first_alike(schedule: Schedule, starts: I64, times: Mapping[int, I64]) -> I64:
+def _first_alike(schedule: Schedule, starts: Longs, times: Mapping[int, Longs]) -> Longs:
     code = np.zeros(len(starts), np.int64)
     for window, stream in zip(schedule.windows, schedule.streams, strict=True):
         known = times.get(stream, _NONE)

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from levada.model.arrays import Ints, Longs
 from levada.model.time import MIN, WindowKind
 from levada.plan.sealed.shapes import Member
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -23,13 +21,13 @@ class WindowTable:
     """
 
     kind: npt.NDArray[np.uint8]
-    range: I64
-    step: I64
-    t0: I64
+    range: Longs
+    step: Longs
+    t0: Longs
     given: npt.NDArray[np.bool_]
-    to: I64
-    stream: I32
-    start: I64  # per window and member: elements before it do not count
+    to: Longs
+    stream: Ints
+    start: Longs  # per window and member: elements before it do not count
 
     @staticmethod
     def of(members: Sequence[Member], streams: Mapping[str, int]) -> WindowTable:
@@ -50,7 +48,7 @@ class WindowTable:
 
     def params(
         self, j: int
-    ) -> tuple[npt.NDArray[np.uint8], I64, I64, I64, npt.NDArray[np.bool_], I64]:
+    ) -> tuple[npt.NDArray[np.uint8], Longs, Longs, Longs, npt.NDArray[np.bool_], Longs]:
         """Window j of all members as leading arguments of the kernels of where rows count."""
         return self.kind[j], self.range[j], self.step[j], self.t0[j], self.given[j], self.to[j]
 
@@ -59,7 +57,7 @@ class WindowTable:
         at = list(rows)
         return WindowTable(*(column[at] for column in self._columns))
 
-    def at(self, members: I64) -> WindowTable:
+    def at(self, members: Longs) -> WindowTable:
         """The table of these members, in this order."""
         return WindowTable(*(column.take(members, axis=1) for column in self._columns))
 

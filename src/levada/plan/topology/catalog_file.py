@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from levada.model.arrays import Longs
 from levada.plan.encoding.document import encode, read_file, unreadable
 from levada.plan.encoding.plans import RECORDS, VALUES
 from levada.plan.encoding.registry import Registry
@@ -24,8 +24,6 @@ from levada.plan.sealed.shapes import Edge, Member, Shape
 from levada.plan.sealed.steps import Step
 from levada.plan.topology.members import Members
 from levada.plan.topology.topology import CatalogNode, Topology
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -42,9 +40,9 @@ class KeptNode:
     layout: Layout
     generation: int
     members: tuple[Member, ...]
-    at: I64
-    uses: I64
-    born: I64
+    at: Longs
+    uses: Longs
+    born: Longs
 
 
 @dataclass(frozen=True)

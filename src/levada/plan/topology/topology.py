@@ -16,9 +16,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.algebra.nodes import Query
+from levada.model.arrays import Longs
 from levada.model.names import derived_by, is_derived, shown
 from levada.plan.install.install import Installer
 from levada.plan.lowering.lower import lower
@@ -28,9 +28,6 @@ from levada.plan.sealed.schedules import Schedules
 from levada.plan.sealed.shapes import Member, Shape
 from levada.plan.sealed.window_table import WindowTable
 from levada.plan.topology.members import Members
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -193,7 +190,7 @@ class Topology:
             ):
                 fan = self._fan(node, i, len(self.nodes[producer].members.rows))
                 consumers[producer].append(Consumer(number, i, edge, fan, node.shape.stage))
-        homes: dict[int, I64] = {}
+        homes: dict[int, Longs] = {}
         nodes = {n: self._sealed(n, tuple(consumers[n]), had, homes) for n in self.nodes}
         order = self.order()
         stages = max((nodes[n].stage for n in order), default=1)
@@ -219,7 +216,7 @@ class Topology:
         return self._seen[number]
 
     def _sealed(
-        self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, I64]
+        self, number: int, consumers: tuple[Consumer, ...], had: int, homes: dict[int, Longs]
     ) -> PlanNode:
         node = self.nodes[number]
         numbers = {n: i for i, n in enumerate(self.streams)}
@@ -243,13 +240,13 @@ class Topology:
             self._home(number, homes),
         )
 
-    def _home(self, number: int, homes: dict[int, I64]) -> I64:
+    def _home(self, number: int, homes: dict[int, Longs]) -> Longs:
         """What is exchanged by itself is at home there; what follows in place has the same home."""
         if number not in homes:
             homes[number] = self._found_home(number, homes)
         return homes[number]
 
-    def _found_home(self, number: int, homes: dict[int, I64]) -> I64:
+    def _found_home(self, number: int, homes: dict[int, Longs]) -> Longs:
         node = self.nodes[number]
         members = np.arange(len(node.members.rows), dtype=np.int64)
         for i, (producer, (_, edge)) in enumerate(zip(node.inputs, node.shape.inputs, strict=True)):

@@ -18,11 +18,11 @@ import numpy as np
 import polars as pl
 
 from levada.errors import PromiseError
-from levada.intake.matching.star import Ints, Ints32
 from levada.intake.parse.ntriples import Triples
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.probe import join_pairs
 from levada.model import columns as col
+from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX, MIN, WindowKind
 from levada.operators.env import Env
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def subjects_of(
-    reference: Reference, triples: Triples, found: Elements, subjects: Ints32, pool: Pool
+    reference: Reference, triples: Triples, found: Elements, subjects: Ints, pool: Pool
 ) -> Frame:
     """The subjects of the elements that count: slot 0; their time; where they stand: the path
     (``file``) and the byte (``m0``).
@@ -59,7 +59,7 @@ def subjects_of(
     )
 
 
-def _first(numbers: Ints32) -> Ints:
+def _first(numbers: Ints) -> Longs:
     """The first row of each number; these ascend where an element is all lines of a subject."""
     if (numbers[1:] >= numbers[:-1]).all():
         return np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)])

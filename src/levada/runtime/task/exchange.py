@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels.keyed.route import partition_of, scatter_order
+from levada.model.arrays import Words
 from levada.model.frame import Frame, concat, pack
 from levada.model.term import Kind
 from levada.operators.group.panes import fold
@@ -29,7 +29,6 @@ from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.windows import presence
 
-Words = npt.NDArray[np.uint64]
 FEWER = 0.5  # panes per row, from which on they are folded before the exchange
 MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from levada.model.arrays import Longs
 from levada.model.frame import Frame
 from levada.model.time import MAX, Times
 from levada.operators.border.calendar import Calendar
@@ -28,8 +29,6 @@ from levada.windows.reports import Progress
 
 MOST_PAIRS = 1_000_000
 """How many pairs of a row and a report a step has at most, but for those of one report."""
-
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from levada.intake.matching.first_rows import Patterns, match_, patterns_of
 from levada.intake.matching.slots import Chunk
@@ -25,6 +24,7 @@ from levada.intake.parse.ntriples import Triples
 from levada.intake.static_files import StaticFile, chunks, cut, of_graphs
 from levada.kernels.keyed.groups import group
 from levada.model import columns as col
+from levada.model.arrays import Bools
 from levada.model.frame import Frame, concat
 from levada.operators.interval.static_side import ALWAYS
 from levada.operators.rows.edges import key_of
@@ -33,7 +33,6 @@ from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context, load_setup
 from levada.terms.term_pool import Pool
 
-Mask = npt.NDArray[np.bool_]
 Graphs = tuple[str | None, ...]
 
 
@@ -53,7 +52,7 @@ class Reading:
     """A setup's files for the members that read them (by node); ``sign`` of their rows."""
 
     files: list[StaticFile]
-    chosen: dict[int, Mask]
+    chosen: dict[int, Bools]
     sign: int
 
     def wanted(self, plan: Plan) -> frozenset[str | None]:
@@ -131,7 +130,7 @@ def _readers(plan: Plan) -> list[PlanNode]:
     return [n for n in nodes if isinstance(n.step, (s.Match, s.Entailed)) and n.step.static]
 
 
-def _changing(node: PlanNode, context: Context) -> Mask:
+def _changing(node: PlanNode, context: Context) -> Bools:
     """The members that are told what a replacement changes."""
     touched = np.array([not context.replaced.isdisjoint(m.graphs) for m in node.members], np.bool_)
     return (
@@ -143,7 +142,7 @@ def _changing(node: PlanNode, context: Context) -> Mask:
 
 
 def _patterns(
-    plan: Plan, chosen: Mapping[int, Mask], seed: int
+    plan: Plan, chosen: Mapping[int, Bools], seed: int
 ) -> Iterator[tuple[Graphs, Patterns]]:
     """The patterns of the chosen members, by the graphs that they read."""
     nodes = [plan.nodes[n] for n in chosen]

@@ -16,14 +16,12 @@ import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine, mix
 from levada.model import columns as col
+from levada.model.arrays import Bools, Words
 from levada.model.frame import Frame
 from levada.windows.zset import consolidate
 
-Mask = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
 
-
-def uncancelled(rows: Frame, begun: Mask, beginnings: Sequence[str] = ()) -> Frame:
+def uncancelled(rows: Frame, begun: Bools, beginnings: Sequence[str] = ()) -> Frame:
     """The rows without those of the ``begun`` ones that cancel; all where rows have no weights.
 
     ``beginnings``: columns beside ``#s`` that say when a row began, and nothing else.

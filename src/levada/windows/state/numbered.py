@@ -11,15 +11,13 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.model import columns as col
+from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State
 
-Words = npt.NDArray[np.uint64]
-Longs = npt.NDArray[np.int64]
 _ADDED = partial(tallies.add, by=(), sums=(col.COUNT,))
 
 

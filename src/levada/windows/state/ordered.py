@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
+from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX
 from levada.windows.state import tallies
 from levada.windows.state.pieces import Piece, State
 
-Words = npt.NDArray[np.uint64]
-Longs = npt.NDArray[np.int64]
 Order = Callable[[Frame], Longs]
 Texts = Callable[[Frame], Mapping[str, Frame]]
 _ADDED = partial(tallies.add, by=(), sums=(col.COUNT,))

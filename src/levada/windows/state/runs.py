@@ -24,12 +24,12 @@ import numpy.typing as npt
 from levada.kernels.keyed.keyed import bits_for, bucket_order
 from levada.kernels.keyed.probe import Buckets, arrange
 from levada.model import columns as col
+from levada.model.arrays import Bools
 from levada.model.frame import Column, Frame, concat
 from levada.model.time import MAX, Times
 from levada.windows.state.cancel import uncancelled
 from levada.windows.state.pieces import Piece, State, span_of
 
-Mask = npt.NDArray[np.bool_]
 OPEN_EPOCHS = 8
 MERGE = 4
 MOST_RUNS = 12
@@ -111,7 +111,7 @@ def insert(
     *,
     horizon: int,
     ends: Sequence[str] = (),
-    alive: Mask | None = None,
+    alive: Bools | None = None,
 ) -> None:
     """Adds an epoch's rows to the open run, sealing and merging what is due; rows that are dead by
     then are left out.
@@ -139,7 +139,7 @@ def insert(
     state.replace(key, pieces)
 
 
-def together(state: State, key: str, run: Run, alive: Mask) -> None:
+def together(state: State, key: str, run: Run, alive: Bools) -> None:
     """Adds rows that never leave: all of the input as one run, written anew, without those of
     members that are gone.
     """
@@ -213,7 +213,7 @@ def _seal(piece: Piece) -> Piece:
     )
 
 
-def _alive(rows: Frame, horizon: int, members: Mask | None) -> Frame:
+def _alive(rows: Frame, horizon: int, members: Bools | None) -> Frame:
     if not rows.n:
         return rows
     later = rows[col.END] > horizon
@@ -255,7 +255,7 @@ def _merge(
     horizon: int,
     ends: Sequence[str],
     *,
-    alive: Mask | None,
+    alive: Bools | None,
 ) -> list[Piece]:
     """Merges the last four runs of one level as long as that is due; never beyond a quarter of the
     window.

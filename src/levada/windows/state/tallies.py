@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
+from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame, concat
 from levada.model.time import MAX
 from levada.windows.state.pieces import State
 
-Words = npt.NDArray[np.uint64]
-Longs = npt.NDArray[np.int64]
 Merge = Callable[[Frame], Frame]
 
 

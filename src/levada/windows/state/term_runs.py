@@ -17,8 +17,8 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from levada.model.arrays import Words
 from levada.model.time import MAX
 from levada.terms.table import Terms
 from levada.windows.state.pieces import Piece, State
@@ -29,8 +29,6 @@ MERGE = 4
 FEW = 4096  # terms that are not worth the look
 _LEFT = 1 << 20  # the level of a table of what was left: it merges with no other
 _IDENTITY = re.compile(r"(a[0-9]+\.)?x([0-9]*)")
-
-Words = npt.NDArray[np.uint64]
 
 
 def tables(state: State) -> Iterator[Terms]:

@@ -1,5 +1,5 @@
 """The work of an epoch of a CQL query over windows on change follows its new rows, not what the
-windows hold (issue 4).
+windows hold.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def test_two_policies_report_at_the_union() -> None:
 
 
 def test_worked_example() -> None:
-    """One query, six elements: /work/shared/example.md."""
+    """One query over two windows, six elements, worked through by hand."""
     query = ReferenceQuery(
         "SELECT ?room ?t ?h { GRAPH <e:w1> { ?room <e:t> ?t } GRAPH <e:w2> { ?room <e:h> ?h } }",
         {

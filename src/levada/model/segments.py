@@ -28,18 +28,6 @@ def starts_segment(*columns: npt.NDArray[Any]) -> Bools:
     return new
 
 
-def ends_segment(*columns: npt.NDArray[Any]) -> Bools:
-    """Of each row whether a segment ends with it: the last, or other than the one behind.
-
-    >>> ends_segment(np.array([3, 3, 5])).tolist()
-    [False, True, True]
-    """
-    last = np.ones(len(columns[0]), np.bool_)
-    if len(last):
-        last[:-1] = _differ(columns)
-    return last
-
-
 def _differ(columns: tuple[npt.NDArray[Any], ...]) -> Bools:
     """Of each row but the first whether it differs from the one before in any column."""
     found: Bools = columns[0][1:] != columns[0][:-1]

@@ -23,6 +23,7 @@ from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame, concat
+from levada.model.segments import ranges, starts_segment
 from levada.model.time import MAX
 from levada.windows.state import tallies
 from levada.windows.state.pieces import Piece, State
@@ -62,7 +63,7 @@ def first(state: State, key: str, k: Words, h: Words, wanted: Longs) -> First | 
         taken = _take(state, key, one, k[at], h[at])
         left = directory[col.COUNT][places] - taken
         counts = np.minimum(left, wanted[at])
-        rows.append(state.frame(one).take(_ranges(directory[col.AT][places] + taken, counts)))
+        rows.append(state.frame(one).take(ranges(directory[col.AT][places] + taken, counts)))
         of.append(np.repeat(at, counts))
         piece.append(np.full(rows[-1].n, number, np.int64))
         cut.append((np.cumsum(counts) - 1 + n)[(left > counts) & (counts > 0)])
@@ -112,7 +113,7 @@ def insert(
 
 def _directory(rows: Frame) -> Frame:
     k, h = rows[col.KEY], rows[col.CHECK]
-    at = np.flatnonzero(np.concatenate([[True], (k[1:] != k[:-1]) | (h[1:] != h[:-1])]))
+    at = np.flatnonzero(starts_segment(k, h))
     directory = Frame(
         {col.KEY: k[at], col.CHECK: h[at], col.AT: at, col.COUNT: np.diff(np.append(at, rows.n))},
         len(at),
@@ -126,7 +127,7 @@ def _entries(state: State, piece: Piece, k: Words, h: Words) -> tuple[Longs, Lon
     begins = np.searchsorted(directory[col.KEY], k, "left")
     counts = np.searchsorted(directory[col.KEY], k, "right") - begins
     at = np.repeat(np.arange(len(k)), counts)
-    places = _ranges(begins, counts)
+    places = ranges(begins, counts)
     same = directory[col.CHECK][places] == h[at]
     return at[same], places[same]
 
@@ -139,7 +140,7 @@ def _left(state: State, key: str, piece: Piece) -> Frame:
     some = np.flatnonzero(taken)
     _count(state, key, piece, k[some], h[some], more=-taken[some])
     keep = np.ones(rows.n, np.bool_)
-    keep[_ranges(directory[col.AT], taken)] = False
+    keep[ranges(directory[col.AT], taken)] = False
     return rows.where(keep)
 
 
@@ -158,8 +159,3 @@ def _count(state: State, key: str, piece: Piece, k: Words, h: Words, *, more: Lo
 def _of_piece(piece: Piece, k: Words, h: Words) -> tuple[Words, Words]:
     """Keys of groups in a piece, whose name no other has."""
     return combine(k, h, np.full(len(k), int(piece.name), np.uint64), np.zeros(len(k), np.uint64))
-
-
-def _ranges(starts: Longs, counts: Longs) -> Longs:
-    """The numbers from each start on, so many of each."""
-    return np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))

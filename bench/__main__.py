@@ -30,6 +30,10 @@ class Name(StrEnum):
     ENTAILMENT = "entailment"
     STATIC = "static"
     PLANNING = "planning"
+    START = "start"
+    LATENCY = "latency"
+    KATTS = "katts"
+    RLAS = "rlas"
 
 
 def main(

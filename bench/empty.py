@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from levada import Engine
-from levada.runtime.driver import derived_streams as made
+from levada.runtime.driver import derived_streams
 from levada.runtime.store.manifest import Intention, Manifest, StreamRecord
 
 
@@ -43,7 +43,8 @@ def _force(engine: Engine, times: float) -> None:
             [], last.positions, last.streams, open_, frozenset()
         )
         states = [
-            given[name] if name in given else made.state(name, plan, last) for name in plan.streams
+            given[name] if name in given else derived_streams.state(name, plan, last)
+            for name in plan.streams
         ]
         fresh = epochs.plan_is_new
         return Intention(

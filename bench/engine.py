@@ -101,6 +101,15 @@ def run_engine(
     return meter.side(results["count"], epoch_rows=epoch_rows)
 
 
+def on_spark(engine: Engine) -> None:
+    """Has all epochs after the first one run on Spark: what is measured is not its start."""
+
+    def wait(manifest: Manifest) -> None:
+        engine._await_spark()
+
+    engine._on_epoch(wait)
+
+
 def run_empty(streams: Streams, queries: Queries, *, epochs: int, stepped: bool) -> dict[str, Any]:
     """The floor: ``epochs`` epochs without data, between publications; as many before, as warm-up.
 
@@ -147,6 +156,7 @@ def _engine(
             **given,
         )
         with engine:
+            on_spark(engine)
             for name, stream in streams.items():
                 engine.stream(name, **stream)
             for name, query in queries.items():

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import polars as pl
 
 from bench.apart import apart
+from bench.engine import on_spark
 from bench.result import CountError, Result
 from levada import Engine
 from levada.emission.serialize import Batch
@@ -214,6 +215,7 @@ def paced(stations: int, reports: int) -> dict[str, Any]:
             f'<http://e/none> <http://e/none> "0" {start - WINDOW * 10} .\n'
         )
         with Engine(checkpoint=Path(folder) / "c", sink=sink, keep_results=False, seed=7) as engine:
+            on_spark(engine)
             _run(engine, source, sink, shape, _until)
     return {name: sink.score(shape, name) for name in BODIES}
 

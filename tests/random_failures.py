@@ -25,6 +25,7 @@ import pytest
 REPEAT = "levada-repeat"  # the property of a report: what a command needs, [variables, arguments]
 VARIABLES = (
     "LEVADA_CASES",
+    "LEVADA_FUZZ",
     "LEVADA_KILLS",
 )  # which change how many cases there are, and so which ones
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cases import Case, CaseQuery
 from levada.engine.engine import Engine
+from levada.runtime.store.manifest import Manifest
 from levada.testing.memory_sink import MemorySink
 from levada.testing.question import Element, Graphs, Report
 from levada.testing.stepped import name_graphs, name_streams
@@ -99,6 +100,47 @@ def run_in_two(
                 engine.start(once=True, keep_open=keep_open)
                 engine.await_end()
     return reports_of(case, sink)
+
+
+def run_stopped(
+    case: Case, every: int, *, epoch_rows: int = 1000, partitions: int = 2
+) -> dict[str, list[Report]]:
+    """The reports of a case whose engine is stopped after every so many epochs, and started again
+    on the checkpoint.
+    """
+    sink, ended = MemorySink(), False
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        while not ended:
+            with Engine(
+                spark=False,
+                checkpoint=root / "checkpoint",
+                epoch_rows=epoch_rows,
+                partitions=partitions,
+                sink=sink,
+                seed=7,
+                ontology=_ontology(case, root),
+            ) as engine:
+                name_sources(engine, case, root)
+                register(engine, case.queries)
+                told = _stop_after(engine, every)
+                engine.start(once=True)
+                assert engine.await_end(120), "an engine that is told to stop stops"
+                ended = told[-1].ended
+    return reports_of(case, sink)
+
+
+def _stop_after(engine: Engine, epochs: int) -> list[Manifest]:
+    """Has the engine stop as soon as it has run so many epochs; what it has run."""
+    told: list[Manifest] = []
+
+    def tell(manifest: Manifest) -> None:
+        told.append(manifest)
+        if len(told) == epochs and engine._driver is not None:
+            engine._driver.loop.request_stop()
+
+    engine._on_epoch(tell)
+    return told
 
 
 def _ontology(case: Case, root: Path) -> list[Path]:

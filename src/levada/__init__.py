@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from levada.errors import LevadaError, QueryError, UsageError
 
 if TYPE_CHECKING:
-    from levada.algebra.options import QueryOptions
+    from levada.algebra.options import QueryOptions, QueryWords
     from levada.engine.asked import Asked
     from levada.engine.engine import Engine
-    from levada.engine.query import Query, Report
-    from levada.engine.status import Status
-    from levada.engine.summary import Progress
+    from levada.engine.python.once import query
+    from levada.engine.query import Query, Report, Results
+    from levada.engine.telling.status import Status
+    from levada.engine.telling.summary import Progress
+    from levada.streams.options import StreamOptions
 
 __all__ = [
     "Asked",
@@ -23,21 +25,29 @@ __all__ = [
     "Query",
     "QueryError",
     "QueryOptions",
+    "QueryWords",
     "Report",
+    "Results",
     "Status",
+    "StreamOptions",
     "UsageError",
     "__version__",
+    "query",
 ]
 __version__ = "0.1.0"
 
 _HOMES = {
     "Asked": "levada.engine.asked",
     "Engine": "levada.engine.engine",
-    "Progress": "levada.engine.summary",
+    "Progress": "levada.engine.telling.summary",
     "Query": "levada.engine.query",
     "QueryOptions": "levada.algebra.options",
+    "QueryWords": "levada.algebra.options",
     "Report": "levada.engine.query",
-    "Status": "levada.engine.status",
+    "Results": "levada.engine.query",
+    "Status": "levada.engine.telling.status",
+    "StreamOptions": "levada.streams.options",
+    "query": "levada.engine.python.once",
 }
 
 

@@ -13,6 +13,9 @@
     ├── CheckpointError       a foreign, locked, damaged or ended checkpoint             exit 1
     ├── JavaError             no usable Java                                             exit 1
     └── EngineError           the engine stopped because of a failure                    exit 1
+         ├── LostTaskError        a task of Spark's ended without a word
+         ├── ExcessError          an operator makes too much: its query is suspended
+         └── ManyReportsError     too many reports for one epoch: it ends earlier
 
 A user's mistake is one of these; a programmer's mistake is an ``assert`` with a sentence.
 """
@@ -44,6 +47,10 @@ class LevadaError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}" if self.hint else self.message
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback: the sentence."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 class UsageError(LevadaError):
@@ -79,11 +86,7 @@ class QueryError(LevadaError):
         where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
         lines = [where + self.message]
         if self.span and self.text:
-            # as lines are counted: str.splitlines knows more line ends
-            source = self.text.rstrip("\n").split("\n")
-            if self.text:
-                shown = source[min(self.span.line, len(source)) - 1].rstrip("\r").replace("\t", " ")
-                lines += ["  " + shown, "  " + " " * (self.span.column - 1) + "^"]
+            lines += pointed(self.text, self.span)
         if self.expected:
             lines.append("expected: " + ", ".join(self.expected))
         if self.hint:
@@ -130,6 +133,59 @@ class JavaError(LevadaError):
 
 class EngineError(LevadaError):
     """The engine stopped because of a failure."""
+
+
+class LostTaskError(EngineError):
+    """A task of Spark's ended without a word: its process may have died of what it read."""
+
+
+class ExcessError(EngineError):
+    """An operator that makes more rows, or texts, in an epoch than it may hold.
+
+    ``node`` and ``member`` are its place in the plan, from which the driver knows whose it is.
+    """
+
+    def __init__(self, message: str, *, node: int = -1, member: int = -1) -> None:
+        super().__init__(message)
+        self.node, self.member = node, member
+
+
+class ManyReportsError(EngineError):
+    """An epoch with more reports than may be made at once.
+
+    ``until``: where it is to end (ms); ``width``: how much time it then covers; ``end``: up to
+    where there are the reports that were counted.
+    """
+
+    def __init__(self, message: str, *, until: int = 0, width: int = 1, end: int = 0) -> None:
+        super().__init__(message)
+        self.until, self.width, self.end = until, width, end
+
+
+def pointed(text: str, span: Span) -> list[str]:
+    r"""The line of a text that has a place, and below it a caret at the place.
+
+    >>> print("\n".join(pointed("SELECT *\n{ ?s }", Span(2, 6))))
+      { ?s }
+           ^
+    """
+    # as lines are counted: str.splitlines knows more line ends
+    source = text.rstrip("\n").split("\n")
+    shown = source[min(span.line, len(source)) - 1].rstrip("\r").replace("\t", " ")
+    return ["  " + shown, "  " + " " * (span.column - 1) + "^"]
+
+
+def unreadable(path: object, reason: str) -> CheckpointError:
+    """What is wrong with a file of a checkpoint, and what to do.
+
+    >>> print(unreadable("ck/levada.json", "it is altered"))
+    The checkpoint's file ck/levada.json cannot be read: it is altered. Go on from a copy of the \
+checkpoint, or start anew in an empty folder.
+    """
+    return CheckpointError(
+        f"The checkpoint's file {path} cannot be read: {reason}.",
+        hint="Go on from a copy of the checkpoint, or start anew in an empty folder.",
+    )
 
 
 def near(name: str, known: Iterable[str]) -> str:

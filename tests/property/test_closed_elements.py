@@ -99,7 +99,7 @@ def run_closed(case: Case, how: str, epoch_rows: int, partitions: int) -> dict[s
 def test_closed_streams_equal_the_reference(
     case: Case, rows: int, parts: int, how: str, repeat: bool
 ) -> None:
-    case = replace(case, streams={n: closed(e, repeat) for n, e in case.streams.items()})  # type: ignore[arg-type]
+    case = replace(case, streams={n: closed(e, repeat) for n, e in case.streams.items()})
     assert same_queries(case.expected(), run_closed(case, how, rows, parts)) is None
 
 

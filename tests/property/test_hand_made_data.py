@@ -162,7 +162,11 @@ def number(text: str, datatype: str) -> str:
             number("9223372036854775807", "integer"),
             number("4611686018427387903.5", "decimal"),
         ),
-        (("9223372036854775807", "1"), "unbound", "unbound"),  # 64 bits, as the reference
+        (
+            ("9223372036854775807", "1"),
+            number("9223372036854775808", "integer"),
+            number("4611686018427387904", "decimal"),
+        ),
         (
             ("99999999999999999999", "-99999999999999999990"),
             number("9", "integer"),
@@ -178,17 +182,29 @@ def number(text: str, datatype: str) -> str:
             number("999999999999999999.999999999999999999", "decimal"),
             number("499999999999999999.999999999999999999", "decimal"),
         ),
-        (  # of more than 18 fraction digits the first 18 count
+        (  # averages are quotients: 18 fraction digits
             ("0.12345678901234567890123456789012345678901234", "1"),
-            number("1.123456789012345678", "decimal"),
+            number("1.12345678901234567890123456789012345678901234", "decimal"),
             number("0.561728394506172839", "decimal"),
         ),
-        (("170141183460469231731.5", "3.25"), "unbound", "unbound"),  # 127 bits
-        (("12345678901234567890123456789012345678901.5", "1"), "unbound", "unbound"),
-        (("12345678901234567890123456789012345678901", "1"), "unbound", "unbound"),
+        (
+            ("170141183460469231731.5", "3.25"),
+            number("170141183460469231734.75", "decimal"),
+            number("85070591730234615867.375", "decimal"),
+        ),
+        (
+            ("12345678901234567890123456789012345678901.5", "1"),
+            number("12345678901234567890123456789012345678902.5", "decimal"),
+            number("6172839450617283945061728394506172839451.25", "decimal"),
+        ),
+        (
+            ("12345678901234567890123456789012345678901", "-1"),
+            number("12345678901234567890123456789012345678900", "integer"),
+            number("6172839450617283945061728394506172839450", "decimal"),
+        ),
     ],
 )
-def test_sums_beyond_18_and_38_digits(texts: tuple[str, ...], total: str, average: str) -> None:
+def test_sums_of_any_size(texts: tuple[str, ...], total: str, average: str) -> None:
     assert sums(*texts) == (total, average)
 
 

@@ -47,7 +47,7 @@ class Everything:
         return [
             name
             for form in self.formats[query]
-            for name in FileSink(self.root / form, form, self.roll).publish(
+            for name in FileSink(self.root / form, form, self.roll, terms=True).publish(
                 query, variables, epoch, batch
             )
         ]

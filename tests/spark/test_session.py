@@ -10,13 +10,8 @@ import psutil
 import pytest
 
 from levada.runtime.spark import session as sessions
-from levada.runtime.spark.session import (
-    missing_settings,
-    session_environment,
-    session_settings,
-    start_session,
-    stop_session,
-)
+from levada.runtime.spark.session import missing_settings, start_session, stop_session
+from levada.runtime.spark.settings import session_environment, session_settings
 
 pytestmark = pytest.mark.spark
 

@@ -56,7 +56,7 @@ def run(spark: Any, folder: Any, root: Any, sink: Any = None, **options: Any) ->
         engine.start(once=True, keep_open=True)
         engine.await_end()
         return (
-            query.to_polars()
+            query.to_polars(terms=True)
             .select("report", pl.col("v").str.extract('"([0-9]+)"').cast(int))
             .rows()
         )
@@ -150,7 +150,7 @@ def test_a_row_is_one_line_whatever_its_columns_hold(spark: Any, tmp_path: Path)
         query = engine.register(QUERY, name="q")
         engine.start(once=True)
         engine.await_end()
-        assert query.to_polars()["v"].to_list() == ['"1\\n2"']
+        assert query.to_polars(terms=True)["v"].to_list() == ['"1\\n2"']
         assert engine._records()["http://e/obs"].dead == 4
 
 
@@ -168,7 +168,7 @@ def test_the_last_element_of_a_batch_waits_for_no_other_batch(spark: Any, tmp_pa
             time.sleep(0.05)
         assert engine.progress().elements == 8
         engine.stop()
-        assert query.to_polars()["report"].to_list() == [2000] * 4
+        assert query.to_polars(terms=True)["report"].to_list() == [2000] * 4
 
 
 def test_a_column_of_lines(spark: Any, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_column_of_lines(spark: Any, tmp_path: Path) -> None:
         query = engine.register(QUERY, name="q")
         engine.start(once=True)
         engine.await_end()
-        assert query.to_polars()["report"].to_list() == [2000] * 4 + [4000]
+        assert query.to_polars(terms=True)["report"].to_list() == [2000] * 4 + [4000]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_times_of_other_types(spark: Any, tmp_path: Path, moment: str) -> None:
         query = engine.register(QUERY, name="q")
         engine.start(once=True)
         engine.await_end()
-        assert query.to_polars()["report"].to_list() == [2000] * 4 + [4000]
+        assert query.to_polars(terms=True)["report"].to_list() == [2000] * 4 + [4000]
 
 
 def test_rows_are_tuples(spark: Any, tmp_path: Path) -> None:
@@ -211,7 +211,9 @@ def test_rows_are_tuples(spark: Any, tmp_path: Path) -> None:
         query = engine.register("Istream(Select S.k From S [Range 1 s])", dialect="cql")
         engine.start(once=True)
         engine.await_end()
-        assert query.to_polars().rows() == [(i * 500, f'"{i}"^^<{X}integer>') for i in range(3)]
+        assert query.to_polars(terms=True).rows() == [
+            (i * 500, f'"{i}"^^<{X}integer>') for i in range(3)
+        ]
 
 
 def test_wrong_uses_are_sentences(spark: Any, tmp_path: Path) -> None:

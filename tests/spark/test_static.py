@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from levada.engine.engine import Engine
-from levada.runtime.driver import load_static as gathering
+from levada.runtime.driver import load_static
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 TEXT = "SELECT (COUNT(*) AS ?n) (SUM(?o) AS ?m) { ?s <http://e/p> ?o }"
@@ -19,8 +19,8 @@ def graph(n: int) -> list[str]:
 
 
 def test_gathered_and_replaced(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathering, "LARGE", 1)
-    monkeypatch.setattr(gathering, "PIECE", 20_000)
+    monkeypatch.setattr(load_static, "LARGE", 1)
+    monkeypatch.setattr(load_static, "PIECE", 20_000)
     with Engine(spark=spark, checkpoint=tmp_path / "c", partitions=2) as engine:
         engine.static(graph(1000), replaceable=True)
         query = engine.register(TEXT)

@@ -7,15 +7,15 @@ their texts define (``SPARQL``): a name that is not among them is a slip.
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from pages import anchor, anchors
+
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "levada").rglob("*.py"))
 PAGE = re.compile(r"\b(docs/[\w/-]+\.md)(#[\w-]+)?")
-HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 ELSEWHERE = re.compile(r"\bdesign, section|\bkernels\.md\b|\bissue \d|\((?:[WCSKB]\d+[,) ])")
 SPARQL = "https://www.w3.org/TR/sparql11-query/#"
 DEFINED = frozenset(
@@ -41,17 +41,6 @@ DEFINED = frozenset(
 ) | {"aggregateAlgebra", "sparqlAlgebra"}
 
 
-def anchor(heading: str) -> str:
-    """The anchor of a heading, as it is made where the pages are shown."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
-
-
-@cache
-def anchors(page: str) -> frozenset[str]:
-    """The anchors of a page."""
-    return frozenset(map(anchor, HEADING.findall((ROOT / page).read_text())))
-
-
 @pytest.mark.parametrize("heading", ["A triple's way", "Streams that queries make"])
 def test_headings_become_anchors(heading: str) -> None:
     assert anchor(heading) in {"a-triples-way", "streams-that-queries-make"}
@@ -61,7 +50,7 @@ def test_pages_and_headings_that_are_cited_exist() -> None:
     wrong = []
     for source in SOURCES:
         for page, heading in PAGE.findall(source.read_text()):
-            there = (ROOT / page).exists() and (not heading or heading[1:] in anchors(page))
+            there = (ROOT / page).exists() and (not heading or heading[1:] in anchors(ROOT / page))
             wrong += [] if there else [f"{source.relative_to(ROOT)} cites {page}{heading}"]
     assert not wrong, "\n".join(wrong)
 

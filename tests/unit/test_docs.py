@@ -31,11 +31,11 @@ import levada.app.run
 from levada.cli import main as cli
 from levada.demo.folder import empty_folder, fill
 from levada.demo.source import data_folder, read_tables
+from pages import dead_links
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)(?: ([\w./-]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|lark))`")
 FIFTH_OF_JANUARY = 1_357_344_000_000
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -127,8 +127,20 @@ def test_the_examples_of_a_document_run(
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)
 def test_links_lead_somewhere(document: Any) -> None:
-    for target in LINK.findall(document.read_text()):
-        assert (document.parent / target).exists(), f"{names(document)} links to {target}"
+    dead = dead_links(document)
+    assert not dead, "\n".join(dead)
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One's own\n\n[a](#ones-own) [b](#one) [c](other.md) [d](https://e)\n\n"
+        "```text\n# No heading, [no link](absent.md)\n```\n"
+    )
+    assert dead_links(page) == [
+        "page.md links to #one, which has no such heading.",
+        "page.md links to other.md, which is not there.",
+    ]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)

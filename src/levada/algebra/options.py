@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from levada.algebra.schema import Regime, regime_of
 from levada.errors import UsageError, near
@@ -55,6 +55,18 @@ class QueryOptions:
         assert not (self.nonempty and self.empty_reports), (
             "a report is left out, or evaluated, where all is empty"
         )
+
+
+class QueryWords(TypedDict, total=False):
+    """The words by which a user says options: ``engine.register(text, report="change")``. ``t0`` is
+    ms or an ISO time, ``report`` what ``report_policy`` reads.
+    """
+
+    bounds: Bounds
+    t0: int | str
+    report: str
+    empty_reports: bool
+    entailment: Literal["none", "rdfs", "owl"]
 
 
 def report_policy(text: str) -> dict[str, Any]:

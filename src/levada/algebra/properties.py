@@ -204,12 +204,12 @@ def _is_timed(node: a.Node, late: bool) -> bool:
 
 
 def _is_kept(node: a.Node, below: Sequence[Properties]) -> bool:
-    """Whether groups (with keys, of aggregates that add up) or DISTINCT are here or below, and
-    nothing that changes do not tell.
+    """Whether groups (of aggregates that add up) or DISTINCT are here or below, and nothing that
+    changes do not tell.
     """
     match node:
-        case a.Group(_, keys, _):
-            follows = bool(keys) and not _reason(node, late=False)
+        case a.Group():
+            follows = not _reason(node, late=False)
         case a.Distinct():
             follows = True
         case a.Union() | a.Filter() | a.Extend() | a.Project():
@@ -224,7 +224,7 @@ def _reason(node: a.Node, late: bool) -> str:
         words = (
             f"{'DISTINCT ' if aggregate.distinct else ''}{aggregate.function}"
             for _, aggregate in node.aggregates
-            if not _adds_up(aggregate)
+            if not adds_up(aggregate)
         )
         return next(words, "")
     if isinstance(node, _KEPT_BY_REPORTS):
@@ -232,7 +232,8 @@ def _reason(node: a.Node, late: bool) -> str:
     return "a function of the report" if late else ""
 
 
-def _adds_up(aggregate: Aggregate) -> bool:
+def adds_up(aggregate: Aggregate) -> bool:
+    """Whether the value of an aggregate follows from what comes and goes."""
     if aggregate.function not in _ADD_UP:
         return False
     return not aggregate.distinct if aggregate.arg is None else not per_report(aggregate.arg)

@@ -4,7 +4,7 @@ One node a line, its children indented below it; sources, patterns, expressions 
 the node's line:
 
     SELECT ?s RSTREAM
-      window 0 <http://e/w> on <http://e/s> [RANGE 4000 STEP 2000 close [)]
+      window 0 <http://e/w> on <http://e/s> [RANGE PT4S STEP PT2S close [)]
       (project (?s)
         (bgp (window 0)
           (?s <http://e/p> ?o)))

@@ -25,13 +25,14 @@ from typing import Any, cast, get_args
 
 from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, report_policy
 from levada.algebra.schema import Regime
-from levada.emission.formats import Format, check_stdout
+from levada.emission.formats import Format, check_stdout, meant
 from levada.errors import UsageError, near
 from levada.model.durations import parse_duration, parse_time
+from levada.model.limits import MOST_ROWS
 from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.streams.formats import RDF, word_of
 from levada.streams.options import OPTIONS
-from levada.streams.stream_config import StreamConfig
+from levada.streams.stream_config import STDIN, StreamConfig
 from levada.streams.yaml_file import read_yaml
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 
@@ -75,9 +76,9 @@ class Options:
     """What holds for the whole application.
 
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
-    the most elements in one.
+    the most elements in one. ``max_rows``: the most rows of an operator in one.
     ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for
-    fuller files, ms.
+    fuller files, ms. ``terms``: tables have N-Triples texts.
     ``ontology``: its files; none are the static data. None: not set.
     ``said``: what holds for queries that do not say, by the words of ``algebra.options.WORDS``.
     """
@@ -85,10 +86,12 @@ class Options:
     out: str = STDOUT
     format: str = "ndjson"
     roll: int = 0
+    terms: bool = False
     checkpoint: str | None = None
     master: str | None = None
     epoch: int = 1000
     epoch_rows: int = 1_000_000
+    max_rows: int = MOST_ROWS
     summary: str | None = None
     ontology: tuple[str, ...] = ()
     said: Mapping[str, Any] = field(default_factory=dict)
@@ -212,7 +215,8 @@ def _inside(place: str, make: Callable[[], Any]) -> Any:
 def _stream(base: Path, name: str, value: Any) -> StreamConfig:
     place = _at("streams", name)
     options = _mapping(value, place, ("path", *OPTIONS))
-    path = _path(base, _at(place, "path"), _required(options, "path", place))
+    path = _required(options, "path", place)
+    path = STDIN if path == STDIN else _path(base, _at(place, "path"), path)
     given = {key: _plain_time(option) for key, option in options.items() if key != "path"}
     if "mapping" in given:
         given["mapping"] = _path(base, _at(place, "mapping"), given["mapping"])
@@ -328,10 +332,12 @@ def _count(value: Any, place: str) -> int:
     return value
 
 
-def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
+def _one_of(
+    words: tuple[str, ...], hint_of: Callable[[str, tuple[str, ...]], str] = near
+) -> Callable[[Any, str], str]:
     def read(value: Any, place: str) -> str:
         if value not in words:
-            hint = near(value, words) if isinstance(value, str) else ""
+            hint = hint_of(value, words) if isinstance(value, str) else ""
             raise UsageError(
                 f"{place} is {', '.join(words[:-1])} or {words[-1]}, not {value!r}.", hint=hint
             )
@@ -371,12 +377,14 @@ assert tuple(_WORD_VALUES) == WORDS, "each word has a reader"
 _QUERY_VALUES = {"dialect": _one_of(tuple(DIALECTS)), **_WORD_VALUES}
 _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "out": _text,
-    "format": _one_of(FORMATS),
+    "format": _one_of(FORMATS, lambda word, _: meant(word)),
     "roll": _duration,
+    "terms": _flag,
     "checkpoint": _text,
     "master": _text,
     "epoch": _duration,
     "epoch_rows": _count,
+    "max_rows": _count,
     "summary": _text,
     "ontology": _texts,
     **_WORD_VALUES,

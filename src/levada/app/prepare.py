@@ -21,7 +21,7 @@ from levada.engine.registry import Registry
 from levada.errors import LevadaError
 from levada.plan.lowering.scans import StreamFacts
 from levada.runtime.driver.statics import Statics
-from levada.sources.parquet import with_schema
+from levada.streams.stream_config import StreamConfig
 
 
 def queries_of(app: App) -> list[Asked]:
@@ -38,7 +38,7 @@ def known_to(app: App) -> Known:
     """
     registry = Registry(ontology_files(app.options.ontology))
     for config in app.streams:
-        registry.add_stream(with_schema(config))
+        registry.add_stream(settled(config))
     statics = Statics(Path())
     for file in app.static:
         statics.add(file.path, file.graph, file.format, replaceable=False, reload=file.reload)
@@ -46,6 +46,16 @@ def known_to(app: App) -> Known:
     if not app.streams and not app.static:
         registry.known.graphs = None
     return registry.known
+
+
+def settled(config: StreamConfig) -> StreamConfig:
+    """A stream with its columns, which a table may be asked for. Raises ``SourceError``."""
+    if config.format != "parquet" and not config.undecided:
+        return config
+    # here: a query over lines needs nothing that reads tables
+    from levada.intake.tables.sniff import with_columns
+
+    return with_columns(config)
 
 
 def prepare_app(app: App, known: Known) -> list[Prepared]:

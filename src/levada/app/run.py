@@ -4,29 +4,33 @@ until it is told to stop.
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import psutil
 
 from levada.app.app_file import STDOUT, App
 from levada.app.prepare import queries_of
-from levada.emission.formats import Format
+from levada.app.signals import stopped_by_signals
+from levada.emission.formats import Format, check_fits, check_stdout
 from levada.engine.asked import note
 from levada.engine.engine import Engine
-from levada.engine.summary import Progress, StreamCounts, Summary
+from levada.engine.telling.remarks import unread
+from levada.engine.telling.status import counts_of, reasons
+from levada.engine.telling.summary import Progress, StreamCounts, Summary
 from levada.model.names import shown
+from levada.runtime.driver.catalog import Registered
 from levada.runtime.store.manifest import Manifest
 from levada.sinks import Sink
 from levada.sinks.files import FileSink, Roll, claimed
+from levada.sinks.letters import Letter
 
 POLL = 0.2
+LETTERS = "levada-dead-letters.ndjson"
 
 
 def run_app(
@@ -46,14 +50,16 @@ def run_app(
     An application without a stream, and without static data that it reads anew, has nothing to wait
     for: it ends when its queries, which have no windows, are answered.
     ``on_results``: the sink of ``--out -``; None publishes files below the option ``out``. A second
-    signal ends at once.
+    signal ends the process at once (``signals``).
     """
     form = Format(app.options.format)
     out = Path(app.options.out)
-    sink = on_results or FileSink(out, form, Roll(age=app.options.roll))
+    roll = Roll(age=app.options.roll)
+    sink = on_results or FileSink(out, form, roll, terms=app.options.terms, claimed=True)
     engine = _engine(app, sink, master, spark)
     began, cpu = time.monotonic(), cpu_seconds()
-    with ExitStack() as held, engine, _signals() as stopped:
+    temporary = engine.root if engine.temporary else None
+    with stopped_by_signals(temporary) as stopped, ExitStack() as held, engine:
         _tell(engine, app, form)
         if on_manifest is not None:
             engine._on_epoch(lambda manifest: on_manifest(engine, manifest))
@@ -70,7 +76,9 @@ def run_app(
                 engine.stop()
         if progress is not None:
             progress(engine.progress())
-        return summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
+        found = summary(engine, before, time.monotonic() - began, cpu_seconds() - cpu)
+        unread = _unread(engine, app) if once else {}
+        return replace(found, letters=_kept_letters(app, engine.root), unread=unread)
 
 
 def _engine(app: App, sink: Sink, master: str | None, spark: Any) -> Engine:
@@ -80,6 +88,7 @@ def _engine(app: App, sink: Sink, master: str | None, spark: Any) -> Engine:
         checkpoint=app.options.checkpoint,
         epoch=app.options.epoch,
         epoch_rows=app.options.epoch_rows,
+        max_rows=app.options.max_rows,
         master=master or "local[*]",
         sink=sink,
         letters=_letters(app),
@@ -96,33 +105,48 @@ def _tell(engine: Engine, app: App, form: Format) -> None:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
     for registered in engine.register_all(queries_of(app)):
         with note(registered.name):
-            registered.check_fits(form)
+            registered._check_fits(form)
+
+    def fits(query: Registered, queries: int) -> None:
+        with note(query.name):
+            check_fits(form, query.name, query.query.form, query.query.output)
+        if app.options.out == STDOUT:
+            check_stdout(form, queries)
+
+    engine._fits = fits
+
+
+def _unread(engine: Engine, app: App) -> dict[str, str]:
+    """The streams of which nothing has been read since the checkpoint's beginning, and why."""
+    records = engine._records()
+    found = {}
+    for config in app.streams:
+        record = records.get(config.name)
+        if record is not None and not record.elements + record.late + record.cut:
+            found[config.name] = unread(config.name, config.path, counts_of(record))
+    return found
+
+
+def _kept_letters(app: App, root: Path) -> str:
+    """Where dead letters are. Those in a checkpoint that goes with the run are copied into one file
+    of the working directory.
+    """
+    if app.options.out != STDOUT or app.options.checkpoint is not None:
+        return str((_letters(app) or root) / Letter.DEAD)
+    files = sorted((root / Letter.DEAD).glob("*.ndjson"))
+    if not files:
+        return ""
+    try:
+        with open(LETTERS, "wb") as kept:
+            for path in files:
+                kept.write(path.read_bytes())
+    except OSError as error:
+        return f"no file: {LETTERS} cannot be written ({error.strerror})"
+    return LETTERS
 
 
 def _letters(app: App) -> Path | None:
     return None if app.options.out == STDOUT else Path(app.options.out)
-
-
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second one has its usual effect."""
-    stopped = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopped.set()
-        signal.signal(number, before[signal.Signals(number)])
-
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def cpu_seconds() -> float:
@@ -151,6 +175,10 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
             record.dead - (was.dead if was else 0),
             record.watermark,
             record.overtaken - (was.overtaken if was else 0),
+            record.gone - (was.gone if was else 0),
+            record.replaced - (was.replaced if was else 0),
+            record.unit,
+            tuple(record.reasons),
         )
     given = [streams[config] for config in engine.streams() if config in streams]
     publication = engine._publication
@@ -158,9 +186,9 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
     return Summary(
         elements=sum(s.elements for s in given),
         triples=sum(s.triples for s in given),
-        results=sum(publication.results.values()),
+        results=progress.results,
         reports=sum(publication.reports.values()),
-        epochs=max(progress.epochs - (before.epoch if before else 0), 0),
+        epochs=progress.epochs,
         late=sum(s.late for s in streams.values()),
         dead=sum(s.dead for s in streams.values()),
         queries={name: publication.results.get(name, 0) for name in engine.queries()},
@@ -169,5 +197,6 @@ def summary(engine: Engine, before: Manifest | None, wall: float, cpu: float) ->
         cpu_seconds=cpu,
         holds_back=progress.holds_back,
         note=engine.note,
-        reasons={q.name: q.why for q in engine.status().queries if q.why},
+        reasons=reasons(engine.status()),
+        ever=progress.ever,
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from levada.app.app_file import App
 from levada.app.prepare import known_to, prepare_app
-from levada.cli.errors import report
+from levada.cli.errors import report, warn
 from levada.engine.makers import order_by_makers
 from levada.engine.prepare import Prepared
 from levada.errors import QueryError, UsageError
 
 
 def check(app: App, *, debug: bool) -> int:
-    """Prints ``NAME: ok`` for each good query, the error of each other; returns the exit code."""
+    """Prints ``NAME: ok`` for each good query, the error of each other, and warnings on standard
+    error; returns the exit code.
+    """
     if not app.queries:
         raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
     known = known_to(app)
@@ -19,6 +21,8 @@ def check(app: App, *, debug: bool) -> int:
     for query in prepare_app(app, known):
         try:
             print(_verdict(query))
+            for warning in query.warnings:
+                warn(f"{query.asked.name}: {warning.shown(query.asked.text)}", UserWarning)
         except (QueryError, UsageError) as error:
             worst = max(worst, report(error, debug=debug))
     if not worst:

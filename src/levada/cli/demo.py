@@ -26,7 +26,7 @@ from levada.cli.run import RunApp
 from levada.demo.board import Board
 from levada.demo.folder import APP, Written, discard, empty_folder, fill
 from levada.demo.source import data_folder, read_tables
-from levada.engine.summary import Progress, Summary
+from levada.engine.telling.summary import Progress, Summary
 from levada.sinks.atomic import sink_error
 
 

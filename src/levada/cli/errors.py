@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from contextlib import suppress
 from typing import TextIO
 
 from levada.errors import LevadaError
@@ -33,14 +34,23 @@ def message_of(error: BaseException) -> str:
 
 def report(error: BaseException, *, debug: bool, to: TextIO | None = None) -> int:
     """Prints an error and returns the exit code that it stands for."""
-    stream = to or sys.stderr
-    if debug:
-        traceback.print_exception(error, file=stream)
-    else:
-        print(f"levada: {message_of(error)}", file=stream)
+    with suppress(OSError):
+        if debug:
+            traceback.print_exception(error, file=to or sys.stderr)
+        else:
+            _say(message_of(error), to or sys.stderr)
     return error.exit_code if isinstance(error, LevadaError) else FAILURE
 
 
 def warn(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
-    """A warning is a sentence on standard error; where it came up says nothing to a user."""
-    print(f"levada: {message}", file=sys.stderr)
+    """A warning is a sentence on standard error; where it came up says nothing to a user. One that
+    cannot be written (a log on a full disk) ends no run.
+    """
+    with suppress(OSError):
+        _say(str(message), sys.stderr)
+
+
+def _say(sentence: str, to: TextIO | None) -> None:
+    """A line; without standard error (``2>&-``) nowhere, since ``print`` would take the other."""
+    if to is not None:
+        print(f"levada: {sentence}", file=to)

@@ -1,4 +1,5 @@
-"""``levada``: the commands and their options. Exit codes: 0 done, 2 wrong use or query, 1 failure.
+"""``levada``: the commands and their options. Exit codes: 0 done, 2 wrong use or query, 1 failure,
+3 nothing of some stream was read.
 
 Each command turns its arguments into ``Given`` and ``Mode`` and calls the module of its name.
 """
@@ -11,19 +12,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version as installed_version
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from levada.cli import options as o
 from levada.cli.assemble import Given, assemble, choose_queries
 from levada.cli.errors import report, warn
+from levada.cli.machine.commands import machines
+from levada.cli.place import commands as placing
 from levada.cli.shared import takes_queries
+from levada.cli.talk.commands import Live, add_commands
 
 app = typer.Typer(
     name="levada",
     help="Continuous SPARQL and CQL queries over linked-data streams, on Apache Spark.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -46,6 +52,13 @@ levada explain hot.rq --stage algebra
 levada explain --app weather.yaml --stage topology
 """
 
+_PLACE_EXAMPLES = """[bold]Examples[/bold]
+
+levada place run.json --machines 12 --bound 2.4% --out placement.json
+
+levada place jan.json feb.json mar.json --machines 12 --learn 2
+"""
+
 
 @app.command("run", epilog=_RUN_EXAMPLES)
 @takes_queries
@@ -55,15 +68,19 @@ def _run(
     out: o.Out = None,
     result_format: o.ResultFormat = None,
     roll: o.Roll = None,
+    terms: o.Terms = False,
     summary: o.SummaryFile = None,
     overwrite: o.Overwrite = False,
     checkpoint: o.Checkpoint = None,
     master: o.Master = None,
     epoch: o.Epoch = None,
     epoch_rows: o.EpochRows = None,
+    max_rows: o.MaxRows = None,
     once: o.Once = False,
     keep_open: o.KeepOpen = False,
     progress: o.ShowProgress = None,
+    watch: o.Watch = False,
+    times: o.Times = None,
 ) -> None:
     """Run queries over streams, until Ctrl-C or, with --once, to the end of what is there.
 
@@ -75,16 +92,20 @@ def _run(
         "out": out,
         "format": result_format,
         "roll": roll,
+        "terms": terms,
         "checkpoint": checkpoint,
         "master": master,
         "epoch": epoch,
         "epoch_rows": epoch_rows,
+        "max_rows": max_rows,
         "summary": summary,
     }
-    run(
+    summary_ = run(
         assemble(replace(given, options={**given.options, **options})),
-        Mode(once=once, keep_open=keep_open, overwrite=overwrite, progress=progress),
+        Mode(once, keep_open, overwrite, progress, watch=watch, times=times),
     )
+    if summary_.exit_code:
+        raise typer.Exit(summary_.exit_code)
 
 
 @app.command("check", epilog="[bold]Example[/bold]\n\nlevada check hot.rq storms.rq")
@@ -123,16 +144,73 @@ def _explain(
         print(text)
 
 
+@app.command("shell", epilog="[bold]Example[/bold]\n\nlevada shell --stream temp=temp.nt")
+@takes_queries
+def _shell(given: Given) -> None:
+    """Type queries over streams that are there, and see their answers; QUERY files and those of
+    --app are known by their names.
+    """
+    from levada.cli.shell.start import shell
+
+    if code := shell(assemble(given), given.dialect):
+        raise typer.Exit(code)
+
+
+@app.command("sample", epilog="[bold]Example[/bold]\n\nlevada sample trips.csv")
+def _sample(file: o.TableFile, mapping: o.AsMapping = False, debug: o.Debug = False) -> None:
+    """Look at a CSV or NDJSON file, and print the --stream option that reads it: types, separator,
+    the column of times and how they are written.
+    """
+    from levada.cli.about.sample import sample
+
+    sample(file, mapping=mapping)
+
+
 @app.command("status", epilog="[bold]Example[/bold]\n\nlevada status state --json")
 def _status(
-    checkpoint: o.CheckpointFolder, as_json: o.AsJson = False, debug: o.Debug = False
+    checkpoint: o.CheckpointFolder,
+    as_json: o.AsJson = False,
+    live: Live = False,
+    debug: o.Debug = False,
 ) -> None:
     """Show what the queries on a checkpoint have given, what they wait for, and why there may be no
     result.
     """
     from levada.cli.status import status
 
-    status(checkpoint, as_json=as_json)
+    if live:
+        from levada.cli.talk.watch import watch
+
+        watch(checkpoint, as_json=as_json)
+    else:
+        status(checkpoint, as_json=as_json)
+
+
+@app.command("verify", epilog="[bold]Example[/bold]\n\nlevada verify state")
+def _verify(checkpoint: o.CheckpointFolder, debug: o.Debug = False) -> None:
+    """Check every file of a checkpoint against its hashes: exit code 0 if all are as they were
+    written, else 1.
+    """
+    from levada.cli.status import verify
+
+    verify(checkpoint)
+
+
+add_commands(app)
+
+
+@app.command("warm")
+def _warm(debug: o.Debug = False) -> None:
+    """Compile all kernels for this machine, so that no run waits for it: half a minute to two, once
+    for each version.
+    """
+    from levada.cli.progress import compile_kernels
+
+    compile_kernels(Console(stderr=True))
+
+
+app.command("place", epilog=_PLACE_EXAMPLES)(placing.place)
+app.add_typer(placing.graph)
 
 
 @app.command("demo", epilog="[bold]Examples[/bold]\n\nlevada demo\n\nlevada demo --keep nyc")
@@ -143,6 +221,43 @@ def _demo(keep: o.Keep = None, master: o.Master = None, debug: o.Debug = False) 
     from levada.cli.demo import Wish, demo
 
     demo(Wish(keep=keep, master=master))
+
+
+@app.command("help", epilog="[bold]Example[/bold]\n\nlevada help streams")
+def _help(topic: o.Topic = None, debug: o.Debug = False) -> None:
+    """Tell of streams (their options), formats, dialects or windows; or of a command."""
+    from levada.cli.about.topics import TOPICS, tell
+
+    if topic is None:
+        app(["--help"], prog_name="levada")
+    elif topic not in TOPICS and topic in {each.name for each in app.registered_commands}:
+        app([topic, "--help"], prog_name="levada")
+    else:
+        tell(topic)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        _version()
+        raise typer.Exit
+
+
+@app.callback()
+def _levada(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_tell_version,
+            is_eager=True,
+            help="Print the versions of Levada and of what it runs on.",
+        ),
+    ] = False,
+) -> None:
+    """Continuous SPARQL and CQL queries over linked-data streams, on Apache Spark."""
+
+
+app.add_typer(machines, name="machine")
 
 
 @app.command("version")

@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from levada.algebra.options import WORDS as OPTION_WORDS
+from levada.emission.formats import Format, meant
+from levada.errors import UsageError
+from levada.streams.options import OPTIONS
 
 _SOURCES, _RESULTS, _MEANING, _RUNNING = (
     "Streams and data",
@@ -15,6 +18,14 @@ _SOURCES, _RESULTS, _MEANING, _RUNNING = (
     "Meaning of queries",
     "Running",
 )
+
+
+def _format(word: str) -> str:
+    """The word of a result format. Raises ``UsageError`` with the one that may be meant."""
+    if word not in list(Format):
+        raise UsageError(f"--format: there is no format {word}.", hint=meant(word))
+    return word
+
 
 Queries = Annotated[
     list[str] | None,
@@ -37,9 +48,8 @@ Streams = Annotated[
         metavar="NAME=PATH[,key=value...]",
         rich_help_panel=_SOURCES,
         help="A stream: a file, a folder that may grow, or a pattern. NAME is its IRI, or a word: "
-        "the stream in CQL and every IRI that ends in /word or #word. Keys: format, time, unit, "
-        "lateness, element, schema, sign, mapping, unique, "
-        "closed, idle, files, ahead, from, to, limit. Write <IRI>=PATH if the IRI holds an = sign.",
+        f"the stream in CQL and every IRI that ends in /word or #word. Keys: {', '.join(OPTIONS)}; "
+        "levada help streams tells of each. Write <IRI>=PATH if the IRI holds an = sign.",
     ),
 ]
 Static = Annotated[
@@ -122,23 +132,21 @@ Out = Annotated[
     ),
 ]
 ResultFormat = Annotated[
-    Literal[
-        "ndjson",
-        "csv",
-        "tsv",
-        "srj",
-        "srx",
-        "nt",
-        "nq",
-        "trig",
-        "jsonld",
-        "jelly",
-        "arrow",
-        "parquet",
-    ]
-    | None,
+    str | None,
     typer.Option(
-        "--format", help="How results are written (default ndjson).", rich_help_panel=_RESULTS
+        "--format",
+        parser=_format,
+        metavar="WORD",
+        help=f"How results are written: {', '.join(Format)} (default ndjson).",
+        rich_help_panel=_RESULTS,
+    ),
+]
+Terms = Annotated[
+    bool,
+    typer.Option(
+        "--terms",
+        help="Parquet and Arrow with N-Triples texts in place of values.",
+        rich_help_panel=_RESULTS,
     ),
 ]
 Roll = Annotated[
@@ -171,7 +179,11 @@ Checkpoint = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Spark's master; else embedded.", rich_help_panel=_RUNNING),
+    typer.Option(
+        metavar="URL",
+        help="Spark's master; none: without Spark, in this process; else embedded.",
+        rich_help_panel=_RUNNING,
+    ),
 ]
 Epoch = Annotated[
     str | None,
@@ -184,6 +196,12 @@ Epoch = Annotated[
 EpochRows = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Most elements in an epoch.", rich_help_panel=_RUNNING),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Most rows of an operator in an epoch.", rich_help_panel=_RUNNING
+    ),
 ]
 Once = Annotated[
     bool,
@@ -207,6 +225,18 @@ ShowProgress = Annotated[
         rich_help_panel=_RUNNING,
     ),
 ]
+Watch = Annotated[
+    bool,
+    typer.Option("--watch", help="Show results as a live table.", rich_help_panel=_RESULTS),
+]
+Times = Annotated[
+    Literal["iso", "ms"] | None,
+    typer.Option(
+        "--times",
+        help="How reports' times are shown on standard output (default ms; with --watch iso).",
+        rich_help_panel=_RESULTS,
+    ),
+]
 Stage = Annotated[
     Literal["ast", "algebra", "optimized", "physical", "topology"],
     typer.Option(
@@ -220,6 +250,18 @@ Steps = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CheckpointFolder = Annotated[
     Path, typer.Argument(metavar="CHECKPOINT", help="The folder that a run had as --checkpoint.")
+]
+TableFile = Annotated[Path, typer.Argument(metavar="FILE", help="A CSV or NDJSON file.")]
+Topic = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TOPIC",
+        help="streams, formats, dialects, windows, or a command.",
+        show_default=False,
+    ),
+]
+AsMapping = Annotated[
+    bool, typer.Option("--mapping", help="Print a mapping file, by which the rows are RDF.")
 ]
 Keep = Annotated[
     Path | None,

@@ -4,6 +4,8 @@ and then if asked for.
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -11,8 +13,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from levada.engine.summary import Progress
+from levada.engine.telling.summary import Progress
 
+STARTING = "Levada is starting"
 _EVERY = 5.0  # seconds between plain lines
 
 
@@ -42,6 +45,33 @@ class LiveLine:
         self._live.stop()
 
 
+class Waiting:
+    """A line that says what is awaited, on a terminal, from the start until something else is to be
+    seen; ``over`` takes it away, as often as one likes.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._status = console.status(f"[dim]{STARTING}[/dim]") if console.is_terminal else None
+        if self._status is not None:
+            self._status.start()
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows a moment of the start."""
+        if self._status is not None:
+            self._status.update(f"[dim]{progress.awaits or STARTING}[/dim]")
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is still there."""
+        return self._status is not None
+
+    def over(self) -> None:
+        """Leaves the terminal clean."""
+        status, self._status = self._status, None
+        if status is not None:
+            status.stop()
+
+
 class PlainLines:
     """A line at most every few seconds, for logs. ``clock`` is in seconds."""
 
@@ -59,6 +89,64 @@ class PlainLines:
 
     def close(self) -> None:
         """Nothing is left to clean."""
+
+
+def compile_kernels(console: Console) -> None:
+    """Compiles the kernels that are not in the cache, says how far that is, and where they are."""
+    from levada import kernels
+    from levada.cache import kernel_folder
+
+    began = time.monotonic()
+    with console.status("[dim]Kernels are being compiled[/dim]") as status:
+
+        def tell(done: int, of: int) -> None:
+            status.update(f"[dim]Kernels are being compiled ({done} of {of})[/dim]")
+            if not console.is_terminal and done % 20 == 0 and kernels.compiled:
+                console.print(f"{done} of {of}", highlight=False)
+
+        kernels.warm(tell)
+    folder = os.environ.get("NUMBA_CACHE_DIR") or kernel_folder()
+    seconds = time.monotonic() - began
+    console.print(
+        f"{kernels.compiled} kernels compiled in {seconds:.0f} s; all are in {folder}.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+class After:
+    """A display that follows the line of what is awaited."""
+
+    def __init__(self, console: Console, waiting: Waiting, make: Callable[[], Show | None]) -> None:
+        self._console, self._waiting, self._make = console, waiting, make
+        self._show: Show | None = None
+        self._made = self._said = False
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows a moment."""
+        if not progress.epochs and not self._made and self._waiting.shown:
+            self._waiting(progress)
+            return
+        if progress.awaits and not self._said:
+            self._say(progress.awaits)
+        self._waiting.over()
+        if not self._made:
+            self._made, self._show = True, self._make()
+        if self._show is not None:
+            self._show(progress)
+
+    def _say(self, awaits: str) -> None:
+        """Where no line is drawn anew, a first run says once why it takes so long."""
+        if awaits.startswith("kernels") and not self._console.is_terminal:
+            self._said = True
+            hint = "Kernels are being compiled for this machine, once; levada warm does it before."
+            self._console.print(hint, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Ends the display."""
+        self._waiting.over()
+        if self._show is not None:
+            self._show.close()
 
 
 def choose(

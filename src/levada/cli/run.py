@@ -4,33 +4,42 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
 from levada.app.app_file import STDOUT, App
-from levada.cli.progress import choose
+from levada.cli.progress import After, Waiting, choose
 from levada.emission.formats import Format
-from levada.engine.summary import Summary
+from levada.engine.telling.summary import Summary
 from levada.errors import UsageError
 from levada.sinks.atomic import sink_error, write_atomic
-from levada.sinks.stdout import StdoutSink
+
+if TYPE_CHECKING:
+    from levada.emission.serialize import Batch
+    from levada.sinks import Sink
 
 RunApp = Callable[..., Summary]
+Times = Literal["iso", "ms"]
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
     """How to run: ``once`` reads what is there, ``keep_open`` leaves its windows open; ``progress``
-    None: as the terminal is.
+    None: as the terminal is. ``watch``: results as a live table. ``times``: how those of reports
+    are written, None as files have them, in the live table as ISO texts.
     """
 
     once: bool = False
     keep_open: bool = False
     overwrite: bool = False
     progress: bool | None = None
+    watch: bool = False
+    times: Times | None = None
 
 
 def check_run(app: App, mode: Mode) -> None:
@@ -46,23 +55,63 @@ def check_run(app: App, mode: Mode) -> None:
             f"The summary cannot be written to {app.options.summary}: it is a folder.",
             hint="Name a file.",
         )
-    app.check_output()
+    if app.options.out == STDOUT and sys.stdout is None:  # as `>&-` leaves it
+        raise UsageError("There is no standard output for results.", hint="Say --out DIR.")
+    _check_shown(app, mode)
+
+
+def _check_shown(app: App, mode: Mode) -> None:
+    """What holds for results that are for people. Raises ``UsageError``."""
+    if mode.times is not None and app.options.out != STDOUT:
+        raise UsageError("--times is for standard output.", hint="Leave it, or --out, out.")
+    if not mode.watch:
+        app.check_output()
+        return
+    if app.options.out != STDOUT:
+        message = "--watch shows results on the terminal, and --out writes them to a folder."
+        raise UsageError(message, hint="Leave one of the two out.")
+    if not sys.stdout.isatty():
+        hint = "Leave --watch out: results are lines then."
+        raise UsageError("--watch needs a terminal as standard output.", hint=hint)
 
 
 def run(app: App, mode: Mode) -> Summary:
     """Runs an application to its end."""
     check_run(app, mode)
-    # here: it takes a second to import, and a wrong use is to be told at once
-    from levada.app.run import run_app
-
-    return run_with(run_app, app, mode)
-
-
-def run_with(run_app: RunApp, app: App, mode: Mode) -> Summary:
-    """Runs an application with this engine, shows its progress, and tells at last how it went."""
     console = Console(stderr=True)
+    waiting = Waiting(console) if mode.progress is not False and not mode.watch else None
+    try:
+        # here: it takes a second to import, and a wrong use is to be told at once
+        from levada.app.run import run_app
+
+        if mode.watch:
+            return _watch(run_app, app, mode, console)
+        return run_with(run_app, app, mode, console, waiting)
+    finally:
+        if waiting is not None:
+            waiting.over()
+
+
+def run_with(
+    run_app: RunApp,
+    app: App,
+    mode: Mode,
+    console: Console | None = None,
+    waiting: Waiting | None = None,
+) -> Summary:
+    """Runs an application with this engine, shows its progress, and tells at last how it went.
+    ``waiting``: what is shown already.
+    """
+    # here: it loads the kernels
+    from levada.sinks.stdout import StdoutSink
+
+    console = console or Console(stderr=True)
     to_stdout = app.options.out == STDOUT
-    show = choose(console, mode.progress, time.monotonic, shared=to_stdout and sys.stdout.isatty())
+    shared = to_stdout and sys.stdout.isatty()
+    make = partial(choose, console, mode.progress, time.monotonic, shared=shared)
+    show = make() if waiting is None else After(console, waiting, make)
+    form, iso = Format(app.options.format), mode.times == "iso"
+    stdout = StdoutSink(form, sys.stdout.buffer, iso=iso) if to_stdout else None
     try:
         summary = run_app(
             app,
@@ -71,17 +120,57 @@ def run_with(run_app: RunApp, app: App, mode: Mode) -> Summary:
             overwrite=mode.overwrite,
             master=app.options.master,
             progress=show,
-            on_results=StdoutSink(Format(app.options.format), sys.stdout.buffer)
-            if to_stdout
-            else None,
+            on_results=stdout
+            if stdout is None or waiting is None
+            else Cleared(stdout, waiting.over),
         )
     finally:
         if show is not None:
             show.close()
+    _tell(app, summary, console)
+    return summary
+
+
+def _watch(run_app: RunApp, app: App, mode: Mode, console: Console) -> Summary:
+    """Runs an application whose results are a live table, which stays when it ends."""
+    from levada.cli.live.cells import prefixes_of
+    from levada.cli.live.watch import Watching
+
+    prefixes = {query.name: prefixes_of(query.text) for query in app.queries}
+    watching = Watching(Console(highlight=False), prefixes, mode.times or "iso")
+    try:
+        summary = run_app(
+            app,
+            once=mode.once,
+            keep_open=mode.keep_open,
+            overwrite=mode.overwrite,
+            master=app.options.master,
+            progress=watching,
+            on_results=watching,
+        )
+    finally:
+        watching.close()
+    _tell(app, summary, console)
+    return summary
+
+
+def _tell(app: App, summary: Summary, console: Console) -> None:
+    """How a run went."""
     if app.options.summary is not None:
         write_summary(Path(app.options.summary), summary.to_json().encode() + b"\n")
     console.print(summary, soft_wrap=not console.is_terminal)  # a line of a log stays a line
-    return summary
+
+
+class Cleared:
+    """A sink before whose results something is taken from the terminal."""
+
+    def __init__(self, sink: Sink, clear: Callable[[], None]) -> None:
+        self._sink, self._clear = sink, clear
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
+        """Publishes a batch as the sink does."""
+        self._clear()
+        return self._sink.publish(query, variables, epoch, batch)
 
 
 def write_summary(path: Path, data: bytes) -> None:

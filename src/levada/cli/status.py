@@ -1,5 +1,6 @@
-"""``levada status``: what a checkpoint's queries have given and what they wait for; also while an
-engine runs on it.
+"""What a checkpoint says of itself. ``levada status``: what its queries have given and what they
+wait for; ``levada verify``: whether its files are as they were written. Both work while an engine
+runs on it.
 """
 
 from __future__ import annotations
@@ -8,12 +9,17 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+import typer
 from rich.console import Console, Group, RenderableType
+from rich.progress import DownloadColumn as BytesColumn
+from rich.progress import Progress, SpinnerColumn, TransferSpeedColumn
 from rich.text import Text
 
-from levada.engine.status import QueryStatus, Status, read_status
-from levada.engine.summary import instant, overtaken, table
+from levada.engine.telling.remarks import remarks
+from levada.engine.telling.status import QueryStatus, Status, read_status
+from levada.engine.telling.summary import instant, table
 from levada.model.time import MAX, MIN
+from levada.runtime.store import verify as store
 
 
 def status(checkpoint: Path, *, as_json: bool) -> None:
@@ -23,6 +29,33 @@ def status(checkpoint: Path, *, as_json: bool) -> None:
         print(json.dumps(tell(found), indent=2, ensure_ascii=False))
     else:
         Console().print(show(found))
+
+
+def verify(checkpoint: Path) -> None:
+    """Prints what a look at all files of a checkpoint gave; with damage it ends with code 1."""
+    columns = (SpinnerColumn(), BytesColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        report = store.verify(checkpoint, lambda size: bar.advance(task, size))
+    Console().print(show_report(report))
+    for found in report.damaged:
+        print(found.wrong)
+    if report.damaged:
+        raise typer.Exit(1)
+
+
+def show_report(report: store.Report) -> RenderableType:
+    """What was found, for people, by kind of file."""
+    kinds = dict.fromkeys(f.item.kind for f in report.found)
+    rows = []
+    for kind in kinds:
+        own = [f for f in report.found if f.item.kind == kind]
+        wrong = sum(bool(f.wrong) for f in own)
+        size = sum(f.size for f in own)
+        rows.append((kind, str(len(own)), f"{size:,}", str(wrong) if wrong else "-"))
+    running = ", an engine is running on it" if report.running else ""
+    heads = ("what", "files", "bytes", "damaged")
+    return Group(Text(f"after epoch {report.epoch:,}{running}"), table(heads, rows))
 
 
 def tell(status: Status) -> dict[str, object]:
@@ -35,11 +68,21 @@ def tell(status: Status) -> dict[str, object]:
             "late": s.late,
             "dead": s.dead,
             "overtaken": s.overtaken,
+            "gone": s.gone,
+            "replaced": s.replaced,
+            "unit": s.unit,
+            "reasons": s.reasons,
         }
         for name, s in status.streams.items()
     }
     queries = [asdict(q) | {"watermark": _time(q.watermark)} for q in status.queries]
-    return {"epoch": status.epoch, "ended": status.ended, "streams": streams, "queries": queries}
+    return {
+        "epoch": status.epoch,
+        "ended": status.ended,
+        "streams": streams,
+        "queries": queries,
+        "suspended": status.suspended,
+    }
 
 
 def _time(ms: int) -> int | str | None:
@@ -64,7 +107,7 @@ def show(status: Status) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"after epoch {status.epoch:,}{end}"),
         table(("stream", "elements", "triples", "late", "dead", "watermark"), streams),
-        *overtaken({name: s.overtaken for name, s in status.streams.items()}),
+        *map(Text, remarks(status.streams)),
         table(("query", "results", "watermark", "next report"), queries),
     ]
     for q in status.queries:
@@ -76,6 +119,7 @@ def show(status: Status) -> RenderableType:
             parts.append(table((f"patterns of {q.name}", "stream", "matched"), rows))
         if q.why:
             parts.append(Text(f"{q.name}: {q.why}"))
+    parts += [Text(why) for why in status.suspended.values()]
     return Group(*parts)
 
 

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.emission.serialize import Batch
-from levada.engine.summary import Progress, instant
+from levada.engine.telling.summary import Progress, instant
 from levada.model.term import Iri, Literal, parse_term
 from levada.model.time import MAX, MIN
 

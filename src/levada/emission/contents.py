@@ -17,7 +17,8 @@ import pyoxigraph as ox
 from levada.emission.formats import REPORTS, TABLES, WHOLE, Format
 from levada.emission.graphs import document, quad_records
 from levada.emission.serialize import Batch, heading, lines
-from levada.emission.tables import row_sizes, table, table_bytes
+from levada.emission.tables import arrow_table, row_sizes, table, table_bytes
+from levada.emission.typed import typed_frame
 from levada.model.arrays import Longs
 from levada.model.time import MIN
 from levada.terms.texts import join_lines
@@ -37,15 +38,25 @@ def records(form: Format, query: str, variables: Sequence[str], batch: Batch) ->
 
 
 def contents(
-    form: Format, query: str, variables: Sequence[str], batch: Batch, cut: Cut
+    form: Format,
+    query: str,
+    variables: Sequence[str],
+    batch: Batch,
+    cut: Cut,
+    *,
+    terms: bool = False,
 ) -> Iterator[tuple[int | None, bytes]]:
-    """The files of a batch; ``cut`` divides records or rows of these sizes (bytes) into ranges."""
+    """The files of a batch; ``cut`` divides records or rows of these sizes (bytes) into ranges.
+    ``terms``: tables have texts in place of values.
+    """
     if form in REPORTS:
         yield from _by_report(form, query, variables, batch)
     elif form in TABLES:
-        frame = table(batch)
-        for start, stop in cut(row_sizes(frame).to_numpy()):
-            yield None, table_bytes(form, query, frame[start:stop])
+        texts = table(batch)
+        frame, types = (texts, {}) if terms else typed_frame(texts)
+        whole = arrow_table(frame, types, query)
+        for start, stop in cut(row_sizes(texts).to_numpy()):
+            yield None, table_bytes(form, whole[start:stop])
     else:
         found = records(Format.NQ if form in WHOLE else form, query, variables, batch)
         for start, stop in cut(found.str.len_bytes().to_numpy().astype(np.int64)):

@@ -49,6 +49,15 @@ def csv_values(texts: pl.Series) -> pl.Series:
     return _per_distinct(texts, lambda distinct: csv_fields(_values(distinct)))
 
 
+def plain_values(texts: pl.Series) -> pl.Series:
+    """The value of each term: the IRI, the lexical form, or _:label; null for null.
+
+    >>> plain_values(pl.Series(['<http://e/a>', '"a, b"@en', '_:b'])).to_list()
+    ['http://e/a', 'a, b', '_:b']
+    """
+    return _per_distinct(texts, _values)
+
+
 def tsv_values(texts: pl.Series) -> pl.Series:
     """Each term as a TSV field, null for null.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from levada.errors import UsageError
+from levada.errors import UsageError, near
 from levada.model.query import Form, Output
 
 
@@ -44,6 +44,29 @@ LINES = (Format.NDJSON, *HEADED, Format.NQ, Format.TRIG)
 _SOLUTIONS = (Format.SRJ, Format.SRX)
 _GRAPHS = (Format.NT, Format.NQ, Format.TRIG, *WHOLE)
 _ANY = (Format.NDJSON, *HEADED, *TABLES)
+
+
+_MEANT = {
+    "json": "ndjson has a JSON object a line, srj a file of SPARQL's JSON results a report",
+    "jsonl": "it is called ndjson here",
+    "xml": "srx has SPARQL's XML results, a file a report",
+    "ttl": "nt and trig are Turtle, too",
+    "turtle": "nt and trig are Turtle, too",
+    "json-ld": "it is called jsonld here",
+    "feather": "it is called arrow here",
+}
+
+
+def meant(word: str) -> str:
+    """Which format may be meant by a word that is none.
+
+    >>> meant("jsonl"), meant("cvs")
+    ('It is called ndjson here.', 'Did you mean csv?')
+    """
+    said = _MEANT.get(word.lower())
+    if said is None:
+        return near(word.lower(), map(str, Format))
+    return f"{said[0].upper() if said.startswith('it ') else said[0]}{said[1:]}."
 
 
 def fitting(form: Form, output: Output) -> tuple[Format, ...]:

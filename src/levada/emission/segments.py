@@ -22,6 +22,7 @@ from levada.model.expression import Var
 from levada.model.frame import Frame, concat
 from levada.model.query import Form, Output, TriplePattern
 from levada.model.term import Blank, Term
+from levada.model.time import distinct, in_sorted
 from levada.operators.rows.values import column
 from levada.plan.sealed.layout import Layout
 from levada.plan.sealed.plan import Plan, PlanNode, QueryPlan
@@ -29,7 +30,7 @@ from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 from levada.terms.texts import join_lines
 
-Opener = Callable[[str], tuple[dict[str, Frame], Any]]
+Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 
 
 def batches(
@@ -56,7 +57,7 @@ def batch_of(
     return (
         None
         if rows is None
-        else _batch(query, layout, rows.take(np.lexsort((-_change(rows), rows["r"]))), pool)
+        else _batch(query, layout, rows.take(np.lexsort((_change(rows), rows["r"]))), pool)
     )
 
 
@@ -102,7 +103,7 @@ def _rows_of(
 def _of_node(
     plan: Plan, node: PlanNode, frame: Frame, pool: Pool
 ) -> Iterator[tuple[QueryPlan, Batch]]:
-    order = np.lexsort((np.arange(frame.n), -_change(frame), frame["r"], frame["op"]))
+    order = np.lexsort((np.arange(frame.n), _change(frame), frame["r"], frame["op"]))
     frame = frame.take(order)
     ops, starts = np.unique(frame["op"], return_index=True)
     stops = [*starts[1:], frame.n]
@@ -137,7 +138,10 @@ def with_empty(batch: Batch, times: npt.NDArray[np.int64]) -> Batch:
     """A batch with these due reports, of which those without a result are to be shown too: to ASK
     they say false.
     """
-    empty = np.setdiff1d(times, batch.report)
+    if not len(times):
+        return batch
+    due, made = distinct(times), distinct(batch.report)
+    empty = due[~in_sorted(made, due)]
     if not len(empty):
         return batch
     if batch.form is not Form.ASK:

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from levada.emission import serialize_small as few
+from levada.emission import serialize_small
 from levada.emission.decode import csv_values, json_strings, json_terms, tsv_values
 from levada.emission.formats import HEADED, Format
 from levada.model.query import Form
@@ -112,7 +112,11 @@ def tsv(query: str, variables: Sequence[str], batch: Batch, *, header: bool = Tr
 
 def lines(form: Format, query: str, variables: Sequence[str], batch: Batch) -> pl.Series:
     """The records of a batch as texts with their line ends, in report order."""
-    if batch.form is Form.SELECT and len(batch.report) <= few.FEW and not len(batch.empty):
+    if (
+        batch.form is Form.SELECT
+        and len(batch.report) <= serialize_small.FEW
+        and not len(batch.empty)
+    ):
         return few_lines(form, query, variables, batch)
     return many_lines(form, query, variables, batch)
 
@@ -132,14 +136,18 @@ def few_lines(form: Format, query: str, variables: Sequence[str], batch: Batch) 
     columns = [batch.columns[name].to_list() for name in variables]
     terms = zip(*columns, strict=True) if columns else ((),) * len(batch.report)
     rows = [(r, s, t) for r, s, t in zip(batch.report.tolist(), signs, terms, strict=True)]
-    rows.sort(key=lambda row: (row[0], -row[1]))
+    rows.sort(key=lambda row: row[:2])  # what goes before what comes
     match form:
         case Format.NDJSON:
-            found = few.json_lines(query, variables, rows, relation=relation)
+            found = serialize_small.json_lines(query, variables, rows, relation=relation)
         case Format.CSV:
-            found = few.table_lines(",", few.csv_value, rows, relation=relation)
+            found = serialize_small.table_lines(
+                ",", serialize_small.csv_value, rows, relation=relation
+            )
         case Format.TSV:
-            found = few.table_lines("\t", few.tsv_value, rows, relation=relation)
+            found = serialize_small.table_lines(
+                "\t", serialize_small.tsv_value, rows, relation=relation
+            )
     return pl.Series("line", list(found), pl.String)
 
 
@@ -156,7 +164,7 @@ def heading(form: Format, variables: Sequence[str], batch: Batch) -> bytes:
         )
         return ("\t".join([*fixed, *(name.replace("\t", " ") for name in names)]) + "\n").encode()
     names = ["boolean"] if batch.form is Form.ASK else _show(variables, batch)
-    return (",".join([*fixed, *map(few.csv_field, names)]) + "\n").encode()
+    return (",".join([*fixed, *map(serialize_small.csv_field, names)]) + "\n").encode()
 
 
 def _show(variables: Sequence[str], batch: Batch) -> list[str]:
@@ -214,7 +222,7 @@ def _bindings(variables: Sequence[str], batch: Batch) -> tuple[pl.DataFrame, pl.
     # quicker than joining inside agg
     grouped = grouped.with_columns(pl.col("value").list.join(", "))
     if batch.change is not None:
-        grouped = grouped.sort("report", pl.col("sign").neg(), maintain_order=True)
+        grouped = grouped.sort("report", "sign", maintain_order=True)
     head = json.dumps({"vars": list(variables)}, ensure_ascii=False)
     word = pl.when(pl.col("sign") > 0).then(pl.lit("insert")).otherwise(pl.lit("delete"))
     change = [pl.lit(', "change": "'), word, pl.lit('"')] if batch.change is not None else []
@@ -256,11 +264,8 @@ def _table_lines(
     frame = pl.DataFrame([column.alias(f"c{i}") for i, column in enumerate(columns)])
     if batch.change is not None:
         keys = pl.DataFrame({"report": batch.report, "sign": batch.change})
-        frame = frame[
-            keys.select(
-                pl.arg_sort_by("report", "sign", descending=[False, True], maintain_order=True)
-            )["report"]
-        ]
+        order = pl.arg_sort_by("report", "sign", maintain_order=True)
+        frame = frame[keys.select(order)["report"]]
     line = pl.concat_str(pl.concat_str(pl.all(), separator=separator), pl.lit("\n"))
     return frame.select(line.alias("line")).to_series()
 

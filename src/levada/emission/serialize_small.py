@@ -83,7 +83,7 @@ Row = tuple[int, int, tuple[Text, ...]]  # report, sign, terms
 def json_lines(
     query: str, variables: Sequence[str], rows: Sequence[Row], *, relation: bool
 ) -> Iterator[str]:
-    """NDJSON lines of solutions that are sorted by report, and by falling sign within one."""
+    """NDJSON lines of solutions that are sorted by report, and by sign within one."""
     names = [json.dumps(name, ensure_ascii=False) for name in variables]
     prefix = f'{{"query": {json.dumps(query, ensure_ascii=False)}, "report": '
     head = json.dumps({"vars": list(variables)}, ensure_ascii=False)

@@ -1,14 +1,17 @@
-"""Results as tables: Arrow and Parquet files of the columns report (ms), change (+1, -1: a
-relation's), then the variables.
+"""Results as tables: frames, and Arrow and Parquet files, of the columns report, change (+1, -1: of
+a relation), then the variables.
 
-Terms are their N-Triples texts, null is unbound. ASK has the column ``boolean``, CONSTRUCT a row a
-triple. Reports without a result have no row; that of a query without windows has no time. Cost: a
-few copies of the columns.
+Terms are their N-Triples texts and the report's time is ms, or all are values of a type a column
+(``emission.typed``; the time is an instant). Null is unbound. What was decided of a column is in
+its field's metadata: ``levada.kind``, and ``levada.said`` with the one datatype or language. ASK
+has the column ``boolean``, CONSTRUCT a row a triple. Reports without a result have no row; that of
+a query without windows has no time. Cost: a few copies of the columns.
 """
 
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 
 import polars as pl
 import pyarrow as pa
@@ -16,6 +19,7 @@ import pyarrow.parquet as pq
 
 from levada.emission.formats import Format
 from levada.emission.serialize import Batch, triples_of
+from levada.emission.typed import Typed
 from levada.model.query import Form
 from levada.model.time import MIN
 
@@ -51,16 +55,35 @@ def row_sizes(frame: pl.DataFrame) -> pl.Series:
     ]
 
 
-def table_bytes(form: Format, query: str, frame: pl.DataFrame) -> bytes:
-    """A frame as the bytes of a file, with the query's name in its metadata."""
-    found = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    plain = pa.schema(
-        [
-            pa.field(f.name, pa.string() if pa.types.is_large_string(f.type) else f.type)
-            for f in found.schema
-        ]
-    )
-    found = found.cast(plain.with_metadata({"levada.query": query})).combine_chunks()
+def arrow_table(frame: pl.DataFrame, found: Mapping[str, Typed], query: str) -> pa.Table:
+    """A frame as a table of Arrow, with what was decided of its columns.
+
+    >>> from levada.emission.typed import typed_frame
+    >>> frame, found = typed_frame(pl.DataFrame({"x": ['"a"@en']}))
+    >>> field = arrow_table(frame, found, "q").schema.field("x")
+    >>> str(field.type), field.metadata
+    ('string', {b'levada.kind': b'language', b'levada.said': b'en'})
+    """
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    fields = [
+        pa.field(
+            f.name,
+            pa.string() if pa.types.is_large_string(f.type) else f.type,
+            metadata=_metadata(found.get(f.name)),
+        )
+        for f in table.schema
+    ]
+    return table.cast(pa.schema(fields, {"levada.query": query})).combine_chunks()
+
+
+def _metadata(column: Typed | None) -> dict[str, str] | None:
+    if column is None:
+        return None
+    return {"levada.kind": column.kind} | ({"levada.said": column.said} if column.said else {})
+
+
+def table_bytes(form: Format, found: pa.Table) -> bytes:
+    """A table as the bytes of a file."""
     out = io.BytesIO()
     if form is Format.PARQUET:
         pq.write_table(found, out, compression="zstd")

@@ -7,7 +7,7 @@ linear in the names that queries have used so far.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,18 +15,22 @@ from levada.algebra import nodes as a
 from levada.engine.asked import Asked
 from levada.engine.known import Known
 from levada.engine.makers import check_maker
-from levada.errors import UnknownNameError, UsageError
+from levada.errors import Span, UnknownNameError, UsageError
 from levada.model.names import is_derived, match_streams, shown
 from levada.optimizer.rewrite import rewritten
 
+_NOWHERE: Mapping[str, Span] = {}
 
-def bind_names(query: a.Query, asked: Asked, known: Known) -> a.Query:
-    """The query on the streams and graphs that there are.
+
+def bind_names(
+    query: a.Query, asked: Asked, known: Known, places: Mapping[str, Span] = _NOWHERE
+) -> a.Query:
+    """The query on the streams and graphs that there are; ``places`` of its text name streams.
 
     ``known.said`` gets the names that it has for streams, so that a word cannot come to stand for
     two IRIs. Raises ``UnknownNameError``, ``UsageError``.
     """
-    matched = _match(query, known)
+    matched = _match(query, asked, known, places)
     for said, stream in known.said.items():
         if matched[said] != stream:
             message = (
@@ -44,7 +48,9 @@ def bind_names(query: a.Query, asked: Asked, known: Known) -> a.Query:
     return _over_graphs(replace(query, windows=windows), known.graphs)
 
 
-def _match(query: a.Query, known: Known) -> dict[str, str]:
+def _match(
+    query: a.Query, asked: Asked, known: Known, places: Mapping[str, Span]
+) -> dict[str, str]:
     """What all names for streams stand for, those that have been said so far and the query's."""
     own = [w.stream for w in query.windows]
     try:
@@ -55,7 +61,21 @@ def _match(query: a.Query, known: Known) -> dict[str, str]:
                 other = shown(match_streams([said], known.streams, known.others)[said])
                 if other not in known.streams:
                     check_maker(said, other, known)
+        for said in own:
+            _check_there(said, asked, known, places)
         raise
+
+
+def _check_there(said: str, asked: Asked, known: Known, places: Mapping[str, Span]) -> None:
+    """Raises ``UnknownNameError`` for a stream that is not there, at its place in the text."""
+    try:
+        match_streams([said], known.streams, known.makers)
+    except UnknownNameError as error:
+        if said not in places:
+            raise
+        raise UnknownNameError(
+            error.message, span=places[said], text=asked.text, hint=error.hint
+        ) from None
 
 
 def _check_kind(said: str, asked: Asked, *, tuples: bool) -> None:

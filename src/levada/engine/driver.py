@@ -10,49 +10,68 @@ has not been started has none.
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from levada import kernels
 from levada.engine.registry import Registry
-from levada.errors import EngineError, LevadaError
+from levada.engine.requests import Fits, Requests
+from levada.engine.since_last_run import StaticStamps, edited
+from levada.engine.suspended import Suspended
+from levada.errors import EngineError, ExcessError, LevadaError, ManyReportsError, unreadable
+from levada.model.limits import MOST_ROWS
+from levada.model.names import shown
+from levada.plan.sealed.plan import Plan, whose
 from levada.runtime.driver.catalog import Catalog
 from levada.runtime.driver.epoch import Epochs
 from levada.runtime.driver.loop import Loop
-from levada.runtime.driver.publication import Publication
+from levada.runtime.driver.publishing.publication import Publication
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.spools import Spools
 from levada.runtime.driver.statics import Statics
+from levada.runtime.late import Late
 from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Intention, Manifest
+from levada.runtime.store.requests import Presence, mark_presence
 from levada.streams.stream_config import StreamConfig
 
 Tell = Callable[[Manifest], None]
+SPARK, STATIC = "Spark is starting", "static data are being read"
+MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some 2 s in one process
+MOST_BYTES_HERE = 256 << 20
+MOST_STATIC_HERE = 16 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Tempo:
     """How epochs follow each other. ``interval``: the least time between the starts of two, ms;
     ``epoch_rows``: the most elements in one. ``once``: what is there is read and the streams end,
-    unless they are to be kept open.
+    unless they are to be kept open. ``most_rows``: that an operator may make in an epoch.
     """
 
     interval: int
     epoch_rows: int
     once: bool = False
     keep_open: bool = False
+    most_rows: int = MOST_ROWS
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a driver reads: the queries and streams, the static data, the spools of DataFrames."""
+    """What a driver reads: the queries and streams, the static data, the spools of DataFrames; and
+    whether the results of a query that comes by a request can be written.
+    """
 
     registry: Registry
     statics: Statics
     spools: Spools
+    fits: Fits
 
 
 class Driver:
@@ -78,19 +97,32 @@ class Driver:
             inputs.spools,
         )
         self._tempo, self._tell = tempo, tell
+        self.before = checkpoint.last  # this run
+        self._requests = Requests(checkpoint.root, inputs.registry, inputs.fits)
+        self._requests.restore()
+        mark_presence(checkpoint.root, Presence(os.getpid(), platform.node(), _wall()))
         self._last_start = 0.0
+        self._awaits = ""
         self._full = False  # the last epoch took so much that there may be a backlog
         streams = self._registry.streams
         configs = [streams[name] for name in checkpoint.ordered(streams)]
         self._spools.start(once=tempo.once)
-        scratch = checkpoint.root / "scratch"
-        sourcing = Sourcing(configs, scratch, once=tempo.once, keep_open=tempo.keep_open)
+        sourcing = Sourcing(configs, checkpoint.root, once=tempo.once, keep_open=tempo.keep_open)
         self.note = self._check_ended(sourcing, checkpoint)
         self._catalog = Catalog(checkpoint, configs, self._statics.replaceable)
+        self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._statics.place()
-        self.epochs = self._epochs_of(checkpoint, configs, sourcing, executor())
+        self.suspended = Suspended.of(checkpoint.root, tempo.most_rows)
+        chosen = executor()
+        self._late = chosen if isinstance(chosen, Late) else None
+        self.epochs = self._epochs_of(checkpoint, configs, sourcing, chosen)
         self.loop = Loop(
-            checkpoint.root / "intentions", self._next, self._run, last_intention=self.epochs.flush
+            checkpoint.root / "intentions",
+            self._next,
+            self._run,
+            last_intention=self._flush,
+            may_run=self._may_run,
+            examine=self._examine,
         )
 
     def _epochs_of(
@@ -110,6 +142,7 @@ class Driver:
             epoch_rows=self._tempo.epoch_rows,
             wall=_wall,
             due=self.publication.due,
+            most_rows=self._tempo.most_rows,
         )
 
     def _check_ended(self, sourcing: Sourcing, checkpoint: Checkpoint) -> str:
@@ -119,8 +152,8 @@ class Driver:
         last = checkpoint.last
         if last is None or not last.ended:
             return ""
-        for name, source in sourcing.sources.items():
-            source.check_grown(last.positions.get(name, {}))
+        for config in sourcing.configs:
+            sourcing.sources[config.name].check_grown(sourcing.at(last.positions, config))
         known = checkpoint.load_topology(last.plan)[1] if last.plan else {}
         queries = self._registry.queries
         new = [name for name, query in queries.items() if known.get(name) != query.identity]
@@ -130,14 +163,28 @@ class Driver:
         return note
 
     @property
+    def once(self) -> bool:
+        """Whether what was there at the start is all that is read."""
+        return self._tempo.once
+
+    @property
     def last(self) -> Manifest:
         """The last manifest."""
         return self.epochs.last
+
+    @property
+    def awaits(self) -> str:
+        """What must come before an epoch goes on: "" if nothing does, or it is not known."""
+        if kernels.compiling:
+            return f"kernels are being compiled for this machine, once ({kernels.compiled} so far)"
+        return self._awaits
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Waits until the epochs end; raises what made them fail."""
         ended = self.loop.await_end(timeout)
         failure = self.loop.failure
+        if ended and failure is None and self._tempo.once:
+            check_accounts(self.last)
         if not ended or failure is None:
             return ended
         if isinstance(failure, LevadaError):
@@ -154,16 +201,22 @@ class Driver:
         with their plan.
         """
         self._spools.check()
+        if self._late is not None:
+            self._late.check()
         self._statics.reload()
+        self._requests.take(self.last)
         if self._registry.changed:
             self._replan()
+        self._requests.answer()
         now = time.monotonic() * 1000
-        hurries = self._tempo.once or self._full
+        hurries = self._tempo.once or self._full or self.last.behind
         if not hurries and now - self._last_start < self._tempo.interval:
             return None
         intention = self.epochs.intend()
         if intention is None:
             if self._over():
+                if self._late is not None:
+                    self._late.await_found()  # whether there is a Java does not go by who was first
                 self.loop.request_stop()
             return None
         if self._registry.changed:
@@ -179,12 +232,18 @@ class Driver:
         """
         registry, epochs = self._registry, self.epochs
         if epochs.last.ended:
-            self._catalog.stand(registry.queries, epochs.last)
+            self._catalog.stand(self.suspended.without(registry.queries), epochs.last)
             return
         with registry.lock:
-            plan = self._catalog.follow(registry.queries, registry.dropped, epochs.checkpoint.last)
+            self.suspended.forget(registry.dropped)
+            queries = self.suspended.without(registry.queries)
+            self._requests.forget(registry.dropped)
+            dropped = registry.dropped | self._requests.anew(epochs.last.plan)
+            plan = self._catalog.follow(queries, dropped, epochs.checkpoint.last)
             registry.changed = False
             registry.dropped.clear()
+        edited(self._catalog.edited)
+        self._stamps.compare(old=self._catalog.goes_on)
         if plan is not None:
             epochs.use(plan)
         elif epochs.plan is None:
@@ -196,16 +255,98 @@ class Driver:
         if last.ended or not self._tempo.once:
             return last.ended
         sourcing = self.epochs.sourcing
-        return sourcing.keep_open and not sourcing.backlog(last.positions, last.streams)
+        return (
+            sourcing.keep_open
+            and not last.behind
+            and not sourcing.backlog(last.positions, last.streams)
+        )
+
+    def _may_run(self, text: str) -> bool:
+        """Whether an epoch may run now: until Spark is there only a small one, in this process.
+
+        Its size is not made smaller for that: what is late would then go by when Spark came.
+        """
+        late = self._late
+        if late is None or late.there:
+            return True
+        late.check()
+        if late.here and self._is_small(self._intention(text)):
+            return True
+        self._awaits = SPARK
+        return False
+
+    def _is_small(self, intention: Intention) -> bool:
+        static = intention.static or intention.replacement is not None
+        return (
+            sum(r.elements for r in intention.references) <= MOST_HERE
+            and sum(r.stop - r.start for r in intention.references) <= MOST_BYTES_HERE
+            and not (static and _size(self._statics) > MOST_STATIC_HERE)
+        )
+
+    def await_spark(self) -> None:
+        """Waits until Spark is there, if it is on its way; raises what made its start fail."""
+        if self._late is not None:
+            self._late.await_there()
+
+    def _flush(self) -> str | None:
+        """The loop's last question. What is held back stays so if it may not be published here."""
+        final = self.epochs.flush()
+        return final if final is not None and self._may_run(final) else None
 
     def _run(self, text: str) -> None:
-        self.epochs.run(msgspec.json.decode(text, type=Intention))
+        """Runs an epoch; one that would take too much is dropped, and what makes it smaller noted:
+        the next intention reads the same again.
+        """
+        intention = self._intention(text)
+        self._awaits = STATIC if intention.static and self._statics.files else ""
+        try:
+            self.epochs.run(intention)
+        except ManyReportsError as error:
+            self.epochs.end_early(error)
+        except ExcessError as error:
+            self._suspend(error, self._catalog.plan(intention.plan))
+        self._awaits = ""
+
+    def _suspend(self, error: ExcessError, plan: Plan) -> None:
+        """Suspends the queries of the operator that makes too much, before the epoch runs anew."""
+        names = whose(plan, error.node, error.member)
+        self.suspended.add(names, error.message, self._registry.queries)
+        self._registry.changed = True
+
+    def _intention(self, text: str) -> Intention:
+        """What was written ahead. Raises ``CheckpointError`` if it is something else."""
+        try:
+            return msgspec.json.decode(text, type=Intention)
+        except msgspec.MsgspecError as error:
+            path = self.epochs.checkpoint.root / "intentions" / "open"
+            raise unreadable(path, "it is no intention") from error
+
+    def _examine(self, text: str) -> str:
+        intention = self._intention(text)
+        return msgspec.json.encode(self.epochs.examine(intention)).decode()
 
     def _publish(self, manifest: Manifest) -> None:
         self.publication.publish(manifest)
         self._spools.forget(manifest.positions)
         for tell in list(self._tell):
             tell(manifest)
+
+
+def check_accounts(manifest: Manifest) -> None:
+    """Raises ``EngineError`` where elements have vanished: neither counted nor late, dead or
+    cut.
+    """
+    for name, record in manifest.streams.items():
+        if record.missing:
+            raise EngineError(
+                f"Of the stream {shown(name)} {record.missing} elements are unaccounted for: "
+                "the results may be wrong.",
+                hint="This is a fault of Levada; please report it with the stream's data.",
+            )
+
+
+def _size(statics: Statics) -> int:
+    return sum(os.path.getsize(f.path) for f in statics.files if os.path.exists(f.path))
 
 
 def _wall() -> int:

@@ -16,56 +16,74 @@ is in the checkpoint (a temporary one if none is given).
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal, Unpack
 
-from levada.algebra.options import QueryOptions, options_of
+from levada.algebra.options import QueryOptions, QueryWords, options_of
 from levada.algebra.schema import regime_of
 from levada.algebra.show import show
 from levada.engine.asked import Asked
 from levada.engine.driver import Driver, Inputs, Tell, Tempo
 from levada.engine.ontology import Paths, ontology_files
-from levada.engine.query import Query, named
+from levada.engine.python.awaited import Awaited
+from levada.engine.python.bell import Bell
+from levada.engine.python.held import hold, join_all
+from levada.engine.python.outputs import Files, Outputs
+from levada.engine.python.static_source import StaticSource, static_sources
+from levada.engine.query import Query, Report, named
 from levada.engine.registry import Registry
-from levada.engine.status import Status, living, progress_of, status_of
-from levada.engine.summary import Progress
+from levada.engine.requests import Fits
+from levada.engine.telling.told import Told
 from levada.errors import UsageError
+from levada.intake.tables.sniff import kept, with_columns
+from levada.model.counts import check_count
 from levada.model.durations import parse_duration
+from levada.model.limits import MOST_ROWS
 from levada.model.names import check_stream_name
-from levada.runtime.driver.publication import Publication
-from levada.runtime.driver.spools import Spools
-from levada.runtime.driver.statics import Source, Statics
+from levada.runtime.driver.publishing.publication import Publication
+from levada.runtime.driver.spools import Spools, StreamingFrame
+from levada.runtime.driver.statics import Statics
 from levada.runtime.local import Executor, LocalExecutor, cores
+from levada.runtime.spool.python import Source
+from levada.runtime.spool.rows import Rows
 from levada.runtime.store.checkpoint import Checkpoint
-from levada.runtime.store.manifest import StreamRecord
 from levada.sinks import Sink
-from levada.sources.parquet import with_schema
+from levada.sources.listing import check_regular
+from levada.streams.options import StreamOptions
 from levada.streams.stream_config import StreamConfig
 
+if TYPE_CHECKING:
+    from levada.runtime.spark.session import SparkSession
+
 GROUPS = 64
+MOST_PARTITIONS = 10_000
+NO_SPARK = "none"
+StreamSource = str | os.PathLike[str] | StreamConfig | StreamingFrame | Source
+"""A path, a streaming DataFrame, a frame, an RDF graph, rows, a function that gives rows; or None:
+rows are pushed."""
 
 
-class Engine:
+class Engine(Awaited, Told):
     """Continuous queries on Spark.
 
     ``spark``: a session to use, or None for one of our own (``master``), or False to step epochs in
-    this process without Spark.
+    this process without Spark, as the master ``none`` says too. One of our own starts beside the
+    first epochs, which are run in this process until it is there; what hinders it ends the engine.
     ``checkpoint``: a folder that survives; None for a temporary one. ``epoch``: the least time
     between the starts of two epochs (ms, or "1s"). ``epoch_rows``: the most elements in one.
     ``sink``: where results are published beside the Python readers.
     ``entailment``: none, rdfs or owl for queries that do not say; ``ontology``: its files, else the
-    schema triples of static data.
+    schema triples of static data. ``max_rows``: the most that an operator of a query may make in an
+    epoch; one that would make more is suspended.
     """
 
     def __init__(
         self,
         *,
-        spark: Any = None,
+        spark: SparkSession | Literal[False] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         epoch: int | str = 0,
         epoch_rows: int = 1_000_000,
@@ -77,59 +95,101 @@ class Engine:
         seed: int | None = None,
         entailment: str = "none",
         ontology: Paths = (),
+        max_rows: int = MOST_ROWS,
     ) -> None:
         regime, schema = regime_of(entailment), ontology_files(ontology)
-        self._spark = spark
-        self._own_session = False
+        self._interval = parse_duration(epoch)
+        self._epoch_rows = check_count(epoch_rows, "epoch_rows")
+        self._partitions = (
+            None
+            if partitions is None
+            else check_count(partitions, "partitions", most=MOST_PARTITIONS)
+        )
+        self._seed = None if seed is None else check_count(seed, "seed", 0, 2**63 - 1)
+        self._spark = False if spark is None and master == NO_SPARK else spark
         self._master = master
-        self._temporary = checkpoint is None
+        self.temporary = checkpoint is None
         self.root = (
             Path(tempfile.mkdtemp(prefix="levada-")) if checkpoint is None else Path(checkpoint)
         )
-        self._interval, self._epoch_rows = parse_duration(epoch), epoch_rows
-        self._partitions, self._seed = partitions, seed
+        self._max_rows = check_count(max_rows, "max_rows")
         self._sink, self._letters, self._keep = sink, letters, keep_results
         placed = self.root.absolute() / "static"  # a task may stand in another directory
         self._registry = Registry(schema, placed, regime)
         self._statics = Statics(placed)
         self._spools = Spools()
+        self._outputs = Outputs()
         self._checkpoint: Checkpoint | None = None
         self._driver: Driver | None = None
         self._settled = threading.Event()  # it has been started, or closed
-        self._tell: list[Tell] = []
+        self._bell = Bell()
+        self._tell: list[Tell] = [self._bell.ring]
+        self._fits: Fits = lambda query, queries: None
+        self._followers: list[threading.Thread] = []
+        self._held, self._closing = hold(self, self.root if self.temporary else None)
+        self._held.callback(self._spools.stop)
 
     # -- what there is --
 
     def stream(
-        self, name: str, source: str | os.PathLike[str] | StreamConfig, **options: Any
+        self, name: str, source: StreamSource = None, **options: Unpack[StreamOptions]
     ) -> None:
-        """A stream: its IRI or a plain word, and a path (options of ``StreamConfig.of``) or a
-        streaming DataFrame of Spark.
+        """A stream: its IRI or a plain word, and a path (options of ``StreamConfig.of``), a
+        streaming DataFrame of Spark, or what Python has; without a source rows are pushed.
         """
         if self._driver is not None:
             raise UsageError("Streams are named before the engine starts.")
         config = self._spools.config_of(check_stream_name(name), source, self.root, options)
-        self._registry.add_stream(with_schema(config))
+        check_regular(config.name, config.path)
+        self._registry.add_stream(self._with_columns(config))
+
+    def _with_columns(self, config: StreamConfig) -> StreamConfig:
+        """The stream with its columns: of ``schema=auto`` as they were found at the first start on
+        the checkpoint.
+        """
+        last = self._open().last if config.undecided and not self.temporary else None
+        if last is not None and last.setup:
+            for before in self._open().setup(last.setup).streams:
+                if before.name == config.name:
+                    return kept(config, before)
+        return with_columns(config)
+
+    def push(self, stream: str, rows: Rows) -> None:
+        """More rows for a stream that is no file; when it returns they are durable. Before the
+        start they are kept for it. Raises ``UsageError`` for rows that do not fit.
+        """
+        if self._driver is not None and not self.running:
+            raise UsageError("The engine has ended; no report would see these rows.")
+        if self._driver is not None and self._driver.once:
+            raise UsageError("The engine reads what was there when it started.")
+        self._spools.push(stream, rows)
+        self._wake()
+
+    def received(self, stream: str) -> int:
+        """How many rows of a stream that is no file have been durable so far."""
+        return self._spools.received(stream)
 
     def static(
-        self, source: Source, graph: str | None = None, format: str | None = None, *,
+        self, source: StaticSource, graph: str | None = None, format: str | None = None, *,
         replaceable: bool = False, reload: bool = False,
     ) -> None:  # fmt: skip
-        """Static RDF: a file in any RDF format (by its ending, or ``format``), or N-Triples lines;
-        ``graph``: all into that one.
+        """Static RDF: a file in any RDF format (by its ending, or ``format``), N-Triples lines,
+        triples, or a graph of RDFLib; ``graph``: all into that one.
 
         While the engine runs: the content of a ``replaceable`` graph from now on, that is for
         reports after the largest event time that the streams have said when the next epoch begins.
         ``reload``: the file is read anew whenever it changes on the disk.
         """
-        if self._driver is None:
-            self._statics.add(source, graph, format, replaceable=replaceable, reload=reload)
-            self._registry.name_static(self._statics.files)
-        elif not self.running:
+        if self._driver is not None and not self.running:
             raise UsageError("The engine has ended; no report would see other static data.")
-        else:
-            self._statics.replace(source, graph, format)
-            self._wake()
+        for part, into in static_sources(source, graph):
+            if self._driver is None:
+                self._statics.add(part, into, format, replaceable=replaceable, reload=reload)
+            else:
+                self._statics.replace(part, into, format)
+        if self._driver is None:
+            self._registry.name_static(self._statics.files)
+        self._wake()
 
     def register(
         self,
@@ -138,7 +198,12 @@ class Engine:
         name: str | None = None,
         dialect: str | None = None,
         options: QueryOptions | None = None,
-        **said: Any,
+        sink: Callable[[Report], object] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        format: str = "ndjson",
+        terms: bool = False,
+        overwrite: bool = False,
+        **said: Unpack[QueryWords],
     ) -> Query:
         """A query, before or while the engine runs; raises ``QueryError`` if it cannot be.
 
@@ -146,17 +211,32 @@ class Engine:
         text shows. ``said``: options by their words (``algebra.options.WORDS``), in place of
         ``options``. A query that comes while the engine runs gives the results of a fresh run over
         the elements after the largest event time that its streams had seen.
+        ``sink`` is called with each report (``Query.subscribe``). ``out``, ``format``, ``terms``,
+        ``overwrite``: files, as the command line's options of these names.
         """
         chosen = options or options_of(said)
-        return self.register_all(
-            [Asked(text, name or self._registry.free_name(), dialect, chosen)]
-        )[0]
+        files = None if out is None else Files.of(out, format, terms=terms, overwrite=overwrite)
+        with self._registry.lock:  # no epoch of the query before its files
+            asked = Asked(text, name or self._registry.free_name(), dialect, chosen)
+            query = self.register_all([asked])[0]
+            try:
+                if files is not None:
+                    query._check_fits(files.form)
+                    self._outputs.add(query.name, files, self._open().facts.id, self._held)
+            except BaseException:
+                query.unregister()
+                raise
+        if sink is not None:
+            query.subscribe(sink)
+        return query
 
     def register_all(self, batch: Sequence[Asked]) -> list[Query]:
         """Queries that come together, all of them or none: each may read what another makes, in
         whatever order they are given.
         """
-        found = self._registry.add(batch)
+        with self._registry.lock:
+            found = self._registry.add(batch)
+            self._outputs.forget(asked.name for asked in batch)
         self._wake()
         return [Query(registered, self) for registered in found]
 
@@ -185,7 +265,7 @@ class Engine:
             )
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
-            self._start(Tempo(self._interval, self._epoch_rows, once, keep_open))
+            self._start(Tempo(self._interval, self._epoch_rows, once, keep_open, self._max_rows))
         except BaseException:
             self._close()
             raise
@@ -194,14 +274,18 @@ class Engine:
         checkpoint = self._open()
         self._driver = Driver(
             checkpoint,
-            Inputs(self._registry, self._statics, self._spools),
+            Inputs(self._registry, self._statics, self._spools, self._fits),
             tempo,
-            Publication(checkpoint, self._sink, self._letters or self.root, self._keep),
+            Publication(
+                checkpoint, self._sink, self._letters or self.root, self._keep, self._outputs.sinks
+            ),
             executor=self._executor,
             tell=self._tell,
         )
+        self._held.callback(self._driver.loop.stop)
         self._driver.loop.start()
         self._settled.set()
+        self._bell.ring()
 
     def _open(self) -> Checkpoint:
         """The checkpoint, taken for it; ``start`` does that too. Raises ``CheckpointError``."""
@@ -210,20 +294,22 @@ class Engine:
             self._checkpoint = Checkpoint(
                 self.root, partitions=partitions, groups=GROUPS, seed=self._seed
             )
+            self._held.callback(self._checkpoint.close)
         return self._checkpoint
 
     def _executor(self) -> Executor:
         if self._spark is False:
             return LocalExecutor()
-        from levada.runtime.spark.executor import SparkExecutor
-        from levada.runtime.spark.session import start_session
+        if self._spark is not None:
+            from levada.runtime.spark.executor import SparkExecutor
 
-        if self._spark is None:
-            self._spark = start_session(
-                self._master, scratch=self.root / "spark-local", kept=not self._temporary
-            )
-            self._own_session = True
-        return SparkExecutor(self._spark)
+            return SparkExecutor(self._spark)
+        from levada.runtime.spark.start import start_late
+
+        late = start_late(self._master, self.root / "spark-local", kept=not self.temporary)
+        self._held.callback(late.end)
+        self._held.callback(self._spools.stop)
+        return late
 
     def _wake(self) -> None:
         """Has the loop look at what has changed at once."""
@@ -239,87 +325,64 @@ class Engine:
         return self._driver is None or self._driver.await_end(timeout)
 
     def stop(self, timeout: float | None = None) -> None:
-        """Stops after this epoch, and frees everything. Results stay readable until ``close``."""
+        """Stops after this epoch, and after those in which queries read what others have made in
+        it, and frees everything. Results stay readable until ``close``.
+        """
         if self._driver is not None:
             self._driver.loop.stop(timeout)
 
     def close(self) -> None:
-        """Stops, and removes a temporary checkpoint."""
-        self.stop()
-        self._close()
+        """Stops, waits for callbacks to have had every report, and removes a temporary
+        checkpoint.
+        """
+        try:
+            self.stop()
+            self._settled.set()
+            self._bell.ring()
+            join_all(self._followers)
+        finally:  # also if Ctrl-C ends the waiting
+            self._close()
 
     def _close(self) -> None:
         self._settled.set()
-        self._spools.stop()
-        if self._own_session and self._spark:
-            from levada.runtime.spark.session import stop_session
-
-            stop_session(self._spark)
-            self._spark, self._own_session = None, False
-        if self._checkpoint is not None:
-            self._checkpoint.close()
-            self._checkpoint = None
-        if self._temporary:
-            shutil.rmtree(self.root, ignore_errors=True)
+        self._closing.detach()
+        self._held.close()
+        self._bell.ring()
 
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    # -- looking --
-
-    @property
-    def note(self) -> str:
-        """What is to be said of the start, such as that the checkpoint's streams had ended."""
-        return "" if self._driver is None else self._driver.note
-
-    @property
-    def running(self) -> bool:
-        """Whether epochs may still come."""
-        return self._driver is not None and not self._driver.loop.await_end(0)
-
-    def progress(self) -> Progress:
-        """Where the engine is: epochs, elements, results, watermarks, what holds queries back."""
-        if self._driver is None:
-            return Progress(0, 0, 0, 0.0)
-        return progress_of(self._driver.last, time.monotonic() - self._driver.began)
-
-    def status(self) -> Status:
-        """What each query waits for: watermarks, elements that matched patterns, next report."""
-        if self._driver is None:
-            raise UsageError("The engine has not been started.")
-        last = self._driver.last
-        if not last.plan:
-            return Status(0, False, {}, ())
-        return status_of(last, self._driver.epochs.checkpoint.load_plan(last.plan))
-
-    def streams(self) -> list[str]:
-        """The names of the streams from outside."""
-        return list(self._registry.streams)
-
-    def queries(self) -> list[str]:
-        """The names of the registered queries."""
-        return list(self._registry.queries)
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.stop()
+            self._close()
 
     # -- for the command line and for query handles: what the runtime knows --
+
+    def _await_spark(self) -> None:
+        """Waits until epochs run where they will, once it has been started."""
+        if self._driver is not None:
+            self._driver.await_spark()
 
     def _on_epoch(self, tell: Tell) -> None:
         """Calls ``tell`` with the manifest of every epoch, after its publication."""
         self._tell.append(tell)
 
-    def _records(self) -> dict[str, StreamRecord]:
-        """Counts per stream since the beginning of the checkpoint; of a stream that a query makes
-        by the query's name.
-        """
-        if self._driver is None or self._driver.epochs.plan is None:
-            return {}
-        return living(self._driver.last, self._driver.epochs.plan)
-
     @property
     def _publication(self) -> Publication:
         """What has been published."""
+        if not self._closing.alive and self.temporary:
+            raise UsageError(
+                "The engine is closed: its results went with its temporary folder.",
+                hint="Read them before the end of with, or say Engine(checkpoint=FOLDER).",
+            )
         if self._driver is None:
             raise UsageError("The engine has not been started.")
         return self._driver.publication
+
+    @property
+    def _begun(self) -> bool:
+        """Whether it has been started, or closed."""
+        return self._settled.is_set()

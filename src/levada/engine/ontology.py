@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from levada.algebra.schema import Regime, Schema, Statement
-from levada.engine.ontology_files import statements
 from levada.errors import UsageError
 from levada.intake.static_files import StaticFile, static_source
 
@@ -45,6 +44,9 @@ class Ontology:
             raise UsageError(
                 f"Entailment {regime} needs an ontology, and there is none.", hint=hint
             )
+        # here: it loads what parses
+        from levada.engine.ontology_files import statements
+
         return statements(self._files, regime)
 
 

@@ -26,6 +26,7 @@ from levada.engine.asked import Asked, note
 from levada.engine.bind_names import bind_names
 from levada.engine.known import Known
 from levada.engine.ontology import Ontology
+from levada.errors import QueryError, Span
 from levada.model.time import MIN
 from levada.optimizer.pipeline import optimize
 from levada.optimizer.rule import Context
@@ -36,9 +37,13 @@ from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.syntax.cql.ast import Script
 from levada.syntax.cql.parser import parse_script
-from levada.syntax.sparql.ast import QueryUnit
+from levada.syntax.sparql.ast import Constant, QueryUnit
 from levada.translation.cql.translate import translate_cql
 from levada.translation.sparql.translate import translate
+from levada.translation.sparql.windows import iri
+from levada.translation.warnings.cql import warnings_of_cql
+from levada.translation.warnings.sparql import warnings_of
+from levada.translation.warnings.warning import QueryWarning
 
 T = TypeVar("T")
 
@@ -60,7 +65,11 @@ def _stage(make: Callable[[Prepared], T]) -> cached_property[T]:
 
     def made(query: Prepared) -> T:
         with note(query.asked.name):
-            return make(query)
+            try:
+                return make(query)
+            except RecursionError:
+                text = query.asked.text
+                raise QueryError("The query is nested too deeply.", text=text) from None
 
     return cached_property(made)
 
@@ -87,9 +96,25 @@ class Prepared:
         return _translate_sparql(self.ast, self.asked, self.known)
 
     @_stage
+    def warnings(self) -> tuple[QueryWarning, ...]:
+        """What is surely a slip, although the query can be run."""
+        if self.asked.spoken != "cql" and isinstance(tree := self.ast, QueryUnit):
+            of_rdf = [name for name, facts in self.known.streams.items() if facts.schema is None]
+            return warnings_of(tree, self.asked.text, of_rdf, self.known.graphs)
+        return warnings_of_cql(self.asked.text)
+
+    @_stage
     def bound(self) -> a.Query:
         """On the streams and graphs that there are."""
-        return bind_names(self.algebra, self.asked, self.known)
+        return bind_names(self.algebra, self.asked, self.known, self._places)
+
+    @property
+    def _places(self) -> dict[str, Span]:
+        """Where the text names its streams; CQL's are looked up where they are translated."""
+        if self.asked.spoken == "cql" or not isinstance(tree := self.ast, QueryUnit):
+            return {}
+        named = (clause.stream for clause in tree.windows)
+        return {iri(name): name.span for name in named if isinstance(name, Constant)}
 
     @_stage
     def optimized(self) -> a.Query:

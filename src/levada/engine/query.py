@@ -1,13 +1,15 @@
-"""A query in the Python API: its results as reports, as a frame, or to a callback.
+"""A query in the Python API: its results as reports, as a table, to a callback or to asyncio.
 
-All three read published epochs from the checkpoint, each at its own pace: a slow reader costs disk,
-not memory.
+All read published epochs from the checkpoint, each at its own pace: a slow reader costs disk, not
+memory.
 """
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -16,39 +18,70 @@ import polars as pl
 
 from levada.emission.formats import Format, check_fits
 from levada.emission.serialize import Batch
+from levada.emission.tables import table
+from levada.engine.python.bell import Bell, set_or_later
+from levada.engine.python.notebook import SHOWN, frame_html
+from levada.engine.python.optional import notebook_module
+from levada.engine.python.tabular import Table, Tabular
+from levada.errors import CheckpointError, UsageError
 from levada.model.query import Form, Output
-from levada.model.time import TIMELESS
+from levada.model.time import TIMELESS, distinct
 
 if TYPE_CHECKING:
     from levada.runtime.driver.catalog import Registered
-    from levada.runtime.driver.lifetime import Lifetime
-    from levada.runtime.driver.publication import Publication
+    from levada.runtime.driver.publishing.lifetime import Lifetime
+    from levada.runtime.driver.publishing.publication import Publication
 
-POLL = 0.02
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Tabular):
     """The result of a query at one report: ``time`` in ms, ``rows`` a frame of canonical N-Triples
     texts (null: unbound).
 
     The one report of a query without windows has no time: None. A relation's changes have the
     column ``change`` (+1 insert, -1 delete). ASK has ``answer``, CONSTRUCT ``graph`` (N-Triples).
+    Values of types are in ``to_polars()`` and its neighbours.
     """
 
     time: int | None
     rows: pl.DataFrame
     answer: bool | None = None
     graph: str | None = None
+    query: str = ""
+
+    def _table(self) -> Table:
+        if self.answer is not None:
+            answers = pl.DataFrame({"boolean": [self.answer]})
+            return Table(self.query, Form.ASK, answers)
+        if self.graph is None:
+            return Table(self.query, Form.SELECT, self.rows)
+        whole = Batch(np.array([0]), Form.CONSTRUCT, graphs=pl.Series([self.graph]))
+        return Table(self.query, Form.CONSTRUCT, table(whole).drop("report"))
+
+    def _caption(self) -> str:
+        return " ".join(part for part in (self.query, _shown(self.time)) if part)
+
+
+def _shown(time: int | None) -> str:
+    """A report's time for people."""
+    return "" if time is None else f"at {pl.Series([time]).cast(pl.Datetime('ms', 'UTC'))[0]}"
 
 
 class Owner(Protocol):
     """What a handle asks of the engine that its query is registered with."""
 
+    _bell: Bell
+    _followers: list[threading.Thread]
+
     @property
     def _publication(self) -> Publication:
         """The epochs that have been published."""
+
+    @property
+    def _begun(self) -> bool:
+        """Whether it has been started or closed."""
 
     @property
     def running(self) -> bool:
@@ -67,7 +100,7 @@ class Owner(Protocol):
         """Takes the query out."""
 
 
-class Query:
+class Query(Tabular):
     """A handle on a registered query: on that one, whatever else may come under its name when it
     has been taken out.
     """
@@ -77,6 +110,8 @@ class Query:
         self._lifetime = registered.lifetime
         self._query = registered.query
         self._engine = engine
+
+    # -- report by report --
 
     def results(self) -> Iterator[Report]:
         """The reports with a result, in order: all that there have been, then those to come, until
@@ -89,68 +124,199 @@ class Query:
         self._engine.await_end(0)
 
     def _published(self) -> Iterator[Report]:
-        publication = self._engine._publication
-        at = 0
+        cursor = _Cursor(self)
         while True:
-            over = self._lifetime.over or not self._engine.running
-            while self._lifetime.query is not None and at < len(publication.kept):
-                for batch in publication.read_one(publication.kept[at], self._lifetime):
-                    yield from reports(batch)
-                at += 1
+            heard, over = self._engine._bell.count, self._over
+            while (found := cursor.next()) is not None:
+                yield from found
             if over:
                 return
-            threading.Event().wait(POLL)
+            self._engine._bell.wait(heard)
 
-    def to_polars(self) -> pl.DataFrame:
-        """All results so far: ``report`` (ms), variables as N-Triples; a relation's ``change``.
+    @property
+    def _over(self) -> bool:
+        """Whether all that the query reports is published."""
+        return self._lifetime.over or not self._engine.running
 
-        ASK has ``boolean`` and CONSTRUCT ``graph`` in place of variables.
+    async def __aiter__(self) -> AsyncIterator[Report]:
+        """``results()`` for asyncio: waits without a thread, also for the start."""
+        async with self._engine._bell.heard() as event:
+            while not self._engine._begun:
+                await set_or_later(event)
+            cursor = _Cursor(self)
+            while True:
+                over = self._over
+                while cursor.more:
+                    for report in await asyncio.to_thread(cursor.read):
+                        yield report
+                if over:
+                    break
+                await set_or_later(event)
+        self._engine.await_end(0)
+
+    def subscribe(self, callback: Callable[[Report], object]) -> threading.Thread:
+        """Calls ``callback`` once with each report, in order, on a thread of its own that ends with
+        the query; before the start, too. The engine's end waits for it.
+
+        What it raises is told by ``threading.excepthook``, and the next report comes all the same.
         """
-        publication = self._engine._publication
-        frames = [
-            _frame(b)
-            for epoch in list(publication.kept)
-            for b in publication.read_one(epoch, self._lifetime)
-        ]
-        return pl.concat([self._no_results(), *frames])
+
+        def follow() -> None:
+            try:
+                if self._engine.await_start():
+                    # a failure is told to whoever waits for the engine
+                    for report in self._published():
+                        _call(callback, report)
+            except UsageError:
+                return  # the engine was closed while an exception went through it
+
+        thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)
+        self._engine._followers.append(thread)
+        thread.start()
+        return thread
+
+    # -- all together --
+
+    def _table(self) -> Table:
+        frames = [table(batch) for batch in _Cursor(self).batches()]
+        whole = pl.concat([self._no_results(), *frames])
+        return Table(self.name, self._query.form, whole)
 
     def _no_results(self) -> pl.DataFrame:
         match self._query.form:
             case Form.ASK:
                 shown: dict[str, type[pl.DataType]] = {"boolean": pl.Boolean}
             case Form.CONSTRUCT:
-                shown = {"graph": pl.String}
+                shown = dict.fromkeys(("subject", "predicate", "object"), pl.String)
             case _:
                 change = {"change": pl.Int8} if self._query.output is Output.RELATION else {}
                 shown = {**change, **dict.fromkeys(self._query.variables, pl.String)}
         return pl.DataFrame(schema={"report": pl.Int64, **shown})
 
-    def subscribe(self, callback: Callable[[Report], None]) -> threading.Thread:
-        """Calls ``callback`` with each report, on a thread of its own that ends with the query;
-        before the start, too.
+    # -- in a notebook --
+
+    def live(self, every: float = 0.5) -> threading.Thread:
+        """Shows the last rows in the notebook's cell, and follows them until the query ends;
+        ``every``: the least time between two looks, s. Raises ``UsageError`` without IPython.
         """
+        handle = notebook_module("live").display(self, display_id=True)
 
         def follow() -> None:
-            if self._engine.await_start():
-                # a failure is told to whoever waits for the engine
-                for report in self._published():
-                    callback(report)
+            if not self._engine.await_start():
+                return
+            shown = -1
+            while True:
+                heard, over = self._engine._bell.count, self._over
+                if heard > shown or over:
+                    handle.update(self)
+                    shown = heard
+                if over:
+                    return
+                threading.Event().wait(every)
 
-        thread = threading.Thread(target=follow, name=f"levada {self.name}", daemon=True)
+        thread = threading.Thread(target=follow, name=f"levada live {self.name}", daemon=True)
+        self._engine._followers.append(thread)
         thread.start()
         return thread
+
+    def _repr_html_(self) -> str:
+        if not self._engine._begun:
+            return frame_html(self._no_results(), f"{self.name}: not started")
+        caption = f"{self.name}: {'ended' if self._over else 'running'}, the last rows"
+        return frame_html(_Cursor(self).tail(SHOWN).to_polars(), caption)
+
+    # -- the query --
 
     def explain(self) -> str:
         """How the query is understood."""
         return self._engine.explain(self)
 
-    def check_fits(self, form: Format) -> None:
-        """Raises ``UsageError`` if files of this format cannot hold the query's results."""
-        check_fits(form, self.name, self._query.form, self._query.output)
-
     def unregister(self) -> None:
         """Takes the query out; its results stay readable."""
         self._engine.unregister(self)
+
+    def _check_fits(self, form: Format) -> None:
+        """Raises ``UsageError`` if files of this format cannot hold the query's results."""
+        check_fits(form, self.name, self._query.form, self._query.output)
+
+
+@dataclass(repr=False)
+class Results(Tabular):
+    """All that a query reported: ``reports`` in order. What ``levada.query`` gives."""
+
+    reports: list[Report]
+    _whole: Table
+
+    def _table(self) -> Table:
+        return self._whole
+
+    def __iter__(self) -> Iterator[Report]:
+        return iter(self.reports)
+
+    def __len__(self) -> int:
+        return len(self.reports)
+
+    def __repr__(self) -> str:
+        return repr(self.to_polars())
+
+    def _caption(self) -> str:
+        return f"{len(self.reports)} reports"
+
+
+class _Cursor:
+    """A reader's place among the published epochs."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self._at = 0
+
+    @property
+    def more(self) -> bool:
+        """Whether an epoch is there that has not been read."""
+        kept = self._query._engine._publication.kept
+        return self._query._lifetime.query is not None and self._at < len(kept)
+
+    def next(self) -> list[Report] | None:
+        """The reports of the next epoch; None if there is none yet."""
+        return self.read() if self.more else None
+
+    def read(self) -> list[Report]:
+        """The reports of the next epoch."""
+        found = [r for batch in self._of(self._at) for r in reports(batch, self._query.name)]
+        self._at += 1
+        return found
+
+    def batches(self) -> Iterator[Batch]:
+        """All that there is."""
+        for at in range(len(self._query._engine._publication.kept)):
+            yield from self._of(at)
+
+    def tail(self, rows: int) -> Results:
+        """The last rows, of the last epochs that have so many."""
+        found: list[pl.DataFrame] = []
+        at = len(self._query._engine._publication.kept)
+        while at > 0 and sum(frame.height for frame in found) < rows:
+            at -= 1
+            found = [table(batch) for batch in self._of(at)] + found
+        whole = pl.concat([self._query._no_results(), *found])
+        return Results([], Table(self._query.name, self._query._query.form, whole))
+
+    def _of(self, at: int) -> Iterator[Batch]:
+        """The batches of an epoch. Raises ``UsageError`` if they went with the engine."""
+        publication = self._query._engine._publication
+        try:
+            yield from publication.read_one(publication.kept[at], self._query._lifetime)
+        except CheckpointError:
+            _ = self._query._engine._publication  # says so if the engine has been closed
+            raise
+
+
+def all_of(query: Query) -> Results:
+    """All that a query has reported, in memory."""
+    found = list(_Cursor(query).batches())
+    frames = [table(batch) for batch in found]
+    whole = Table(query.name, query._query.form, pl.concat([query._no_results(), *frames]))
+    return Results([r for batch in found for r in reports(batch, query.name)], whole)
 
 
 def named(query: str | Query) -> tuple[str, Lifetime | None]:
@@ -158,36 +324,39 @@ def named(query: str | Query) -> tuple[str, Lifetime | None]:
     return (query, None) if isinstance(query, str) else (query.name, query._lifetime)
 
 
+def _call(callback: Callable[[Report], object], report: Report) -> None:
+    try:
+        callback(report)
+    except Exception:
+        told = (*sys.exc_info(), threading.current_thread())
+        threading.excepthook(threading.ExceptHookArgs(told))
+
+
 def _frame(batch: Batch) -> pl.DataFrame:
-    report = pl.Series(batch.report)
-    columns: dict[str, object] = {"report": report.set(report == TIMELESS, None)}
-    if batch.change is not None:
-        columns["change"] = batch.change
-    if batch.form is Form.ASK:
-        columns["boolean"] = batch.booleans
-    if batch.graphs is not None:
-        columns["graph"] = batch.graphs
-    return pl.DataFrame({**columns, **batch.columns})
+    """A batch as rows: a CONSTRUCT's are whole graphs."""
+    if batch.form is not Form.CONSTRUCT:
+        return table(batch)
+    report = pl.Series("report", batch.report)
+    return pl.DataFrame({"report": report.set(report == TIMELESS, None), "graph": batch.graphs})
 
 
-def reports(batch: Batch) -> Iterator[Report]:
+def reports(batch: Batch, query: str = "") -> Iterator[Report]:
     """A batch report by report, with the empty ones that are to be shown in their places."""
     frame = _frame(batch)
-    times = np.unique(np.concatenate([batch.report, batch.empty]))
+    times = distinct(np.concatenate([batch.report, batch.empty]))
     starts, stops = (np.searchsorted(batch.report, times, side=side) for side in _SIDES)
     for time, start, stop in zip(times.tolist(), starts.tolist(), stops.tolist(), strict=True):
-        yield _report(
-            batch,
-            None if time == TIMELESS else time,
-            frame.slice(start, stop - start).drop("report"),
-        )
+        rows = frame.slice(start, stop - start).drop("report")
+        yield _report(batch.form, None if time == TIMELESS else time, rows, query)
 
 
-def _report(batch: Batch, time: int | None, rows: pl.DataFrame) -> Report:
-    match batch.form:
+def _report(form: Form, time: int | None, rows: pl.DataFrame, query: str) -> Report:
+    match form:
         case Form.ASK:
-            return Report(time, rows, answer=bool(len(rows) and rows["boolean"][0]))
+            answer = bool(len(rows) and rows["boolean"][0])
+            return Report(time, rows, answer=answer, query=query)
         case Form.CONSTRUCT:
-            return Report(time, rows, graph=str(rows["graph"][0]) if len(rows) else "")
+            graph = str(rows["graph"][0]) if len(rows) else ""
+            return Report(time, rows, graph=graph, query=query)
         case _:
-            return Report(time, rows)
+            return Report(time, rows, query=query)

@@ -9,6 +9,7 @@ both, ``changed`` says that the plan is another one.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, is_derived, shown
 from levada.plan.lowering.scans import StreamFacts
 from levada.runtime.driver.catalog import Registered
-from levada.runtime.driver.lifetime import Lifetime
+from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.streams.stream_config import StreamConfig
 
 
@@ -46,6 +47,7 @@ class Registry:
         self.streams: dict[str, StreamConfig] = {}
         self.known = Known(graphs=frozenset(), ontology=Ontology(self._ontology_files))
         self.queries: dict[str, Registered] = {}
+        self._folded: dict[str, str] = {}  # their names, by what a disk that is blind to case sees
         self.dropped: set[str] = set()
         self.lock = threading.RLock()
         self.changed = True
@@ -91,24 +93,36 @@ class Registry:
             try:
                 order = order_by_makers(new, self.known)
                 found = {name: _registered(new[name]) for name in order}
+                for prepared in new.values():
+                    _warn(prepared)
             except BaseException:
                 self.known.said = said
                 for name in algebra:
                     self.known.remove_query(name)
                 raise
             self.queries |= found
+            self._folded |= {name.casefold(): name for name in found}
             self._registered += len(found)
             self.changed = True
             return [found[asked.name] for asked in batch]
 
     def _check_names(self, batch: Sequence[Asked]) -> None:
-        names: set[str] = set()
+        """No two names are equal, or differ by case only."""
+        names: dict[str, str] = {}
         for asked in batch:
             with note(asked.name):
-                if check_query_name(asked.name) in names or asked.name in self.queries:
+                folded = check_query_name(asked.name).casefold()
+                other = names.get(folded) or self._folded.get(folded)
+                if other == asked.name:
                     hint = "Unregister it first, or choose another name."
                     raise UsageError(f"There is a query {asked.name} already.", hint=hint)
-                names.add(asked.name)
+                if other is not None:
+                    raise UsageError(
+                        f"The name of the query {asked.name} differs from {other} by case only.",
+                        hint="Some disks are blind to case, and results are in a folder of the "
+                        "name: choose another one.",
+                    )
+                names[folded] = asked.name
 
     def _under(self, asked: Asked) -> Asked:
         """A query with the engine's entailment if it says none."""
@@ -131,7 +145,7 @@ class Registry:
         with self.lock:
             found = self.found(name, lifetime)
             self._check_unread(name)
-            del self.queries[name]
+            del self.queries[name], self._folded[name.casefold()]
             self.known.remove_query(name)
             if found.lifetime.query is None:
                 found.lifetime.end(0)
@@ -164,3 +178,9 @@ class Registry:
 def _registered(query: Prepared) -> Registered:
     asked = query.asked
     return Registered(asked.name, asked.text, asked.spoken, asked.options, query.plannable)
+
+
+def _warn(query: Prepared) -> None:
+    for warning in query.warnings:
+        # at whoever registers: of ``Engine.register_all``
+        warnings.warn(f"{query.asked.name}: {warning.shown(query.asked.text)}", stacklevel=4)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,8 @@ import numpy.typing as npt
 
 from levada.kernels.text.instants import instants
 from levada.model.arrays import Bools
-from levada.model.time import MAX, MIN
+from levada.model.limits import TOLD
+from levada.model.time import MAX, MIN, distinct
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
 
@@ -132,7 +134,7 @@ def _distinct(ts: Times) -> Times:
     if not len(ts) or bool((steps >= 0).all()):
         first: Times = ts[np.concatenate([np.ones(min(len(ts), 1), np.bool_), steps > 0])]
         return first
-    return np.unique(ts)
+    return distinct(ts)
 
 
 def file_time(config: StreamConfig, name: str) -> int:
@@ -144,6 +146,39 @@ def file_time(config: StreamConfig, name: str) -> int:
     found = re.search(config.time_argument, name)
     text = np.frombuffer(((found[1] or "") if found else "").encode(), np.uint8)
     return int(instants(text, np.zeros(1, np.int64), np.array([len(text)]), config.unit_ms)[0])
+
+
+_1990 = 631_152_000_000
+_FACTORS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
+_LONGEST = 300
+
+
+def likely_unit(ts: Times, config: StreamConfig, tomorrow: int) -> str:
+    """The unit that most of these times (ms, by the stream's unit) seem to be in: all lie before
+    1990 or after ``tomorrow``, and in that unit most would lie between the two. Else "".
+
+    >>> seconds = np.array([1_700_000_000, 1_700_000_060])
+    >>> likely_unit(seconds, StreamConfig.of("s", "a.nt"), 1_800_000_000_000)
+    's'
+    """
+    if not len(ts) or not (int(ts.max()) < _1990 or int(ts.min()) > tomorrow):
+        return ""
+    held = ts[ts > MIN] / _FACTORS[config.unit]
+    for unit, factor in _FACTORS.items():
+        fits = (held * factor >= _1990) & (held * factor <= tomorrow)
+        if unit != config.unit and 2 * int(np.count_nonzero(fits)) > len(held):
+            return unit
+    return ""
+
+
+def some_reasons(reference: Reference, dead: Iterable[Dead]) -> list[str]:
+    """A few dead letters of a reference, each for another reason, and where they stand."""
+    place = "row" if reference.format == "parquet" else "byte"
+    found: dict[str, str] = {}
+    for d in islice(dead, 100):
+        kind, reason = d.reason.split(":")[0], d.reason[:_LONGEST]
+        found.setdefault(kind, f"{reference.name}, {place} {d.offset}: {reason}")
+    return list(found.values())[:TOLD]
 
 
 def dead_records(reference: Reference, dead: Iterable[Dead]) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ from levada.intake.admission import (
     Verdict,
     admit,
     file_time,
+    likely_unit,
 )
 from levada.intake.parse.ntriples import TermColumn, Triples
 from levada.kernels.text.elements import number_alike, one_time
@@ -59,7 +60,9 @@ class Elements:
     and ``element`` (int32[n], dense from 0) hold for all rows. ``elements`` and ``triples`` count
     the kept ones. ``cut`` elements lay outside from, to or limit; ``passed`` inside (what the
     driver's limit counts). ``max_ts`` is the greatest time of kept and late elements (MIN: none),
-    ``times`` the distinct kept ones, ascending.
+    ``times`` the distinct kept ones, ascending. ``alone``: dead letters that are no element
+    of their own: parts of one, or what nobody takes for one.
+    ``unit``: as ``admission.likely_unit``.
     """
 
     keep: Bools
@@ -73,6 +76,8 @@ class Elements:
     passed: int
     max_ts: int
     times: Times
+    alone: int = 0
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,8 @@ def elements_of(
         passed=verdict.passed,
         max_ts=verdict.max_ts,
         times=verdict.times,
+        alone=0 if config.element == "line" else len(triples.bad),
+        unit=likely_unit(ts, config, future_above),
     )
 
 

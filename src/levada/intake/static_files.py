@@ -5,6 +5,7 @@ A file's triples belong to the default graph, those of a quad format also to its
 ``graph`` all of them belong to that one graph, whatever graphs the file names. Static data must be
 sound: a file that does not parse is an error that says where, not a dead letter. Cost: N-Triples
 and N-Quads as ``intake.parse.ntriples``, others as ``intake.parse.documents``; a chunk in memory.
+What parses is loaded when a file is read: the query path asks only which graphs there are.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from levada.errors import SourceError, UsageError, near
-from levada.intake.parse.documents import Malformed, document_chunks
-from levada.intake.parse.ntriples import Triples, parse
 from levada.model.term import Kind
-from levada.sources.inflate import DAMAGED, open_
+from levada.sources.faults import is_panic, reason, shown
 from levada.sources.reference import document_id
 from levada.streams.formats import LINES, NAMES, PACKED, QUADS, RDF, format_of, word_of
-from levada.terms.identity import identify_one
+
+if TYPE_CHECKING:
+    from levada.intake.parse.bounds import Malformed
+    from levada.intake.parse.ntriples import Triples
 
 CHUNK = 8_000_000
 _PLACE = re.compile(r"^Malformed (?:at|between) columns? (\d+)(?: and \d+)?: ")
@@ -39,7 +41,7 @@ class StaticFile:
 
     ``whole``: all its triples go to the one graph that there is, whatever they say. ``lines``:
     N-Triples that are no file yet, in place of what is at the path. ``replaceable``: other data may
-    come in its place. ``origin``: the file of which ``path`` is a copy, "" if it is none.
+    come in its place. ``copied_from``: the file of which ``path`` is a copy, "" if it is none.
     """
 
     path: str
@@ -48,12 +50,12 @@ class StaticFile:
     whole: bool = True
     lines: tuple[str, ...] = ()
     replaceable: bool = False
-    origin: str = ""
+    copied_from: str = ""
 
     @property
     def name(self) -> str:
         """The file that people know."""
-        return self.origin or self.path
+        return self.copied_from or self.path
 
 
 def static_source(
@@ -69,8 +71,10 @@ def static_source(
     if not isinstance(source, (str, os.PathLike)):
         lines = tuple(line.rstrip().removesuffix(".").rstrip() + " .\n" for line in source)
         return StaticFile("", "nt", frozenset({graph}), lines=lines)
-    if not Path(source).exists():
+    if not os.path.exists(source):  # also of a name that no system takes
         raise UsageError(f"There is no static file {source}.")
+    if shown(os.fspath(source)) != os.fspath(source):
+        raise UsageError(f"The name of the static file {shown(os.fspath(source))} is not UTF-8.")
     # a task may stand in another directory
     return static_file(os.path.abspath(source), graph, form)
 
@@ -113,7 +117,7 @@ def replaced(before: Sequence[StaticFile], now: Sequence[StaticFile]) -> list[st
 def _content(files: Sequence[StaticFile], graph: str | None) -> list[tuple[str, str, str]]:
     """What decides the triples of a graph; a document's terms may be relative to its place."""
     own = [f for f in files if graph in f.graphs]
-    return [(f.path, f.format, "" if f.format in LINES else f.origin) for f in own]
+    return [(f.path, f.format, "" if f.format in LINES else f.copied_from) for f in own]
 
 
 def check_sound(file: StaticFile) -> None:
@@ -163,6 +167,8 @@ def of_graphs(
     file: StaticFile, triples: Triples, graphs: Iterable[str | None], seed: int
 ) -> Triples:
     """The statements of a chunk that are in these graphs."""
+    from levada.terms.identity import identify_one
+
     graphs = file.graphs.intersection(graphs)
     if file.whole and graphs:
         return triples
@@ -184,13 +190,18 @@ def chunks(
     """The statements of a file, some at a time, of a range those that begin in it. Raises
     ``SourceError``.
     """
-    path, shown = file.path, file.name
+    from levada.intake.parse.bounds import Malformed
+    from levada.intake.parse.documents import document_chunks
+    from levada.intake.parse.ntriples import parse
+    from levada.sources.inflate import open_
+
+    path, name = file.path, file.name
     document = document_id("static", path)
     try:
         if file.format in LINES:
             yield from _lines(file, seed, document, start, stop)
             return
-        base = Path(shown).absolute().as_uri()
+        base = Path(name).absolute().as_uri()
         for text in document_chunks(partial(open_, path), file.format, base):
             triples = parse(text, quads=True, timed=False, seed=seed, document=document)
             if triples.bad:
@@ -198,19 +209,23 @@ def chunks(
             yield triples
     except Malformed as fault:
         message = (
-            f"The static file {shown}{fault.where} is not well-formed "
-            f"{NAMES[file.format]}: {fault}."
+            f"The static file {name}{fault.where} is not well-formed {NAMES[file.format]}: {fault}."
         )
         raise SourceError(message) from None
-    except (*DAMAGED, OSError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise SourceError(f"The static file {shown} cannot be read: {reason}.") from error
+    except SourceError:
+        raise
+    except BaseException as error:
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
+        raise SourceError(f"The static file {name} cannot be read: {reason(error)}.") from error
 
 
 def _lines(
     file: StaticFile, seed: int, document: int, start: int, stop: int | None
 ) -> Iterator[Triples]:
     """N-Triples or N-Quads, some whole lines at a time: the lines that begin in [start, stop)."""
+    from levada.intake.parse.ntriples import parse
+
     for at, text in _texts(file, start, stop):
         triples = parse(text, quads=file.format == "nq", timed=False, seed=seed, document=document)
         if triples.bad:
@@ -220,6 +235,8 @@ def _lines(
 
 def _source(file: StaticFile) -> IO[bytes]:
     """Its bytes: of lines that are no file yet, or of the file."""
+    from levada.sources.inflate import open_
+
     return BytesIO("".join(file.lines).encode()) if file.lines else open_(file.path)
 
 
@@ -260,6 +277,8 @@ def _line_ends(file: StaticFile, size: int) -> int:
 
 def _at_line(triples: Triples, text: bytes, before: int) -> Malformed:
     """What is wrong with the first line that is no statement; ``before`` lines came before."""
+    from levada.intake.parse.bounds import Malformed
+
     at, reason, _ = triples.bad[0]
     place = _PLACE.match(reason)
     line = before + text.count(b"\n", 0, at) + 1

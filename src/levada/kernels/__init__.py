@@ -11,8 +11,12 @@ times more. numba's cache does not see changes in imported modules, so kernels c
 their own (``stamp_of``); it does not tell bounds-checked code apart, so with
 ``NUMBA_BOUNDSCHECK=1`` nothing is cached. ``NUMBA_DISABLE_JIT=1`` runs the same loops as Python.
 
-Cost: importing a kernel from a warm cache takes 2 to 6 ms, compiling it 0.1 to 1.3 s. ``warm()``
-pays both, once.
+A kernel is compiled, or taken from the cache on disk, when it is first called, for all of its
+signatures; from then on a call costs what numba's own costs. So a process pays for the kernels that
+it needs (2 to 6 ms each from the cache, 0.1 to 1.3 s without), and an import for none. ``warm()``
+pays for all, once. ``compiled`` says how many were not in the cache, ``compiling`` which one is
+being compiled. The cache is in Levada's folder (``levada.cache``) unless ``NUMBA_CACHE_DIR`` names
+another.
 """
 
 from __future__ import annotations
@@ -21,13 +25,16 @@ import functools
 import hashlib
 import importlib
 import pkgutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba import types
+
+from levada.cache import kernel_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,22 +59,96 @@ INT = types.int64
 FLAG = types.boolean
 
 
-def kernel(*signatures: tuple[Any, ...]) -> Callable[[F], F]:
-    """Compiles a function for these tuples of argument types, or takes it from the disk's cache."""
+compiled = 0
+compiling = ""
+_BUILDING = threading.RLock()  # a kernel may call another
 
-    def compiled(function: F) -> F:
+
+def kernel(*signatures: tuple[Any, ...]) -> Callable[[F], F]:
+    """A function that is compiled for these tuples of argument types, or taken from the disk's
+    cache, when it is first called.
+    """
+
+    def declared(function: F) -> F:
         dispatcher = numba.njit(**OPTIONS)(function)
         if dispatcher is function:  # NUMBA_DISABLE_JIT
             return function
-        if CACHE:
-            dispatcher.enable_caching()
-            dispatcher._cache._cache_file._source_stamp = stamp_of(function)
-        for signature in signatures:
-            dispatcher.compile(signature)
-        dispatcher.disable_compile()
+        _KERNELS.append(_Kernel(dispatcher, signatures))
         return cast(F, dispatcher)
 
-    return compiled
+    return declared
+
+
+class _Kernel:
+    """One kernel, until it is built: what numba asks of a function that it does not know yet builds
+    it first, and then goes its usual way.
+    """
+
+    def __init__(self, dispatcher: Any, signatures: Sequence[tuple[Any, ...]]) -> None:
+        self._dispatcher, self._signatures = dispatcher, signatures
+        self._built = False
+        dispatcher._compile_for_args = self._called
+        dispatcher.get_call_template = self._called_by_a_kernel
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        self.build()
+        return self._dispatcher  # which numba calls with the arguments
+
+    def _called_by_a_kernel(self, args: Any, kwargs: Any) -> Any:
+        self.build()
+        return self._dispatcher.get_call_template(args, kwargs)
+
+    def build(self) -> None:
+        """Compiles or loads it for all signatures, once."""
+        with _BUILDING:
+            if self._built:
+                return
+            dispatcher = self._dispatcher
+            self._cached()
+            for signature in self._signatures:
+                self._compile(signature)
+            del dispatcher._compile_for_args, dispatcher.get_call_template
+            dispatcher.disable_compile()
+            self._built = True
+
+    def is_cached(self) -> bool:
+        """Whether it need not be compiled."""
+        with _BUILDING:
+            return self._built or (
+                self._cached() and all(self._has(signature) for signature in self._signatures)
+            )
+
+    def _cached(self) -> bool:
+        """Has the dispatcher look at the cache; False if there is none."""
+        dispatcher = self._dispatcher
+        if CACHE and not hasattr(dispatcher._cache, "_cache_file"):
+            before = numba.config.CACHE_DIR
+            numba.config.CACHE_DIR = before or str(kernel_folder())
+            try:
+                dispatcher.enable_caching()
+            finally:
+                numba.config.CACHE_DIR = before
+            dispatcher._cache._cache_file._source_stamp = stamp_of(dispatcher.py_func)
+        return CACHE
+
+    def _has(self, signature: tuple[Any, ...]) -> bool:
+        cache = self._dispatcher._cache
+        key = cache._index_key(signature, self._dispatcher.targetctx.codegen())
+        return key in cache._cache_file._load_index()
+
+    def _compile(self, signature: tuple[Any, ...]) -> None:
+        global compiled, compiling
+        dispatcher = self._dispatcher
+        before = compiling
+        if not (CACHE and self._has(signature)):
+            compiling = dispatcher.py_func.__name__
+        dispatcher.compile(signature)
+        if compiling and not before:
+            compiled += 1
+        compiling = before
+
+
+_KERNELS: list[_Kernel] = []
 
 
 def inlined(function: F) -> F:
@@ -119,11 +200,25 @@ def _source(path: str) -> bytes:
     return Path(path).read_bytes()
 
 
-def warm() -> None:
-    """Compiles or loads every kernel and calls the ``warm`` of modules that have one; Spark's
-    daemon does it before it forks.
+def warm(
+    tell: Callable[[int, int], None] = lambda done, of: None, *, only_cached: bool = False
+) -> None:
+    """Compiles or loads every kernel and calls the ``warm`` of modules that have one; ``tell`` is
+    called before each kernel, and at the end, with how many are done, and of how many.
+
+    ``only_cached``: what would have to be compiled is left out; Spark's daemon does it so before it
+    forks.
     """
-    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        loaded = importlib.import_module(module.name)
-        if hasattr(loaded, "warm"):
-            loaded.warm()
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(__path__, f"{__name__}.")
+    ]
+    wanted = [one for one in _KERNELS if not only_cached or one.is_cached()]
+    for done, one in enumerate(wanted):
+        tell(done, len(wanted))
+        one.build()
+    tell(len(wanted), len(wanted))
+    if len(wanted) == len(_KERNELS):
+        for module in modules:
+            if hasattr(module, "warm"):
+                module.warm()

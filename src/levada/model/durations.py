@@ -6,6 +6,7 @@ import datetime
 import re
 
 from levada.errors import UsageError
+from levada.model.counts import MOST
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
 _ISO_DURATION = re.compile(
@@ -41,7 +42,25 @@ def parse_duration(text: str | int) -> int:
     )
 
 
+def shown_duration(ms: int) -> str:
+    """A duration of so many milliseconds as ISO 8601 writes it, in days and below.
+
+    >>> [shown_duration(ms) for ms in (10_800_000, 93_600_000, 86_400_000, 90_500, 250, 0)]
+    ['PT3H', 'P1DT2H', 'P1D', 'PT1M30.5S', 'PT0.25S', 'PT0S']
+    """
+    days, rest = divmod(ms, UNITS["d"])
+    hours, rest = divmod(rest, UNITS["h"])
+    minutes, rest = divmod(rest, UNITS["m"])
+    seconds = f"{rest // 1000}.{rest % 1000:03d}".rstrip("0").rstrip(".")
+    named = ((hours, f"{hours}H"), (minutes, f"{minutes}M"), (rest, f"{seconds}S"))
+    time = "".join(word for count, word in named if count)
+    day = f"{days}D" if days else ""
+    return f"P{day}T{time}" if time else f"P{day}" if day else "PT0S"
+
+
 def _whole(milliseconds: float, word: str) -> int:
+    if not milliseconds < MOST:
+        raise UsageError(f"The duration {word} is longer than any stream: {MOST:.0e} ms and more.")
     if abs(milliseconds - round(milliseconds)) > 1e-6:
         raise UsageError(f"The duration {word} is finer than a millisecond.")
     return round(milliseconds)

@@ -4,13 +4,13 @@ A frame has ``n`` rows and named NumPy columns; ``model.columns`` says what each
 
 Texts are not in frames: a blob or run carries a ``Terms`` table beside its frames. ``pack`` and
 ``unpack`` are the jumbo format: a JSON head, then 64-byte aligned buffers; unpacked columns are
-read-only views of the given buffer (memory maps).
+read-only views of the given buffer. In files frames lie with hashes (``model.checked``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -100,23 +100,33 @@ def concat(frames: Sequence[Frame]) -> Frame:
     )
 
 
-class _Head(msgspec.Struct):
-    meta: Any
-    frames: list[tuple[str, int, list[tuple[str, str, int]]]]  # name, rows, (column, dtype, offset)
+class Described(NamedTuple):
+    """A frame in a head: its columns with their dtypes and offsets, and the bytes that it takes."""
+
+    name: str
+    rows: int
+    columns: list[tuple[str, str, int]]
+    start: int
     size: int
 
 
-def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
-    """Frames and JSON-able ``meta`` as the consecutive buffers of a blob; columns are not copied.
+class _Head(msgspec.Struct):
+    meta: Any
+    frames: list[Described]
+    size: int
+
+
+def laid_out(frames: Mapping[str, Frame]) -> Iterator[tuple[Described, list[memoryview]]]:
+    """Each frame with its consecutive buffers, which are aligned; columns are not copied.
 
     A column whose values are all equal is one value (its offset is stored as -offset - 1). Columns
     of times that are the same, as an event's time and the column that it was read from, are stored
     once.
     """
     offset = 0
-    entries: list[tuple[str, int, list[tuple[str, str, int]]]] = []
-    buffers: list[Column] = []
     for name, frame in frames.items():
+        start = offset
+        buffers: list[memoryview] = []
         described: list[tuple[str, str, int]] = []
         times: list[tuple[Column, int]] = []  # those of this frame, with their offsets
         for column, values in frame.columns.items():
@@ -129,19 +139,35 @@ def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
                 times.append((values, offset))
             kept = np.ascontiguousarray(values[:1] if constant else values)
             described.append((column, values.dtype.str, -offset - 1 if constant else offset))
-            buffers.append(kept)
-            offset += -(-kept.nbytes // _ALIGN) * _ALIGN
-        entries.append((name, frame.n, described))
-    head = msgspec.json.encode(_Head(meta, entries, offset))
-    start = -(-(8 + len(head)) // _ALIGN) * _ALIGN
-    first = (_MAGIC + np.uint32(len(head)).tobytes() + head).ljust(start, b" ")
-    out = [memoryview(first)]
-    for kept in buffers:
-        if kept.nbytes:
-            out.append(kept.view(np.uint8).reshape(-1).data)
-            if gap := -kept.nbytes % _ALIGN:
-                out.append(memoryview(_GAP)[:gap])
-    return out
+            buffers += _buffers(kept)
+            offset += aligned(kept.nbytes)
+        yield Described(name, frame.n, described, start, offset - start), buffers
+
+
+def _buffers(column: Column) -> list[memoryview]:
+    if not column.nbytes:
+        return []
+    own = column.view(np.uint8).reshape(-1).data
+    gap = -column.nbytes % _ALIGN
+    return [own, memoryview(_GAP)[:gap]] if gap else [own]
+
+
+def aligned(size: int) -> int:
+    """So many bytes, as they are aligned."""
+    return -(-size // _ALIGN) * _ALIGN
+
+
+def parts(frames: Mapping[str, Frame], meta: Any = None) -> list[memoryview]:
+    """Frames and JSON-able ``meta`` as the consecutive buffers of a blob."""
+    entries: list[Described] = []
+    buffers: list[memoryview] = []
+    for described, own in laid_out(frames):
+        entries.append(described)
+        buffers += own
+    size = entries[-1].start + entries[-1].size if entries else 0
+    head = msgspec.json.encode(_Head(meta, entries, size))
+    first = _MAGIC + np.uint32(len(head)).tobytes() + head
+    return [memoryview(first.ljust(aligned(len(first)), b" ")), *buffers]
 
 
 _GAP = bytes(_ALIGN)
@@ -184,16 +210,20 @@ def unpack(blob: bytes | memoryview | npt.NDArray[np.uint8]) -> tuple[dict[str, 
     assert data[:4].tobytes() == _MAGIC, "a jumbo blob starts with LVF1"
     length = int(np.frombuffer(data[4:8].tobytes(), np.uint32)[0])
     head = msgspec.json.decode(data[8 : 8 + length].tobytes(), type=_Head)
-    start = -(-(8 + length) // _ALIGN) * _ALIGN
-    frames = {}
-    for name, n, columns in head.frames:
-        views = {}
-        for column, dtype, offset in columns:
-            kind = np.dtype(dtype)
-            at = start + (offset if offset >= 0 else -offset - 1)
-            if offset < 0:
-                views[column] = np.full(n, data[at : at + kind.itemsize].view(kind)[0], kind)
-            else:
-                views[column] = data[at : at + n * kind.itemsize].view(kind)
-        frames[name] = Frame(views, n)
-    return frames, head.meta
+    rows = data[aligned(8 + length) :]
+    return {d.name: frame_of(d, rows) for d in head.frames}, head.meta
+
+
+def frame_of(described: Described, rows: npt.NDArray[np.uint8]) -> Frame:
+    """A frame from the bytes of all frames, as views (but for columns of one value)."""
+    views = {}
+    for column, dtype, offset in described.columns:
+        kind = np.dtype(dtype)
+        if offset < 0:
+            at = -offset - 1
+            views[column] = np.full(
+                described.rows, rows[at : at + kind.itemsize].view(kind)[0], kind
+            )
+        else:
+            views[column] = rows[offset : offset + described.rows * kind.itemsize].view(kind)
+    return Frame(views, described.rows)

@@ -2,8 +2,9 @@
 the app file and the API.
 
 A query's name is letters, digits and ``_.-``, and not the name of a folder that holds something
-else. A stream's name is its IRI, or a plain word: the word names the stream in CQL and, in SPARQL,
-every IRI that ends in ``/word`` or ``#word``.
+else; no two differ by case only, since some disks are blind to it. A stream's name is its IRI, or a
+plain word: the word names the stream in CQL and, in SPARQL, every IRI that ends in ``/word`` or
+``#word``.
 
 A stream that a query makes is asked for by what the query's REGISTER says, or by the query's own
 name. Within the engine it is ``query#``, with a number behind that once it has begun (``query#3``),
@@ -18,9 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from levada.errors import UnknownNameError, UsageError, near
 
 RESERVED = ("late", "dead-letter")  # folders beside those of the queries
+MOST_BYTES = 200  # of a query's name: file systems take 255
 _QUERY = re.compile(r"[\w-][\w.-]*")
 _WORD = re.compile(r"[^\W\d][\w.-]*")
-_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\ud800-\udfff]*")
 
 
 def check_query_name(name: str) -> str:
@@ -29,9 +31,14 @@ def check_query_name(name: str) -> str:
     >>> check_query_name("q1.storms")
     'q1.storms'
     """
-    if name in RESERVED:
+    if name.lower() in RESERVED:
         raise UsageError(
             f"No query can be called {name}: results of that name are kept for {name} elements."
+        )
+    if len(name.encode("utf-8", "replace")) > MOST_BYTES:
+        raise UsageError(
+            f"The name of the query {name[:40]}.. is longer than {MOST_BYTES} bytes.",
+            hint="Its results are in a folder of that name.",
         )
     if not _QUERY.fullmatch(name):
         raise UsageError(

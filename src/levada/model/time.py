@@ -39,6 +39,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from levada.model.durations import shown_duration
+
 MIN = -(2**62)
 MAX = 2**62
 
@@ -46,6 +48,29 @@ TIMELESS = MIN
 """The report of a query without windows, which is answered once: shown as null."""
 
 Times = npt.NDArray[np.int64]
+
+
+def distinct(times: Times) -> Times:
+    """The distinct times, in order. (``np.unique`` hashes, and slots fill up where times are
+    multiples of a step: microseconds each in place of some ten nanoseconds.)
+
+    >>> distinct(np.array([3000, 1000, 3000])).tolist()
+    [1000, 3000]
+    """
+    ordered: Times = times if (times[1:] > times[:-1]).all() else np.sort(times)
+    found: Times = ordered[
+        np.append(np.ones(len(times[:1]), np.bool_), ordered[1:] != ordered[:-1])
+    ]
+    return found
+
+
+def in_sorted(ordered: Times, times: Times) -> npt.NDArray[np.bool_]:
+    """Which of these times are among those in order."""
+    at = np.searchsorted(ordered, times)
+    found = np.zeros(len(times), np.bool_)
+    inside = at < len(ordered)
+    found[inside] = ordered[at[inside]] == times[inside]
+    return found
 
 
 class WindowKind(IntEnum):
@@ -184,8 +209,9 @@ class Window:
                 return MAX
 
     def describe(self) -> str:
-        """One line for explain: ``[RANGE 4000 STEP 2000 close [)]``."""
-        span = f"RANGE {self.range}" + f" TO {self.to}" * bool(self.to)
+        """One line for explain: ``[RANGE PT4S STEP PT2S close [)]``."""
+        length, to, step = map(shown_duration, (self.range, self.to, self.step))
+        span = f"RANGE {length}" + f" TO {to}" * bool(self.to)
         bounds = {
             WindowKind.CLOSE_OPEN: " close [)",
             WindowKind.CLOSE_CLOSED: " close (]",
@@ -198,14 +224,14 @@ class Window:
                 return f"[ROWS {self.count}" + f" STEP {self.step}" * (self.step > 1) + "]"
             case WindowKind.SESSION | WindowKind.ENDED:
                 report = "change" if self.kind is WindowKind.SESSION else "close"
-                return f"[SESSION {self.range} {report}]"
+                return f"[SESSION {length} {report}]"
             case WindowKind.CLOCK:
-                return f"[EVERY {self.step}]"
+                return f"[EVERY {step}]"
             case WindowKind.RANGE:
                 return f"[{span}]"
             case _:
                 t0 = f" t0 {self.t0}" if self.t0_given else ""
-                return f"[{span} STEP {self.step}{bounds[self.kind]}{t0}]"
+                return f"[{span} STEP {step}{bounds[self.kind]}{t0}]"
 
 
 def order(ts: Times, text: list[str]) -> npt.NDArray[np.int64]:

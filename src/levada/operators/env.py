@@ -19,12 +19,13 @@ import numpy.typing as npt
 from levada.kernels.keyed.route import partition_of
 from levada.model.arrays import Bools
 from levada.model.frame import Frame
+from levada.model.limits import MOST_ROWS
 from levada.model.time import MAX, MIN, WindowKind
 from levada.operators.border.calendar import Calendar
 from levada.operators.rows.edges import home_hash
 from levada.plan.sealed.plan import PlanNode
 from levada.terms.term_pool import Pool
-from levada.windows.presence import Presence
+from levada.windows.element_times import ElementTimes
 from levada.windows.reports import Progress
 from levada.windows.state.pieces import State
 from levada.windows.state.runs import Horizons
@@ -57,16 +58,18 @@ _NONE = Statics()
 class Env:
     """``partials``: by node the panes that were folded where their rows came from. ``shown``: by
     query the due reports (ms) of those that show empty ones, as far as they are known here.
+    ``most_rows``: that an operator may make.
     """
 
     state: State
     pool: Pool
     progress: Progress
-    presence: Presence
+    element_times: ElementTimes
     place: Place
     statics: Statics = _NONE
     partials: Mapping[int, Sequence[Frame]] = field(default_factory=dict)
     shown: dict[str, list[int]] = field(default_factory=dict)
+    most_rows: int = MOST_ROWS
 
     @staticmethod
     def of_rows(pool: Pool) -> Env:
@@ -78,7 +81,7 @@ class Env:
     def calendar(self, node: PlanNode, kinds: Sequence[WindowKind]) -> Calendar:
         """The due reports of a node whose schedules have windows of these kinds."""
         answered = None if kinds else self.answered(node)
-        return Calendar(node, kinds, self.progress, self.presence, answered)
+        return Calendar(node, kinds, self.progress, self.element_times, answered)
 
     def answered(self, node: PlanNode) -> Bools:
         """The members without windows that are answered in this epoch."""

@@ -9,6 +9,7 @@ from levada.model.frame import Frame
 from levada.operators.border.changes import changes, deltas, net
 from levada.operators.border.report import report
 from levada.operators.border.snapshot import snapshot
+from levada.operators.border.standing import standing
 from levada.operators.env import Env, Inputs, Operator
 from levada.operators.group.by_changes import running
 from levada.operators.group.multiplicity import rexcept, tally
@@ -59,6 +60,7 @@ OPERATORS: dict[type[Step], Operator] = {
     s.Multiplicity: tally,
     s.Net: net,
     s.Snapshot: snapshot,
+    s.Standing: standing,
     s.Emit: emit,
 }
 

@@ -2,7 +2,8 @@
 
 What a query means comes first (entailment). Then the tree is brought into a form in which little is
 left to say: no empty groups, conjunctions flat, single rows as constants, filters where their
-variables are bound, ORDER and LIMIT in one, what static data answer marked. The order of joins and
+variables are bound, all that commutes in one order, ORDER and LIMIT in one, what static data answer
+marked. The order of joins and
 the places of exchanges are decided when the algebra is lowered (``plan.lowering``), where the facts
 about streams are known.
 
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from levada.algebra.nodes import Query
 from levada.optimizer.rule import Context, Rule
+from levada.optimizer.rules.canonical_order import canonical_order
 from levada.optimizer.rules.drop_units import drop_units
 from levada.optimizer.rules.entail import entail_patterns
 from levada.optimizer.rules.flatten_joins import flatten_joins
@@ -35,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     Rule(flatten_joins),
     Rule(one_row_values),
     Rule(push_filters),
+    Rule(canonical_order),
     Rule(merge_slices),
     Rule(hoist_static),
 )

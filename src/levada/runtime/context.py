@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.intake.static_files import StaticFile
+from levada.model.arrays import Bools
+from levada.model.limits import MOST_ROWS
 from levada.model.time import MAX, MIN, Times
 from levada.plan.encoding.document import encode as encode_value
 from levada.plan.encoding.document import read_file
@@ -30,7 +32,9 @@ class StreamState(msgspec.Struct):
     ``watermark``: W before. ``floor``: the least of the largest event times of its partitions that
     are not read in this epoch and not finished (MAX: none such; MIN: one is known and unread).
     ``reading``: partitions read now that go on after it, with their largest time so far. ``ended``:
-    after this epoch nothing can come. ``idle``: silent, follows the others.
+    after this epoch nothing can come. ``idle``: silent, follows the others. ``known``: how far it
+    is complete, where an epoch before has stopped short of that. ``latest``: its largest time.
+    ``clock``: how far it is complete by the clock (MIN: that says nothing).
     """
 
     watermark: int = MIN
@@ -39,6 +43,9 @@ class StreamState(msgspec.Struct):
     lateness: int = 0
     ended: bool = False
     idle: bool = False
+    known: int = MIN
+    latest: int = MIN
+    clock: int = MIN
 
 
 class Replacement(msgspec.Struct):
@@ -71,6 +78,8 @@ class Context(msgspec.Struct):
         False  # the first epoch of its plan: static data and constants of new members come, once
     )
     replacement: Replacement | None = None
+    until: int = MAX  # the watermarks do not rise beyond it
+    most_rows: int = MOST_ROWS  # that an operator may make
 
     @property
     def replaced(self) -> frozenset[str | None]:
@@ -81,6 +90,9 @@ class Context(msgspec.Struct):
 class Control(msgspec.Struct):
     """What an intake task saw: the head of each of its blobs
     (docs/architecture.md#a-triples-way).
+
+    ``accounted``: of how many of the elements that the driver counted in the reference it is known
+    what became of them.
     """
 
     stream: int
@@ -93,6 +105,9 @@ class Control(msgspec.Struct):
     cut: int = 0
     passed: int = 0
     matched: int = 0
+    accounted: int = 0
+    unit: str = ""  # that the times seem to be in, if it is another than the stream's
+    reasons: list[str] = []  # of some dead letters
     hits: dict[str, int] = {}  # pattern -> the triples that matched it
     side: list[tuple[str, str, int]] = []  # ("late" | "dead-letter", file, records)
 
@@ -109,7 +124,7 @@ class Done(msgspec.Struct):
     counts: dict[str, list[int]] = {}
     rows_in: int = 0  # rows that operators were given
     rows_state: int = 0  # rows of state that were read, looked up or written
-    every: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
+    shown_reports: dict[str, list[int]] = {}  # query -> its due reports, if it shows empty ones
 
 
 def encode(value: msgspec.Struct) -> bytes:
@@ -173,12 +188,27 @@ def load_setup(path: str) -> Setup:
     return read_file(Path(path), Setup, SETUPS)
 
 
-def advance(
+def advance(context: Context, controls: Sequence[Control]) -> Times:
+    """W of every stream after the epoch, the same at every target and at the driver: how far it is
+    complete, but not beyond the epoch's ``until``.
+    """
+    complete = completed(context.streams, controls, context.shared)
+    return np.maximum(old_watermarks(context.streams), np.minimum(complete, context.until))
+
+
+def over(context: Context, controls: Sequence[Control]) -> Bools:
+    """The streams that are complete, and all of whose elements are below W after the epoch."""
+    latest = np.array([s.latest for s in context.streams], np.int64)
+    for c in controls:
+        latest[c.stream] = max(int(latest[c.stream]), c.max_ts)
+    complete = completed(context.streams, controls, context.shared)
+    return np.asarray((complete >= MAX) & (latest < advance(context, controls)))
+
+
+def completed(
     streams: Sequence[StreamState], controls: Sequence[Control], shared: Sequence[Sequence[int]]
 ) -> Times:
-    """W of every stream after the epoch (docs/architecture.md#a-triples-way); the same at every
-    target and at the driver.
-    """
+    """How far every stream is complete after the epoch (docs/architecture.md#a-triples-way)."""
     seen: dict[tuple[int, str], int] = {}
     for c in controls:
         key = (c.stream, c.partition)
@@ -188,7 +218,7 @@ def advance(
         if s.idle and not s.ended:
             others = [int(new[j]) for j in shared[i] if not streams[j].idle]
             if others:
-                new[i] = max(s.watermark, min(others))
+                new[i] = max(int(new[i]), min(others))
     return new
 
 
@@ -199,8 +229,8 @@ def _advance(s: StreamState, i: int, seen: Mapping[tuple[int, str], int]) -> int
     for partition, before in s.reading.items():
         least = min(least, max(before, seen.get((i, partition), MIN)))
     if least >= MAX or least <= MIN:
-        return s.watermark
-    return max(s.watermark, least - s.lateness)
+        return max(s.watermark, s.known, s.clock)
+    return max(s.watermark, s.known, s.clock, least - s.lateness)
 
 
 def old_watermarks(streams: Sequence[StreamState]) -> Times:

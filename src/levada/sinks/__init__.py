@@ -8,9 +8,10 @@ after a crash: what it writes is a function of (query, epoch, part).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from levada.emission.serialize import Batch
+if TYPE_CHECKING:
+    from levada.emission.serialize import Batch
 
 
 class Sink(Protocol):

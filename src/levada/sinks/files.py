@@ -7,7 +7,7 @@
 
 A name is a function of (query, epoch, part) or of (query, report), so publishing twice gives the
 same file. Parts are cut at ``Roll.bytes``, at records only. With ``Roll.age`` results of several
-epochs come as one batch (``runtime.driver.rolling``). Cost: linear, two fsyncs a file.
+epochs come as one batch (``runtime.driver.publishing.rolling``). Cost: linear, two fsyncs a file.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Roll:
 
 @dataclass(frozen=True, slots=True)
 class FileSink:
-    """Publishes batches as files below ``out``.
+    """Publishes batches as files below ``out``; ``terms``: tables of texts in place of values.
+    ``claimed``: the folder was claimed for the run, and is not made anew when it is gone.
 
     >>> FileSink(Path("out"), Format.CSV).name("q1", 7, 0)
     'q1/000000007-0000.csv'
@@ -74,12 +75,22 @@ class FileSink:
     out: Path
     format: Format
     roll: Roll = Roll()
+    terms: bool = False
+    claimed: bool = False
 
     def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
-        """Writes the batch's files; their names below ``out``. A batch without lines makes none."""
+        """Writes the batch's files; their names below ``out``. A batch without lines makes none.
+        Raises ``SinkError``.
+        """
+        if self.claimed and not (self.out / OWNER).exists():
+            raise SinkError(
+                f"The folder {self.out} is gone: it was deleted or moved while results were "
+                "written to it.",
+                hint="Start again on the same checkpoint: what comes next is not lost.",
+            )
         names = []
         for part, (report, data) in enumerate(
-            contents(self.format, query, variables, batch, self.roll.cut)
+            contents(self.format, query, variables, batch, self.roll.cut, terms=self.terms)
         ):
             name = (
                 self.name(query, epoch, part) if report is None else self.report_name(query, report)

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from levada.emission.contents import records
 from levada.emission.formats import Format
+from levada.emission.iso_times import check_iso, with_iso_times
 from levada.emission.serialize import Batch, heading
 from levada.errors import SinkError
 from levada.sinks.atomic import sink_error
@@ -22,10 +23,14 @@ from levada.terms.texts import join_lines
 
 
 class StdoutSink:
-    """Writes batches to a binary stream, by default the process's standard output."""
+    """Writes batches to a binary stream; ``iso``: with times as texts, for people. Raises
+    ``UsageError`` where the format has no place for these.
+    """
 
-    def __init__(self, form: Format, stream: BinaryIO) -> None:
-        self.format = form
+    def __init__(self, form: Format, stream: BinaryIO, *, iso: bool = False) -> None:
+        if iso:
+            check_iso(form)
+        self.format, self._iso = form, iso
         self._stream = stream
         self._headed = False
 
@@ -34,17 +39,25 @@ class StdoutSink:
         found = records(self.format, query, variables, batch)
         if not len(found):
             return []
+        if self._iso:
+            found = with_iso_times(self.format, found)
         header = b"" if self._headed else heading(self.format, variables, batch)
         self._headed = True
         try:
-            self._stream.write(header + join_lines(found))
-            self._stream.flush()
+            self._write(header + join_lines(found))
         except BrokenPipeError as error:
             self._forget_reader()
             raise SinkError("Nobody reads standard output any more.") from error
         except OSError as error:
             raise sink_error(error, "standard output") from error
         return []
+
+    def _write(self, data: bytes) -> None:
+        """All of it: without a buffer (PYTHONUNBUFFERED) a pipe may take a part and say no more."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._stream.write(rest) :]
+        self._stream.flush()
 
     def _forget_reader(self) -> None:
         """Lets the interpreter's own flush at exit go nowhere, instead of failing once more."""

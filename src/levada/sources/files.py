@@ -20,34 +20,43 @@ Its keys:
                elements are parts of documents): elements that passed. One reference is given at a
                time with ``limit_left`` on it, and the CALLER adds what the task counted before it
                takes again. Otherwise ``limit`` counts ``taken``.
+    fingerprints
+               which file it was that is read so far (``sources.fingerprints``), as ``files``
+    lives      how often a file was replaced by another of its name, where it was
+    replaced   how often that was in all
     broken     files of which it has been told that they cannot be read (the CALLER adds them when
                an epoch tells)
+
+A file under the name of one that was read, but another one by its fingerprint, is read from its
+beginning. A file that went before it was read is in ``gone``, until it is told.
 
 A file is finished when a later name exists or the source is frozen. The files of a directory are
 one sequence in the order of their names (a name that comes up before one that is being read comes
 too late: ``overtaken``, until it is told), or a partition each. A file of a folder that cannot be
-read (damaged, without the columns) is passed over, and is in ``broken`` until it is told; the first
-of all, before anything was read, raises what is wrong, as a single file does: it is a wrong use.
-Cost: a look at the directory a discovery (``sources/listing``) and a ``stat`` of each file that may
-grow; an ``open`` and one pass over the bytes at several GB a second a take.
+read (damaged, without the columns, with a name that is not UTF-8) is passed over, and is in
+``broken`` until it is told; the first of all, before anything was read, raises what is wrong, as a
+single file does: it is a wrong use. Cost: a look at the directory a discovery (``listing``) and a
+``stat`` of each file that may grow; an ``open`` and one pass over the bytes at some GB/s a take.
 """
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from levada.errors import CheckpointError, FileFault, SourceError
+from levada.sources.faults import shown
+from levada.sources.fingerprints import Fingerprints
 from levada.sources.listing import Listing, is_glob
-from levada.sources.pieces import WINDOW, Cutter, Piece, SourceFile
-from levada.sources.reference import Reference, document_id
+from levada.sources.ranges import Cutter, FileRange, SourceFile
+from levada.sources.reference import Reference
+from levada.sources.references import Position, Taken, references_of, rows_behind
 from levada.streams.stream_config import StreamConfig
 
-Position = dict[str, Any]
-_Taken = tuple[SourceFile, Piece]
+_T = TypeVar("_T")
 
 
 class FileSource:
@@ -56,19 +65,26 @@ class FileSource:
     """
 
     def __init__(self, config: StreamConfig, scratch: Path) -> None:
+        if shown(config.path) != config.path:
+            message = f"The path {shown(config.path)} of the stream {config.name} is not UTF-8."
+            raise SourceError(message, hint="Rename it.")
         self.config = config
         self.frozen = False
         self.overtaken: list[str] = []
+        self.gone: list[str] = []
         self.broken: dict[str, str] = {}
         self._told: set[str] = set()
         self._begun = False
         self._cutter = Cutter(config, scratch)
+        self._prints = Fingerprints(self._cutter)
         self._files: dict[str, SourceFile] = {}
         self._names: list[str] = []
         self._growing: set[str] = set()  # files that are not finished
         self._listing = Listing(config.name, config.path)
+        self._single = not (os.path.isdir(config.path) or is_glob(config.path))
         self._frontier = ""
-        self._peeked: dict[str, tuple[tuple[int, bool], bool]] = {}
+        self._position: Position = {}
+        self._peeked: dict[str, tuple[tuple[int, int, bool], bool]] = {}
 
     def discover(self, final: bool = False, position: Position | None = None) -> None:
         """Looks what is there; ``final`` freezes it. Raises ``SourceError`` for a missing path.
@@ -77,14 +93,14 @@ class FileSource:
         """
         if self.frozen:
             return
-        self._frontier = max(self._frontier, (position or {}).get("file", ""))
+        self._position = position or {}
+        self._frontier = max(self._frontier, self._position.get("file", ""))
         first = not self._names
         new, gone = self._listing.look()
-        for name in gone:
-            self._drop(name)
+        self._miss(gone)
         if gone:
             self._names = [name for name in self._names if name in self._files]
-        paths = {entry.name: entry.path for entry in new}
+        paths = {entry.name: entry.path for entry in new if self._is_named(entry.name)}
         last = max([*self._names[-1:], *paths], default="")
         for name in sorted(self._growing | paths.keys()):
             self._look_at(
@@ -117,6 +133,7 @@ class FileSource:
         rows = self._allowed(position, rows)
         if rows <= 0:
             return [], position
+        old, position = position, self._prints.current(position, self._files)
         one = self.config.counted_late
         sequence = self.config.files == "sequence"
         taken, moved = (
@@ -125,10 +142,13 @@ class FileSource:
             else self._take_parallel(position, rows)
         )
         if not taken:
-            return [], position
-        counted = position.get("taken", 0) + sum(piece.elements for _, piece in taken)
-        numbers = self._rows(taken, position) if self.config.mapping is not None else {}
-        return self._references(taken, position), {**moved, **numbers, "taken": counted}
+            return [], old
+        prints = self._prints.of(taken)
+        after = {**moved, **self._prints.after(prints, position)}
+        after["taken"] = position.get("taken", 0) + sum(found.elements for _, found in taken)
+        if self.config.mapping is not None:
+            after |= rows_behind(taken, position, parallel=not sequence)
+        return references_of(taken, position, self._cutter, prints), after
 
     def backlog(self, position: Position) -> bool:
         """Whether a take would give anything."""
@@ -147,12 +167,29 @@ class FileSource:
             unread = self.backlog(position)
             return {self.config.name: unread} if unread or "file" in position else {}
         self._remember(position)
+        position = self._prints.current(position, self._files)
         read = position.get("files", {})
         partitions = dict.fromkeys(read, False)
-        for name, file in self._files.items():
-            if self._has_unread(file, read.get(name, 0)):
+        for name, file in list(self._files.items()):
+            if not self._prints.is_whole(file, position) and self._has_unread(
+                file, read.get(name, 0)
+            ):
                 partitions[name] = True
         return partitions
+
+    def forget(self, position: Position) -> None:
+        """An epoch that ended at ``position`` is committed: unpacked copies of what has been read
+        go.
+        """
+        for name in self._cutter.unpacked():
+            file = self._files.get(name)
+            passed = name < position.get("file", "") and self.config.files == "sequence"
+            read = file is None or passed or self._prints.is_whole(file, position)
+            self._cutter.clear(None if read else file, name)
+
+    def copies(self) -> set[str]:
+        """The unpacked copies that may still be read."""
+        return self._cutter.copies()
 
     def finished(self, partition: str) -> bool:
         """Whether a partition gets nothing more than is there: it then holds no watermark back."""
@@ -184,20 +221,64 @@ class FileSource:
     def _look_at(self, name: str, path: str, *, later: bool) -> None:
         """The file as it is now, new or maybe grown; a finished one is not looked at again."""
         try:
-            size = os.stat(path).st_size
+            found = os.stat(path)
         except FileNotFoundError:  # it has just vanished
-            self._drop(name)
-            self._listing.forget(name)
+            self._vanish(name)
             return
+        size = found.st_size
         closed = self.config.files == "sequence" or self.config.whole_files
         finished = self.config.settled or (later and closed)
         file = self._files.setdefault(name, SourceFile(name, path, size, finished))
-        file.size, file.finished = size, finished
+        rest = file.number not in (0, found.st_ino) and self._has_rest(file)
+        if found.st_ino != file.number or size < file.size:
+            file.header, file.layout, file.fault = None, None, ""
+        file.size, file.finished, file.number = size, finished, found.st_ino
         (self._growing.discard if finished else self._growing.add)(name)
+        if rest and self._prints.current(self._position, {name: file}) is not self._position:
+            self.gone.append(name)
+
+    def _is_named(self, name: str) -> bool:
+        """Whether a file has a name that can be written down; one that has none is told of."""
+        said = shown(name)
+        if said == name:
+            return True
+        reason = f"The name of the file {said} is not UTF-8: it is not read."
+        if not (os.path.isdir(self.config.path) or is_glob(self.config.path)):
+            raise FileFault(reason)
+        if said not in self._told:
+            self.broken[said] = reason
+        return False
 
     def _drop(self, name: str) -> None:
         self._files.pop(name, None)
         self._growing.discard(name)
+
+    def _vanish(self, name: str) -> None:
+        """A file is not there any more: if it comes again, it is new."""
+        self._miss([name])
+        self._listing.forget(name)
+        self._names = [known for known in self._names if known in self._files]
+
+    def _miss(self, names: Collection[str]) -> None:
+        """These files are gone; those that were not read to their end are to be told of."""
+        for name in names:
+            file = self._files.get(name)
+            if file is not None and self._has_rest(file):
+                self.gone.append(name)
+            self._drop(name)
+
+    def _has_rest(self, file: SourceFile) -> bool:
+        """Whether a file that is gone held something, as it was last seen, that was not read."""
+        position = self._position
+        if file.fault or file.name in self.overtaken or self._prints.is_whole(file, position):
+            return False
+        if self.config.files == "sequence":
+            if file.name < self._frontier:
+                return False
+            at = position.get("at", 0) if file.name == position.get("file") else 0
+        else:
+            at = position.get("files", {}).get(file.name, 0)
+        return self._cutter.held(file) > at
 
     # -- taking --
 
@@ -209,36 +290,43 @@ class FileSource:
         left = self.config.limit - int(position.get("passed" if late else "taken", 0))
         return min(rows, left) if left <= 0 or not late else rows
 
-    def _drain(self, file: SourceFile, at: int, rows: int, one: bool = False) -> Iterator[Piece]:
+    def _drain(
+        self, file: SourceFile, at: int, rows: int, one: bool = False
+    ) -> Iterator[FileRange]:
         """The pieces of a file from ``at`` on, until ``rows`` elements are there (or one piece is,
         or no more data).
         """
-        while rows > 0 and (piece := self._next(file, at, rows)) is not None:
-            if piece.elements:
-                yield piece
+        while rows > 0 and (found := self._next(file, at, rows)) is not None:
+            if found.elements:
+                yield found
                 if one:
                     return
-            at = piece.stop
-            rows -= piece.elements
+            at = found.stop
+            rows -= found.elements
 
-    def _next(self, file: SourceFile, at: int, rows: int) -> Piece | None:
-        try:
-            return self._cutter.next(file, at, rows)
-        except FileFault as fault:
-            self._pass_over(file, fault)
-            return None
+    def _next(self, file: SourceFile, at: int, rows: int) -> FileRange | None:
+        return self._watch(file, lambda: self._cutter.next(file, at, rows), None)
 
     def _size(self, file: SourceFile) -> int:
+        return self._watch(file, lambda: self._cutter.content(file)[1], 0)
+
+    def _watch(self, file: SourceFile, look: Callable[[], _T], nothing: _T) -> _T:
+        """What a look at a file gives. A broken one is passed over, and one of a folder that is not
+        there any more is gone.
+        """
         try:
-            return self._cutter.content(file)[1]
+            return look()
         except FileFault as fault:
             self._pass_over(file, fault)
-            return 0
+        except SourceError:
+            if self._single or os.path.exists(file.path):
+                raise
+            self._vanish(file.name)
+        return nothing
 
     def _pass_over(self, file: SourceFile, fault: FileFault) -> None:
         """A broken file holds nothing, and is told of once; the first one raises."""
-        single = not (os.path.isdir(self.config.path) or is_glob(self.config.path))
-        if single or (file.name == self._names[0] and not self._begun):
+        if self._single or (file.name == self._names[0] and not self._begun):
             raise fault
         file.fault = str(fault)
         if file.name not in self._told:
@@ -253,39 +341,41 @@ class FileSource:
 
     def _take_sequence(
         self, position: Position, rows: int, one: bool
-    ) -> tuple[list[_Taken], Position]:
-        taken: list[_Taken] = []
+    ) -> tuple[list[Taken], Position]:
+        taken: list[Taken] = []
         current = position.get("file", "")
         for name in self._names[bisect_left(self._names, current) :]:
             file = self._files[name]
             at = position.get("at", 0) if name == current else 0
-            for piece in self._drain(file, at, rows, one):
-                taken.append((file, piece))
-                rows -= piece.elements
+            if name != current or not self._prints.is_whole(file, position):
+                for found in self._drain(file, at, rows, one):
+                    taken.append((file, found))
+                    rows -= found.elements
             if rows <= 0 or not file.finished or (one and taken):
                 break
         if not taken:
             return [], position
-        file, piece = taken[-1]
-        return taken, {**position, "file": file.name, "at": piece.stop}
+        file, found = taken[-1]
+        return taken, {**position, "file": file.name, "at": found.stop}
 
-    def _take_parallel(self, position: Position, rows: int) -> tuple[list[_Taken], Position]:
+    def _take_parallel(self, position: Position, rows: int) -> tuple[list[Taken], Position]:
         """Shares ``rows`` among the files with data, in rounds, from that after the last served."""
         ats: dict[str, int] = dict(position.get("files", {}))
         first = bisect_left(self._names, position.get("after", "") + "\0")
         active = [self._files[name] for name in self._names[first:] + self._names[:first]]
+        active = [file for file in active if not self._prints.is_whole(file, position)]
         active = [file for file in active if self._size(file) != ats.get(file.name, 0)]
-        taken: list[_Taken] = []
+        taken: list[Taken] = []
         while active and rows > 0:
             share = max(rows // len(active), 1)
             lively = []
             for file in active:
                 wanted = min(share, rows)
                 got = 0
-                for piece in self._drain(file, ats.get(file.name, 0), wanted):
-                    taken.append((file, piece))
-                    ats[file.name] = piece.stop
-                    got += piece.elements
+                for found in self._drain(file, ats.get(file.name, 0), wanted):
+                    taken.append((file, found))
+                    ats[file.name] = found.stop
+                    got += found.elements
                 rows -= got
                 if got == wanted:
                     lively.append(file)
@@ -308,60 +398,3 @@ class FileSource:
         if at == 0:
             self._peeked[file.name] = (file.state, unread)
         return unread
-
-    def _rows(self, taken: list[_Taken], position: Position) -> Position:
-        """How many records of each file are given out; of a sequence, of the one being read."""
-        rows: dict[str, int] = dict(position.get("rows", {}))
-        for file, piece in taken:
-            rows[file.name] = rows.get(file.name, 0) + piece.elements
-        last = taken[-1][0].name
-        return {"rows": rows if self.config.files == "parallel" else {last: rows[last]}}
-
-    def _references(self, taken: list[_Taken], position: Position) -> list[Reference]:
-        config = self.config
-        left = (
-            config.limit - int(position.get("passed", 0))
-            if config.counted_late and config.limit is not None
-            else None
-        )
-        counts: dict[str, int] = {}
-        rows: dict[str, int] = dict(position.get("rows", {}))
-        references = []
-        for file, piece in _merge(taken, by_bytes=config.format != "parquet"):
-            partition = config.name if config.files == "sequence" else file.name
-            index = counts[partition] = counts.get(partition, -1) + 1
-            references.append(
-                Reference(
-                    stream=config.name,
-                    partition=partition,
-                    name=file.name,
-                    # a task may stand in another directory
-                    path=os.path.abspath(self._cutter.content(file)[0]),
-                    format=self._cutter.format(file),
-                    start=piece.start,
-                    stop=piece.stop,
-                    index=index,
-                    document=document_id(config.name, file.name),
-                    elements=piece.elements,
-                    limit_left=left,
-                    row=rows.get(file.name, 0),
-                    base=Path(file.path).absolute().as_uri() if config.documents else "",
-                )
-            )
-            rows[file.name] = rows.get(file.name, 0) + piece.elements
-        return references
-
-
-def _merge(taken: list[_Taken], *, by_bytes: bool) -> list[_Taken]:
-    """Neighbouring small pieces of a file as one, each file's in order and the files in order of
-    first appearance.
-    """
-    by_file: dict[str, list[_Taken]] = {}
-    for file, piece in taken:
-        pieces = by_file.setdefault(file.name, [])
-        if pieces and by_bytes and piece.stop - pieces[-1][1].start <= WINDOW:
-            first = pieces[-1][1]
-            pieces[-1] = (file, Piece(first.start, piece.stop, first.elements + piece.elements))
-        else:
-            pieces.append((file, piece))
-    return [entry for pieces in by_file.values() for entry in pieces]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -130,7 +131,32 @@ def list_files(stream: str, path: str) -> list[Found]:
         raise _unlisted(stream, path, error) from error
     if not os.path.exists(path):
         raise SourceError(f"The stream {stream} is not there: no file or directory {path}.")
+    check_regular(stream, path)
     return [Found(os.path.basename(path), path)]
+
+
+def check_regular(stream: str, path: str) -> None:
+    """Raises ``SourceError`` if something is at ``path`` that is neither a file nor a folder: a
+    stream is read by places, which a pipe does not have.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return  # which is told where it is listed
+    word = next((word for is_one, word in _KINDS if is_one(mode)), "")
+    if word:
+        raise SourceError(
+            f"The stream {stream} cannot be read from {path}: it is no regular file but {word}.",
+            hint="Copy it to a file, or into a folder that is read as it grows.",
+        )
+
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 def _is_data(name: str) -> bool:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from levada.errors import FileFault, SourceError, near
+from levada.sources.faults import faults_of, reason
 from levada.sources.listing import list_files
 from levada.streams.stream_config import StreamConfig
 
@@ -55,34 +56,30 @@ def layout(config: StreamConfig, path: str, *, finished: bool) -> Layout | None:
                 edges.append(edges[-1] + group.num_rows)
                 size += group.total_byte_size
             return Layout(tuple(edges), max(size // max(edges[-1], 1), 1))
-    except (pa.ArrowInvalid, OSError) as error:
+    except FileFault:
+        raise
+    except Exception as error:
         if finished or isinstance(error, FileNotFoundError):
-            reason = str(error).strip().splitlines()[0]
             raise FileFault(
-                f"The file {path} of the stream {config.name} is no Parquet: {reason}"
+                f"The file {path} of the stream {config.name} is no Parquet: {reason(error)}"
             ) from error
         return None
 
 
 def read_rows(path: str, start: int, stop: int, config: StreamConfig) -> pa.Table:
     """Rows ``start:stop`` of the columns that the schema and the time need."""
-    try:
-        with pq.ParquetFile(path) as file:
-            edges = [0]
-            for i in range(file.metadata.num_row_groups):
-                edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
-            groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
-            table = file.read_row_groups(
-                groups, columns=list(_find_needed(config)), use_threads=False
+    with faults_of(path, config.name), pq.ParquetFile(path) as file:
+        edges = [0]
+        for i in range(file.metadata.num_row_groups):
+            edges.append(edges[-1] + file.metadata.row_group(i).num_rows)
+        groups = [i for i in range(len(edges) - 1) if edges[i] < stop and edges[i + 1] > start]
+        table = file.read_row_groups(groups, columns=list(_find_needed(config)), use_threads=False)
+        first = start - edges[groups[0]]
+        if table.num_rows < first + stop - start:
+            raise FileFault(
+                f"The file {path} of the stream {config.name} has fewer rows than it says."
             )
-            return table.slice(start - edges[groups[0]], stop - start)
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        # the system's, or of what stands there
-        kind = SourceError if getattr(error, "errno", None) else FileFault
-        raise kind(
-            f"The file {path} of the stream {config.name} cannot be read: {reason}"
-        ) from error
+        return table.slice(first, stop - start)
 
 
 def with_schema(config: StreamConfig) -> StreamConfig:
@@ -95,7 +92,7 @@ def with_schema(config: StreamConfig) -> StreamConfig:
     for found in list_files(config.name, config.path):
         try:
             types = pq.read_schema(found.path)
-        except (pa.ArrowInvalid, OSError):
+        except Exception:  # one that cannot be read is told of when it is its turn
             continue
         pairs = ((field.name, _type_of(field.type)) for field in types)
         return replace(config, schema=tuple((name, kind) for name, kind in pairs if kind))
@@ -142,6 +139,8 @@ def _check_types(config: StreamConfig, path: str, schema: pa.Schema) -> None:
     for name in _find_needed(config):
         if name not in schema.names:
             raise FileFault(f"The file {path} has no column {name}.", hint=near(name, schema.names))
+        if schema.names.count(name) > 1:
+            raise FileFault(f"The file {path} has the column {name} twice.")
     for name, kind in config.schema:
         found = schema.field(name).type
         held = _type_of(found)

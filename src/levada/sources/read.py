@@ -11,21 +11,33 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from levada.errors import SourceError
+from levada.errors import FileFault, SourceError
 from levada.kernels.text.bytes_ import parsing_room
-from levada.kernels.text.records import cut_records
+from levada.kernels.text.records import OPEN_QUOTE, cut_records, scan_records
 from levada.model.arrays import Bytes
+from levada.sources.fingerprint import check_same
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
+from levada.streams.formats import LINES
 from levada.streams.stream_config import StreamConfig
 
+LONGEST_ELEMENT = 64 << 20
+"""Bytes of an element of lines: who has a longer one has lost line ends, and must not take all
+memory."""
+
 _HEADER = 1 << 16
+_BLOCK = 1 << 22
 _BOM = b"\xef\xbb\xbf"
+_RETURN = re.compile(b"\r")
+_LINE_END = re.compile(b"\r\n|[\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,7 @@ class CsvChunk:
 
     columns: tuple[str, ...]
     data: Bytes
+    separator: str = ","
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,40 +90,110 @@ def read_range(path: str, start: int, stop: int, room: int = 0) -> Bytes:
     return out
 
 
-def read_bytes(reference: Reference) -> Bytes:
-    """The text of a reference to a text format, whole elements; with room for what parsing adds."""
-    return read_range(
-        reference.path,
-        reference.start,
-        reference.stop,
-        parsing_room(reference.stop - reference.start),
-    )
+def line_end(path: str, at: int, size: int) -> int | None:
+    """Where the line that begins at ``at`` ends, behind its newline or carriage return; None if it
+    does not within ``size`` bytes. It is looked for in blocks.
+    """
+    for start in range(at, size, _BLOCK):
+        data = read_range(path, start, min(start + _BLOCK, size))
+        found = _LINE_END.search(data.data)
+        if found is not None:
+            return start + found.end()
+    return None
 
 
-def read_header(path: str, size: int, *, whole: bool) -> Header | None:
-    """The header of the CSV file of ``size`` bytes; None while it may grow (``whole`` false)."""
+def read_bytes(reference: Reference, *, document: bool = False) -> Bytes:
+    """The text of a reference to a text format, whole elements; with room for what parsing adds.
+    Raises ``FileFault``, also for an element that is too long and no document.
+    """
+    size = reference.stop - reference.start
+    if not document and size > LONGEST_ELEMENT:
+        raise FileFault(
+            f"The line at byte {reference.start} of the file {reference.name} has more than "
+            f"{LONGEST_ELEMENT >> 20} MB: it is not read."
+        )
+    with _of_the_same(reference):
+        data = read_range(reference.path, reference.start, reference.stop, parsing_room(size))
+    return end_lines(data) if reference.format in (*LINES, "ndjson") else data
+
+
+@contextmanager
+def _of_the_same(reference: Reference) -> Iterator[None]:
+    """What is read within is of the file that is meant, also if it cannot be read; else a
+    ``FileFault``. It is looked at afterwards, so no other one comes between.
+    """
+    try:
+        yield
+    finally:
+        check_same(reference.path, reference.fingerprint)
+
+
+def end_lines(data: Bytes) -> Bytes:
+    r"""Bytes of a format of lines, in which each carriage return that stands alone has become a
+    newline, in place: both end a line, and neither may stand inside a term or a JSON string.
+
+    >>> end_lines(np.frombuffer(bytearray(b"a\rb\r\nc\r"), np.uint8)).tobytes()
+    b'a\nb\r\nc\n'
+    """
+    if _RETURN.search(data.data) is None:
+        return data
+    at = np.flatnonzero(data == 13)
+    alone = np.ones(len(at), np.bool_)
+    inside = at + 1 < len(data)
+    alone[inside] = data[at[inside] + 1] != 10
+    data[at[alone]] = 10
+    return data
+
+
+def read_header(path: str, size: int, separator: str = ",", *, whole: bool) -> Header | None:
+    """The header of the CSV file of ``size`` bytes; None while it may grow (``whole`` false).
+    Raises ``FileFault``.
+    """
     window = _HEADER
     while True:
         data = read_range(path, 0, min(window, size))
-        end, records = cut_records(data, 1, whole and len(data) == size)
+        end, records = cut_records(data, 1, whole and len(data) == size, ord(separator))
         if records or len(data) == size:
             break
+        if window >= LONGEST_ELEMENT:
+            raise FileFault(
+                f"The header of {path} has more than {LONGEST_ELEMENT >> 20} MB.",
+                hint="Is the file a CSV at all?",
+            )
         window *= 8
     if not records:
         return None
+    if _is_open(data[:end], separator):
+        raise FileFault(
+            f"The header of {path} has a quote that is never closed.",
+            hint="Close it, or leave it out.",
+        )
     text = data[:end].tobytes().removeprefix(_BOM).decode("utf-8", "replace")
-    names = next(row for row in csv.reader(io.StringIO(text, newline="")) if row)
+    lines = io.StringIO(text, newline="")
+    try:
+        names = next(row for row in csv.reader(lines, delimiter=separator) if row)
+    except csv.Error as error:
+        raise FileFault(
+            f"The header of {path} cannot be read: {error}.", hint="Is the file a CSV at all?"
+        ) from error
     return Header(tuple(name.strip() for name in names), end)
+
+
+def _is_open(header: Bytes, separator: str) -> bool:
+    """Whether the first record has a quote that is never closed."""
+    return int(scan_records(header, ord(separator)).fault[0]) == OPEN_QUOTE
 
 
 def read_tuples(reference: Reference, config: StreamConfig) -> CsvChunk | JsonChunk | pa.Table:
     """The rows of a reference to a tuple format: CSV and JSON as bytes, Parquet as a table."""
     if reference.format == "parquet":
-        return read_rows(reference.path, reference.start, reference.stop, config)
+        with _of_the_same(reference):
+            return read_rows(reference.path, reference.start, reference.stop, config)
     if reference.format == "ndjson":
         return JsonChunk(read_bytes(reference))
     if config.header:
-        return CsvChunk(config.header, read_bytes(reference))
-    header = read_header(reference.path, reference.stop, whole=True)
+        return CsvChunk(config.header, read_bytes(reference), config.separator)
+    with _of_the_same(reference):
+        header = read_header(reference.path, reference.stop, config.separator, whole=True)
     assert header is not None, "a reference to CSV lies behind a header"
-    return CsvChunk(header.columns, read_bytes(reference))
+    return CsvChunk(header.columns, read_bytes(reference), config.separator)

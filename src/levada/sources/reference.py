@@ -26,6 +26,8 @@ class Reference(msgspec.Struct, frozen=True):
     ``name`` is the query's and ``path`` the file of the plan that it was in.
     ``limit_left``: the task keeps at most so many elements within from and to (None: no limit for
     the task to apply).
+    ``fingerprint``: of the file that is meant (``sources.fingerprint``), so that no other one that
+    has come in its place is read; "" where none can.
     """
 
     stream: str
@@ -42,13 +44,15 @@ class Reference(msgspec.Struct, frozen=True):
     base: str = ""
     row: int = 0
     segments: tuple[str, ...] = ()
+    fingerprint: str = ""
 
 
-def document_id(stream: str, name: str) -> int:
+def document_id(stream: str, name: str, life: int = 0) -> int:
     """The document that the file ``name`` of a stream is: the same file gives the same document, on
-    any machine.
+    any machine. ``life``: how many others were under the name before.
 
     >>> document_id("s", "a.nt") == document_id("s", "a.nt") != document_id("s", "b.nt")
     True
     """
-    return int(xxhash.xxh3_64_intdigest(f"{stream}\0{name}".encode()))
+    again = f"\0{life}" if life else ""
+    return int(xxhash.xxh3_64_intdigest(f"{stream}\0{name}{again}".encode()))

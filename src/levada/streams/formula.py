@@ -11,16 +11,18 @@ expressions, evaluated by Polars.
                  A if CONDITION else B
     functions    those of ``FUNCTIONS``
 
-What has no value makes no value. There is nothing else: no attribute, index, loop or name of
-Python's. A formula sees one row and nothing beside it, so the cut into epochs never shows. Cost: a
-few column operations of Polars a formula.
+What has no value makes no value, and neither does an integer beyond 64 bits. There is nothing else:
+no attribute, index, loop or name of Python's. A formula sees one row and nothing beside it, so the
+cut into epochs never shows. Cost: a few column operations of Polars a formula.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import polars as pl
@@ -30,6 +32,7 @@ from levada.errors import UsageError, near
 DTYPES: dict[str, pl.DataType] = {
     "integer": pl.Int64(), "double": pl.Float64(), "boolean": pl.Boolean(), "string": pl.String(),
 }  # fmt: skip
+_MOST = 2**63 - 1
 _BINARY: dict[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -44,6 +47,27 @@ _COMPARE: dict[type[ast.cmpop], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+
+
+def _add(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """The sum of integers; no value where it wraps: then its sign is that of neither."""
+    total = a + b
+    return pl.when(((a < 0) != (b < 0)) | ((total < 0) == (a < 0))).then(total)
+
+
+def _subtract(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """As ``_add`` for the difference."""
+    total = a - b
+    return pl.when(((a < 0) == (b < 0)) | ((total < 0) == (a < 0))).then(total)
+
+
+def _multiply(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """As ``_add`` for the product: the doubles' tells far overflows, and the sign near ones."""
+    product, about = a * b, a.cast(pl.Float64) * b.cast(pl.Float64)
+    return pl.when((about.abs() < 9.3e18) & (product.sign() == about.sign())).then(product)
+
+
+_EXACT = {ast.Add: _add, ast.Sub: _subtract, ast.Mult: _multiply}
 
 
 def _part(text: pl.Expr, separator: pl.Expr, number: pl.Expr) -> pl.Expr:
@@ -72,8 +96,8 @@ def compile_(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
     ('double', [-1.0, 2.5])
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError) as error:
+        tree = _tree(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = (
             f", column {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
         )
@@ -90,8 +114,15 @@ def compile_(text: str, columns: Mapping[str, str]) -> tuple[pl.Expr, str]:
         ("boolean", dtype == pl.Boolean),
     ):
         if wanted:
-            return expression.cast(DTYPES[kind]), kind
+            return expression.cast(DTYPES[kind], strict=False), kind
     return expression.cast(pl.String), "string"
+
+
+def _tree(text: str) -> ast.Expression:
+    """The tree of a formula; what Python warns of (``1if``) is no matter of a user's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return ast.parse(text.strip(), mode="eval")
 
 
 def names_of(text: str) -> list[str]:
@@ -100,7 +131,7 @@ def names_of(text: str) -> list[str]:
     >>> names_of("round(a) + row if b else 'c'")
     ['a', 'row', 'b']
     """
-    tree = ast.parse(text.strip(), mode="eval")
+    tree = _tree(text)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     found = [
         node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called
@@ -117,26 +148,20 @@ class _Formula:
     def visit(self, node: ast.expr) -> pl.Expr:
         match node:
             case ast.Constant(value=int() | float() | str() as value):
-                return pl.lit(value)
+                return self.constant(node, value)
             case ast.Name(id=name):
                 if name not in self.columns:
                     raise self.wrong(node, f"{name} is no column", near(name, self.columns))
                 return pl.col(name)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-                return _BINARY[type(op)](self.visit(left), self.visit(right))
+                return self.binary(type(op), self.visit(left), self.visit(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self.visit(operand)
+                return self.negative(self.visit(operand))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return ~self.visit(operand)
             case ast.BoolOp(op=op, values=[first, *others]):
-                found = self.visit(first)
-                for other in others:
-                    found = (
-                        found & self.visit(other)
-                        if isinstance(op, ast.And)
-                        else found | self.visit(other)
-                    )
-                return found
+                join = operator.and_ if isinstance(op, ast.And) else operator.or_
+                return reduce(join, map(self.visit, others), self.visit(first))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
                 return _COMPARE[type(op)](self.visit(left), self.visit(right))
             case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -146,6 +171,31 @@ class _Formula:
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 return self.call(node, name, arguments)
         raise self.wrong(node, "this is nothing that a formula has", "")
+
+    def constant(self, node: ast.expr, value: int | float | str) -> pl.Expr:
+        """A constant's value."""
+        if not isinstance(value, int) or isinstance(value, bool):
+            return pl.lit(value)
+        if value > _MOST:
+            raise self.wrong(node, f"{value} has more than 64 bits", "")
+        return pl.lit(value, pl.Int64)
+
+    def negative(self, value: pl.Expr) -> pl.Expr:
+        """The value with the other sign."""
+        return _subtract(pl.lit(0, pl.Int64), value) if self.whole(value) else -value
+
+    def binary(self, op: type[ast.operator], a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        """An operator's value."""
+        exact = _EXACT.get(op)
+        return exact(a, b) if exact and self.whole(a) and self.whole(b) else _BINARY[op](a, b)
+
+    def whole(self, value: pl.Expr) -> bool:
+        """Whether its values are integers."""
+        schema = {name: DTYPES[kind] for name, kind in self.columns.items()}
+        try:
+            return pl.DataFrame(schema=schema).select(value=value)["value"].dtype.is_integer()
+        except pl.exceptions.PolarsError:
+            return False  # what is wrong with it shows in the whole formula
 
     def call(self, node: ast.expr, name: str, arguments: list[ast.expr]) -> pl.Expr:
         """A function's value."""

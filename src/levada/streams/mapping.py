@@ -18,17 +18,18 @@ triple with a value that is not there is left out. A row is one element. Cost: n
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 import pyoxigraph as ox
 
 from levada.errors import UsageError, near
 from levada.model.term import RDF, XSD
-from levada.streams.formula import DTYPES, compile_, names_of
 from levada.streams.yaml_file import read_yaml
 
 How = Literal["text", "value", "iri", "whole", "literal", "blank"]
@@ -73,7 +74,7 @@ class RowMapping:
     def needed(self) -> dict[str, str]:
         """The columns that are read, with their types."""
         typed, made = dict(self.columns), {ROW, *(name for name, _ in self.let)}
-        used = [name for _, formula in self.let for name in names_of(formula)]
+        used = [name for _, formula in self.let for name in _formulas().names_of(formula)]
         used += [
             part.text
             for triple in self.triples
@@ -82,7 +83,7 @@ class RowMapping:
             if part.how != "text"
         ]
         # A formula may have its column's own name: it is read then, too.
-        own = [name for name, formula in self.let if name in names_of(formula)]
+        own = [name for name, formula in self.let if name in _formulas().names_of(formula)]
         return {
             name: typed.get(name, "string")
             for name in [*own, *used]
@@ -95,8 +96,13 @@ class RowMapping:
         """
         found = {**self.needed, ROW: "integer"}
         for name, formula in self.let:
-            found[name] = compile_(formula, found)[1]
+            found[name] = _formulas().compile_(formula, found)[1]
         return found
+
+
+def _formulas() -> ModuleType:
+    """Where formulas are read: loaded by the first mapping, since that loads Polars."""
+    return importlib.import_module("levada.streams.formula")
 
 
 def load_mapping(path: str | Path) -> RowMapping:
@@ -122,8 +128,9 @@ def _mapping(document: Any) -> RowMapping:
         str(k): str(v) for k, v in _section(sections.get("columns"), "columns", dict).items()
     }
     for name, kind in columns.items():
-        if kind not in DTYPES:
-            raise UsageError(f"columns.{name}: {kind} is no type.", hint=near(kind, DTYPES))
+        if kind not in _formulas().DTYPES:
+            hint = near(kind, _formulas().DTYPES)
+            raise UsageError(f"columns.{name}: {kind} is no type.", hint=hint)
     let = {str(k): str(v) for k, v in _section(sections.get("let"), "let", dict).items()}
     if ROW in let:
         raise UsageError("let.row: row is the number of the record.", hint="Choose another name.")
@@ -147,8 +154,8 @@ def _section(value: Any, place: str, kind: type[Any]) -> Any:
 
 def _checked(place: str, formula: str) -> None:
     try:
-        names_of(formula)
-    except (SyntaxError, ValueError) as error:
+        _formulas().names_of(formula)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"{place}: the formula {formula} is not well-formed.") from error
 
 

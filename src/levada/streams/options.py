@@ -6,19 +6,56 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from levada.errors import UsageError, near
+from levada.model.counts import check_count
 from levada.model.durations import parse_duration, parse_time
 from levada.streams.formats import RDF, TABLES, word_of
+from levada.streams.time_format import check_format, check_zone
 
 if TYPE_CHECKING:
     from levada.streams.mapping import RowMapping
 
 FORMATS = RDF + TABLES
 TYPES = ("integer", "double", "string", "boolean")
+
+
+class StreamOptions(TypedDict, total=False):
+    """The words of ``engine.stream``: what they mean is in ``streams.stream_config``. Durations and
+    times are ms, or texts. The last three are of sources that are no files.
+    """
+
+    format: str
+    time: str
+    unit: Literal["s", "ms", "us", "ns"]
+    time_format: str
+    zone: str
+    lateness: int | str
+    element: Literal["line", "subject", "graph", "blankline", "document"]
+    schema: str | Mapping[str, str] | Sequence[tuple[str, str]]
+    sign: str
+    unique: bool | str
+    closed: Literal["element", "none"]
+    idle: int | str
+    heartbeat: int | str
+    files: Literal["sequence", "parallel"]
+    mapping: str | os.PathLike[str]
+    ahead: int | str
+    from_: int | str
+    to: int | str
+    limit: int | str
+    separator: str
+    columns: Sequence[str]
+    text: str
+    tuples: bool
+
+
 _ELEMENTS = ("line", "subject", "graph", "blankline", "document")
+AUTO = (("auto", "auto"),)
+"""The schema of a table whose columns are to be looked for (``intake.tables.sniff``)."""
+SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 _TIMES = ("column", "graph", "predicate", "filename", "field")
 
 
@@ -68,7 +105,7 @@ def _time(value: Any) -> str:
 def _check_pattern(pattern: str) -> None:
     try:
         groups = re.compile(pattern).groups
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{pattern} is not a regular expression: {error}.") from error
     if groups < 1:
         raise UsageError(
@@ -77,7 +114,9 @@ def _check_pattern(pattern: str) -> None:
 
 
 def _schema(value: Any) -> tuple[tuple[str, str], ...]:
-    """``k:integer;v:double`` or a mapping, in order."""
+    """``k:integer;v:double`` or a mapping, in order; ``auto``."""
+    if value == "auto" or value == AUTO:
+        return AUTO
     if isinstance(value, Mapping):
         pairs = [(str(k), str(v)) for k, v in value.items()]
     elif isinstance(value, (tuple, list)):
@@ -87,7 +126,8 @@ def _schema(value: Any) -> tuple[tuple[str, str], ...]:
         pairs = [(column.strip(), kind.strip()) for column, _, kind in parts]
     if not pairs:
         raise UsageError(
-            "a schema names at least one column.", hint="Say for example k:integer;v:double."
+            "a schema names at least one column.",
+            hint="Say for example k:integer;v:double, or auto.",
         )
     for column, kind in pairs:
         if not column or kind not in TYPES:
@@ -114,6 +154,16 @@ def _closed(value: Any) -> bool:
     return words[str(value).lower()]
 
 
+def _separator(value: Any) -> str:
+    text = SEPARATORS.get(str(value), "\t" if value == "\\t" else str(value))
+    if len(text) != 1 or not text.isascii() or text in '"\r\n':
+        raise UsageError(
+            f"{value} is no separator.",
+            hint="Say one character, such as separator=; or separator=tab.",
+        )
+    return text
+
+
 def _count(value: Any) -> int:
     if (
         isinstance(value, bool)
@@ -121,7 +171,7 @@ def _count(value: Any) -> int:
         or int(str(value)) < 1
     ):
         raise UsageError(f"{value} is not a positive number.")
-    return int(str(value))
+    return check_count(int(str(value)), "the number")
 
 
 def _positive(value: Any) -> int:
@@ -139,14 +189,18 @@ def _mapping(value: Any) -> RowMapping:
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "format": lambda value: _word(FORMATS)(word_of(str(value))),
     "time": _time,
-    "unit": _word(("ms", "s")),
+    "unit": _word(("ms", "s", "us", "ns")),
+    "time_format": check_format,
+    "zone": check_zone,
     "lateness": parse_duration,
     "element": _word(_ELEMENTS),
     "schema": _schema,
     "sign": str,
+    "separator": _separator,
     "unique": parse_flag,
     "closed": _closed,
     "idle": _positive,
+    "heartbeat": _positive,
     "files": _word(("sequence", "parallel")),
     "mapping": _mapping,
     "ahead": _count,

@@ -8,16 +8,21 @@ All durations and times are integer milliseconds (docs/semantics.md#streams).
     format    a word of ``levada.streams.formats``; text formats also as .gz and .zst. By the
               file's ending unless given
     time      column | graph | predicate:IRI | filename:REGEX | field:NAME       column, field:ts
-    unit      ms | s: of integer times                                           ms
+    unit      ms | s; of tables also us | ns: of integer times                   ms
+    time_format  how times are written (``streams.time_format``); of tables      ISO 8601
+    zone      the time zone of times without one; of tables                      UTC
     lateness  how far behind the largest event time an element may be            0
     element   line | subject | graph | blankline | document: what one is         line, document
-    schema    k:integer;v:double or a mapping (tuple streams; due for CSV)
+    schema    k:integer;v:double, a mapping, or auto (tuple streams; due for CSV)
     sign      the column of a relation that holds + or -: a row comes, or goes   none: all rows come
+    separator the character between the fields of CSV                            ,
     unique    a promise that no triple repeats; it is not checked                false
     closed    element: a promise that no subject spans two elements of a window; then patterns of
               one subject are joined where they are read. It is checked: a stream that breaks it
               stops the engine
     idle      how long a silent stream holds the others back                     for ever
+    heartbeat how often silence is a sign of time, of streams that go by the     never
+              clock: they are complete up to the beat, less the lateness
     mapping   a file that says which triples a row is: then the stream is RDF    none
     files     sequence | parallel: the files of a directory are one partition, or one each
     ahead     elements that a stream may run ahead of those of its queries        1,000,000
@@ -39,10 +44,13 @@ from typing import TYPE_CHECKING, Any
 from levada.errors import UsageError, near
 from levada.model.durations import UNITS
 from levada.streams.formats import DOCUMENTS, NAMES, QUADS, TABLES, format_of
-from levada.streams.options import CONVERTERS, FORMATS, say_one_of
+from levada.streams.options import AUTO, CONVERTERS, FORMATS, say_one_of
+from levada.streams.time_format import UTC
 
 if TYPE_CHECKING:
     from levada.streams.mapping import RowMapping
+
+STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +67,17 @@ class StreamConfig:
     format: str
     time: str = "column"
     unit: str = "ms"
+    time_format: str = ""
+    zone: str = UTC
     lateness: int = 0
     element: str = "line"
     schema: tuple[tuple[str, str], ...] = ()
     sign: str = ""
+    separator: str = ","
     unique: bool = False
     closed: bool = False
     idle: int | None = None
+    heartbeat: int | None = None
     files: str = "sequence"
     ahead: int = 1_000_000
     from_: int | None = None
@@ -103,6 +115,7 @@ class StreamConfig:
         if (
             (sign := values.get("sign"))
             and (schema := values.get("schema"))
+            and schema != AUTO
             and sign not in dict(schema)
         ):
             values["schema"] = (*schema, (sign, "string"))
@@ -114,6 +127,11 @@ class StreamConfig:
     def tabular(self) -> bool:
         """Whether the elements are rows of a schema (else graphs)."""
         return self.format in TABLES and self.mapping is None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the columns of a table are still to be looked for (``schema=auto``)."""
+        return self.schema == AUTO
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -147,8 +165,13 @@ class StreamConfig:
 
     @property
     def unit_ms(self) -> int:
-        """Milliseconds in one unit of an integer time."""
-        return UNITS[self.unit]
+        """Milliseconds in one unit of an integer time; 1 if it is smaller than one."""
+        return UNITS.get(self.unit, 1)
+
+    @property
+    def unit_parts(self) -> int:
+        """How many units are a millisecond; 1 if the unit is not smaller."""
+        return {"us": 1000, "ns": 1_000_000}.get(self.unit, 1)
 
     @property
     def time_kind(self) -> str:
@@ -165,7 +188,8 @@ class StreamConfig:
         """The column of a tuple stream whose values are the event times as they are: an integer
         field in ms.
         """
-        name = self.time_argument if self.time_kind == "field" and self.unit_ms == 1 else ""
+        plain = self.unit == "ms" and not self.time_format
+        name = self.time_argument if self.time_kind == "field" and plain else ""
         return name if dict(self.schema).get(name) == "integer" else None
 
     @property
@@ -202,6 +226,8 @@ def _format_at(name: str, path: str, values: Mapping[str, Any]) -> str:
     """The format by ending; a directory's by its files, else by what the options need."""
     if found := format_of(path):
         return found
+    if path == STDIN:
+        return "nt"
     if os.path.isdir(path):
         endings = {format_of(entry) for entry in os.listdir(path) if not entry.startswith(".")}
         if known := [word for word in _PREFERRED if word in endings]:
@@ -252,7 +278,7 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
         (
             config.format in ("csv", "ndjson") and not config.schema and config.mapping is None,
             f"{NAMES[config.format]} needs a schema.",
-            "Say schema=k:integer;v:double, or mapping=FILE for RDF.",
+            "Say schema=auto, schema=k:integer;v:double, or mapping=FILE for RDF.",
         ),
         (
             config.mapping is not None and bool(config.schema),
@@ -273,6 +299,21 @@ def _check_tables(config: StreamConfig) -> Iterator[Rule]:
             not tuples and kind == "field",
             f"time=field is for {', '.join(TABLES)}.",
             "Say time=column or predicate:IRI.",
+        ),
+        (
+            kind != "field" and config.unit in ("us", "ns"),
+            f"unit={config.unit} is for the column of a table.",
+            "Say time=field:NAME, or unit=ms or unit=s.",
+        ),
+        (
+            kind != "field" and (bool(config.time_format) or config.zone != UTC),
+            "time_format and zone are for the column of a table.",
+            "Say time=field:NAME, or leave them out.",
+        ),
+        (
+            config.separator != "," and config.format != "csv",
+            "a separator is for csv.",
+            "Leave separator= out.",
         ),
         (
             bool(config.sign)

@@ -51,7 +51,9 @@ def milliseconds(text: str, least: int = 1) -> int:
     if match is None or not any(match.group(i) for i in range(2, 9)):
         raise ValueError(f"{text} is not an ISO 8601 duration such as PT10S or P1DT2H.")
     if match.group(2) or match.group(3):
-        raise ValueError(f"{text} has years or months, whose length is not fixed; use days.")
+        minutes = match.group(3) and text.endswith(f"P{match.group(3)}M")
+        hint = f"PT{match.group(3)}M would be minutes" if minutes else "use days"
+        raise ValueError(f"{text} has years or months, whose length is not fixed; {hint}.")
     length = sum(
         (Fraction(match.group(i)) * ms for i, ms in _LENGTHS.items() if match.group(i)), Fraction(0)
     )

@@ -103,6 +103,7 @@ def syntax_error(parser: Lark, source: Source) -> QuerySyntaxError:
             accepted = set()
         else:
             hint = slip(text, offset, accepted)
+            offset -= text[offset - 1 : offset + 1] in ("==", "=>")  # the whole sign is shown
             if not hint:
                 offset, hint = _near_miss(text, offset, accepted, parser.terminals)
             message = f"{_word(text, offset)} cannot stand here."
@@ -151,7 +152,7 @@ def _usefulness(name: str) -> tuple[int, str]:
     return (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)
 
 
-def _words(terminals: Iterable[TerminalDef]) -> set[str]:
+def words_of(terminals: Iterable[TerminalDef]) -> set[str]:
     """The keywords and functions among terminals, in upper case."""
     return {
         word.upper()
@@ -171,8 +172,8 @@ def _near_miss(
     """
     glued = _LETTERS_BEFORE.search(text, 0, offset)
     before = offset - len(glued.group()) if glued else offset
-    here = _words(terminal for terminal in terminals if terminal.name in accepted)
-    every = _words(terminals)
+    here = words_of(terminal for terminal in terminals if terminal.name in accepted)
+    every = words_of(terminals)
     for start, words in ((offset, here), (before, every if before < offset else set())):
         word = _WORD.match(text, start)
         if (

@@ -43,7 +43,8 @@ def identify(texts: pl.Series | pa.Array | pa.ChunkedArray, seed: int) -> Identi
     )
     identify_slices(content, ends[:-1], np.diff(ends), schedule(seed), x, y)
     if array.null_count:
-        absent = array.is_null().to_numpy(zero_copy_only=False)
+        # not to_numpy of Arrow's, for which it imports pandas
+        absent = np.asarray(pl.from_arrow(array.is_null()))
         x[absent] = 0
         y[absent] = 0
     return x, y

@@ -2,12 +2,13 @@
 
 Frames carry identities; whoever needs texts (general expressions, ORDER BY, results) asks the pool.
 Tables are probed one after the other, newest first, for what is still missing: a look-up costs by
-the rows asked for, not by the state.
+the rows asked for, not by the state. What was computed for rows that are gone can be let go before
+the epoch ends (``release``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Pool:
         self.tables: list[Terms] = []
         self._older = older
         self._loaded = False
+        self._first = 0  # how many of the tables, the first ones, are of the state
 
     def add(self, terms: Terms) -> None:
         """Makes a table available."""
@@ -44,7 +46,24 @@ class Pool:
         """The state's tables are opened only if the epoch's own do not suffice."""
         if not self._loaded:
             self._loaded = True
-            self.tables[:0] = [t for t in self._older() if len(t)]
+            self.tables[:0] = older = [t for t in self._older() if len(t)]
+            self._first = len(older)
+
+    @property
+    def made(self) -> int:
+        """How many tables there are beside those of the state."""
+        return len(self.tables) - self._first
+
+    def release(self, after: int, wanted: Sequence[tuple[Words, Words]]) -> None:
+        """Of the texts of all tables but the state's and the first ``after`` others only those that
+        are ``wanted`` stay.
+        """
+        start = self._first + after
+        some, none = self.tables[start:], np.empty(0, np.uint64)
+        x, y = (np.concatenate([none, *(pair[i] for pair in wanted)]) for i in (0, 1))
+        x, y = _distinct(x, y)
+        kept = Terms.merge([found for t in some if len(found := t.pick(x, y))])
+        self.tables[start:] = [kept] if len(kept) else []
 
     def identify(self, texts: Any) -> tuple[Words, Words]:
         """Identities of texts (null: unbound); the texts become available here."""

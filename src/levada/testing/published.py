@@ -23,7 +23,7 @@ from levada.testing.question import Report, Solution
 
 
 def read_published(folder: Path, form: Format) -> list[Report]:
-    """The reports in a query's folder, by their times."""
+    """The reports in a query's folder, by their times; tables are those with ``terms``."""
     files = sorted(folder.glob(f"*.{form}"), key=lambda p: (len(p.name), p.name))
     found: dict[tuple[int, str | None], Report] = {}
     for report in (report for file in files for report in _reports(file, form)):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from levada import Asked, Engine
+from levada import Asked, Engine, StreamOptions
 from levada.testing.memory_sink import MemorySink
 from levada.testing.question import Element, Graphs, Report, Row, Streams
 from levada.testing.streams import write_csv, write_graph, write_lines
@@ -86,8 +86,8 @@ def name_streams(
             sign = "sign" if name in relations else ""
             rows = [row for row in elements if isinstance(row, Row)]
             path = write_csv(folder / f"{i}.csv", rows, list(columns), sign=sign)
-            given = {"sign": sign} if sign else {}
-            engine.stream(name, path, schema=dict(columns), lateness=lateness, **given)
+            given: StreamOptions = {"schema": dict(columns), "lateness": lateness}
+            engine.stream(name, path, **(given | {"sign": sign} if sign else given))
 
 
 def name_graphs(engine: Engine, folder: Path, graphs: Graphs, *, replaceable: bool = False) -> None:

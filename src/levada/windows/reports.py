@@ -4,8 +4,8 @@ Each window contributes its closes, or the instants at which an element enters o
 reports at all of them. A report r is made in the epoch in which W_q >= r (all windows on close with
 bounds [)) or W_q > r becomes true: ``due`` gives the range (low, high] of an epoch. Under a
 periodic policy there is a clock among the windows, and only its closes are reports. Where the
-reports follow from rows alone no list is made; where they follow from all elements (``listed``),
-``instants`` makes the list from their event times.
+reports follow from rows alone no list is made; where they follow from all elements
+(``enumerated``), ``instants`` makes the list from their event times.
 
 Between closes nothing costs: closes are counted only inside the instants at which some window holds
 something.
@@ -21,21 +21,23 @@ import numpy.typing as npt
 
 from levada.kernels.time.expand import expand_closes
 from levada.kernels.time.interval import Params, enter
-from levada.model.time import MAX, MIN, Times, Window, WindowKind, reporting
+from levada.model.time import MAX, MIN, Times, Window, WindowKind, distinct, reporting
 from levada.plan.sealed.schedules import Schedule
 from levada.plan.sealed.window_table import WindowTable
+from levada.windows.element_times import NOTHING, ElementTimes, span
 from levada.windows.intervals import watermark
-from levada.windows.presence import NOTHING, Presence, span
+from levada.windows.report_bound import check_reports
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Watermarks per stream (in the plan's order) before and after this epoch, and whether all
-    streams have ended.
+    """Watermarks per stream (in the plan's order) before and after this epoch. ``ended``: the
+    streams that are complete, where ``new`` stops short of that (None: it does not).
     """
 
     old: Times
     new: Times
+    ended: npt.NDArray[np.bool_] | None = None
 
     @property
     def moved(self) -> bool:
@@ -51,6 +53,12 @@ def due(kinds: Sequence[WindowKind], table: WindowTable, progress: Progress) -> 
     return _before(low), _before(high)
 
 
+def over(table: WindowTable, progress: Progress) -> npt.NDArray[np.bool_]:
+    """The members all of whose streams have ended."""
+    new = progress.new if progress.ended is None else np.where(progress.ended, MAX, progress.new)
+    return watermark(table, new) >= MAX
+
+
 def only_closes(kinds: Sequence[WindowKind]) -> bool:
     """Whether a report is made as soon as the watermark reaches it: nothing at that instant can
     still belong to it.
@@ -64,70 +72,93 @@ def _before(w: Times) -> Times:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The due reports of a schedule: ``times`` sorted; ``full``: some window holds
-    something at it.
+    """The due reports of a schedule: ``times`` sorted; ``nonempty``: some window holds
+    something at it. ``covered``: the instants [s, e) at which something is there.
     """
 
     times: Times
-    full: npt.NDArray[np.bool_]
+    nonempty: npt.NDArray[np.bool_]
     changes: Times  # the instants of windows that report on change, for ``next_report``
+    covered: tuple[Times, Times]
     last: int = (
         MAX  # at the end, with a window that never empties: no report comes after this instant
     )
 
 
-def instants(schedule: Schedule, presence: Presence, low: int, high: int) -> Reports:
-    """All reports in (low, high] from the event times of all elements (``presence``: by stream).
+def instants(
+    schedule: Schedule, element_times: ElementTimes, low: int, high: int, *, ended: bool
+) -> Reports:
+    """All reports in (low, high] from the event times of all elements (``element_times``: by
+    stream).
 
-    With high = MAX (the end) and a window that never empties, reports go up to the last change of
-    any window, or to the last element where that is later: so far, however the streams are cut,
-    they may have been made before the end. A schedule with empty reports has every close after the
-    first element, up to the last report or element.
+    ``ended``: the streams have. Then, with a window that never empties, reports go up to the last
+    change of any window, or to the last element where that is later: so far, however the streams
+    are cut, they may have been made before the end. A schedule with empty reports has every close
+    after the first element, up to the last report or element.
     """
     windows = schedule.windows
-    seen = [presence.get(n, NOTHING) for n in schedule.streams]
+    seen = [element_times.get(n, NOTHING) for n in schedule.streams]
     spans = [span(w, s, schedule.start) for w, s in zip(windows, seen, strict=True)]
     said = reporting([w.kind for w in windows])
-    last, ended = MAX, high >= MAX
+    last, cap = MAX, high
     if ended:
         finite = [t[(t > MIN) & (t < MAX)] for s, e in spans for t in (s, e)]
         high = max((int(t.max()) for t in finite if len(t)), default=low)
         high = _at_clock(windows, high)
         if any(len(e) and int(e.max()) >= MAX for _, e in spans):
             last = high = max([high, *(int(s.ts[-1]) for s in seen if len(s.ts))])
+    end, high = high, min(high, cap)
     changed = [t for i in said if not windows[i].kind.on_close for t in spans[i]]
     changes = _unique(changed, low, high)
     covered = _union(spans)
-    closes = [_closes(windows[i], covered, low, high) for i in said if windows[i].kind.on_close]
+    closing = [windows[i] for i in said if windows[i].kind.on_close]
+    _check_few(closing, covered, low, high)
+    closes = [_closes(w, covered, low, high) for w in closing]
     times = _unique([changes, *closes], low, high)
-    if schedule.every:
-        times = _with_empty(times, schedule, presence, covered, low=low, high=high, ended=ended)
-        if ended:
+    if schedule.show_empty:
+        times = _with_empty(
+            times, schedule, element_times, covered, low=low, high=cap, end=end if ended else None
+        )
+        if ended and (not len(times) or int(times[-1]) < cap):
             # an empty report has a row, too, which nothing ends
             last = int(times[-1]) if len(times) else low
-        return Reports(times, np.ones(len(times), bool), changes, last)
-    return Reports(times, _inside(times, covered), changes, last)
+        always = _since_first(schedule, element_times)
+        return Reports(times, np.ones(len(times), bool), changes, always, last)
+    return Reports(times, _inside(times, covered), changes, covered, last)
 
 
+def _check_few(
+    closing: Sequence[Window], covered: tuple[Times, Times], low: int, high: int, each: int = 1
+) -> None:
+    """Raises ``ManyReportsError`` if these windows close too often where there is content."""
+    if closing and len(covered[0]):
+        rate = each * sum(1 / w.step for w in closing)
+        start, end = np.maximum(covered[0], low + 1), np.minimum(covered[1], high + 1)
+        check_reports(start, end, np.full(len(start), rate), max(w.step for w in closing))
+
+
+EMPTY_REPORT = 4  # what one costs beside a row: it is told by its time in the manifest
 _EMPTY = np.empty(0, np.int64)
 
 
 def _with_empty(
     times: Times,
     schedule: Schedule,
-    presence: Presence,
+    element_times: ElementTimes,
     covered: tuple[Times, Times],
     *,
     low: int,
     high: int,
-    ended: bool,
+    end: int | None,
 ) -> Times:
-    """The reports with the empty ones: closes from the first element to behind all content."""
+    """The reports with the empty ones: closes from the first element to behind all content.
+
+    ``end``: where the streams have ended, the last instant at which there is content.
+    """
     windows = schedule.windows
-    seen = [presence.get(n, NOTHING).ts for n in schedule.streams]
-    counted = [t[t >= max(schedule.start, w.start)] for w, t in zip(windows, seen, strict=True)]
-    first = min((int(t[0]) for t in counted if len(t)), default=MAX)
-    if first >= MAX:
+    counted = _counted(schedule, element_times)
+    first, _ = _since_first(schedule, element_times)
+    if not len(first):
         return times
     closing = [w for w in _reporting(windows) if w.kind.on_close]
     # content ends where a window reports, so that is the first report after it
@@ -135,16 +166,31 @@ def _with_empty(
     after = (
         next_report(closing, after - 1, _EMPTY) if windows[-1].kind is WindowKind.CLOCK else after
     )
-    kept = _unique([times, after], low, MAX - 1 if ended else high)
-    if ended:
-        high = max([int(t[-1]) for t in counted if len(t)] + kept[-1:].tolist())
-    span = (np.array([first + 1]), np.array([high + 1]))
+    if end is not None:
+        high = min(high, max([end, *(int(t[-1]) for t in (*counted, after) if len(t))]))
+    kept = _unique([times, after], low, high)
+    span = (first + 1, np.array([high + 1]))
+    _check_few(closing, span, low, high, each=EMPTY_REPORT)
     return _unique([kept, *(_closes(w, span, low, high) for w in closing)], low, high)
+
+
+def _counted(schedule: Schedule, element_times: ElementTimes) -> list[Times]:
+    """Of each window the times of the elements that count for it."""
+    seen = [element_times.get(n, NOTHING).ts for n in schedule.streams]
+    begins = [max(schedule.start, w.start) for w in schedule.windows]
+    return [t[t >= begin] for begin, t in zip(begins, seen, strict=True)]
+
+
+def _since_first(schedule: Schedule, element_times: ElementTimes) -> tuple[Times, Times]:
+    """All instants from the first element on, at which empty reports are there, too."""
+    first = [int(t[0]) for t in _counted(schedule, element_times) if len(t)]
+    start = np.array(sorted(first)[:1], np.int64)
+    return start, np.full(len(start), MAX, np.int64)
 
 
 def _unique(parts: Sequence[Times], low: int, high: int) -> Times:
     every = np.concatenate([_EMPTY, *parts])
-    return np.unique(every[(every > low) & (every <= high)])
+    return distinct(every[(every > low) & (every <= high)])
 
 
 def _union(spans: Sequence[tuple[Times, Times]]) -> tuple[Times, Times]:

@@ -240,7 +240,7 @@ def test_an_ask_that_no_row_answers_says_false_in_every_format(
         f"PREFIX : <http://e/>\nASK FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT2S] "
         "FROM NAMED WINDOW :v ON <http://e/s> [RANGE PT4S STEP PT2S] WHERE { WINDOW :w { ?a :p 7 } WINDOW :v { ?a :p 7 } }"
     )
-    one = app(format=form)
+    one = app(format=form, terms=True)
     run(App(one.streams, (), (QuerySource("a", text),), one.options))
     found = {"csv": Format.CSV, "arrow": Format.ARROW, "srj": Format.SRJ}[form]
     files = sorted((tmp_path / "out" / "a").iterdir())
@@ -276,3 +276,64 @@ def test_what_is_held_back_is_published_when_a_run_leaves_the_windows_open(
 def test_roll_is_for_files() -> None:
     with pytest.raises(UsageError, match="roll is for files"):
         App(options=Options(roll=5)).check_output()
+
+
+TABLE = "Istream(Select k From T [Now])"
+
+
+def table_app(path: Path, **options: Any) -> App:
+    """One CQL query over a table, with results on standard output and no checkpoint."""
+    config = StreamConfig.of("T", path, format="csv", schema="k:integer", **options)
+    return App((config,), (), (QuerySource("q", TABLE, "cql"),), Options())
+
+
+def test_where_all_is_dead_the_reasons_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("k,ts\n1,1.3.2024\n2,1.3.2024\nx,5\n")
+    summary = run(table_app(tmp_path / "t.csv"), on_results=StdoutSink(Format.NDJSON, io.BytesIO()))
+    assert summary.exit_code == 3
+    assert summary.unread["T"].startswith(
+        "All that came of T are dead letters: 3. The first: t.csv, byte 5: its time is neither "
+    )
+    assert [reason.split(": ")[1] for reason in summary.streams["T"].reasons] == [
+        "its time is neither an integer nor a dateTime",
+        "k is not an integer",
+    ]
+    letters = (tmp_path / summary.letters).read_text().splitlines()
+    assert len(letters) == 3 and summary.letters == "levada-dead-letters.ndjson"
+    assert summary.reasons["q"].endswith("what came are 3 dead letters.")
+
+
+def test_an_empty_folder_is_another_thing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    sink = StdoutSink(Format.NDJSON, io.BytesIO())
+    summary = run(table_app(tmp_path / "in"), on_results=sink)
+    assert summary.exit_code == 3 and summary.letters == ""
+    assert summary.unread == {
+        "T": f"Nothing of T has been read: there is no element at {tmp_path / 'in'}."
+    }
+    (tmp_path / "in" / "a.csv").write_text("k,ts\n1,5\n")
+    assert run(table_app(tmp_path / "in"), on_results=sink).exit_code == 0
+    assert not (tmp_path / "levada-dead-letters.ndjson").exists()
+
+
+def test_seconds_that_are_read_as_milliseconds_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "k,ts\n" + "".join(f"{k},{1_700_000_000 + k}\n" for k in range(9))
+    )
+    for unit, said in (("ms", "s"), ("s", "")):
+        app = table_app(tmp_path / "t.csv", unit=unit)
+        found = run(app, on_results=StdoutSink(Format.NDJSON, io.BytesIO()))
+        assert found.streams["T"].unit == said and found.exit_code == 0
+        assert ("Say unit=s?" in str([str(part) for part in found._parts()])) == bool(said)
+
+
+def test_another_separator_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("k;ts\n1;5\n")
+    sink = StdoutSink(Format.NDJSON, io.BytesIO())
+    with pytest.raises(SourceError, match="Say separator=semicolon"):
+        run(table_app(tmp_path / "t.csv"), on_results=sink)
+    assert run(table_app(tmp_path / "t.csv", separator=";"), on_results=sink).elements == 1

@@ -112,7 +112,7 @@ def test_standard_output_stays_what_it_is(write: Any) -> None:
         ("streams: {a: {lateness: 5s}}", "streams.a needs a path.", ""),
         ("streams: {a: {path: 5}}", "streams.a.path is a text, not 5.", ""),
         ("streams: {a b: {path: a.nt}}", "streams.a b: 'a b' is not a name of a stream.", None),
-        ("streams: {a: {path: a.nt, unit: h}}", "streams.a: unit of the stream a: h is none of ms, s.", None),
+        ("streams: {a: {path: a.nt, unit: h}}", "streams.a: unit of the stream a: h is none of ms, s, us, ns.", None),
         ("static: {path: a.ttl}", "static is a list, not {'path': 'a.ttl'}.", ""),
         ("static: [{graph: http://e/g}]", "static[0] needs a path.", ""),
         ("static: [{path: a.ttl, graph: rooms}]", "'rooms' is not an absolute IRI, as a graph's name is.", ""),

@@ -21,7 +21,7 @@ from levada.cli.assemble import Given, assemble
 from levada.cli.main import main
 from levada.cli.run import Mode, check_run, run_with, write_summary
 from levada.emission.serialize import Batch
-from levada.engine.summary import Progress, StreamCounts, Summary
+from levada.engine.telling.summary import Progress, StreamCounts, Summary
 from levada.errors import EngineError, UsageError
 from levada.streams.stream_config import StreamConfig
 
@@ -56,13 +56,11 @@ def test_check_accepts_and_says_what_it_saw(
     assert main(["check", "hot.rq"]) == 0
     out, err = capsys.readouterr()
     assert (out, err) == (
-        "hot: ok, SELECT RSTREAM over http://e/temp [RANGE 10000 STEP 5000 close [)]\n",
+        "hot: ok, SELECT RSTREAM over http://e/temp [RANGE PT10S STEP PT5S close [)]\n",
         "",
     )
     assert main(["check", "w1.cql", *STREAMS]) == 0
-    assert (
-        capsys.readouterr().out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
-    )
+    assert capsys.readouterr().out == "w1: ok, SELECT ISTREAM over A [RANGE PT1M], B [RANGE PT1M]\n"
 
 
 def test_check_and_explain_know_streams_that_queries_make(
@@ -91,7 +89,7 @@ def test_check_goes_on_after_an_error_and_fails_at_the_end(
 ) -> None:
     assert main(["check", "bad.cql", "w1.cql", *STREAMS]) == 2
     out, err = capsys.readouterr()
-    assert out == "w1: ok, SELECT ISTREAM over A [RANGE 60000], B [RANGE 60000]\n"
+    assert out == "w1: ok, SELECT ISTREAM over A [RANGE PT1M], B [RANGE PT1M]\n"
     assert err.startswith(
         "levada: bad: line 1, column 10: 'Form' does not fit here.\n  Select k Form A\n           ^\n"
     )
@@ -105,6 +103,16 @@ def test_check_of_rsp_ql_shows_the_place(folder: Any, capsys: pytest.CaptureFixt
     assert err.startswith("levada: bad: line 1, column 11: ")
 
 
+def test_a_format_that_is_none_says_which_may_be_meant(
+    folder: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "hot.rq", "--stream", "temp=t.nt", "--format", "json"]) == 2
+    assert capsys.readouterr().err == (
+        "levada: --format: there is no format json. ndjson has a JSON object a line, "
+        "srj a file of SPARQL's JSON results a report.\n"
+    )
+
+
 def test_check_knows_the_streams_that_are_given(
     folder: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,7 +120,8 @@ def test_check_knows_the_streams_that_are_given(
     assert main(["check", "hot.rq", "--stream", "tmp=t.nt"]) == 2
     assert (
         capsys.readouterr().err
-        == "levada: hot: There is no stream http://e/temp.\nDid you mean tmp?\n"
+        == "levada: hot: line 2, column 35: There is no stream http://e/temp.\n"
+        f"  {HOT.splitlines()[1]}\n{'^':>37}\nDid you mean tmp?\n"
     )
 
 
@@ -156,7 +165,7 @@ def test_explain(folder: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("(query-unit\n")
     assert main(["explain", "w1.cql", "--stage", "algebra", *STREAMS]) == 0
     assert capsys.readouterr().out.startswith(
-        "SELECT (?k ?v) ISTREAM\n  window 0 <A> on <A> [RANGE 60000]\n"
+        "SELECT (?k ?v) ISTREAM\n  window 0 <A> on <A> [RANGE PT1M]\n"
     )
     assert main(["explain", "hot.rq", "--stage", "optimized"]) == 0
     assert capsys.readouterr().out.startswith(
@@ -216,7 +225,8 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["explain"], "levada: There is no query. Give query files, or an app file with --app.\n"),
         (
             ["run", "hot.rq"],
-            "levada: hot: There is no stream http://e/temp.\n"
+            "levada: hot: line 2, column 35: There is no stream http://e/temp.\n"
+            f"  {HOT.splitlines()[1]}\n{'^':>37}\n"
             "No stream is named: say --stream NAME=PATH, or engine.stream(name, path).\n",
         ),
         (

@@ -25,7 +25,7 @@ from levada.demo.rdf import RDF_TYPE, Shape, date_time, iri, string, typed, writ
 from levada.demo.source import data_folder, read_tables
 from levada.demo.vocabulary import AIR, SCHEMA, SOSA, STATIC, STREAMS
 from levada.emission.serialize import Batch
-from levada.engine.summary import Progress, Summary
+from levada.engine.telling.summary import Progress, Summary
 from levada.errors import EngineError, SinkError, UsageError
 from levada.model.time import MAX
 

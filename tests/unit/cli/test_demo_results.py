@@ -47,7 +47,7 @@ def results(tables: Any, folder: Any, epoch_rows: Any) -> dict[Any, Any]:
         ]
         engine.start(once=True)
         engine.await_end()
-        return {handle.name: values(handle.to_polars()) for handle in handles}
+        return {handle.name: values(handle.to_polars(terms=True)) for handle in handles}
 
 
 def values(found: Any) -> Any:

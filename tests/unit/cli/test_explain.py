@@ -55,8 +55,8 @@ def test_queries_that_share_are_told_with_who_uses_what(
         "0 Match [ID+TEXT ID+TEXT] lo",
         "  0 of http://e/temp, (- <http://e/v> -): hot, wide",
         "1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1",
-        "  0 of http://e/temp, [RANGE 10000 STEP 5000 close [)]: hot",
-        "  1 of http://e/temp, [RANGE 20000 STEP 5000 close [)]: wide",
+        "  0 of http://e/temp, [RANGE PT10S STEP PT5S close [)]: hot",
+        "  1 of http://e/temp, [RANGE PT20S STEP PT5S close [)]: wide",
     ]
 
 
@@ -96,7 +96,7 @@ def test_operators_are_of_one_query_each_with_flags_by_name(
     )
     Path("star.rq").write_text(QUERY.replace("?s :v ?v", "?s :v ?v . ?s :u ?w"))
     out = shown(capsys, "hot.rq", "--stage", "physical")
-    assert "(panes ((COUNT)) listed)" in out and "(rorder (desc ?n) 0)" in out
+    assert "(panes ((COUNT)) enumerated)" in out and "(rorder (desc ?n) 0)" in out
     star = shown(capsys, "star.rq")
     assert "(join (s) raw left right" in star
     assert "True" not in out + star

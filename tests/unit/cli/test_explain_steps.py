@@ -32,12 +32,13 @@ def test_each_rule_stands_with_its_time_and_what_it_made(
     before, after = out.split("push_filters")
     assert "(filter (&& " in before and "(conjunction" not in before
     assert "(conjunction (> ?v " in after and "filter" not in after
-    assert out.count("SELECT (?s)") == 2, "what changes nothing shows nothing"
+    assert out.count("SELECT (?s)") == 3, "what changes nothing shows nothing"
 
 
 def test_steps_as_json(query: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", query, "--steps", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [step["rule"] for step in found] == [rule.name for rule in RULES]
-    (changed,) = [step for step in found if "after" in step]
+    changed, ordered = [step for step in found if "after" in step]
+    assert ordered["rule"] == "canonical_order"
     assert changed["rule"] == "push_filters" and changed["before"] != changed["after"]

@@ -11,7 +11,9 @@ def test_names_of_queries(name: str) -> None:
     assert check_query_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "..", ".x", "q\n", "late", "dead-letter"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a/b", "..", ".x", "q\n", "late", "Late", "dead-letter"]
+)
 def test_what_is_no_name_of_a_query(name: str) -> None:
     with pytest.raises(UsageError):
         check_query_name(name)

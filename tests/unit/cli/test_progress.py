@@ -9,7 +9,7 @@ from rich.console import Console
 
 from levada.cli.errors import message_of, report
 from levada.cli.progress import LiveLine, PlainLines, choose
-from levada.engine.summary import Progress, StreamCounts, Summary, instant
+from levada.engine.telling.summary import Progress, StreamCounts, Summary, instant
 from levada.errors import EngineError, UsageError
 from levada.model.time import MAX, MIN
 

@@ -17,6 +17,7 @@ import pytest
 from levada.emission.contents import contents
 from levada.emission.formats import LINES, Format, check_fits, check_stdout, fitting
 from levada.emission.serialize import Batch
+from levada.emission.typed import typed_frame
 from levada.errors import UsageError
 from levada.model.query import Form, Output
 from levada.model.time import MIN
@@ -39,8 +40,14 @@ GRAPHS = Batch(
 ASK = Batch(np.array([4000]), Form.ASK, booleans=np.array([True]))
 
 
-def files(form: Any, batch: Any, variables: Any = ("a", "n"), size: Any = 1 << 20) -> Any:
-    return list(contents(form, "q", variables, batch, Roll(bytes=size).cut))
+def files(
+    form: Any,
+    batch: Any,
+    variables: Any = ("a", "n"),
+    size: Any = 1 << 20,
+    terms: bool = False,
+) -> Any:
+    return list(contents(form, "q", variables, batch, Roll(bytes=size).cut, terms=terms))
 
 
 def test_json_results_are_a_document_a_report() -> None:
@@ -115,7 +122,7 @@ def test_tables_are_columns_cut_by_rows(form: Any) -> None:
             else pa.ipc.open_file(data).read_all()
         )
 
-    parts = [read(data) for _, data in files(form, SELECT, size=40)]
+    parts = [read(data) for _, data in files(form, SELECT, size=40, terms=True)]
     assert len(parts) > 1
     table = pa.concat_tables(parts)
     assert (
@@ -126,13 +133,24 @@ def test_tables_are_columns_cut_by_rows(form: Any) -> None:
         "report": [-2500, 4000, 4000],
         **{k: v.to_list() for k, v in SELECT.columns.items()},
     }
+    typed = pa.concat_tables(read(data) for _, data in files(form, SELECT, size=40))
+    assert typed["report"].type == pa.timestamp("ms", "UTC")
+    assert typed["report"].cast(pa.int64()).equals(table["report"])
+    frame, found = typed_frame(pl.DataFrame({"report": SELECT.report, **SELECT.columns}))
+    assert pl.DataFrame(typed).equals(frame)
+    assert {name: typed.schema.field(name).metadata[b"levada.kind"] for name in found} == {
+        name: column.kind.encode() for name, column in found.items()
+    }
     assert read(files(form, GRAPHS)[0][1]).column_names == [
         "report",
         "subject",
         "predicate",
         "object",
     ]
-    assert read(files(form, ASK)[0][1]).to_pydict() == {"report": [4000], "boolean": [True]}
+    assert read(files(form, ASK, terms=True)[0][1]).to_pydict() == {
+        "report": [4000],
+        "boolean": [True],
+    }
 
 
 def test_files_of_reports_are_named_by_their_times(tmp_path: Path) -> None:

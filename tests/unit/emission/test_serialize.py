@@ -64,7 +64,7 @@ def test_a_relation_has_a_line_for_each_sign() -> None:
         (o["report"], o["change"], len(o["results"]["bindings"]))
         for o in objects(ndjson("q", ["s"], b))
     ]
-    assert found == [(5, "insert", 1), (5, "delete", 2), (9, "delete", 1)]
+    assert found == [(5, "delete", 2), (5, "insert", 1), (9, "delete", 1)]
 
 
 def test_ask_and_construct() -> None:
@@ -114,7 +114,7 @@ def test_csv() -> None:
     assert csv("q", ["s", "v"], b, header=False) == b'5,http://e/a,5\n5,"x, ""y""",\n'
     relation = batch([5, 5], {"s": series(A, X)}, change=[-1, 1])
     assert (
-        csv("q", ["s"], relation) == b'report,change,s\n5,insert,"x, ""y"""\n5,delete,http://e/a\n'
+        csv("q", ["s"], relation) == b'report,change,s\n5,delete,http://e/a\n5,insert,"x, ""y"""\n'
     )
 
 
@@ -210,7 +210,7 @@ def test_ndjson_says_what_the_batch_holds(rows: Any, relation: Any) -> None:
                 if t is not None
             },
         )
-        for r, s, terms in sorted(rows, key=lambda row: (row[0], -row[1]))
+        for r, s, terms in sorted(rows, key=lambda row: row[:2])
     ]
     assert found == expected
 

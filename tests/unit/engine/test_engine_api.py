@@ -75,13 +75,13 @@ def test_to_polars_has_all_results_or_typed_columns_without_a_row(engine: Any) -
     )
     engine.start(once=True)
     engine.await_end()
-    frame = query.to_polars()
+    frame = query.to_polars(terms=True)
     assert frame.schema == {"report": pl.Int64, "a": pl.String, "m": pl.String}
     assert frame.height == sum(r.solutions.total() for r in expected([SUM], {S: ELEMENTS})["sum"])
-    assert nothing.to_polars().schema == frame.schema
-    assert nothing.to_polars().height == 0
-    assert ask.to_polars().schema == {"report": pl.Int64, "boolean": pl.Boolean}
-    assert ask.to_polars()["boolean"].all()
+    assert nothing.to_polars(terms=True).schema == frame.schema
+    assert nothing.to_polars(terms=True).height == 0
+    assert ask.to_polars(terms=True).schema == {"report": pl.Int64, "boolean": pl.Boolean}
+    assert ask.to_polars(terms=True)["boolean"].all()
 
 
 def test_a_relations_changes_have_signs(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_relations_changes_have_signs(tmp_path: Path) -> None:
         query = engine.register("Select k From A [Range 1 s]", dialect="cql")
         engine.start(once=True)
         engine.await_end()
-        assert query.to_polars().rows()[:3] == [
+        assert query.to_polars(terms=True).rows()[:3] == [
             (0, 1, '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'),
             (500, 1, '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'),
             (1000, -1, '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'),
@@ -168,14 +168,14 @@ def test_no_epoch_reads_without_a_query_what_came_after_its_registration(tmp_pat
         sourcing = engine._driver.epochs.sourcing
         look = sourcing.discover
 
-        def between_plan_and_look(positions: Any) -> None:
+        def between_plan_and_look(positions: Any, wall: int) -> None:
             if not late:
                 late.append(engine.register(ALL.text, name="all"))
                 with path.open("a") as file:
                     file.writelines(
                         f"{line}\n" for line in lines([*ELEMENTS[2:], element(90_000, "a p 1")])
                     )
-            look(positions)
+            look(positions, wall)
 
         sourcing.discover = between_plan_and_look
         deadline = time.monotonic() + 30
@@ -228,7 +228,7 @@ def test_progress_tells_where_it_is(engine: Any) -> None:
 def test_explain_and_names(engine: Any) -> None:
     query = engine.register(ALL.text)
     assert query.name == "q1"
-    assert "RANGE 1500" in query.explain()
+    assert "RANGE PT1.5S" in query.explain()
     with pytest.raises(UsageError, match="There is a query q1 already"):
         engine.register(ALL.text, name="q1")
     with pytest.raises(UsageError, match=r"There is no query q2\. Known: q1\."):
@@ -313,7 +313,7 @@ def test_static_lines_and_files_are_joined(tmp_path: Path, engine: Any) -> None:
     )
     engine.start(once=True)
     engine.await_end()
-    kinds = query.to_polars().select("a", "k").unique().sort("a").rows()
+    kinds = query.to_polars(terms=True).select("a", "k").unique().sort("a").rows()
     assert kinds == [(f"<http://e/a{i}>", f"<http://e/{k}>") for i, k in enumerate("KLK")]
 
 

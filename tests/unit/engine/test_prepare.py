@@ -251,7 +251,7 @@ def test_explain_shows_the_plan_that_the_engine_registers(
         (shown,) = explain(app, [name], "physical", as_json=False)
         runs = operators[TEXTS[name]]
         assert shown == _MADE.sub("#", show_operators(runs.root))
-        assert queries[name].physical.every == runs.every
+        assert queries[name].physical.show_empty == runs.show_empty
 
 
 def test_the_options_of_a_query_win_and_reach_the_plan(app: App) -> None:
@@ -259,4 +259,4 @@ def test_the_options_of_a_query_win_and_reach_the_plan(app: App) -> None:
     both = App(app.streams, app.static, (QuerySource("plain", ROOMS), own))
     plain, empty = (next(explain(both, [n], "physical", as_json=False)) for n in ("plain", "own"))
     assert "(panes (s) ((COUNT)))" in plain
-    assert "(panes (s) ((COUNT)) listed)" in empty
+    assert "(panes (s) ((COUNT)) enumerated)" in empty

@@ -65,8 +65,8 @@ def test_each_handle_shows_its_own_reports(engine: Any, path: Any, first: Any, s
     after = [r for r in expected([second], {S: ELEMENTS[20:]})["q"] if r.time < ELEMENTS[-1].ts]
     assert same(before, as_expected(old.results())) is None
     assert same(after, as_expected(new.results())) is None
-    assert set(old.to_polars()["report"]) == {r.time for r in before}
-    assert set(new.to_polars()["report"]) == {r.time for r in after}
+    assert set(old.to_polars(terms=True)["report"]) == {r.time for r in before}
+    assert set(new.to_polars(terms=True)["report"]) == {r.time for r in after}
 
 
 def times(reports: Iterable[Report]) -> list[int]:
@@ -77,8 +77,8 @@ def times(reports: Iterable[Report]) -> list[int]:
 def test_other_columns_under_one_name_make_two_frames(engine: Any, path: Any) -> None:
     old, new = one_after_the_other(engine, path, ALL, OTHER)
     engine.stop()
-    assert old.to_polars().schema == {"report": pl.Int64, "a": pl.String, "n": pl.String}
-    assert new.to_polars().schema == {"report": pl.Int64, "b": pl.String}
+    assert old.to_polars(terms=True).schema == {"report": pl.Int64, "a": pl.String, "n": pl.String}
+    assert new.to_polars(terms=True).schema == {"report": pl.Int64, "b": pl.String}
 
 
 def test_empty_reports_are_those_of_their_own_query(engine: Any, path: Any) -> None:
@@ -113,7 +113,7 @@ def test_a_query_that_was_never_in_a_plan_has_no_results(engine: Any, path: Any)
     engine.start()
     feed(engine, path, ELEMENTS)
     assert list(gone.results()) == [], "nor does a reader wait for some"
-    assert gone.to_polars().height == 0
+    assert gone.to_polars(terms=True).height == 0
 
 
 def test_an_old_handle_does_not_take_out_the_query_that_has_its_name_now(engine: Any) -> None:

@@ -10,7 +10,7 @@ from asking import S, T, element, query, step
 from cases import Clause
 from levada.cli.main import main
 from levada.engine.engine import Engine
-from levada.engine.status import read_status
+from levada.engine.telling.status import read_status
 from levada.errors import CheckpointError
 from levada.model.time import MAX
 from levada.testing.streams import write_lines
@@ -161,6 +161,10 @@ def test_the_command_tells_it_as_text_and_as_json(
         "late": 0,
         "dead": 0,
         "overtaken": 0,
+        "gone": 0,
+        "replaced": 0,
+        "unit": "",
+        "reasons": [],
     }
     assert [q["name"] for q in told["queries"]] == ["hot", "never", "both"]
 

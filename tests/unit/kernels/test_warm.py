@@ -112,3 +112,33 @@ def test_kernels_are_for_this_processor_in_every_process_unless_the_user_names_o
     assert compiled_for(tmp_path, **named) == ("2", "0", ["generic"])
     assert compiled_for(tmp_path, **named) == ("2", "1", ["generic"])
     assert compiled_for(tmp_path) == ("2", "1", host)
+
+
+LAZY = """
+from levada import kernels
+from levada.kernels.keyed.keyed import bucket_order, mix
+import numpy as np
+
+print(kernels.compiled)
+mix(np.zeros(3, np.uint64), np.zeros(3, np.uint64), np.zeros(3, np.int32))
+print(kernels.compiled, kernels.compiling)
+told = []
+kernels.warm(lambda done, of: told.append((done, of)), only_cached=True)
+print(kernels.compiled, told[-1])
+"""
+
+
+def test_a_kernel_is_compiled_by_its_first_call_and_no_other(tmp_path: Path) -> None:
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1" or not kernels.CACHE:
+        pytest.skip("nothing is compiled")
+
+    def run() -> list[str]:
+        environment = {**os.environ, "LEVADA_CACHE": str(tmp_path)}
+        environment.pop("NUMBA_CACHE_DIR", None)
+        command = [sys.executable, "-c", LAZY]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    assert run() == ["0", "1 ", "1 (1, 1)"]
+    assert list((tmp_path / "kernels").iterdir()), "they are in Levada's folder"
+    assert run() == ["0", "0 ", "0 (1, 1)"]

@@ -29,7 +29,7 @@ from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.terms.term_pool import Pool
 from levada.translation.sparql.translate import translate
-from levada.windows.presence import Seen
+from levada.windows.element_times import Seen
 from levada.windows.reports import Progress
 from levada.windows.state.pieces import State
 
@@ -141,7 +141,7 @@ class Bench:
         self,
         old: int = MIN,
         new: int = MIN,
-        presence: Sequence[int] = (),
+        element_times: Sequence[int] = (),
         *,
         kept: State | None = None,
         partition: int = 0,
@@ -151,10 +151,10 @@ class Bench:
         """
         progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
         place = Place(partition, np.zeros(64, np.int32))
-        return Env(kept or state(), self.pool, progress, {0: Seen.of(presence)}, place)
+        return Env(kept or state(), self.pool, progress, {0: Seen.of(element_times)}, place)
 
 
-def calendar(node: PlanNode, old: int, new: int, presence: Sequence[int] = ()) -> Calendar:
+def calendar(node: PlanNode, old: int, new: int, element_times: Sequence[int] = ()) -> Calendar:
     """The reports that are due when the stream's watermark goes from ``old`` to ``new``."""
     progress = Progress(np.array([old], np.int64), np.array([new], np.int64))
-    return Calendar(node, node.step.kinds, progress, {0: Seen.of(presence)})
+    return Calendar(node, node.step.kinds, progress, {0: Seen.of(element_times)})

@@ -10,7 +10,7 @@ from nodes import state
 
 from levada.model.frame import Frame
 from levada.model.time import MAX
-from levada.operators.border import report_buffer as live
+from levada.operators.border import report_buffer
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
 
@@ -61,20 +61,20 @@ def waiting(*spans: tuple[int, int]) -> Frame:
 
 def test_waiting_rows_are_dropped_by_pieces_when_all_have_left() -> None:
     kept = state()
-    live.remember(kept, "x", waiting((0, 10), (0, 30)))
-    live.remember(kept, "x", waiting((5, 20)))
-    live.forget(kept, "x", np.array([20]))
-    assert [f["#e"].tolist() for f in live.recall(kept, "x")] == [[10, 30]]
-    live.forget(kept, "x", np.array([30]))
-    assert not live.recall(kept, "x")
+    report_buffer.remember(kept, "x", waiting((0, 10), (0, 30)))
+    report_buffer.remember(kept, "x", waiting((5, 20)))
+    report_buffer.forget(kept, "x", np.array([20]))
+    assert [f["#e"].tolist() for f in report_buffer.recall(kept, "x")] == [[10, 30]]
+    report_buffer.forget(kept, "x", np.array([30]))
+    assert not report_buffer.recall(kept, "x")
 
 
 def test_pieces_are_put_together_without_the_dead() -> None:
     kept = state()
     for at in range(40):
-        live.remember(kept, "x", waiting((at, at + 15)))
-        live.forget(kept, "x", np.array([at]))
-        ends = sorted(e for f in live.recall(kept, "x") for e in f["#e"].tolist())
+        report_buffer.remember(kept, "x", waiting((at, at + 15)))
+        report_buffer.forget(kept, "x", np.array([at]))
+        ends = sorted(e for f in report_buffer.recall(kept, "x") for e in f["#e"].tolist())
         assert set(range(max(at + 1, 15), at + 16)) <= set(ends)
         assert len(ends) == len(set(ends))
         assert len(kept.pieces("x")) <= 8
@@ -84,8 +84,8 @@ def test_what_is_put_together_does_not_grow_with_what_is_kept() -> None:
     kept, low, written = state(), np.array([0]), 0
     for at in range(1, 1001):
         before = {p.name for p in kept.pieces("x")}
-        live.remember(kept, "x", waiting((at, 10_000)))
-        live.forget(kept, "x", low)
+        report_buffer.remember(kept, "x", waiting((at, 10_000)))
+        report_buffer.forget(kept, "x", low)
         written += sum(p.rows for p in kept.pieces("x") if p.name not in before)
         assert len(kept.pieces("x")) <= 3 + np.log2(at)
     assert written < 1000 * np.log2(1000)
@@ -93,8 +93,8 @@ def test_what_is_put_together_does_not_grow_with_what_is_kept() -> None:
 
 def test_rows_that_count_at_no_later_report_are_not_kept() -> None:
     rows = waiting((0, 5), (0, 6), (0, 7))
-    assert live.later(rows, np.array([5]))["#e"].tolist() == [7]
-    timed = live.timed(
+    assert report_buffer.later(rows, np.array([5]))["#e"].tolist() == [7]
+    timed = report_buffer.timed(
         Frame({"op": np.zeros(2, np.int32), "lo0": np.zeros(2, np.int64)}),
         np.array([1, 3]),
         np.array([2, 3]),
@@ -111,10 +111,10 @@ def test_rows_that_were_taken_back_do_not_pile_up() -> None:
         ids, weights = np.array([ts, ts - 1], np.uint64), np.array([1, -1], np.int8)
         times = {"#s": np.full(2, ts, np.int64), "#e": np.full(2, 2**62, np.int64)}
         rows = Frame({"op": np.zeros(2, np.int32), "x0": ids, "y0": ids, "w": weights, **times})
-        live.remember(kept, "x", rows.where(ids > 0))
+        report_buffer.remember(kept, "x", rows.where(ids > 0))
         low[0] = ts
-        live.forget(kept, "x", low)
-    found = live.recall(kept, "x")
+        report_buffer.forget(kept, "x", low)
+    found = report_buffer.recall(kept, "x")
     assert sum(f.n for f in found) < 40
     total = {int(i): 0 for f in found for i in f["x0"]}
     for f in found:
@@ -128,8 +128,8 @@ def test_rows_of_members_that_are_gone_are_dropped_whenever_they_would_leave() -
     kept, made = state(), np.array([0, MAX], np.int64)
     for at in range(120):
         rows = waiting((at, MAX), (at, MAX))
-        live.remember(kept, "x", rows.with_(op=np.array([0, 1], np.int32)))
-        live.forget(kept, "x", np.array([0, 0]) if at < 20 else made)
-    members = np.concatenate([f["op"] for f in live.recall(kept, "x")])
+        report_buffer.remember(kept, "x", rows.with_(op=np.array([0, 1], np.int32)))
+        report_buffer.forget(kept, "x", np.array([0, 0]) if at < 20 else made)
+    members = np.concatenate([f["op"] for f in report_buffer.recall(kept, "x")])
     assert (members == 0).sum() == 120
     assert (members == 1).sum() < 10

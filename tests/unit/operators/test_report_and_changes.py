@@ -18,7 +18,7 @@ from levada.operators.border.report import report
 from levada.operators.table import evaluate
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.schedules import Schedule
-from levada.windows.presence import Seen
+from levada.windows.element_times import Seen
 from levada.windows.reports import instants
 
 VALUES = (":a", ":b")
@@ -131,8 +131,8 @@ def test_weights_of_equal_rows_are_netted() -> None:
 def test_the_calendar_has_each_report_once_where_windows_close_together() -> None:
     """Reports of two windows on close: the union of both grids."""
     query = (Window(WindowKind.CLOSE_OPEN, 2000, 2000), Window(WindowKind.CLOSE_OPEN, 3000, 3000))
-    found = instants(Schedule(query, (0, 0), MIN), {0: Seen.of([0, 6500])}, MIN, MAX)
-    assert found.times[found.full].tolist() == [2000, 3000, 4000, 8000, 9000, 10000]
+    found = instants(Schedule(query, (0, 0), MIN), {0: Seen.of([0, 6500])}, MIN, MAX, ended=True)
+    assert found.times[found.nonempty].tolist() == [2000, 3000, 4000, 8000, 9000, 10000]
 
 
 @pytest.mark.parametrize("kind", [s.Report, s.Changes])

@@ -196,7 +196,7 @@ def test_json_lines_are_tuples(tmp_path: Path, epoch_rows: int) -> None:
         engine.start(once=True)
         engine.await_end()
         x = "http://www.w3.org/2001/XMLSchema#"
-        assert query.to_polars().rows() == [
+        assert query.to_polars(terms=True).rows() == [
             (1000, f'"1"^^<{x}integer>', f'"1.5"^^<{x}double>', '"a"', f'"true"^^<{x}boolean>'),
             (2000, f'"2"^^<{x}integer>', f'"2"^^<{x}double>', '"b\\n\\"c\\""', None),
             (3000, f'"3"^^<{x}integer>', None, '"7"', f'"false"^^<{x}boolean>'),

@@ -18,7 +18,7 @@ def test_letters_with_characters_that_other_readers_take_for_line_ends(tmp_path:
         query = engine.register(QUERY)
         engine.start(once=True)
         engine.await_end()
-        (row,) = query.to_polars().rows()
+        (row,) = query.to_polars(terms=True).rows()
     assert row[0] == 3000 and row[2].startswith('"a\u2028b\u2029c\x85d')
     for kind, text in (("late", late), ("dead-letter", dead)):
         (path,) = (tmp_path / "letters" / kind).iterdir()
@@ -33,4 +33,4 @@ def test_a_header_with_such_characters_is_one_line(tmp_path: Path) -> None:
         query = engine.register("Istream(Select ts From S [Now])", dialect="cql")
         engine.start(once=True)
         engine.await_end()
-        assert query.to_polars()["report"].to_list() == [1000]
+        assert query.to_polars(terms=True)["report"].to_list() == [1000]

@@ -139,6 +139,17 @@ def test_a_folder_has_one_run_at_a_time_also_before_its_first_result(tmp_path: P
         assert (out / OWNER).read_text() == "other"
 
 
+def test_a_claimed_folder_that_is_gone_is_told_and_not_made_anew(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    sink = FileSink(out, Format.CSV, claimed=True)
+    with claimed(out, "id", overwrite=False):
+        assert sink.publish("q", ["x"], 1, batch(5))
+        out.rename(tmp_path / "moved")
+        with pytest.raises(SinkError, match="is gone: it was deleted or moved"):
+            sink.publish("q", ["x"], 2, batch(6))
+    assert not out.exists()
+
+
 def test_existing_results(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert existing_results(out) == set()

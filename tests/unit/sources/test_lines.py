@@ -22,9 +22,10 @@ from levada.kernels.text.lines import (
 )
 from levada.kernels.text.records import (
     OPEN_QUOTE,
+    RECORD_BYTES,
+    RECORD_LINES,
     SOUND,
     STRAY_QUOTE,
-    STRAY_RETURN,
     cut_records,
     scan_records,
 )
@@ -258,7 +259,7 @@ FIELDS = st.text(st.sampled_from('ab,"\n\r '), max_size=5)
 @settings(max_examples=200)
 @given(
     st.lists(st.lists(FIELDS, min_size=1, max_size=4), max_size=8),
-    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["\n", "\r\n", "\r"]),
     st.integers(1, 9),
 )
 def test_records_equal_the_csv_module(rows: Any, end: Any, most: Any) -> None:
@@ -266,17 +267,15 @@ def test_records_equal_the_csv_module(rows: Any, end: Any, most: Any) -> None:
     out = io.StringIO()
     csv.writer(out, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(rows)
     text = buffer(out.getvalue())
-    m = int((text == 10).sum()) + 1
-    start, stop, fields = (np.empty(m, np.int64) for _ in range(3))
-    fault = np.empty(m, np.uint8)
-    n = scan_records(text, start, stop, fields, fault)
+    start, stop, fields, fault = scan_records(text, 44)
+    n = len(start)
     assert n == len(rows)
     assert fields[:n].tolist() == [len(row) for row in rows]
     assert (fault[:n] == SOUND).all()
     for i in range(n):
         record = text[start[i] : stop[i]].tobytes().decode()
         assert next(csv.reader(io.StringIO(record, newline=""))) == rows[i]
-    cut, records = cut_records(text, most, True)
+    cut, records = cut_records(text, most, True, 44)
     assert records == min(most, n)
     assert cut == (int(start[most]) if most < n else len(text))
 
@@ -287,18 +286,55 @@ def test_records_equal_the_csv_module(rows: Any, end: Any, most: Any) -> None:
         ("a,b\n\n\r\nc,d\n", [SOUND, SOUND]),
         ('a"b,c\nd,e\n', [STRAY_QUOTE, SOUND]),
         ('"a"b,c\nd,e', [STRAY_QUOTE, SOUND]),
-        ('d,e\n"a,c\nd', [SOUND, OPEN_QUOTE]),
-        ("a\rb,c\nd,e\r\n", [STRAY_RETURN, SOUND]),
+        ('d,e\n"a,c\nd', [SOUND, OPEN_QUOTE, SOUND]),
+        ("a\rb,c\nd,e\r\n", [SOUND, SOUND, SOUND]),
+        ('a,"b\nc,d\ne,"f",g\n', [OPEN_QUOTE, SOUND, SOUND]),
+        ('a,"b\nc"x,d\ne,f\n', [OPEN_QUOTE, STRAY_QUOTE, SOUND]),
     ],
 )
 def test_what_is_wrong_with_a_record(text: str, faults: Any) -> None:
-    start, stop, fields = (np.empty(9, np.int64) for _ in range(3))
-    fault = np.empty(9, np.uint8)
-    n = scan_records(buffer(text), start, stop, fields, fault)
-    assert fault[:n].tolist() == faults
+    assert scan_records(buffer(text), 44).fault.tolist() == faults
 
 
 def test_a_record_without_newline_is_held_back_while_the_file_grows() -> None:
-    assert cut_records(buffer('1,"x\ny"\n2,"z\n'), 9, False) == (8, 1)
-    assert cut_records(buffer("1,2\n3,4"), 9, False) == (4, 1)
-    assert cut_records(buffer("1,2\n3,4"), 9, True) == (7, 2)
+    assert cut_records(buffer('1,"x\ny"\n2,"z\n'), 9, False, 44) == (8, 1)
+    assert cut_records(buffer("1,2\n3,4"), 9, False, 44) == (4, 1)
+    assert cut_records(buffer("1,2\n3,4"), 9, True, 44) == (7, 2)
+
+
+def test_an_open_quote_takes_its_own_line_alone() -> None:
+    many = "3,c\n" * RECORD_LINES
+    head = '1,a\n2,"b\n'
+    # fewer lines than a record may have: the quote may still be closed
+    assert cut_records(buffer(head + "3,c\n" * 9), 99, False, 44) == (4, 1)
+    assert cut_records(buffer(head + many), 9, False, 44)[1] == 9
+    found = scan_records(buffer(head + many), 44)
+    assert found.fault[:3].tolist() == [SOUND, OPEN_QUOTE, SOUND]
+    assert len(found.start) == RECORD_LINES + 2
+    # fewer lines, but more bytes
+    wide = head + ("3," + "c" * 5000 + "\n") * (RECORD_BYTES // 5000 + 1)
+    assert cut_records(buffer(wide), 9, False, 44)[1] == 9
+    # a record of one line is as long as it likes
+    long = '1,"' + "c" * (RECORD_BYTES * 2) + '"\n2,b\n'
+    assert scan_records(buffer(long), 44).fault.tolist() == [SOUND, SOUND]
+
+
+@settings(max_examples=300)
+@given(st.text(st.sampled_from('ab,"\n\r'), max_size=60), st.integers(1, 5), st.data())
+def test_records_are_the_same_however_they_are_cut(text: str, most: int, data: Any) -> None:
+    """What a task finds in a range is what the driver counted, and ranges make up the whole."""
+    whole = scan_records(buffer(text), 44)
+    at, found, faults = 0, [], []
+    seen = data.draw(st.integers(0, len(text)))  # the file as it was at first
+    for size, last in ((seen, False), (len(text), True)):
+        while True:
+            length, records = cut_records(buffer(text[at:size]), most, last, 44)
+            if not length:
+                break
+            part = scan_records(buffer(text[at : at + length]), 44)
+            assert len(part.start) == records
+            found += (part.start + at).tolist()
+            faults += part.fault.tolist()
+            at += length
+    assert at == len(text)
+    assert (found, faults) == (whole.start.tolist(), whole.fault.tolist())

@@ -137,9 +137,9 @@ def test_queries_read_graphs_of_quads(tmp_path: Path) -> None:
         every = engine.register("SELECT ?g ?n WHERE { GRAPH ?g { ?r <http://e/name> ?n } }")
         engine.start(once=True)
         engine.await_end()
-        assert default.to_polars().rows() == [(1, '"A"')]
-        assert named.to_polars().rows() == [(1, '"B"')]
-        assert every.to_polars().rows() == [(None, "<http://e/g>", '"B"')]
+        assert default.to_polars(terms=True).rows() == [(1, '"A"')]
+        assert named.to_polars(terms=True).rows() == [(1, '"B"')]
+        assert every.to_polars(terms=True).rows() == [(None, "<http://e/g>", '"B"')]
 
 
 def test_static_data_without_a_triple_are_none() -> None:
@@ -149,7 +149,7 @@ def test_static_data_without_a_triple_are_none() -> None:
         engine.stream("http://e/s", __file__, format="nt")
         engine.start(once=True)
         engine.await_end()
-        assert found.to_polars().rows() == [
+        assert found.to_polars(terms=True).rows() == [
             (None, '"0"^^<http://www.w3.org/2001/XMLSchema#integer>')
         ]
 

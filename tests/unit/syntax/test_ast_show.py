@@ -22,7 +22,7 @@ SNAPSHOT = """
     (projected ?d (GROUP_CONCAT ?a (separator ", "))))
   (from <http://e/p#g>)
   (from <http://e/n> named)
-  (window-clause <http://e/p#w> <http://e/p#s> (range 1500))
+  (window-clause <http://e/p#w> <http://e/p#s> (range PT1.5S))
   (window-clause <http://e/p#v> <http://e/p#s> (last-triples 5))
   (group
     (triples

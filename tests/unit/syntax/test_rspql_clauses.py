@@ -51,7 +51,7 @@ def test_what_stands_in_brackets(text: str, meaning: ast.WindowSpec) -> None:
     [
         (
             "RANGE P1M STEP PT5S",
-            "P1M has years or months, whose length is not fixed; use days.",
+            "P1M has years or months, whose length is not fixed; PT1M would be minutes.",
             41,
         ),
         (

@@ -12,7 +12,7 @@ from levada.model.time import MAX, MIN, Times, Window, WindowKind
 from levada.plan.sealed.schedules import Schedule
 from levada.testing.reference import report_times
 from levada.testing.stays import stays
-from levada.windows.presence import Seen, retain
+from levada.windows.element_times import Seen, retain
 from levada.windows.reports import Reports, instants, next_report
 
 K = WindowKind
@@ -71,7 +71,7 @@ def found(
     schedule = Schedule(
         tuple(query), tuple(-1 if w.kind is K.CLOCK else 0 for w in query), MIN, every
     )
-    return instants(schedule, {0: Seen.of(times)}, low, high)
+    return instants(schedule, {0: Seen.of(times)}, low, high, ended=high >= MAX)
 
 
 @given(queries, moments, st.booleans())
@@ -79,7 +79,7 @@ def test_instants_are_those_of_the_reference(
     query: list[Window], times: list[int], every: bool
 ) -> None:
     got = found(query, times, MIN, MAX, every)
-    assert got.times[got.full].tolist() == expected(query, times, every)
+    assert got.times[got.nonempty].tolist() == expected(query, times, every)
 
 
 @given(queries, moments, st.lists(st.integers(-3000, 12000), max_size=4).map(sorted), st.booleans())
@@ -127,5 +127,5 @@ def test_next_report_is_the_next_close_or_change() -> None:
 def test_a_gap_of_a_year_has_no_reports() -> None:
     year = 365 * 24 * 3600 * 1000
     got = found([Window(K.CLOSE_OPEN, 2000, 2000)], [500, year + 500], MIN, MAX)
-    assert got.times[got.full].tolist() == [2000, year + 2000]
+    assert got.times[got.nonempty].tolist() == [2000, year + 2000]
     assert len(got.times) <= 4

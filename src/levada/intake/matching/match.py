@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+import polars as pl
 
 from levada.intake.parse.ntriples import Triples
 from levada.kernels.keyed.match import RECORD, SHAPE, build_table, group_pairs, match_rows
@@ -56,13 +56,13 @@ class PatternTable:
         bits = max(6, (2 * n).bit_length())
         records = np.zeros((n, RECORD), np.int64)
         for position in range(3):
-            constants = pa.array([pattern[position] for pattern in patterns], pa.large_string())
+            constants = pl.Series([pattern[position] for pattern in patterns], dtype=pl.String)
             x, y = identify(constants, seed)
             records[:, 2 * position], records[:, 2 * position + 1] = (
                 x.view(np.int64),
                 y.view(np.int64),
             )
-            bound = constants.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+            bound = constants.is_not_null().to_numpy().astype(np.int64)
             records[:, SHAPE] |= bound << position
         masks = np.unique(records[:, SHAPE])
         records[:, SHAPE] |= np.array(repeats, np.int64) << 8

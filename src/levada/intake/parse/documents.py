@@ -4,7 +4,8 @@ for ``intake.parse.ntriples``.
 pyoxigraph and pyjelly parse; pyoxigraph prints the statements as N-Quads, a chunk at a time, and
 from there on a document is lines like any others. Anonymous blank nodes, which the parsers name at
 random, are named n0, n1, ... by first appearance: the same document gives the same text, on any
-machine. Nothing is fetched: a JSON-LD context that lies elsewhere is an error.
+machine. Nothing is fetched: a JSON-LD context that lies elsewhere is an error. What would end the
+process in a parser is refused before it gets there (``intake.parse.bounds``).
 
 Cost: about 1.5 us a statement (Jelly, whose parser is Python: 10), one chunk in memory.
 Specifications: RDF 1.1 Turtle, TriG, RDF/XML, JSON-LD 1.1, Jelly 1.1.
@@ -16,13 +17,14 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import IO, Any
+from typing import IO, Any, cast
 from xml.parsers import expat
 
 import msgspec
 import numpy as np
 import pyoxigraph as ox
 
+from levada.intake.parse.bounds import Bounded, Malformed
 from levada.intake.parse.ntriples import Triples, parse
 from levada.kernels.text.blanks import blank_places, relabel
 from levada.kernels.text.xxh3 import identify_slices, schedule
@@ -45,20 +47,6 @@ _PLACE = re.compile(
     r"^(?:Parser error )?(?:at|between) line \d+(?: (?:at |between )?columns? \d+)?.*?: ", re.DOTALL
 )
 _TAIL = re.compile(r" \(line \d+\)$")
-
-
-# an answer, not an error: it becomes a dead letter or a SourceError
-class Malformed(Exception):  # noqa: N818
-    """A document is not well-formed: why, and where (from 1; 0: unknown)."""
-
-    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
-        super().__init__(reason)
-        self.line, self.column = line, column
-
-    @property
-    def where(self) -> str:
-        """``, line 3, column 5``, or nothing where the parser does not say."""
-        return f", line {self.line}, column {self.column}" if self.line else ""
 
 
 def document_chunks(opened: Opener, form: str, base: str) -> Iterator[bytes]:
@@ -117,7 +105,8 @@ def _statements(file: IO[bytes], form: str, base: str) -> Iterable[Any]:
         from levada.intake.parse.jelly import jelly_quads
 
         return jelly_quads(file)
-    return ox.parse(file, format=PARSERS[form], base_iri=base or None)
+    bounded = cast(IO[bytes], Bounded(file, form))
+    return ox.parse(bounded, format=PARSERS[form], base_iri=base or None)
 
 
 def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:
@@ -128,7 +117,8 @@ def _syntax(error: SyntaxError, opened: Opener, form: str) -> Malformed:
     line, column = error.lineno or 0, error.offset or 0
     if not line and form == "rdf":
         line, column = _xml_place(opened)
-    return Malformed(reason.rstrip("."), line, column)
+    reason = reason.rstrip(".").replace("\n", "\\n").replace("\r", "\\r")
+    return Malformed(reason, line, column)
 
 
 def _xml_place(opened: Opener) -> tuple[int, int]:

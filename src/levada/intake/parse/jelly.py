@@ -75,5 +75,7 @@ def jelly_quads(file: IO[bytes]) -> Iterator[ox.Quad]:
         ValueError,
         TypeError,
         LookupError,
+        AssertionError,
     ) as error:
-        raise SyntaxError(f"not Jelly: {error}") from error
+        said = (str(error).splitlines() or ["a message breaks its rules"])[0]
+        raise SyntaxError(f"not Jelly: {said}") from error

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pyoxigraph as ox
 import xxhash
 
+from levada.intake.parse.bounds import DEEPEST
 from levada.intake.parse.literals import Facets, event_time, facets_of
 from levada.kernels.text.ntriples_text import BLANK_SIZE, ENGINE
 from levada.model.term import Kind
@@ -82,6 +83,8 @@ def _timed_quad(rest: bytes, term: bytes, quads: bool) -> ox.Quad:
 
 def _quad(text: bytes, quads: bool) -> ox.Quad | None:
     """What pyoxigraph makes of a line."""
+    if text.count(b"<<") > DEEPEST:  # its terms are freed one call a level
+        raise Refused(f"Triples within triples more than {DEEPEST} levels deep are not taken.")
     try:
         found = list(
             ox.parse(input=text, format=ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES)

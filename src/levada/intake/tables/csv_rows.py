@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from levada.intake.admission import Dead
-from levada.kernels.text.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, STRAY_RETURN, scan_records
+from levada.kernels.text.records import OPEN_QUOTE, SOUND, STRAY_QUOTE, scan_records
 from levada.model.arrays import Bytes
 from levada.sources.read import CsvChunk
 from levada.sources.reference import Reference
@@ -26,7 +26,6 @@ Times = npt.NDArray[np.int64]
 _FAULTS = {
     STRAY_QUOTE: "a quote inside a field",
     OPEN_QUOTE: "a quote that is never closed",
-    STRAY_RETURN: "a carriage return inside a field",
 }
 
 
@@ -35,6 +34,7 @@ class RawRows:
     """Rows that have the right shape: columns, where each stands, its text, what is wrong.
 
     ``number``: the place of each among all rows of the reference, those that are dead too.
+    ``alone``: how many of the dead ones are no elements for the driver.
     """
 
     table: pl.DataFrame
@@ -42,17 +42,14 @@ class RawRows:
     number: Times
     text: Callable[[int], str]
     dead: list[Dead]
+    alone: int = 0
     wrong: dict[int, str] = field(default_factory=dict)
 
 
 def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> RawRows:
     """The ``needed`` columns of the records of a reference; null is an empty field."""
     data = chunk.data
-    most = int(np.count_nonzero(data == 10)) + 1
-    start, stop, fields = (np.empty(most, np.int64) for _ in range(3))
-    fault = np.empty(most, np.uint8)
-    n = scan_records(data, start, stop, fields, fault)
-    start, stop, fields, fault = start[:n], stop[:n], fields[:n], fault[:n]
+    start, stop, fields, fault = scan_records(data, ord(chunk.separator))
     coded = _not_utf8(data, start)
     sound = (fault == SOUND) & (fields == len(chunk.columns))
     sound[coded] = False
@@ -65,7 +62,7 @@ def csv_rows(chunk: CsvChunk, needed: Sequence[str], reference: Reference) -> Ra
         )
     at = np.flatnonzero(sound)
     table = _text_table(
-        _without(data, start, stop, sound) if dead else data, chunk.columns, needed, len(at)
+        chunk, _without(data, start, stop, sound) if dead else data, needed, len(at)
     )
     assert table.height == len(at), "both readers see the same records"
     return RawRows(
@@ -108,10 +105,8 @@ def _without(data: Bytes, start: Times, stop: Times, sound: npt.NDArray[np.bool_
     return np.concatenate([*parts, data[at:]])
 
 
-def _text_table(
-    data: Bytes, columns: tuple[str, ...], needed: Sequence[str], records: int
-) -> pl.DataFrame:
-    """The needed columns as strings; null is an empty field."""
+def _text_table(chunk: CsvChunk, data: Bytes, needed: Sequence[str], records: int) -> pl.DataFrame:
+    """The needed columns of the sound records ``data`` as strings; null is an empty field."""
     if not records:
         return pl.DataFrame(
             {name: [] for name in needed}, schema=dict.fromkeys(needed, pl.String())
@@ -119,9 +114,9 @@ def _text_table(
     table = pacsv.read_csv(
         pa.BufferReader(pa.py_buffer(data)),
         pacsv.ReadOptions(
-            column_names=_distinct(columns), use_threads=False, block_size=len(data) + 1
+            column_names=_distinct(chunk.columns), use_threads=False, block_size=len(data) + 1
         ),
-        pacsv.ParseOptions(newlines_in_values=True),
+        pacsv.ParseOptions(delimiter=chunk.separator, newlines_in_values=True),
         pacsv.ConvertOptions(
             column_types=dict.fromkeys(needed, pa.string()),
             include_columns=list(needed),
@@ -132,6 +127,7 @@ def _text_table(
     )
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame), "a table is a frame"
+    frame.columns = list(needed)  # Polars gives a column without a name one
     return frame
 
 

@@ -46,15 +46,19 @@ def json_rows(data: Bytes, needed: Sequence[str], reference: Reference) -> RawRo
         number[at],
         lambda row: decode(data, start[at[row]], stop[at[row]]),
         dead,
+        int(np.count_nonzero(~counted)),
     )
 
 
 def _lines(data: Bytes) -> tuple[Longs, Longs]:
-    """Where the lines that are not blank begin and end."""
+    """Where the lines that are not blank begin and end. Blank is what is for the driver, too
+    (``kernels.text.lines``): a line of control characters is one, and no object.
+    """
     ends = np.flatnonzero(data == 10)
     start = np.concatenate([np.zeros(1, np.int64), ends + 1])
     stop = np.append(ends, len(data))
-    ink = np.concatenate([np.zeros(1, np.int64), np.cumsum(data > 32)])
+    blank = (data == 32) | (data == 9) | (data == 13) | (data == 10)
+    ink = np.concatenate([np.zeros(1, np.int64), np.cumsum(~blank)])
     full = ink[stop] > ink[start]
     return start[full], stop[full]
 

@@ -24,9 +24,10 @@ from levada.intake.admission import Dead, Gate, Late, admit
 from levada.intake.elements import Elements
 from levada.intake.parse.ntriples import Triples, parse
 from levada.intake.tables.csv_rows import RawRows
-from levada.intake.tables.tuples import cast_column, dead_rows, raw_rows, row_times
+from levada.intake.tables.row_times import row_times, seeming_unit
+from levada.intake.tables.tuples import cast_column, dead_rows, raw_rows
 from levada.model.term import XSD
-from levada.model.time import MIN
+from levada.model.time import MIN, distinct
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
 from levada.streams.formula import compile_
@@ -55,6 +56,7 @@ def mapped_of(
     rows = raw_rows(chunk, config, reference)
     frame = _columns(rows, config.mapping, reference)
     ts = row_times(rows, frame, config, reference)
+    unit = seeming_unit(frame, rows.table, ts, config, future_above)
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
@@ -68,6 +70,7 @@ def mapped_of(
     row = np.searchsorted(ends, triples.line, "right")
     times = ts[keep][row]
     dead = dead_rows(rows, verdict)
+    alone = rows.alone + len(triples.bad)
     for at, reason, text in triples.bad:
         source = int(rows.offset[keep[np.searchsorted(ends, at, "right")]])
         dead.append(Dead(source, f"its triple is malformed: {reason}", text))
@@ -82,7 +85,9 @@ def mapped_of(
         cut=int(np.count_nonzero(ts > MIN)) - verdict.passed,
         passed=verdict.passed,
         max_ts=verdict.max_ts,
-        times=np.unique(times),  # a row without a triple is nothing in a window
+        times=distinct(times),  # a row without a triple is nothing in a window
+        alone=alone,
+        unit=unit,
     )
 
 

@@ -25,20 +25,17 @@ import pyarrow as pa
 
 from levada.intake.admission import (
     FUTURE,
-    NO_TIME,
-    WRONG_TIME,
     Dead,
     Gate,
     Late,
     Verdict,
     admit,
-    file_time,
 )
 from levada.intake.tables.csv_rows import RawRows, csv_rows
 from levada.intake.tables.json_rows import json_rows
-from levada.kernels.text.instants import instants
+from levada.intake.tables.row_times import row_times, seeming_unit
 from levada.model.term import Kind
-from levada.model.time import MAX, MIN
+from levada.model.time import MIN
 from levada.sources.read import CsvChunk, JsonChunk
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
@@ -105,6 +102,8 @@ class Tuples:
     passed: int
     max_ts: int
     times: Times
+    alone: int = 0
+    unit: str = ""
 
 
 def tuples_of(
@@ -123,6 +122,7 @@ def tuples_of(
     if config.sign:
         _check_signs(rows, config.sign)
     ts = row_times(rows, rows.table, config, reference)
+    unit = seeming_unit(rows.table, rows.table, ts, config, future_above)
     if rows.wrong:
         ts = ts.copy()
         ts[np.fromiter(rows.wrong, np.int64, len(rows.wrong))] = MIN
@@ -139,6 +139,8 @@ def tuples_of(
         passed=verdict.passed,
         max_ts=verdict.max_ts,
         times=verdict.times,
+        alone=rows.alone,
+        unit=unit,
     )
 
 
@@ -218,45 +220,6 @@ def _as_type(values: pl.Series, kind: str) -> pl.Series:
             _BOOLEANS, default=None, return_dtype=pl.Boolean()
         )
     return values.cast(_POLARS[kind], strict=False)
-
-
-def row_times(
-    rows: RawRows, table: pl.DataFrame, config: StreamConfig, reference: Reference
-) -> Times:
-    """The event time of each row, by the file's name or a column of ``table``; a row without one is
-    marked in ``rows.wrong``.
-    """
-    if config.time_kind == "filename":
-        ts = np.full(table.height, file_time(config, reference.name), np.int64)
-        empty = np.ones(table.height, np.bool_)
-    else:
-        values = _named(table, rows.table, config.time_argument)
-        ts = _field_times(values, config.unit_ms)
-        empty = values.is_null().to_numpy()
-    for row in np.flatnonzero(ts == MIN).tolist():
-        rows.wrong.setdefault(row, NO_TIME if empty[row] else f"{WRONG_TIME}: {values[row]}")
-    return ts
-
-
-def _named(table: pl.DataFrame, raw: pl.DataFrame, name: str) -> pl.Series:
-    return table[name] if name in table.columns else raw[name]
-
-
-def _field_times(values: pl.Series, unit: int) -> Times:
-    if values.dtype.is_integer():
-        ms = values.cast(pl.Int64(), strict=False).fill_null(MIN).to_numpy()
-        if unit == 1 and len(ms) and ms.min() > MIN and ms.max() < MAX:
-            return ms
-        return np.where((ms > MIN // unit) & (ms < MAX // unit), ms * unit, MIN)
-    if values.dtype.is_temporal():
-        return values.dt.epoch("ms").fill_null(MIN).to_numpy().copy()
-    text = (
-        values.cast(pl.String()).str.strip_chars().fill_null("").to_arrow().cast(pa.large_string())
-    )
-    _, edges, data = text.buffers()
-    edge = np.frombuffer(edges, np.int64)[text.offset : text.offset + len(text) + 1]
-    buffer = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return instants(buffer, edge[:-1], np.diff(edge), unit)
 
 
 def _column(values: pl.Series, kind: str, keep: Times) -> TupleColumn:

@@ -103,20 +103,24 @@ def common_length(s: Times, e: Times) -> int | None:
     return length if length > 0 and (lengths == length).all() else None
 
 
-def join_pairs(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tuple[Ints, Ints]:
+def join_pairs(
+    k: Words, h: Words, s: Times, e: Times, run: Buckets, most: int = MAX
+) -> tuple[Ints, Ints]:
     """All pairs (i, j): probe row i and row j of the run (its place in bucket order) of equal key
     that meet in time.
 
     Ordered by i, then by j. The probe rows may come in any order; rows with ``s >= e`` match
-    nothing.
+    nothing. It stops when there are more than ``most``.
     """
     start = 0
     room = max(LEAST_OUTPUT, len(k))
     parts: list[tuple[Ints, Ints]] = []
-    while start < len(k):
+    total = 0
+    while start < len(k) and total <= most:
         i, j = np.empty(room, np.int32), np.empty(room, np.int32)
         stop, n = probe(k, h, s, e, *run, start, i, j)
         parts.append((i[:n], j[:n]))
+        total += n
         room *= 2  # what one probe row alone can fill, and what is left, grow geometrically
         start = stop
     if len(parts) == 1:

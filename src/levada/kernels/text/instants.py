@@ -1,6 +1,7 @@
 """Event times out of text: integers and xsd:dateTime in byte ranges, as integer milliseconds.
 
-A dateTime without zone is UTC; what is finer than a millisecond is cut off (towards the past);
+A dateTime may have a space for its T, as many programs write it, and a date is its beginning. A
+dateTime without zone is UTC; what is finer than a millisecond is cut off (towards the past);
 ``24:00:00`` is the next day's beginning; a zone reaches to 14 hours (XML Schema 1.1 part 2, 3.3.7).
 A text that is neither, or a time outside (MIN, MAX) of ``model.time``, gives MIN: "no time".
 Integers are times ``unit`` (1 for ms, 1000 for s).
@@ -119,7 +120,7 @@ def _datetime(buf: Bytes, at: int, end: int) -> tuple[int, int]:
     if (
         buf[p] != 45
         or buf[p + 3] != 45
-        or buf[p + 6] != 84
+        or (buf[p + 6] != 84 and buf[p + 6] != 32)
         or buf[p + 9] != 58
         or buf[p + 12] != 58
     ):
@@ -140,6 +141,19 @@ def _datetime(buf: Bytes, at: int, end: int) -> tuple[int, int]:
 
 
 @inlined
+def _date(buf: Bytes, at: int, end: int) -> int:
+    """The beginning of the day that the whole text is, in ms; MIN if it is none."""
+    year, p = _number(buf, at, end)
+    month = _pair(buf, p + 1, end)
+    day = _pair(buf, p + 4, end)
+    if p - at != 4 or p + 6 != end or month < 1 or month > 12:
+        return MIN
+    if buf[p] != 45 or buf[p + 3] != 45 or day < 1 or day > _month_length(year, month):
+        return MIN
+    return _days(year, month, day) * _DAY
+
+
+@inlined
 def _scaled(value: int, unit: int) -> int:
     return value * unit if MIN // unit < value < MAX // unit else MIN
 
@@ -154,7 +168,7 @@ def _whole_instant(buf: Bytes, at: int, end: int, unit: int) -> int:
     if stop == end:
         return _scaled(sign * value, unit) if value >= 0 else MIN
     ms, stop = _datetime(buf, begin, end)
-    return ms if stop == end else MIN
+    return ms if stop == end else _date(buf, begin, end)
 
 
 @kernel((U8, I64, I64, INT))

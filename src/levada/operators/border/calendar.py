@@ -3,7 +3,7 @@ what does not.
 
 ``pairs`` turns rows that count in [s, e) into (row, report) pairs: by the closes of the members'
 windows where the reports follow from the rows, by the lists of ``windows/reports`` where the node
-is ``listed``. Members whose schedules say the same share a list. Members without windows
+is ``enumerated``. Members whose schedules say the same share a list. Members without windows
 (``timeless``) have a report in each epoch that answers them: the one that reads the static data of
 what is new in its plan, and those that replace what they read.
 """
@@ -19,26 +19,33 @@ import numpy.typing as npt
 from levada.kernels.time.expand import expand_closes, expand_instants
 from levada.kernels.time.interval import enter
 from levada.kernels.time.slide import Slid, slide
+from levada.model import columns as col
 from levada.model.arrays import Ints, Longs
-from levada.model.time import MAX, TIMELESS, Times, WindowKind, reporting
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN, TIMELESS, Times, WindowKind, reporting
 from levada.plan.sealed.plan import PlanNode
-from levada.windows.presence import Presence
-from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report
+from levada.windows.element_times import ElementTimes
+from levada.windows.report_bound import check_listed, check_reports, most_reports
+from levada.windows.reports import Progress, Reports, due, instants, next_of, next_report, over
+
+_NO_MEMBER = np.empty(0, np.int32)
+_NO_TIME = np.empty(0, np.int64)
 
 
 class Calendar:
     """When the members of one node report in this epoch; ``answered``: those without windows."""
 
     def __init__(
-        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, presence: Presence,
-        answered: npt.NDArray[np.bool_] | None = None,
+        self, node: PlanNode, kinds: Sequence[WindowKind], progress: Progress, element_times:
+        ElementTimes, answered: npt.NDArray[np.bool_] | None = None,
     ) -> None:  # fmt: skip
         self.node = node
         self.kinds = tuple(kinds)
         self.answered = np.zeros(len(node.alive), np.bool_) if answered is None else answered
         self.table = node.windows
         self.low, self.high = due(kinds, node.windows, progress)
-        self.presence = presence
+        self.ended = over(node.windows, progress)
+        self.element_times = element_times
         self._lists: dict[int, Reports] = {}
 
     @cached_property
@@ -71,7 +78,7 @@ class Calendar:
     def of(self) -> npt.NDArray[np.int64]:
         """Of each member the schedule; of those that say the same in this epoch the first."""
         schedules = self.node.schedules
-        known = {stream: seen.ts for stream, seen in self.presence.items()}
+        known = {stream: seen.ts for stream, seen in self.element_times.items()}
         same: npt.NDArray[np.int64] = schedules.families.alike(known)[schedules.of_member]
         return same
 
@@ -92,13 +99,62 @@ class Calendar:
             member = int(np.argmax(self.of == schedule))
             low, high = int(self.low[member]), int(self.high[member])
             self._lists[schedule] = instants(
-                self.node.schedules.distinct[schedule], self.presence, low, high
+                self.node.schedules.distinct[schedule],
+                self.element_times,
+                low,
+                high,
+                ended=bool(self.ended[member]),
             )
         return self._lists[schedule]
 
-    def pairs(self, op: Ints, s: Times, e: Times, listed: bool) -> tuple[Longs, Times]:
+    def check_few(self, parts: Sequence[Frame], *, enumerated: bool = False) -> None:
+        """Raises ``ManyReportsError`` if rows (with #s, #e) are at too many closes for an epoch;
+        ``enumerated``: at too many of the reports in the lists, since rows of static data are there
+        always, and reports only where elements are.
+        """
+        parts = [part for part in parts if part.n]
+        closing = [j for j in reporting(self.kinds) if self.kinds[j].on_close]
+        if not parts or not closing:
+            return
+        if enumerated:
+            check_listed(*self._listed(parts), rows=sum(part.n for part in parts))
+            return
+        steps = np.stack([self.table.step[j] for j in closing])
+        rate, longest = (1 / steps).sum(axis=0), int(steps.max())
+        first = min(int(part[col.BEGIN].min()) for part in parts)
+        last = _last_change(parts)
+        width = np.minimum(self.high, last) - np.maximum(self.low, first - 1)
+        rows = sum(part.n for part in parts)
+        if rows * (width * rate).max() <= most_reports(rows):
+            return
+        op, s, e = (
+            np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
+        )
+        start, end = (
+            np.maximum(s, self.low[op] + 1),
+            np.minimum(e, np.minimum(self.high, last)[op] + 1),
+        )
+        check_reports(start, end, rate[op], longest)
+
+    def _listed(self, parts: Sequence[Frame]) -> tuple[Times, Longs]:
+        """The reports of the lists, those of all schedules, and how many rows are at each."""
+        op, s, e = (
+            np.concatenate([part[name] for part in parts]) for name in ("op", col.BEGIN, col.END)
+        )
+        of = self.of[op]
+        times, rows = [_NO_TIME], [_NO_TIME]
+        for schedule in np.unique(of):
+            listed = self.reports(int(schedule))
+            due, at = listed.times[listed.nonempty], of == schedule
+            change = np.bincount(np.searchsorted(due, s[at]), minlength=len(due) + 1)
+            change -= np.bincount(np.searchsorted(due, e[at]), minlength=len(due) + 1)
+            times.append(due)
+            rows.append(np.cumsum(change)[:-1])
+        return np.concatenate(times), np.concatenate(rows)
+
+    def pairs(self, op: Ints, s: Times, e: Times, enumerated: bool) -> tuple[Longs, Times]:
         """Rows of members ``op`` that count in [s, e) -> (row, report), each once per row."""
-        return self._from_lists(op, s, e) if listed else self._from_closes(op, s, e)
+        return self._from_lists(op, s, e) if enumerated else self._from_closes(op, s, e)
 
     def _from_lists(self, op: Ints, s: Times, e: Times) -> tuple[Longs, Times]:
         of = self.of[op]
@@ -107,7 +163,7 @@ class Calendar:
         for schedule in np.unique(of):
             reports = self.reports(int(schedule))
             at = np.flatnonzero(of == schedule)
-            row, r = expand_instants(s[at], e[at], reports.times[reports.full])
+            row, r = expand_instants(s[at], e[at], reports.times[reports.nonempty])
             rows.append(at[row])
             times.append(r)
         return _join(rows), _join(times)
@@ -153,13 +209,13 @@ class Calendar:
         close: npt.NDArray[np.bool_] = on_grid & (~t.given[j][op] | (r >= first))
         return close
 
-    def after(self, op: Ints, r: Times, listed: bool) -> Times:
+    def after(self, op: Ints, r: Times, enumerated: bool) -> Times:
         """The report that follows each report r of members ``op``; MAX where not yet known."""
         out = np.full(len(r), MAX, np.int64)
         of = self.of[op]
         for schedule in np.unique(of):
             distinct = self.node.schedules.distinct[schedule]
-            reports = self.reports(int(schedule)) if listed else None
+            reports = self.reports(int(schedule)) if enumerated else None
             at = of == schedule
             following = next_report(
                 distinct.windows,
@@ -167,7 +223,7 @@ class Calendar:
                 np.empty(0, np.int64) if reports is None else reports.changes,
             )
             if distinct.nonempty and reports is not None:
-                following = next_of(reports.times[reports.full], r[at])
+                following = next_of(reports.times[reports.nonempty], r[at])
             known = np.minimum(self.high[op[at]], MAX if reports is None else reports.last)
             out[at] = np.where(following > known, MAX, following)
         return out
@@ -194,6 +250,21 @@ class Calendar:
             out[at] = next_of(self.reports(int(schedule)).times, times[at] - 1)
         return out
 
+    def filling(self) -> tuple[Ints, Times, npt.NDArray[np.int8]]:
+        """(member, instant, weight) where the windows of living members begin to hold something
+        (+1), and where they are all empty again (-1), as far as reports are due.
+        """
+        members, times, signs = [_NO_MEMBER], [_NO_TIME], [np.empty(0, np.int8)]
+        for schedule in np.unique(self.of).tolist() if self.any_due else []:
+            own = np.flatnonzero((self.of == schedule) & self.node.alive).astype(np.int32)
+            for sign, at in zip((1, -1), self.reports(schedule).covered, strict=True):
+                low, high = (int(t[own].max(initial=MIN)) for t in (self.low, self.high))
+                due = at[(at > low) & (at <= high) & (at < MAX)]
+                members.append(np.repeat(own, len(due)))
+                times.append(np.tile(due, len(own)))
+                signs.append(np.full(len(own) * len(due), sign, np.int8))
+        return np.concatenate(members), np.concatenate(times), np.concatenate(signs)
+
     def everywhere(self) -> tuple[Ints, Times]:
         """(member, report) for every due report of every living member at which some window holds
         something.
@@ -208,10 +279,17 @@ class Calendar:
             if not len(own):
                 continue
             reports = self.reports(schedule)
-            r = reports.times[reports.full]
+            r = reports.times[reports.nonempty]
             members.append(np.repeat(own, len(r)))
             times.append(np.tile(r, len(own)))
         return (np.concatenate([np.empty(0, np.int32), *members]), _join(times))
+
+
+def _last_change(parts: Sequence[Frame]) -> int:
+    """The last instant at which a row begins or ends."""
+    begins = [int(part[col.BEGIN].max()) for part in parts]
+    ends = [int(part[col.END].max(where=part[col.END] < MAX, initial=MIN)) for part in parts]
+    return max(begins + ends)
 
 
 def _join(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:

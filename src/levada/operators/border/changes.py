@@ -17,7 +17,7 @@ from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.query import Output
 from levada.model.time import MAX, Times, WindowKind
-from levada.operators.border import report_buffer as live
+from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
@@ -86,7 +86,9 @@ def _timed(
     waiting = []
     if frame is not None and frame.n:
         s, e = exact(frame, node.input_layouts[0], node.windows, windows)
-        new = live.timed(frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e))
+        new = report_buffer.timed(
+            frame, calendar.rounded(frame["op"], s), calendar.rounded(frame["op"], e)
+        )
         begun.append(new.where(new[col.BEGIN] <= high[new["op"]]))
         waiting.append(new.where(new[col.BEGIN] > high[new["op"]]))
     begun = [f for f in begun if f.n]
@@ -175,7 +177,7 @@ def _report(
     wait for it.
     """
     key = f"{node.id}.live"
-    rows = live.recall(state, key)
+    rows = report_buffer.recall(state, key)
     if frame is not None and frame.n:
         columns = {n: c for n, c in frame.columns.items() if n != "r"}
         rows.append(
@@ -184,7 +186,9 @@ def _report(
                 frame.n,
             )
         )
-    ended = [f.with_(**{col.END: calendar.after(f["op"], f[col.BEGIN], step.listed)}) for f in rows]
+    ended = [
+        f.with_(**{col.END: calendar.after(f["op"], f[col.BEGIN], step.enumerated)}) for f in rows
+    ]
     for f in ended:
         yield _at(f, f[col.BEGIN], 1, calendar.low, calendar.high)
         yield _at(f, f[col.END], -1, calendar.low, calendar.high)
@@ -197,7 +201,7 @@ def _keep(state: State, key: str, rows: list[Frame], terms: Terms) -> None:
     kept = [f for f in rows if f.n]
     state.replace(key, [])
     if kept:
-        live.remember(state, key, concat(kept), terms)
+        report_buffer.remember(state, key, concat(kept), terms)
 
 
 def _own_terms(node: PlanNode, step: s.Changes, rows: list[Frame], pool: Pool) -> Terms:

@@ -60,13 +60,13 @@ class NonEmpty:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The due reports with content (``full``: ``op``, ``r``), each once, in order; what the windows
-    hold after them.
+    """The due reports with content (``nonempty``: ``op``, ``r``), each once, in order; what the
+    windows hold after them.
 
     ``empty``: the others, where empty reports are shown.
     """
 
-    full: Frame
+    nonempty: Frame
     after: NonEmpty
     empty: Frame
 
@@ -77,14 +77,16 @@ def reports(
     """The due reports of the members."""
     op, r, held, after = _points(before, changes)
     latest = _latest(node, step, calendar, after)
-    full = _in_spans(node, step, _spans(before, op, r, held, calendar), latest, calendar)
+    nonempty = _in_spans(node, step, _spans(before, op, r, held, calendar), latest, calendar)
     empty = []
     if not step.clock:
-        full.append((op[held > 0], r[held > 0]))
+        nonempty.append((op[held > 0], r[held > 0]))
         empty.append((op[held == 0], r[held == 0]))
-    if step.every:
+    if step.show_empty:
         empty += _in_spans(node, step, _ever(node, calendar), latest, calendar)
-    return Due(_each_once(full), after, _each_once([*full, *empty] if step.every else []))
+    return Due(
+        _each_once(nonempty), after, _each_once([*nonempty, *empty] if step.show_empty else [])
+    )
 
 
 def _in_spans(
@@ -106,6 +108,10 @@ def _in_spans(
     found = []
     for j in closing if len(of) else ():
         closes = (t.range[j], t.step[j], t.t0[j], t.given[j])
+        spans_of = Frame(
+            {"op": of, col.BEGIN: start, col.END: np.minimum(end, latest[of] + 1)}, len(of)
+        )
+        calendar.check_few([spans_of])
         row, at = expand_closes(start, end, calendar.low[of], latest[of], closes, of)
         found.append((of[row], at))
     return found
@@ -127,7 +133,9 @@ def _ever(node: PlanNode, calendar: Calendar) -> tuple[Ints, Times, Times]:
     for member in np.flatnonzero((calendar.high > calendar.low) & node.alive).tolist():
         schedule = node.schedules.distinct[node.schedules.of_member[member]]
         start = max(schedule.start, *(w.start for w in schedule.windows))
-        seen = [calendar.presence[i].ts for i in schedule.streams if i in calendar.presence]
+        seen = [
+            calendar.element_times[i].ts for i in schedule.streams if i in calendar.element_times
+        ]
         first = min((int(ts[ts >= start][0]) for ts in seen if (ts >= start).any()), default=MAX)
         found += [(member, first + 1)] if first < MAX else []
     op = np.array([member for member, _ in found], np.int32)
@@ -155,15 +163,15 @@ def _spans(
     """
     same = op[1:] == op[:-1]
     until = np.append(np.where(same, r[1:], MAX), np.full(len(op[:1]), MAX))
-    full = held > 0
+    nonempty = held > 0
     old = np.flatnonzero((before.held > 0) & (calendar.high > calendar.low)).astype(np.int32)
     first = np.full(len(before.held), MAX, np.int64)
     first[op[::-1]] = r[::-1]
     start = calendar.low[old] + 1
     return (
-        np.concatenate([old, op[full]]),
-        np.concatenate([start, r[full]]),
-        np.concatenate([first[old], until[full]]),
+        np.concatenate([old, op[nonempty]]),
+        np.concatenate([start, r[nonempty]]),
+        np.concatenate([first[old], until[nonempty]]),
     )
 
 
@@ -171,7 +179,7 @@ def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: NonEmpt
     """Up to when closes are due: up to ``high``; at the end up to the last change, or the last
     element where that is later.
     """
-    ended = calendar.high >= MAX
+    ended = calendar.ended
     if not ended.any():
         return calendar.high
     latest = (
@@ -179,13 +187,13 @@ def _latest(node: PlanNode, step: s.Snapshot, calendar: Calendar, after: NonEmpt
         if not step.clock
         else tick(node, step, np.arange(len(after.last), dtype=np.int32), after.last)
     )
-    if step.listed:
+    if step.enumerated:
         latest = latest.copy()
         for member in np.flatnonzero(ended).tolist():
             streams = node.schedules.distinct[node.schedules.of_member[member]].streams
-            seen = [calendar.presence[i].ts for i in streams if i in calendar.presence]
+            seen = [calendar.element_times[i].ts for i in streams if i in calendar.element_times]
             latest[member] = max([int(latest[member]), *(int(ts[-1]) for ts in seen if len(ts))])
-    return np.where(ended, latest, calendar.high)
+    return np.where(ended, np.minimum(latest, calendar.high), calendar.high)
 
 
 def tick(node: PlanNode, step: s.Snapshot, op: Ints, times: Times) -> Times:
@@ -202,8 +210,8 @@ def places(due: Frame, op: Ints, times: Times) -> Times:
     """Where the first report of member ``op`` at or after each of these instants stands, or would
     stand, among the due ones.
     """
-    every = np.concatenate([op, due["op"]])
-    order = np.lexsort((np.arange(len(every)) >= len(op), np.concatenate([times, due["r"]]), every))
+    ops = np.concatenate([op, due["op"]])
+    order = np.lexsort((np.arange(len(ops)) >= len(op), np.concatenate([times, due["r"]]), ops))
     is_report = order >= len(op)
     out = np.empty(len(op), np.int64)
     out[order[~is_report]] = np.cumsum(is_report)[~is_report]

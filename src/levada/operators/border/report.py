@@ -16,7 +16,7 @@ import numpy.typing as npt
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import TIMELESS, Times
-from levada.operators.border import report_buffer as live
+from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import key_of, with_report
@@ -36,17 +36,21 @@ def report(node: PlanNode[s.Report], inputs: Inputs, env: Env) -> Frame | None:
     key = f"{node.id}.live"
     new = None
     if frame is not None:
-        new = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
-    rows = [] if not calendar.any_due else live.recall(state, key)
+        new = report_buffer.timed(
+            frame, *exact(frame, node.input_layouts[0], node.windows, step.rows)
+        )
+    rows = [] if not calendar.any_due else report_buffer.recall(state, key)
     if new is not None and new.n:
         rows.append(new)
-        live.remember(state, key, live.later(new, calendar.high))
+        report_buffer.remember(state, key, report_buffer.later(new, calendar.high))
+    if calendar.any_due and not step.instant:
+        calendar.check_few(rows, enumerated=step.enumerated)
     out = (
         [r for r in (_at_reports(f, step, calendar) for f in rows) if r.n]
         if calendar.any_due
         else []
     )
-    live.forget(state, key, calendar.made)
+    report_buffer.forget(state, key, calendar.made)
     if not out:
         return None
     found = concat(out)
@@ -81,7 +85,7 @@ def _at_reports(rows: Frame, step: s.Report, calendar: Calendar) -> Frame:
         at = np.flatnonzero((r > calendar.low[op]) & (r <= calendar.high[op]))
         r = r[at]
     else:
-        at, r = calendar.pairs(rows["op"], rows[col.BEGIN], rows[col.END], step.listed)
+        at, r = calendar.pairs(rows["op"], rows[col.BEGIN], rows[col.END], step.enumerated)
     kept = rows.visible()
     return kept.take(at).with_(r=r)
 

@@ -17,6 +17,7 @@ from levada.model import columns as col
 from levada.model.frame import Frame, concat
 from levada.model.time import MIN, Times
 from levada.terms.table import Terms
+from levada.windows.state import term_runs
 from levada.windows.state.cancel import uncancelled
 from levada.windows.state.pieces import Piece, State, due_together
 
@@ -37,9 +38,21 @@ def remember(state: State, key: str, rows: Frame, terms: Terms | None = None) ->
 def own_terms(state: State) -> Iterator[Terms]:
     """The texts that were remembered with rows when the epoch began: what ends is still shown."""
     for piece in state.first_pieces(OWN):
-        frames = state.frames(piece)
-        if f"{piece.name}.id" in frames:
-            yield Terms.from_frames(frames, piece.name)
+        yield from _own(state, piece)
+
+
+def _own(state: State, piece: Piece) -> Iterator[Terms]:
+    frames = state.frames(piece)
+    if f"{piece.name}.id" in frames:
+        yield Terms.from_frames(frames, piece.name)
+
+
+def new_terms(state: State) -> Iterator[Terms]:
+    """The texts that are remembered with rows since the epoch began."""
+    for key in state.keys(""):
+        for piece in state.pieces(key) if key.endswith(OWN) else ():
+            if not piece.file and f"{piece.name}.id" in (frames := state.frames(piece)):
+                yield Terms.from_frames(frames, piece.name)
 
 
 def recall(state: State, key: str) -> list[Frame]:
@@ -66,7 +79,16 @@ def _together(state: State, pieces: list[Piece], start: int, low: Times) -> list
     if not rows.n:
         return pieces[:start]
     span = (int(rows[col.END].max()), int(rows[col.BEGIN].min()), int(rows[col.BEGIN].max()))
-    return [*pieces[:start], state.put({"": rows}, rows.n, span)]
+    terms = [own for p in pieces[start:] for own in _own(state, p)]
+    texts = _still_needed(rows, Terms.merge(terms)).frames("") if terms else {}
+    return [*pieces[:start], state.put({"": rows, **texts}, rows.n, span)]
+
+
+def _still_needed(rows: Frame, terms: Terms) -> Terms:
+    """The terms that some row has."""
+    pairs = list(term_runs.identities(rows))
+    x, y = (np.concatenate(halves) for halves in zip(*pairs, strict=True))
+    return terms.pick(x, y)
 
 
 def timed(rows: Frame, s: Times, e: Times) -> Frame:

@@ -18,16 +18,17 @@ reports, which is what it puts out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from levada.kernels.keyed.groups import group
 from levada.model import columns as col
-from levada.model.arrays import Longs
+from levada.model.arrays import Bools, Longs
 from levada.model.frame import Frame, concat
 from levada.model.query import Output
-from levada.model.time import MAX, MIN
-from levada.operators.border import report_buffer as live
+from levada.model.time import MAX, MIN, Times
+from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.border.changes import netted
 from levada.operators.border.nonempty import Due, NonEmpty, places, reports, tick
@@ -50,7 +51,7 @@ def snapshot(node: PlanNode[s.Snapshot], inputs: Inputs, env: Env) -> Frame | No
     step, state = node.step, env.state
     calendar = env.calendar(node, step.kinds)
     due = _due(node, step, state, [f for f in inputs[1:] if f is not None and f.n], calendar)
-    out = _rows(node, step, state, inputs, due=due.full, calendar=calendar, pool=env.pool)
+    out = _rows(node, step, state, inputs, due=due.nonempty, calendar=calendar, pool=env.pool)
     at_home = env.home(node)
     for m in np.unique(due.empty["op"]).tolist():
         if at_home[m]:
@@ -76,25 +77,20 @@ def _rows(
     if new is None and not due.n:
         return None
     key = f"{node.id}.live"
-    rows = [_unmarked(f) for f in (*live.recall(state, key), new) if f is not None]
+    rows = [_unmarked(f) for f in (*report_buffer.recall(state, key), new) if f is not None]
     if not rows:
         return None
-    every = concat(rows)
-    every = every if node.alive.all() else every.where(node.alive[every["op"]])
+    everything = concat(rows)
+    everything = everything if node.alive.all() else everything.where(node.alive[everything["op"]])
     if step.output is Output.RSTREAM:
-        out, kept = _lifetime(node, every, due)
+        found = Lifetimes.of(node, everything)
+        out, kept = _at_reports(everything, found, due), found.standing(everything)
     else:
-        at = _following(step, node, every, due, calendar)
-        out = netted(node, every.with_(r=at).where(at < MAX), step.output)
-        kept = every.where(at >= MAX)
-    if new is not None or kept.n != every.n:
-        state.replace(key, [])
-        live.remember(
-            state,
-            key,
-            kept.with_(**{col.BEGIN: kept["r"], col.END: np.full(kept.n, MAX)}),
-            _texts(node, kept, pool),
-        )
+        at = _following(step, node, everything, due, calendar)
+        out = netted(node, everything.with_(r=at).where(at < MAX), step.output)
+        kept = everything.where(at >= MAX)
+    if new is not None or kept.n != everything.n:
+        remember(node, state, key, kept, pool)
     return out
 
 
@@ -117,30 +113,60 @@ def _due(
     )
     due = reports(node, step, before, (op, r, w), calendar)
     if windows:
-        left = due.after.frame(empty=step.every)
+        left = due.after.frame(empty=step.show_empty)
         state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
     return due
 
 
-def _lifetime(node: PlanNode, rows: Frame, due: Frame) -> tuple[Frame | None, Frame]:
-    """The rows that stand at each due report, and those that stand in the end."""
-    codes, first = group(*key_of(rows, range(len(node.layout.slots))))
-    found = steps(codes, rows["r"])
-    of, r, final = found.of, found.at, found.final
-    count = integrate(found, found.net(rows["w"]))
-    assert (count >= 0).all(), "no more copies leave than came"
-    until = np.where(final, MAX, np.append(r[1:], MAX))
-    kept = rows.take(first).with_(r=np.full(len(first), MIN), w=count[final])
-    op = rows["op"][first][of]
-    start = places(due, op, r)
-    many = places(due, op, until) - start
-    at = np.repeat(np.arange(len(of)), many)
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """Changes of equal rows put together: from ``start`` until before ``until`` so many (``count``)
+    stand that equal ``row``; the last ones are ``final``.
+    """
+
+    row: Longs
+    start: Times
+    until: Times
+    count: Longs
+    final: Bools
+
+    @staticmethod
+    def of(node: PlanNode, rows: Frame) -> Lifetimes:
+        """Of changes of the node's rows, with instants ``r`` and weights ``w``."""
+        codes, first = group(*key_of(rows, range(len(node.layout.slots))))
+        found = steps(codes, rows["r"])
+        r, final = found.at, found.final
+        count = integrate(found, found.net(rows["w"]))
+        assert (count >= 0).all(), "no more copies leave than came"
+        until = np.where(final, MAX, np.append(r[1:], MAX))
+        return Lifetimes(first[found.of], r, until, count, final)
+
+    def standing(self, rows: Frame) -> Frame:
+        """The rows that stand in the end, as of before anything."""
+        last = self.final & (self.count > 0)
+        kept = rows.take(self.row[last])
+        return kept.with_(r=np.full(kept.n, MIN), w=self.count[last])
+
+
+def _at_reports(rows: Frame, found: Lifetimes, due: Frame) -> Frame | None:
+    """The rows that stand at each due report."""
+    op = rows["op"][found.row]
+    start = places(due, op, found.start)
+    many = places(due, op, found.until) - start
+    at = np.repeat(np.arange(len(many)), many)
     report = np.repeat(start, many) + np.arange(len(at)) - np.repeat(np.cumsum(many) - many, many)
-    copies = count[at]
+    copies = found.count[at]
     at, report = np.repeat(at, copies), np.repeat(report, copies)
-    out = rows.take(first[of[at]]).with_(r=due["r"][report])
-    shown = Frame({n: c for n, c in out.columns.items() if n != "w"}, len(at))
-    return (shown if len(at) else None), kept.where(kept["w"] > 0)
+    return rows.take(found.row[at]).drop("w").with_(r=due["r"][report]) if len(at) else None
+
+
+def remember(node: PlanNode, state: State, key: str, kept: Frame, pool: Pool) -> None:
+    """Keeps these changes in place of those of before, and their texts, which outlive what they
+    came from.
+    """
+    state.replace(key, [])
+    rows = kept.with_(**{col.BEGIN: kept["r"], col.END: np.full(kept.n, MAX)})
+    report_buffer.remember(state, key, rows, _texts(node, kept, pool))
 
 
 def _following(
@@ -160,7 +186,7 @@ def _following(
 
 
 def _texts(node: PlanNode, rows: Frame, pool: Pool) -> Terms:
-    """The texts of rows that outlive what they came from."""
+    """The texts that rows show."""
     slots = [i for i, facets in enumerate(node.layout.slots) if Facet.TEXT in facets]
     if not slots or not rows.n:
         return Terms.empty()

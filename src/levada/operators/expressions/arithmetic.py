@@ -2,7 +2,7 @@
 XPath functions 6.2, 6.4).
 
 Blocks of exact kinds are computed in int64 and checked: where a mantissa could reach 10^18 the
-general path decides, which is exact up to the bounds of ``scalar.numbers`` and an error beyond. A
+general path decides, which is exact at any size (``scalar.numbers``). A
 quotient of exact numbers is a decimal by long division: 18 fractional digits, cut towards zero.
 Blocks with a float are computed in its precision. Dates, times and durations take the general path.
 
@@ -22,7 +22,7 @@ from levada.model.term import Kind
 from levada.operators.expressions import numeric
 from levada.operators.expressions.numeric import EXACT, FLOATING, MOST, NUMBERS, Floats, Undecided
 from levada.operators.expressions.rows import Block, Result, at, blocks, general
-from levada.operators.expressions.scalar.literals import DECIMAL
+from levada.operators.expressions.scalar.literals import DECIMAL, term_of, value_of
 from levada.operators.expressions.scalar.numbers import FRACTION_DIGITS
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.values import Column, length
@@ -31,6 +31,7 @@ BINARY = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.DIVIDE)
 UNARY = (Function.PLUS, Function.MINUS, Function.ABS, Function.ROUND, Function.CEIL, Function.FLOOR)
 _LARGE = 9.0e17  # an estimate below this is a result below 10^18
 _DIVISOR = 9 * 10**17  # ten times a remainder below this is an int64
+_LEAST = -(2**63)
 _SIGNS = (Function.PLUS, Function.MINUS)  # also of durations
 _TEMPORAL = (Kind.DATETIME, Kind.HARD_TIME, Kind.OTHER)
 _UFUNC: dict[Function, Callable[..., Floats]] = {
@@ -115,10 +116,12 @@ def _quotient(operator: Function, block: Block, result: Result) -> Undecided:
     assert operator is Function.DIVIDE, "a quotient is a division"
     x, y, _, over = numeric.align(*block.columns)
     x, y = np.broadcast_arrays(x, y)
-    undecided = np.abs(y) >= _DIVISOR if over is None else over | (np.abs(y) >= _DIVISOR)
+    large = numeric.beyond(y, _DIVISOR) | (x == _LEAST)
+    undecided = numeric.either(over, large)
+    assert undecided is not None, "of each row it is known"
     zero = y == 0
     whole, fraction = long_division(
-        np.where(zero, 0, np.abs(x)), np.where(zero | undecided, 1, np.abs(y))
+        np.where(zero | undecided, 0, np.abs(x)), np.where(zero | undecided, 1, np.abs(y))
     )
     negative = (x < 0) != (y < 0)
     rest, scale = numeric.reduce(fraction, np.full(len(fraction), FRACTION_DIGITS))
@@ -169,6 +172,26 @@ def _long_decimals(negative: Bools, whole: Longs, fraction: Longs) -> pl.Series:
     return frame.select(text.alias("t"))["t"]
 
 
+def bounded(column: Column) -> Column:
+    """CQL's integers: those that 64 bits hold are plain ones, others have no value."""
+    hard = np.flatnonzero(column.kinds() == Kind.HARD_NUMBER)
+    texts = column.texts().gather(hard).to_list() if len(hard) else []
+    found = [value_of(term_of(text)) for text in texts]
+    whole = np.array([isinstance(value, int) for value in found], np.bool_)
+    if not whole.any():
+        return column
+    values = [value for value in found if isinstance(value, int)]
+    fits = np.array([_LEAST <= value < -_LEAST for value in values])
+    kind, dbl, man, scale = column.values()
+    kind, man = kind.copy(), man.copy()
+    kind[hard[whole]] = np.where(fits, Kind.INTEGER, Kind.UNBOUND)
+    man[hard[whole][fits]] = [value for value in values if _LEAST <= value < -_LEAST]
+    result, left = Result(column.n), np.flatnonzero(kind != Kind.UNBOUND)
+    result.put_texts(left, kind[left], column.texts().gather(left))
+    result.put(None, kind, man=man, scale=scale, dbl=dbl)
+    return result.column()
+
+
 def unary(operator: Function, a: Column) -> Column:
     """``+a``, ``-a``, ABS, ROUND, CEIL, FLOOR; of what is no number: unbound."""
     result = Result(a.n)
@@ -189,7 +212,7 @@ def unary(operator: Function, a: Column) -> Column:
 def _unary_exact(operator: Function, kind: Kind, block: Block, result: Result) -> None:
     man, scale = numeric.facets(block.columns[0])
     # Sums of other operators may have a little more than 18 digits.
-    large = np.flatnonzero(np.abs(man) >= MOST)
+    large = np.flatnonzero(numeric.beyond(man, MOST))
     if len(large):
         man = man.copy()
         man[large] = 0

@@ -17,6 +17,7 @@ from levada.model.arrays import Bools, Bytes, Longs, Words
 from levada.model.expression import Aggregate, Call, Const, Expression, Function, Param, Var
 from levada.operators.expressions import arithmetic, logic, seeded
 from levada.operators.expressions.compare import OPERATORS, compare, negate, same_term
+from levada.operators.expressions.patterns import PATTERNS, pattern_function
 from levada.operators.expressions.rows import TRUE, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.strings import STRINGS, string_function
@@ -32,7 +33,8 @@ class Scope:
     (ms). ``seeds``: one for each row, derived from query, report and solution; needed by RAND,
     UUID, STRUUID and BNODE. ``identify``: the hash of texts with the checkpoint's seed. ``place``:
     the place of the expression in its query, so that two of them draw different values.
-    ``times``: the event time of each row (ms), where rows are of one triple.
+    ``times``: the event time of each row (ms), where rows are of one triple. ``tuples``: of rows
+    of tuple streams, whose integers have 64 bits.
     """
 
     n: int
@@ -43,6 +45,7 @@ class Scope:
     identify: Identify | None = None
     place: int = 0
     times: Longs | int = 0
+    tuples: bool = False
 
 
 def evaluate(expression: Expression, scope: Scope) -> Column:
@@ -98,10 +101,15 @@ class _Evaluation:
         if function in _CONDITIONS:
             return logic.column_of(_CONDITIONS[function](self, function, args))
         if function in _VALUES:
-            return _VALUES[function](self, function, args)
+            return self._fitting(_VALUES[function](self, function, args))
         if function in STRINGS:
             return string_function(function, self.columns(args))
-        return strict(SCALAR[function], self.columns(args))
+        if function in PATTERNS:
+            return pattern_function(function, self.columns(args))
+        return self._fitting(strict(SCALAR[function], self.columns(args)))
+
+    def _fitting(self, column: Column) -> Column:
+        return arithmetic.bounded(column) if self.scope.tuples else column
 
     def seeds(self) -> tuple[Words, int]:
         """The seeds of the rows and the place of the next call that needs them."""

@@ -36,6 +36,15 @@ def facets(column: Column) -> tuple[Longs, Longs]:
     return man, scale.astype(np.int64)
 
 
+def beyond(man: Longs, most: int) -> Bools:
+    """Where a mantissa has this size or more; the least int64 has none that is an int64.
+
+    >>> beyond(np.array([-(2**63), 5, -7]), 7).tolist()
+    [True, False, True]
+    """
+    return np.asarray((man >= most) | (man <= -most))
+
+
 def _one(scale: Longs) -> Longs:
     return scale[:1] if len(scale) and (scale == scale[0]).all() else scale
 
@@ -49,8 +58,8 @@ def scaled(man: Longs, by: Longs) -> tuple[Longs, Undecided]:
     """``man * 10**by`` (by from 0 to 18), and where that leaves the exact range."""
     if not by.any():
         return man, None
-    power = _POWERS[np.minimum(by, 18)]
-    over = (np.abs(man) > _ROOM[np.minimum(by, 18)]) | (by > 18)
+    power, room = _POWERS[np.minimum(by, 18)], _ROOM[np.minimum(by, 18)]
+    over = (man > room) | (man < -room) | (by > 18)
     return man * np.where(over, 1, power), over if over.any() else None
 
 

@@ -3,8 +3,8 @@
 Unbound < blank nodes < IRIs < literals. Among literals numbers come first, then booleans, then
 dates, times and durations (each type apart), then strings and all other literals by lexical form
 (code points), datatype and language. Numbers compare by value: as doubles, and where more than 15
-digits make doubles too coarse by the rest; NaN is below all numbers. Equal ranks are values that
-SPARQL's order does not tell apart, so 1 and 1.0 tie.
+digits make doubles too coarse by the rest, of any length; NaN is below all numbers. Equal ranks are
+values that SPARQL's order does not tell apart, so 1 and 1.0 tie.
 
 A row's key is (class, number, rest, text, tail). All numeric columns need one sort of a float64
 column.
@@ -27,13 +27,15 @@ from levada.operators.expressions import printing
 from levada.operators.expressions.rows import blocks, combinations
 from levada.operators.expressions.scalar import durations, times
 from levada.operators.expressions.scalar.literals import Text, value_of
-from levada.operators.expressions.scalar.numbers import double
+from levada.operators.expressions.scalar.numbers import EXACT, MOST_CHARACTERS, double
 from levada.operators.expressions.values import Column
 
 _UNBOUND, _BLANK, _IRI, _NUMBER, _BOOLEAN, _TIME = range(6)
 _DURATION = _TIME + len(times.TYPES)
 _TEXT = _DURATION + 1
 _EXACT_AS_DOUBLE = 10**15
+_GREATEST = float(np.finfo(np.float64).max)
+_LEAST = Decimal(-(10 ** (MOST_CHARACTERS + 1)))
 _MS = durations.SECOND // 1000
 _EPOCH = durations.days_before(1970, 1, 1) * durations.DAY
 _Key = tuple[int, float, float, str, str]
@@ -167,7 +169,7 @@ def _key(term: Term | None) -> _Key:
         case bool(flag):
             return _BOOLEAN, float(flag), 0.0, "", ""
         case int() | Decimal() | float() as number:
-            return (_NUMBER, *_number_key(number), "", "")
+            return (_NUMBER, *_number_key(number), "")
         case times.Timestamp() as stamp:
             ms, finer = divmod(stamp.instant - _EPOCH, _MS)
             return _TIME + times.TYPES.index(stamp.datatype), float(ms), float(finer), "", ""
@@ -185,15 +187,46 @@ def _key(term: Term | None) -> _Key:
             return _TEXT, 0.0, 0.0, term.lexical, term.datatype
 
 
-def _number_key(number: int | Decimal | float) -> tuple[float, float]:
-    """(value as a double, what that lacks); NaN is below minus infinity, told by the rest."""
+def _number_key(number: int | Decimal | float) -> tuple[float, float, str]:
+    """(the nearest double, what the number is more than that, and what is left beyond a double);
+    NaN is below minus infinity, told by the rest.
+    """
     if number != number:
-        return -np.inf, -1.0
+        return -np.inf, -1.0, ""
     value = double(number)
-    if isinstance(number, float) or not np.isfinite(value):
-        return value, 0.0
-    few = len(Decimal(number).as_tuple().digits) <= 15
-    return value, 0.0 if few else float(Decimal(number) - Decimal(value))
+    if isinstance(number, float):
+        return value, 0.0, ""
+    value = min(max(value, -_GREATEST), _GREATEST)
+    more = EXACT.subtract(Decimal(number), _middle(value))
+    rest = _below(more)
+    least = _LEAST if rest == -np.inf else Decimal(rest)
+    return value, rest, _ordered(EXACT.subtract(more, least))
+
+
+def _middle(value: float) -> Decimal:
+    """The number among those with this nearest double that equals it for SPARQL: the one of at most
+    15 digits, if there is one.
+    """
+    short = Decimal(format(value, ".15g"))
+    return short if double(short) == value else Decimal(value)
+
+
+def _below(number: Decimal) -> float:
+    """The greatest double that is not greater."""
+    near = min(double(number), _GREATEST)
+    return (
+        near if near == -np.inf or Decimal(near) <= number else float(np.nextafter(near, -np.inf))
+    )
+
+
+def _ordered(number: Decimal) -> str:
+    """A number from 0 on as characters that are ordered as numbers are; 0 is "".
+
+    >>> _ordered(Decimal(9)) < _ordered(Decimal("9.5")) < _ordered(Decimal(10))
+    True
+    """
+    whole, _, fraction = format(number, "f").partition(".")
+    return f"{len(whole):04}{whole}.{fraction.rstrip('0')}" if number else ""
 
 
 def _dense(keys: _Keys) -> Longs:

@@ -19,6 +19,7 @@ import polars as pl
 from levada.model.arrays import Longs
 from levada.model.expression import Function
 from levada.model.term import Kind
+from levada.operators.excess import check_texts
 from levada.operators.expressions.rows import Result, general, strict
 from levada.operators.expressions.scalar.table import SCALAR
 from levada.operators.expressions.values import FEW, Column, length
@@ -67,28 +68,32 @@ def string_function(function: Function, columns: Sequence[Column]) -> Column:
     """The value of one of ``STRINGS`` in each row; an error is unbound."""
     if length(columns) <= FEW:
         return strict(SCALAR[function], columns)
-    texts = _named(columns)
-    suited = _write(texts) if function is Function.STR else _plain(texts, function)
+    texts = named(columns)
+    suited = _write(texts) if function is Function.STR else plain(texts, function)
     rows = np.flatnonzero(suited)
     result = Result(length(columns))
+    if function is Function.CONCAT:
+        bytes_ = texts.select(pl.sum_horizontal(pl.all().str.len_bytes())).to_series().to_numpy()
+        too_long = check_texts(bytes_.astype(np.int64) * suited)
+        rows, suited = np.flatnonzero(suited & ~too_long), suited | too_long
     if len(rows):
         some = texts if len(rows) == texts.height else texts[rows]
         _put(function, some, None if some is texts else rows, result)
-    if len(rows) < texts.height:
-        others = np.flatnonzero(~suited & _bind(columns))
+    if not suited.all():
+        others = np.flatnonzero(~suited & bind(columns))
         if len(others):
             general(SCALAR[function], columns, others, result)
     return result.column()
 
 
-def _named(columns: Sequence[Column]) -> pl.DataFrame:
+def named(columns: Sequence[Column]) -> pl.DataFrame:
     """The texts of the arguments, side by side; a constant is repeated (Polars keeps it once)."""
     n = length(columns)
     series = [c.texts() if c.n == n else c.texts().new_from_index(0, n) for c in columns]
     return pl.DataFrame([s.alias(str(i)) for i, s in enumerate(series)])
 
 
-def _bind(columns: Sequence[Column]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def bind(columns: Sequence[Column]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Where all arguments are bound: elsewhere the value is an error."""
     bound = np.ones(length(columns), bool)
     for column in columns:
@@ -96,7 +101,7 @@ def _bind(columns: Sequence[Column]) -> np.ndarray[tuple[int], np.dtype[np.bool_
     return bound
 
 
-def _plain(texts: pl.DataFrame, function: Function) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def plain(texts: pl.DataFrame, function: Function) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """The rows whose arguments are all simple literals without escapes."""
     each = []
     for name in texts.columns:

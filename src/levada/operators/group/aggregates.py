@@ -4,11 +4,13 @@
 Each aggregate j keeps columns ``a{j}.*``; ``fold`` makes them from rows, ``merge`` from other
 partials, ``finish`` turns them into a slot. Sums are exact and independent of order: integers in
 two words, decimals in three limbs at 18 digits behind the point, floats and doubles as
-double-double pairs with NaN and infinities counted apart, rounded once at the end. A row whose
+double-double pairs with NaN and infinities counted apart, rounded once at the end; what none of
+these holds is a literal beside them (``large_sums``), if the slot's terms have identities. A row
+whose
 value is unbound or, for SUM and AVG, no number, is an error: the group's value is unbound (COUNT
 passes over it).
 
-    COUNT           n                        SUM, AVG   n err t ih il e0 e1 e2 fh fl nan pinf ninf
+    COUNT           n              SUM, AVG   n err t ih il e0 e1 e2 fh fl nan pinf ninf (x y k)
     MIN MAX SAMPLE  err + the slot's columns of the row that wins
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +30,23 @@ from levada.model.arrays import Ints, Longs
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind
-from levada.operators.group import decimals
+from levada.operators.group import decimals, large_sums
 from levada.operators.rows.edges import bind, value
+from levada.operators.rows.values import texts_of
 from levada.plan.sealed.steps import Aggregate
+from levada.terms.term_pool import Pool
 
 Rank = Callable[[Frame, int], npt.NDArray[np.float64] | npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What aggregates ask of terms: the rank of a slot's values, and texts."""
+
+    rank: Rank
+    pool: Pool
+
+
 _A = AggregateFunction
 _DD = ("fh", "fl", "nan", "pinf", "ninf")
 _TYPE = {Kind.INTEGER: 0, Kind.DECIMAL: 1, Kind.HARD_NUMBER: 1, Kind.FLOAT: 2, Kind.DOUBLE: 3}
@@ -45,9 +60,7 @@ def fold(
     codes: Ints,
     g: int,
     specs: Sequence[Aggregate],
-    rank: Rank,
-    *,
-    hard: decimals.Hard,
+    terms: Lookup,
 ) -> dict[str, Column]:
     """The partials of g groups from rows (``codes``: each row's group)."""
     columns: dict[str, Column] = {}
@@ -61,23 +74,21 @@ def fold(
                 )
                 columns[f"a{j}.n"] = net(codes, ones, g)
             case _A.SUM | _A.AVG:
-                columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", hard=hard))
+                columns.update(_fold_sum(rows, codes, g, spec.slot, f"a{j}.", pool=terms.pool))
             case _:
                 columns.update(
-                    _fold_winner(rows, codes, g, spec, i=spec.slot, p=f"a{j}.", rank=rank)
+                    _fold_winner(rows, codes, g, spec, i=spec.slot, p=f"a{j}.", rank=terms.rank)
                 )
     return columns
 
 
-def _fold_sum(
-    rows: Frame, codes: Ints, g: int, i: int, p: str, *, hard: decimals.Hard
-) -> dict[str, Column]:
+def _fold_sum(rows: Frame, codes: Ints, g: int, i: int, p: str, *, pool: Pool) -> dict[str, Column]:
     kind = rows[col.kind(i)]
-    limbs, integers, too_great = decimals.fold(rows, i, codes, g, hard)
+    exact = decimals.fold(rows, i, codes, g, partial(texts_of, pool))
     types = _RANKS[kind]
-    types[integers] = 0
+    types[exact.integers] = 0
     ones = np.ones(rows.n, np.int64)
-    error = (types < 0) | too_great
+    error = (types < 0) | exact.unknown
     out: dict[str, Column] = {p + "n": net(codes, ones, g), p + "err": _count(codes, error, g)}
     out[p + "t"] = _greatest(codes, types, g)
     integer = kind == Kind.INTEGER
@@ -87,7 +98,9 @@ def _fold_sum(
             codes, np.where(integer, value(rows, "m", i), 0), ones, g
         )
     for n in range(3):
-        out[f"{p}e{n}"] = limbs[n]
+        out[f"{p}e{n}"] = exact.limbs[n]
+    if col.x(i) in rows:
+        out.update({p + n: c for n, c in large_sums.columns(exact.large, g, pool).items()})
     floats = _where(types >= 2, codes)
     out.update(zip([p + n for n in _DD], sum_dd(floats, value(rows, "d", i), ones, g), strict=True))
     return out
@@ -178,7 +191,7 @@ def merge(
     codes: Ints,
     g: int,
     specs: Sequence[Aggregate],
-    rank: Rank,
+    terms: Lookup,
     *,
     chosen: Longs | None = None,
 ) -> dict[str, Column]:
@@ -193,13 +206,13 @@ def merge(
             case _A.COUNT:
                 columns[p + "n"] = partials.net(p + "n")
             case _A.SUM | _A.AVG:
-                columns.update(_merge_sum(partials, p))
+                columns.update(_merge_sum(partials, p, terms.pool))
             case _:
-                columns.update(_merge_winner(partials, spec, p, rank))
+                columns.update(_merge_winner(partials, spec, p, terms.rank))
     return columns
 
 
-def _merge_sum(partials: _Partials, p: str) -> dict[str, Column]:
+def _merge_sum(partials: _Partials, p: str, pool: Pool) -> dict[str, Column]:
     parts, codes, g = partials.parts, partials.codes, partials.g
     out: dict[str, Column] = {p + n: partials.net(p + n) for n in ("n", "err")}
     out[p + "t"] = _greatest(codes, partials.column(p + "t"), g)
@@ -223,6 +236,11 @@ def _merge_sum(partials: _Partials, p: str) -> dict[str, Column]:
         )
     else:
         out.update(zip(doubles, Sums.zero(g), strict=True))
+    if p + "x" in parts:
+        some = parts[p + "k"].any()
+        own = {n: partials.column(p + n) for n in "xyk"} if some else {}
+        large = large_sums.merged(own, codes, pool)
+        out.update({p + n: c for n, c in large_sums.columns(large, g, pool).items()})
     return out
 
 
@@ -238,16 +256,19 @@ def _merge_winner(partials: _Partials, spec: Aggregate, p: str, rank: Rank) -> d
     return out
 
 
-def finish(parts: Frame, j: int, spec: Aggregate) -> tuple[dict[str, Column], dict[int, str]]:
+def finish(
+    parts: Frame, j: int, spec: Aggregate, pool: Pool, *, tuples: bool
+) -> tuple[dict[str, Column], dict[int, str]]:
     """The value columns (x, y, k, d, m, c as far as there are) of aggregate j, one row a group;
-    texts of HARD values.
+    texts of HARD values. ``tuples``: integers have 64 bits.
     """
     p = f"a{j}."
     match spec.function:
         case _A.COUNT:
             return number(Kind.INTEGER, parts[p + "n"]), {}
         case _A.SUM | _A.AVG:
-            return _finish_sum(parts, p, spec.function is _A.AVG)
+            large = large_sums.read({n: parts[p + n] for n in "xyk" if p + n in parts}, pool)
+            return _finish_sum(parts, p, large, average=spec.function is _A.AVG, tuples=tuples)
         case _:
             columns = {n: parts[p + n] for n in ("x", "y", "k", "d", "m", "c") if p + n in parts}
             failed = (
@@ -272,30 +293,28 @@ def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return values.astype(np.float32).astype(np.float64)
 
 
-def _finish_sum(parts: Frame, p: str, average: bool) -> tuple[dict[str, Column], dict[int, str]]:
+def _finish_sum(
+    parts: Frame, p: str, large: large_sums.Sums, *, average: bool, tuples: bool
+) -> tuple[dict[str, Column], dict[int, str]]:
     """By the greatest type of the group: integer, decimal, float, double; AVG of integers is a
     decimal.
     """
-    n = parts[p + "n"]
-    types = parts[p + "t"]
-    total, overflow = round_int(parts[p + "ih"], parts[p + "il"])
-    columns = number(Kind.INTEGER, total)
-    limbs = [parts[f"{p}e{i}"] for i in range(3)]
+    n, types = parts[p + "n"], parts[p + "t"]
     ints = (parts[p + "ih"], parts[p + "il"])
-    difficult = (types == 0) & ((limbs[0] != 0) | (limbs[1] != 0) | (limbs[2] != 0))
-    overflow &= ~difficult
-    overflow[decimals.whole(limbs, ints, columns["m"], np.flatnonzero(difficult))] = True
-    columns["d"] = columns["m"].astype(np.float64)
-    failed = (parts[p + "err"] > 0) | (overflow & (types == 0))
-    by_decimal = (types == 1) | ((types == 0) & average & (n > 0))
-    hard = decimals.finish(
-        columns, np.flatnonzero(by_decimal & ~failed), limbs, ints, n, average=average
-    )
+    totals = decimals.Totals([parts[f"{p}e{i}"] for i in range(3)], ints, large)
+    sums, beyond = round_int(*ints)
+    columns = number(Kind.INTEGER, sums)
+    failed = parts[p + "err"] > 0
+    by_decimal = ((types == 1) | ((types == 0) & average & (n > 0))) & ~failed
+    difficult = (types == 0) & (totals.beside | beyond) & ~by_decimal & ~failed
+    hard = decimals.whole(columns, np.flatnonzero(difficult), totals, bounded=tuples)
+    divisors = n if average else None
+    hard |= decimals.finish(columns, np.flatnonzero(by_decimal), totals, divisors)
     by_float = np.flatnonzero((types >= 2) & ~failed)
     if len(by_float):
-        sums = round_dd(Sums(*(parts[p + c][by_float] for c in _DD)))
-        sums = sums + decimals.as_double(limbs, *ints, by_float)
-        value = sums / n[by_float] if average else sums
+        floating = round_dd(Sums(*(parts[p + c][by_float] for c in _DD)))
+        floating = floating + totals.doubles(by_float)
+        value = floating / n[by_float] if average else floating
         single = types[by_float] == 2
         value[single] = _single(value[single])
         columns["k"][by_float] = np.where(single, Kind.FLOAT, Kind.DOUBLE)

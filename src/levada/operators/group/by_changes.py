@@ -28,13 +28,13 @@ from levada.model import columns as col
 from levada.model.arrays import Longs
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column, Frame, concat
-from levada.operators.border import report_buffer as live
+from levada.operators.border import report_buffer
 from levada.operators.env import Env, Inputs
 from levada.operators.group.best_by_changes import best_values
 from levada.operators.group.distinct_by_changes import distinct_weights
 from levada.operators.group.group_changes import Runs
 from levada.operators.group.panes import finished, group_columns
-from levada.operators.group.sums_by_changes import double_sums, sum_changes, sums_at
+from levada.operators.group.sums_by_changes import double_sums, large_at, sum_changes, sums_at
 from levada.operators.rows.edges import bind, empty, key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
@@ -47,15 +47,17 @@ _A = AggregateFunction
 
 
 def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None:
-    """The changes of the groups' rows, from those of the input and, without keys, of witnesses."""
+    """The changes of the groups' rows, from those of the input and, without keys, of non-empty
+    marks.
+    """
     step, state, pool = node.step, env.state, env.pool
     rows = inputs[0] if inputs[0] is not None else empty(node.input_layouts[0])
-    witnesses = [f for f in inputs[1:] if f is not None and f.n]
-    if not rows.n and not witnesses:
+    marks = [f for f in (*inputs[1:], *_marks(node, step, env)) if f is not None and f.n]
+    if not rows.n and not marks:
         return None
-    runs = _runs(step, rows, witnesses)
+    runs = _runs(step, rows, marks)
     weights = _weights(node, step, state, rows, runs)
-    sums = _sums(step, rows, runs, weights, pool, witnessed=len(inputs) > 1)
+    sums = _sums(step, rows, runs, weights, pool, marked=len(inputs) > 1 or step.enumerated)
     key = f"{node.id}.groups"
     names = tuple(sums)
     kept = tallies.find(state, key, runs.k, runs.h)
@@ -78,10 +80,20 @@ def running(node: PlanNode[s.Running], inputs: Inputs, env: Env) -> Frame | None
     return _changed(finished(node, step, merged, pool), runs, points[col.STANDING] > 0)
 
 
-def _runs(step: s.Running, rows: Frame, witnesses: Sequence[Frame]) -> Runs:
-    """The changes in order; of the one group without keys the witnesses are changes, too."""
-    parts = [rows, *witnesses]
-    keys = [key_of(rows, step.keys), *(key_of(f, ()) for f in witnesses)]
+def _marks(node: PlanNode, step: s.Running, env: Env) -> list[Frame]:
+    """Of the one group of each member at home here, where the windows begin to hold something and
+    where they end, if their reports are listed.
+    """
+    if not step.enumerated:
+        return []
+    op, r, w = env.calendar(node, step.kinds).filling()
+    return [Frame({"op": op, "r": r, "w": w}).where(env.home(node)[op])]
+
+
+def _runs(step: s.Running, rows: Frame, marks: Sequence[Frame]) -> Runs:
+    """The changes in order; of the one group without keys the marks are changes, too."""
+    parts = [rows, *marks]
+    keys = [key_of(rows, step.keys), *(key_of(f, ()) for f in marks)]
     k, h = (np.concatenate([pair[i] for pair in keys]) for i in (0, 1))
     r, w = (np.concatenate([f[name] for f in parts]) for name in ("r", "w"))
     op = np.concatenate([f["op"] for f in parts])
@@ -126,12 +138,12 @@ def _sums(
     weights: Sequence[npt.NDArray[np.int8]],
     pool: Pool,
     *,
-    witnessed: bool,
+    marked: bool,
 ) -> dict[str, Longs]:
     """Per run, by how much each count and sum changes. ``STANDING``: what keeps the group there."""
     there = runs.rows >= 0
     at, w = runs.rows[there], runs.w[there].astype(np.int64)
-    out = {col.STANDING: runs.total(runs.w[~there], ~there) if witnessed else runs.total(w, there)}
+    out = {col.STANDING: runs.total(runs.w[~there], ~there) if marked else runs.total(w, there)}
     for j, spec in enumerate(step.aggregates):
         p = f"a{j}."
         w = weights[j][there].astype(np.int64)
@@ -186,12 +198,16 @@ def _merge(
                 found["fh"] = double_sums(
                     f"{node.id}.limbs{j}", state, rows, runs, weights[j], slot=spec.slot
                 )
+                if not step.tuples:
+                    key = f"{node.id}.large{j}"
+                    w, slot = weights[j], spec.slot
+                    found.update(large_at(key, state, rows, runs, w, slot=slot, pool=pool))
                 columns.update({p + name: c for name, c in found.items()})
             case _:
                 columns[p + "err"] = points[p + "err"]
                 columns.update(
                     best_values(
-                        f"{node.id}.values{j}{live.OWN}",
+                        f"{node.id}.values{j}{report_buffer.OWN}",
                         state,
                         rows,
                         runs,

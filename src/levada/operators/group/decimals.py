@@ -1,15 +1,16 @@
 """Exact sums of decimals: 18 digits behind the point, in three signed limbs of 48 bits.
 
-xsd:decimal as Levada (like its judge) takes it has 18 fraction digits and 127 bits. Mantissas
-become limbs by schoolbook multiplication of 24-bit digits; limbs are added up by halves, so that no
-number of rows overflows an int64. HARD numbers (more than 18 digits) are read from their texts by
-``hard``; those that 127 bits do not hold are no operands, and a sum that they do not hold has no
-value.
+Mantissas become limbs by schoolbook multiplication of 24-bit digits; limbs are added up by halves,
+so that no number of rows overflows an int64. HARD numbers (more than 18 digits) are read from their
+texts by ``hard``; those of more than 18 fraction digits, or beyond 127 bits, are added up one by
+one (``large_sums``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,9 @@ from levada.kernels.keyed.sums import net
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Column, Frame
-from levada.model.term import XSD, Kind
+from levada.model.term import Kind
+from levada.operators.expressions.scalar.numbers import EXACT, cut, double
+from levada.operators.group import large_sums
 from levada.operators.rows.edges import value
 
 SCALE = 18
@@ -27,20 +30,28 @@ LIMB = 48
 MASK = (1 << LIMB) - 1
 HALF = 24
 HALF_MASK = (1 << HALF) - 1
-GREATEST = 2**127  # of the judge's 128-bit decimals
+GREATEST = 2**127  # so that the sum of 2^31 of them fits
 
 Hard = Callable[[Frame, int, npt.NDArray[np.int64]], list[str]]
 _POWERS = np.array([10 ** (SCALE - scale) for scale in range(SCALE + 1)], np.int64)
 
 
-def fold(
-    rows: Frame, i: int, codes: Ints, g: int, hard: Hard
-) -> tuple[list[Longs], Longs, npt.NDArray[np.bool_]]:
-    """Of the decimals and HARD numbers of slot ``i``: the limbs of the groups' sums, the rows that
-    are HARD integers, and where (of all rows) a number is too great.
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Decimals and HARD numbers by group: the limbs of the sums, and what limbs do not hold; the
+    rows that are HARD integers; where (of all rows) a number is too long to have a value.
     """
+
+    limbs: list[Longs]
+    large: large_sums.Sums
+    integers: Longs
+    unknown: npt.NDArray[np.bool_]
+
+
+def fold(rows: Frame, i: int, codes: Ints, g: int, hard: Hard) -> Folded:
+    """The sums of the decimals and HARD numbers of slot ``i``."""
     kind = rows[col.kind(i)]
-    too_great = np.zeros(rows.n, bool)
+    unknown = np.zeros(rows.n, bool)
     plain, difficult = (
         np.flatnonzero(kind == Kind.DECIMAL),
         np.flatnonzero(kind == Kind.HARD_NUMBER),
@@ -51,26 +62,44 @@ def fold(
             _limbs(value(rows, "m", i)[plain], value(rows, "c", i)[plain]), codes[plain], g
         )
     if not len(difficult):
-        return limbs, difficult, too_great
+        return Folded(limbs, {}, difficult, unknown)
     texts = hard(rows, i, difficult)
-    values = [scaled(t[1 : t.rindex('"')]) for t in texts]
-    fits = np.array([abs(v) < GREATEST for v in values], bool)
-    too_great[difficult[~fits]] = True
     whole = np.array([not t.endswith("#decimal>") for t in texts], bool)
-    own = _split([v if ok else 0 for v, ok in zip(values, fits.tolist(), strict=True)])
+    large: large_sums.Sums = {}
+    fitting = []
+    for row, text in zip(difficult.tolist(), texts, strict=True):
+        number = large_sums.number(text)
+        unknown[row] = number is None
+        fitting.append(0 if number is None else _fitting(number, int(codes[row]), large))
+    own = _split(fitting)
     both = [np.concatenate([limb, more]) for limb, more in zip(limbs, own, strict=True)]
     where = np.concatenate([np.arange(g, dtype=np.int32), codes[difficult]])
-    return _add(both, where, g), difficult[whole], too_great
+    return Folded(_add(both, where, g), large, difficult[whole], unknown)
 
 
-def scaled(lexical: str) -> int:
-    """A decimal's value times 10**18, digits beyond cut off.
-
-    >>> scaled("-1.5")
-    -1500000000000000000
+def _fitting(number: Decimal, group: int, large: large_sums.Sums) -> int:
+    """A number at the common scale; 0 if that is not it, or limbs do not hold it: then it is added
+    to the ``large`` ones of its group.
     """
-    whole, _, fraction = lexical.strip().partition(".")
-    return int(whole + fraction[:SCALE].ljust(SCALE, "0"))
+    scaled = number.scaleb(SCALE, EXACT)
+    if scaled == scaled.to_integral_value() and abs(scaled) < GREATEST:
+        return int(scaled)
+    if group >= 0:
+        large_sums.added(large, group, number)
+    return 0
+
+
+def large(rows: Frame, i: int, hard: Hard) -> large_sums.Sums:
+    """The numbers of slot ``i`` that limbs do not hold, by row."""
+    difficult = np.flatnonzero(rows[col.kind(i)] == Kind.HARD_NUMBER)
+    found: large_sums.Sums = {}
+    for row, text in zip(
+        difficult.tolist(), hard(rows, i, difficult) if len(difficult) else (), strict=True
+    ):
+        number = large_sums.number(text)
+        if number is not None:
+            _fitting(number, row, found)
+    return found
 
 
 def _limbs(m: Longs, c: npt.NDArray[np.uint8]) -> list[Longs]:
@@ -134,86 +163,87 @@ def total(limbs: Sequence[Longs], ints: tuple[Longs, Longs], at: int) -> int:
     return exact
 
 
-def as_double(
-    limbs: Sequence[Longs], high: Longs, low: Longs, at: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """The exact part of groups whose sum is a double: whole numbers by columns, decimals one by
-    one.
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The exact parts of groups' sums: decimals in limbs, integers in two words, and what is in
+    neither.
     """
-    if not any(limb[at].any() for limb in limbs):
-        return (high[at] * 4294967296.0 + low[at]).astype(np.float64)
-    return np.array([total(limbs, (high, low), i) / UNIT for i in at.tolist()], np.float64)
+
+    limbs: Sequence[Longs]
+    ints: tuple[Longs, Longs]
+    large: large_sums.Sums
+
+    @property
+    def beside(self) -> npt.NDArray[np.bool_]:
+        """The groups of which the integers are not all."""
+        found = np.asarray((self.limbs[0] != 0) | (self.limbs[1] != 0) | (self.limbs[2] != 0))
+        found[list(self.large)] = True
+        return found
+
+    def of(self, at: int) -> Decimal:
+        """A group's exact sum."""
+        exact = Decimal(total(self.limbs, self.ints, at)).scaleb(-SCALE, EXACT)
+        return EXACT.add(exact, self.large[at]) if at in self.large else exact
+
+    def doubles(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The exact part of groups whose sum is a double: whole numbers by columns, others one by
+        one.
+        """
+        high, low = self.ints
+        if not self.beside[at].any():
+            return (high[at] * 4294967296.0 + low[at]).astype(np.float64)
+        return np.array([double(self.of(i)) for i in at.tolist()], np.float64)
 
 
 def finish(
-    columns: dict[str, Column],
-    at: npt.NDArray[np.int64],
-    limbs: Sequence[Longs],
-    ints: tuple[Longs, Longs],
-    n: Longs,
-    *,
-    average: bool,
+    columns: dict[str, Column], at: npt.NDArray[np.int64], totals: Totals, divisors: Longs | None
 ) -> dict[int, str]:
-    """Writes the decimal results of the groups ``at``; returns the texts of those that no int64
-    mantissa holds.
+    """Writes the decimal results of the groups ``at``, as averages if there are ``divisors``;
+    returns the texts of those that no mantissa holds.
     """
     hard: dict[int, str] = {}
     for i in at.tolist():
-        value = total(limbs, ints, i)
-        too_great = abs(value) >= GREATEST
-        if average:
-            value = _divide(value, int(n[i]))
-        mantissa, scale = _shortest(value)
-        fits = abs(mantissa) < 2**63
-        columns["k"][i] = Kind.DECIMAL if fits else Kind.HARD_NUMBER
-        columns["d"][i] = value / UNIT
-        columns["m"][i] = mantissa if fits else 0
-        columns["c"][i] = scale
-        if too_great:
-            columns["k"][i] = Kind.UNBOUND
-        elif not fits:
-            hard[i] = f'"{_show(mantissa, scale)}"^^<{XSD}decimal>'
+        exact = totals.of(i)
+        if divisors is not None:
+            exact = cut(EXACT.divide(exact, Decimal(int(divisors[i]))))
+        _write(columns, i, exact, Kind.DECIMAL, hard)
     return hard
 
 
 def whole(
-    limbs: Sequence[Longs], ints: tuple[Longs, Longs], sums: Longs, at: npt.NDArray[np.int64]
-) -> list[int]:
-    """Writes the sums of integers of the groups ``at``, HARD ones among them; returns the groups
-    whose sum fits no int64.
+    columns: dict[str, Column], at: npt.NDArray[np.int64], totals: Totals, *, bounded: bool
+) -> dict[int, str]:
+    """Writes the sums of integers of the groups ``at``, and returns texts as ``finish`` does;
+    ``bounded``: beyond 64 bits there is no value.
     """
-    beyond = []
+    hard: dict[int, str] = {}
     for i in at.tolist():
-        found = total(limbs, ints, i) // UNIT
-        if -(2**63) <= found < 2**63:
-            sums[i] = found
-        else:
-            beyond.append(i)
-    return beyond
+        _write(columns, i, totals.of(i), Kind.INTEGER, hard)
+        if bounded and i in hard:
+            columns["k"][i] = Kind.UNBOUND
+    return {} if bounded else hard
 
 
-def _show(mantissa: int, scale: int) -> str:
-    """A decimal's digits, however many.
-
-    >>> _show(-12, 3)
-    '-0.012'
-    """
-    digits = str(abs(mantissa)).rjust(scale + 1, "0")
-    point = len(digits) - scale
-    fraction = f".{digits[point:]}" if scale else ""
-    return "-" * (mantissa < 0) + digits[:point] + fraction
-
-
-def _divide(value: int, n: int) -> int:
-    """Towards zero, as XPath's decimals of bounded precision are."""
-    quotient: int = abs(value) // n
-    return quotient if value >= 0 else -quotient
+def _write(
+    columns: dict[str, Column], at: int, exact: Decimal, kind: Kind, hard: dict[int, str]
+) -> None:
+    mantissa, scale = _parts(exact)
+    least = -(2**63) + (kind is Kind.DECIMAL)  # a decimal is printed by the size of its mantissa
+    fits = least <= mantissa < 2**63 and scale <= SCALE
+    columns["k"][at] = kind if fits else Kind.HARD_NUMBER
+    columns["d"][at] = double(exact)
+    columns["m"][at] = mantissa if fits else 0
+    columns["c"][at] = scale if fits else 0
+    if not fits:
+        text = large_sums.literal(exact, kind.name.lower())
+        columns["k"][at] = Kind.HARD_NUMBER if text else Kind.UNBOUND
+        hard.update({at: text} if text else {})
 
 
-def _shortest(value: int) -> tuple[int, int]:
-    """(mantissa, scale) without trailing zeros."""
-    scale = SCALE
-    while scale and value % 10 == 0:
-        value //= 10
-        scale -= 1
-    return value, scale
+def _parts(exact: Decimal) -> tuple[int, int]:
+    """(mantissa, scale) without zeros at the end of the fraction."""
+    exact = exact.normalize(EXACT)
+    exponent = exact.as_tuple().exponent
+    assert isinstance(exponent, int), "a finite number"
+    scale = max(-exponent, 0)
+    return int(exact.scaleb(scale, EXACT)), scale

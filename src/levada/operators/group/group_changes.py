@@ -21,9 +21,9 @@ from levada.model.frame import Column
 class Runs:
     """The changes in order of (group, report).
 
-    ``rows`` of the input frame (-1: a witness), ``w`` their weights, ``run`` of each; per run its
-    group ``of`` and report ``r``; ``starts`` of each group's changes; the groups' keys ``k, h`` and
-    a change of each, ``first``.
+    ``rows`` of the input frame (-1: a non-empty mark), ``w`` their weights, ``run`` of each; per
+    run its group ``of`` and report ``r``; ``starts`` of each group's changes; the groups' keys ``k,
+    h`` and a change of each, ``first``.
     """
 
     rows: Longs

@@ -24,16 +24,15 @@ from levada.model.arrays import Ints
 from levada.model.expression import AggregateFunction
 from levada.model.frame import Column as Array
 from levada.model.frame import Frame, concat
-from levada.operators.border import report_buffer as live
+from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import compare_rank
 from levada.operators.expressions.values import Column
-from levada.operators.group import aggregates
-from levada.operators.group.change_points import Turns, values
+from levada.operators.group import aggregates, large_sums
 from levada.operators.group.group_concat import concatenate
 from levada.operators.rows.edges import key_of, renumber, value, with_report
-from levada.operators.rows.values import column, slot, texts_of
+from levada.operators.rows.values import column, slot
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.layout import slot_columns
 from levada.plan.sealed.plan import PlanNode
@@ -51,15 +50,18 @@ def panes(node: PlanNode[s.Panes], inputs: Inputs, env: Env) -> Frame | None:
     new = list(env.partials.get(node.id, ()))
     if frame is not None:
         new += [f for f in (fold(node, frame, pool, 1.0),) if f is not None and f.n]
-    parts = live.recall(state, key) if calendar.any_due else []
+    parts = report_buffer.recall(state, key) if calendar.any_due else []
     if new:
         whole = concat(new)
         parts.append(whole)
-        live.remember(state, key, live.later(whole, calendar.high))
+        kept = report_buffer.later(whole, calendar.high)
+        own = large_sums.own_terms(kept, step.aggregates, pool)
+        report_buffer.remember(state, key, kept, own)
     out = None
     if calendar.any_due:
+        calendar.check_few(parts, enumerated=step.enumerated)
         out = _at_reports(node, step, parts, calendar, pool, home=env.home(node))
-    live.forget(state, key, calendar.made)
+    report_buffer.forget(state, key, calendar.made)
     return out
 
 
@@ -71,14 +73,12 @@ def fold(node: PlanNode[s.Panes], frame: Frame, pool: Pool, most: float) -> Fram
     has reached the rows, because a row that is ahead of it counts at no report that is due.
     """
     step = node.step
-    rows = live.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
+    rows = report_buffer.timed(frame, *exact(frame, node.input_layouts[0], node.windows, step.rows))
     codes, first = group(*beside(*key_of(rows, step.keys), rows[col.BEGIN], rows[col.END]))
     if len(first) > most * frame.n:
         return None
     kept = group_columns(rows, step.keys, first)
-    sums = aggregates.fold(
-        rows, codes, len(first), step.aggregates, partial(_rank, pool), hard=partial(texts_of, pool)
-    )
+    sums = aggregates.fold(rows, codes, len(first), step.aggregates, lookup(pool))
     return Frame(
         {**kept, col.BEGIN: rows[col.BEGIN][first], col.END: rows[col.END][first], **sums},
         len(first),
@@ -97,6 +97,11 @@ def group_columns(
     return out
 
 
+def lookup(pool: Pool) -> aggregates.Lookup:
+    """What aggregates ask of the terms in a pool."""
+    return aggregates.Lookup(partial(_rank, pool), pool)
+
+
 def _rank(pool: Pool, rows: Frame, i: int) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
     return compare_rank(column(rows, i, pool))
 
@@ -111,65 +116,19 @@ def _at_reports(
     home: npt.NDArray[np.bool_],
 ) -> Frame | None:
     """Panes that count at each due report, added up per group."""
-    merged = _slid(step, concat(parts), calendar, pool) if parts and not step.listed else None
+    merged = _slid(step, concat(parts), calendar, pool) if parts and not step.enumerated else None
     if merged is not None:
         return finished(node, step, merged, pool) if merged.n else None
-    if not all(kind.on_close for kind in step.kinds):
-        parts = _turning(step, parts, calendar, pool)
-        if step.keys:
-            return _at_each(node, step, parts, calendar, pool)
     expanded = []
     for part in parts:
-        at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], step.listed)
+        at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], step.enumerated)
         if len(at):
             columns = part.drop(col.BEGIN, col.END)
             expanded.append(columns.take(at).with_(r=r))
     merged = _merge(step, concat(expanded), pool) if expanded else None
-    if not step.keys and step.listed:
+    if not step.keys and step.enumerated:
         merged = _everywhere(step, merged, calendar, home, pool)
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
-
-
-def _at_each(
-    node: PlanNode, step: s.Panes, turns: Sequence[Frame], calendar: Calendar, pool: Pool
-) -> Frame | None:  # fmt: skip
-    """Groups between the instants at which they change, at each report: the values of a turn are
-    those of its reports.
-    """
-    assert step.listed, "what reports on change reports at any change"
-    out = []
-    for part in turns:
-        at, r = calendar.pairs(part["op"], part[col.BEGIN], part[col.END], listed=True)
-        if len(at):
-            values = finished(node, step, part.with_(r=part[col.BEGIN]), pool)
-            out.append(values.take(at).with_(r=r))
-    return concat(out) if out else None
-
-
-def _turning(step: s.Panes, parts: list[Frame], calendar: Calendar, pool: Pool) -> list[Frame]:
-    """Groups between the instants at which they change, as if these were panes; of rows that count
-    at some due report.
-    """
-    due = []
-    for part in parts:
-        op = part["op"]
-        low, high = (
-            np.maximum(part[col.BEGIN], calendar.low[op] + 1),
-            np.minimum(part[col.END] - 1, calendar.high[op]),
-        )
-        due.append(part.where(low <= high))
-    rows = concat(due) if due else None
-    if rows is None or not rows.n:
-        return []
-    op = rows["op"]
-    turns = Turns.of_rows(rows, len(step.keys), calendar.low[op] + 1, calendar.high[op])
-    shown, merged = values(rows, turns, step.aggregates, partial(_rank, pool))
-    of = turns.first[turns.of[shown]]
-    times = {
-        col.BEGIN: turns.at[shown],
-        col.END: np.minimum(turns.until[shown], calendar.high[op[of]] + 1),
-    }
-    return [Frame({**group_columns(rows, range(len(step.keys)), of), **times, **merged}, len(of))]
 
 
 def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame | None:
@@ -182,7 +141,7 @@ def _slid(step: s.Panes, rows: Frame, calendar: Calendar, pool: Pool) -> Frame |
         return None
     kept = group_columns(rows, range(len(step.keys)), slid.first)
     merged = aggregates.merge(
-        rows, slid.code, len(slid.first), step.aggregates, partial(_rank, pool), chosen=slid.row
+        rows, slid.code, len(slid.first), step.aggregates, lookup(pool), chosen=slid.row
     )
     return Frame({**kept, "r": slid.report, **merged}, len(slid.first))
 
@@ -191,7 +150,7 @@ def _merge(step: s.Panes, rows: Frame, pool: Pool) -> Frame:
     k, h = with_report(key_of(rows, range(len(step.keys))), rows)
     codes, first = group(k, h)
     kept = group_columns(rows, range(len(step.keys)), first)
-    merged = aggregates.merge(rows, codes, len(first), step.aggregates, partial(_rank, pool))
+    merged = aggregates.merge(rows, codes, len(first), step.aggregates, lookup(pool))
     return Frame({**kept, "r": rows["r"][first], **merged}, len(first))
 
 
@@ -209,7 +168,9 @@ def _everywhere(
     if merged is not None:
         both = (np.concatenate([merged[name], own]) for name, own in (("op", op), ("r", r)))
         codes, _ = group(*(column.astype(np.uint64) for column in both))
-        lacking = ~np.isin(codes[merged.n :], codes[: merged.n])
+        there = np.zeros(len(codes), np.bool_)
+        there[codes[: merged.n]] = True
+        lacking = ~there[codes[merged.n :]]
         op, r = op[lacking], r[lacking]
     if not len(op):
         return merged
@@ -231,11 +192,8 @@ def _blank(
     rows = Frame({"op": none, **slots}, 0)
     sums: dict[str, Array] = {}
     for j, spec in enumerate(specs):
-        sums.update(
-            _fold_one(
-                rows, none, n, j, spec=spec, rank=lambda f, _: np.empty(f.n, np.int64), pool=pool
-            )
-        )
+        terms = aggregates.Lookup(lambda f, _: np.empty(f.n, np.int64), pool)
+        sums.update(_fold_one(rows, none, n, j, spec=spec, terms=terms))
     if like is not None:
         sums = {c: v for c, v in sums.items() if c in like}
     return Frame({"op": op, "r": r, **sums}, n)
@@ -259,7 +217,8 @@ def finished(
             columns.update(renumber(merged, at, i, facets))
             continue
         j = at - len(step.keys)
-        found, hard = aggregates.finish(merged, j, step.aggregates[j])
+        spec = step.aggregates[j]
+        found, hard = aggregates.finish(merged, j, spec, pool, tuples=step.tuples)
         names = slot_columns(i, facets)
         if all(n[0] in found for n in names):
             columns.update({n: found[n[0]] for n in names})
@@ -291,7 +250,7 @@ def rgroup(node: PlanNode[s.RGroup], inputs: Inputs, env: Env) -> Frame | None:
         kept = group_columns(frame, step.keys, first)
         sums = _fold_distinct(step, frame, k, h, codes=codes, g=len(first), pool=pool)
         merged = Frame({**kept, "r": frame["r"][first], **sums}, len(first))
-    if not step.keys and step.listed:
+    if not step.keys and step.enumerated:
         calendar = env.calendar(node, step.kinds)
         merged = _everywhere(step, merged, calendar, env.home(node), pool)
     return finished(node, step, merged, pool) if merged is not None and merged.n else None
@@ -314,7 +273,7 @@ def _fold_distinct(
         if spec.distinct:
             first = _distinct_rows(frame, k, h, spec)
             rows, own = frame.take(first), codes[first]
-        out.update(_fold_one(rows, own, g, j, spec=spec, rank=partial(_rank, pool), pool=pool))
+        out.update(_fold_one(rows, own, g, j, spec=spec, terms=lookup(pool)))
     return out
 
 
@@ -325,13 +284,13 @@ def _fold_one(
     j: int,
     *,
     spec: s.Aggregate,
-    rank: aggregates.Rank,
-    pool: Pool,
+    terms: aggregates.Lookup,
 ) -> dict[str, Array]:
     """The columns of aggregate j."""
     if spec.function is AggregateFunction.GROUP_CONCAT:
-        return {f"a{j}.{name}": c for name, c in concatenate(rows, codes, g, spec, pool).items()}
-    one = aggregates.fold(rows, codes, g, (spec,), rank, hard=partial(texts_of, pool))
+        found = concatenate(rows, codes, g, spec, terms.pool)
+        return {f"a{j}.{name}": c for name, c in found.items()}
+    one = aggregates.fold(rows, codes, g, (spec,), terms)
     return {f"a{j}.{name.removeprefix('a0.')}": c for name, c in one.items()}
 
 

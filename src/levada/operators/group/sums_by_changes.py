@@ -3,14 +3,17 @@
 
 Integers are two words, decimals six halves of the limbs of ``operators/group/decimals``: these sums
 are exact in int64 for any number of rows, and are carried where they are read. Floats and doubles
-are sums without rounding (``kernels.time.running``), rounded at each point. How many rows have each
-type says which type the sum has; one row that is no number leaves the group without a value.
+are sums without rounding (``kernels.time.running``), rounded at each point. Numbers that limbs do
+not hold are kept as digits to the base 10^9, by their place, and added up one by one. How many rows
+have each type says which type the sum has; one row that is no number leaves the group without a
+value.
 
 Values of tuple streams are integers and doubles alone, and an average of these is a double.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -21,7 +24,8 @@ from levada.kernels.time.running import running_sums
 from levada.model import columns as col
 from levada.model.frame import Column, Frame
 from levada.model.term import Kind
-from levada.operators.group import decimals
+from levada.operators.expressions.scalar.numbers import EXACT
+from levada.operators.group import decimals, large_sums
 from levada.operators.group.group_changes import Runs
 from levada.operators.rows.edges import value
 from levada.operators.rows.values import texts_of
@@ -33,6 +37,7 @@ Changes = dict[str, npt.NDArray[Any]]
 _FINITE = 0x7FF << 52
 _HALVES = tuple(f"l{i}" for i in range(6))
 _LIMBS = ("e0", "e1", "e2")
+_PLACE = 9  # decimal digits of a kept one
 
 
 def sum_changes(rows: Frame, slot: int, pool: Pool, *, tuples: bool) -> Changes:
@@ -42,8 +47,8 @@ def sum_changes(rows: Frame, slot: int, pool: Pool, *, tuples: bool) -> Changes:
     number, out = integer | double, {}
     if not tuples:
         single = kind == Kind.FLOAT
-        halves, exact, too_great = _decimal_changes(rows, slot, pool)
-        number |= single | ((kind == Kind.DECIMAL) | (kind == Kind.HARD_NUMBER)) & ~too_great
+        halves, exact, unknown = _decimal_changes(rows, slot, pool)
+        number |= single | ((kind == Kind.DECIMAL) | (kind == Kind.HARD_NUMBER)) & ~unknown
         out = {"nf": single, "nx": exact, **halves}
         floating = double | single
     else:
@@ -65,15 +70,15 @@ def sum_changes(rows: Frame, slot: int, pool: Pool, *, tuples: bool) -> Changes:
 def _decimal_changes(
     rows: Frame, slot: int, pool: Pool
 ) -> tuple[Changes, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """The halves of each row's decimal or HARD number, whether it is no integer, and whether it is
-    too great.
+    """The halves of each row's decimal or HARD number (0 of one that these do not hold), whether it
+    is no integer, and whether it is too long to have a value.
     """
     each = np.arange(rows.n, dtype=np.int32)
-    limbs, integers, too_great = decimals.fold(rows, slot, each, rows.n, partial(texts_of, pool))
+    found = decimals.fold(rows, slot, each, rows.n, partial(texts_of, pool))
     kind = rows[col.kind(slot)]
     exact = (kind == Kind.DECIMAL) | (kind == Kind.HARD_NUMBER)
-    exact[integers] = False
-    return dict(zip(_HALVES, decimals.halves(limbs), strict=True)), exact, too_great
+    exact[found.integers] = False
+    return dict(zip(_HALVES, decimals.halves(found.limbs), strict=True)), exact, found.unknown
 
 
 def sums_at(points: dict[str, Column], *, average: bool, tuples: bool) -> dict[str, Column]:
@@ -122,3 +127,73 @@ def double_sums(
     )
     tallies.insert(state, key, rest, partial(tallies.add, by=(col.SUM,), sums=(col.COUNT,)))
     return runs.placed(before, after)
+
+
+def large_at(
+    key: str,
+    state: State,
+    rows: Frame,
+    runs: Runs,
+    weights: npt.NDArray[np.int8],
+    *,
+    slot: int,
+    pool: Pool,
+) -> dict[str, Column]:
+    """The columns of the sums of numbers that limbs do not hold, at every point."""
+    n = runs.groups + len(runs.of)
+    found = decimals.large(rows, slot, partial(texts_of, pool)) if rows.n else {}
+    kept = tallies.find(state, key, runs.k, runs.h)
+    if not found and kept is None:
+        return large_sums.columns({}, n, pool)
+    base: large_sums.Sums = {}
+    if kept is not None:
+        places, digits = (kept[1][name].tolist() for name in (col.SUM, col.COUNT))
+        for g, place, digit in zip(kept[0].tolist(), places, digits, strict=True):
+            large_sums.added(base, g, Decimal(digit).scaleb(place * _PLACE, EXACT))
+    changes: large_sums.Sums = {}
+    for i in np.flatnonzero(np.isin(runs.rows, list(found))).tolist():
+        weighted = EXACT.multiply(found[int(runs.rows[i])], Decimal(int(weights[i])))
+        large_sums.added(changes, int(runs.run[i]), weighted)
+    rest = _digits(changes, runs)
+    tallies.insert(state, key, rest, partial(tallies.add, by=(col.SUM,), sums=(col.COUNT,)))
+    return large_sums.columns(_standing(base, changes, runs), n, pool)
+
+
+def _standing(base: large_sums.Sums, changes: large_sums.Sums, runs: Runs) -> large_sums.Sums:
+    """The sums at the points of the groups that have any, from those before and those of runs."""
+    sums: large_sums.Sums = {}
+    before, after = runs.before, runs.after
+    first = np.searchsorted(runs.of, np.arange(runs.groups + 1))
+    for g in {*base, *(int(runs.of[run]) for run in changes)}:
+        standing = sums[int(before[g])] = base.get(g, Decimal(0))
+        for run in range(int(first[g]), int(first[g + 1])):
+            standing = EXACT.add(standing, changes.get(run, Decimal(0)))
+            sums[int(after[run])] = standing
+    return sums
+
+
+def _digits(changes: large_sums.Sums, runs: Runs) -> Frame:
+    """What each run changes, as digits to the base 10^9 of its group."""
+    groups: list[int] = []
+    places: list[int] = []
+    digits: list[int] = []
+    for run, change in changes.items():
+        exponent = change.as_tuple().exponent
+        assert isinstance(exponent, int), "a finite number"
+        place = exponent // _PLACE
+        left = int(change.scaleb(-place * _PLACE, EXACT))
+        sign, left = (-1, -left) if left < 0 else (1, left)
+        while left:
+            left, digit = divmod(left, 10**_PLACE)
+            groups.append(int(runs.of[run]))
+            places.append(place)
+            digits.append(sign * digit)
+            place += 1
+    of = np.array(groups, np.int64)
+    columns: dict[str, Column] = {
+        col.KEY: runs.k[of],
+        col.CHECK: runs.h[of],
+        col.SUM: np.array(places, np.int64),
+        col.COUNT: np.array(digits, np.int64),
+    }
+    return tallies.add(Frame(columns, len(of)), (col.SUM,), (col.COUNT,))

@@ -13,16 +13,18 @@ Cost: by the new rows and the result, a probe per run; never by the window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from levada.kernels.keyed.probe import join_pairs
 from levada.model import columns as col
-from levada.model.frame import Column, Frame
+from levada.model.frame import Column, Frame, concat
 from levada.operators.env import Env, Inputs
+from levada.operators.excess import too_many
 from levada.operators.interval.occur import as_set, pick
 from levada.operators.rows import edges as r
 from levada.plan.sealed import steps as s
@@ -34,6 +36,8 @@ from levada.windows.state import runs
 from levada.windows.state.pieces import State
 
 PIECE = 32_768  # probe rows at a time: what keeps a run's directory and the output in cache
+MOST_PAIRS = 1_000_000  # of one piece of the result
+FEW_PROBES = 4_096  # that are tried first: how many pairs a row has shows by them
 Rows = npt.NDArray[np.intp]
 
 
@@ -45,6 +49,15 @@ class _Pairs:
     i: Rows
     b: Frame
     j: Rows
+
+    def cut(self, most: int) -> Iterator[_Pairs]:
+        """The same in parts of at most so many."""
+        if len(self.i) <= most:
+            yield self
+            return
+        for at in range(0, len(self.i), most):
+            part = slice(at, at + most)
+            yield _Pairs(self.a, self.i[part], self.b, self.j[part])
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +73,24 @@ class _Side:
 
 def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
     """The new result rows. Rows that are dead by the horizons of the streams are dropped."""
+    made = list(join_in_pieces(node, inputs, env))
+    return concat(made) if made else None
+
+
+def join_in_pieces(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Iterator[Frame]:
+    """The new result rows, some ``MOST_PAIRS`` at a time. Raises ``ExcessError``."""
     step, state, horizons = node.step, env.state, env.horizons(node)
     left, right = (
         _side(node, step, state, i, frame, horizons=horizons) for i, frame in enumerate(inputs)
     )
-    found = [
-        *_meet(step, left.new, right.old, turned=False),
-        *_meet(step, right.new, left.old, turned=True),
-        *_meet(step, left.new, [right.new], turned=False),
-    ]
-    joined = _pair(node, step, found, left, right)
+    found = chain(
+        _meet(step, left.new, right.old, turned=False),
+        _meet(step, right.new, left.old, turned=True),
+        _meet(step, left.new, [right.new], turned=False),
+    )
+    for pairs in _batched(node, found, env.most_rows):
+        if (joined := _pair(node, step, pairs, left, right)) is not None:
+            yield joined
     for i, side in enumerate((left, right)):
         # static rows all come in one epoch: none is met again
         if side.new.rows.n and node.layout.windows:
@@ -83,7 +104,26 @@ def join(node: PlanNode[s.Join], inputs: Inputs, env: Env) -> Frame | None:
                 ends=side.ends,
                 alive=node.alive,
             )
-    return joined
+
+
+def _batched(
+    node: PlanNode, found: Iterable[_Pairs], most: int
+) -> Iterator[Sequence[_Pairs]]:  # fmt: skip
+    """Pairs in batches of at most ``MOST_PAIRS``, but for those of one row."""
+    batch: list[_Pairs] = []
+    rows = total = 0
+    for pairs in found:
+        total += len(pairs.i)
+        if total > most:
+            raise too_many(node, pairs.a["op"][pairs.i], most)
+        for part in pairs.cut(MOST_PAIRS):
+            if rows and rows + len(part.i) > MOST_PAIRS:
+                yield batch
+                batch, rows = [], 0
+            batch.append(part)
+            rows += len(part.i)
+    if batch:
+        yield batch
 
 
 def _side(
@@ -161,11 +201,15 @@ def _probe(new: runs.Run, run: runs.Run, by_bucket: bool) -> Iterator[tuple[Rows
         if by_bucket
         else (new.rows[name] for name in (col.KEY, col.CHECK, col.BEGIN, col.END))
     )
-    for at in range(0, new.rows.n, PIECE):
-        cut = slice(at, at + PIECE)
+    at, piece = 0, min(PIECE, MOST_PAIRS // max(run.rows.n, 1) + FEW_PROBES)
+    while at < new.rows.n:
+        cut = slice(at, at + piece)
         probes, places = join_pairs(k[cut], h[cut], s_[cut], e[cut], run.buckets)
         if len(probes):
             yield new.at(probes + at) if by_bucket else probes.astype(np.intp) + at, run.at(places)
+        at += piece
+        # what follows is as dense as what was
+        piece = min(PIECE, max(piece * MOST_PAIRS // max(len(probes), 1), 1))
 
 
 def _agreeing(step: s.Join, pairs: _Pairs) -> _Pairs:

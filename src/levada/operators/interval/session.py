@@ -2,10 +2,10 @@
 element (docs/semantics.md#windows).
 
 Which session a row belongs to, and whether that has ended, follows from the times of all elements
-of the stream (``windows/presence``), so every partition knows it of its own rows. On content change
-a row comes in at its time (+1) and is taken back when its session ends (-1, ``hi`` is the end). On
-close it comes in at the end, which it then carries in place of its time. Over triples a session is
-a set: the first coming of a triple is the one that counts.
+of the stream (``windows/element_times``), so every partition knows it of its own rows. On content
+change a row comes in at its time (+1) and is taken back when its session ends (-1, ``hi`` is the
+end). On close it comes in at the end, which it then carries in place of its time. Over triples a
+session is a set: the first coming of a triple is the one that counts.
 
 The state is the rows of the sessions that have not ended: at a watermark each member has one at
 most, so all that is kept of it ends at one instant, which is known without a look at the rows.
@@ -15,8 +15,6 @@ Cost: the new rows, which of triples are looked up; when sessions end the rows o
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +28,11 @@ from levada.operators.env import Env, Inputs
 from levada.operators.rows.edges import empty, key_of
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
-from levada.windows.presence import NOTHING, Seen, session_ends
+from levada.windows.element_times import NOTHING, ElementTimes, session_ends
 from levada.windows.state import tallies
 from levada.windows.state.pieces import State, due_together
 
 _FOREVER = (MAX, 0, 0)  # rows of open sessions live until they are taken out
-Presences = Mapping[int, Seen]
 
 
 def session(node: PlanNode[s.Session], inputs: Inputs, env: Env) -> Frame | None:
@@ -43,15 +40,15 @@ def session(node: PlanNode[s.Session], inputs: Inputs, env: Env) -> Frame | None
     windows.
     """
     step, state, (frame,) = node.step, env.state, inputs
-    presence, progress = env.presence, env.progress
+    element_times, progress = env.element_times, env.progress
     key = f"{node.id}.open"
     if frame is None and not state.pieces(key):
         return None
     was, now = (w[node.windows.stream[0]] for w in (progress.old, progress.new))
-    open_until = _open_until(node, presence, progress.old)
+    open_until = _open_until(node, element_times, progress.old)
     # for others no times are kept
     rows = empty(node.input_layouts[0]) if frame is None else frame.where(node.alive[frame["op"]])
-    ends = _ends(node, rows, presence)
+    ends = _ends(node, rows, element_times)
     if not step.bag:
         rows, ends = _as_set(node, state, key, rows, ends, open_until=open_until)
     gone = _ended(node, state, key, (open_until > was) & (open_until <= now), step.bag)
@@ -63,19 +60,21 @@ def session(node: PlanNode[s.Session], inputs: Inputs, env: Env) -> Frame | None
     return out if out.n else None
 
 
-def _times(node: PlanNode, number: int, presence: Presences) -> Times:
+def _times(node: PlanNode, number: int, element_times: ElementTimes) -> Times:
     """The times of all elements that count for a schedule."""
     schedule = node.schedules.distinct[number]
-    ts = presence.get(schedule.streams[0], NOTHING).ts
+    ts = element_times.get(schedule.streams[0], NOTHING).ts
     return ts[ts >= max(schedule.start, schedule.windows[0].start)]
 
 
-def _alike(node: PlanNode, presence: Presences) -> npt.NDArray[np.int64]:
+def _alike(node: PlanNode, element_times: ElementTimes) -> npt.NDArray[np.int64]:
     """For each schedule the first that says the same."""
-    return node.schedules.families.alike({stream: seen.ts for stream, seen in presence.items()})
+    return node.schedules.families.alike(
+        {stream: seen.ts for stream, seen in element_times.items()}
+    )
 
 
-def _open_until(node: PlanNode, presence: Presences, old: Times) -> Times:
+def _open_until(node: PlanNode, element_times: ElementTimes, old: Times) -> Times:
     """The end of each member's last session at the ``old`` watermark, as far as times are known;
     MIN if there was none.
 
@@ -83,10 +82,10 @@ def _open_until(node: PlanNode, presence: Presences, old: Times) -> Times:
     windows keep some and not all.
     """
     of_schedule = np.full(len(node.schedules.distinct), MIN, np.int64)
-    same = _alike(node, presence)
+    same = _alike(node, element_times)
     for number in np.unique(same).tolist():
         schedule = node.schedules.distinct[number]
-        ts = _times(node, number, presence)
+        ts = _times(node, number, element_times)
         last = int(np.searchsorted(ts, old[schedule.streams[0]])) - 1
         if last >= 0:
             of_schedule[number] = session_ends(ts[last:], schedule.windows[0].range)[0]
@@ -94,13 +93,13 @@ def _open_until(node: PlanNode, presence: Presences, old: Times) -> Times:
     return until
 
 
-def _ends(node: PlanNode, rows: Frame, presence: Presences) -> Times:
+def _ends(node: PlanNode, rows: Frame, element_times: ElementTimes) -> Times:
     """The end of each new row's session, as far as the stream's times are known."""
     ends = np.empty(rows.n, np.int64)
-    of = _alike(node, presence)[node.schedules.of_member[rows["op"]]]
+    of = _alike(node, element_times)[node.schedules.of_member[rows["op"]]]
     for number in np.unique(of).tolist():
         at = np.flatnonzero(of == number)
-        ts = _times(node, number, presence)
+        ts = _times(node, number, element_times)
         ends[at] = session_ends(ts, node.schedules.distinct[number].windows[0].range)[
             np.searchsorted(ts, rows[col.least(0)][at])
         ]

@@ -39,10 +39,10 @@ def once(node: PlanNode[s.StaticSubplan], inputs: Inputs, env: Env) -> Frame | N
     key = f"{node.id}.once"
     now = _plain(r.empty(node.input_layouts[0]) if frame is None else frame)
     known = concat([now.slice(0, 0), *(state.whole(p) for p in state.pieces(key))])
-    again = answered[known["op"]]
-    left = concat([known.where(~again & node.alive[known["op"]]), now])
+    reread = answered[known["op"]]
+    left = concat([known.where(~reread & node.alive[known["op"]]), now])
     state.replace(key, [state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
-    changed = _difference(node, known.where(again), now)
+    changed = _difference(node, known.where(reread), now)
     return changed.with_(lo0=_instants(node, env)[changed["op"]]) if changed.n else None
 
 

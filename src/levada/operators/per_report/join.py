@@ -25,6 +25,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.frame import Column, Frame, concat
 from levada.operators.env import Env, Inputs
+from levada.operators.excess import too_many
 from levada.operators.expressions import truth
 from levada.operators.expressions.logic import column_of
 from levada.operators.interval.join import compatible
@@ -52,7 +53,7 @@ def report_join(node: PlanNode[s.ReportJoin], inputs: Inputs, env: Env) -> Frame
         return None
     step, pool = node.step, env.pool
     none = np.empty(0, np.int64)
-    i, j = (none, none) if right is None else _partners(node, step, left, right, pool)
+    i, j = (none, none) if right is None else _partners(node, step, left, right, env)
     if not step.kind.pairs:
         return _decided(node, step, left, i, pool)
     parts = []
@@ -93,7 +94,7 @@ def _sides(
 
 
 def _partners(
-    node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, pool: Pool
+    node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, env: Env
 ) -> tuple[Longs, Longs]:
     """The pairs that count; those that only decide are of distinct right rows (those that last are
     distinct already).
@@ -101,13 +102,13 @@ def _partners(
     if not step.kind.pairs and step.condition is None and not isinstance(right, Run):
         seen = (*step.right, *(at for _, at in step.fills))
         right = right.take(group(*r.with_report(r.key_of(right, seen), right))[1])
-    i, j = _pairs(left, step.left, right, step.right, step.fills)
+    i, j = _pairs(node, step, left, right, env.most_rows)
     # keys are bound: there, all pairs meet
     if step.kind is JoinKind.MINUS and not step.left and len(i):
         keep = _meeting(left, i, _rows(right), j, step.fills)
         i, j = i[keep], j[keep]
     if step.condition is not None and len(i):
-        keep = _satisfying(node, step, left, i, right=_rows(right), j=j, pool=pool)
+        keep = _satisfying(node, step, left, i, right=_rows(right), j=j, pool=env.pool)
         i, j = i[keep], j[keep]
     return i, j
 
@@ -121,23 +122,21 @@ def _meeting(left: Frame, i: Longs, right: Frame, j: Longs, fills: Origins) -> B
 
 
 def _pairs(
-    left: Frame,
-    left_keys: tuple[int, ...],
-    right: Right,
-    right_keys: tuple[int, ...],
-    fills: tuple[tuple[int, int], ...],
-) -> tuple[Longs, Longs]:
-    """Row numbers of compatible pairs."""
-    lk, lh = r.key_of(left, left_keys)
+    node: PlanNode, step: s.ReportJoin, left: Frame, right: Right, most: int
+) -> tuple[Longs, Longs]:  # fmt: skip
+    """Row numbers of compatible pairs. Raises ``ExcessError``."""
+    lk, lh = r.key_of(left, step.left)
     if not isinstance(right, Run):
         lk, lh = r.with_report((lk, lh), left)
-        right = run_of(right, r.with_report(r.key_of(right, right_keys), right))
+        right = run_of(right, r.with_report(r.key_of(right, step.right), right))
     found, at = join_pairs(
-        lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), right.buckets
+        lk, lh, np.zeros(left.n, np.int64), np.ones(left.n, np.int64), right.buckets, most
     )
+    if len(found) > most:
+        raise too_many(node, left["op"][found], most)
     i, j = found.astype(np.int64), right.at(at).astype(np.int64)
-    if fills:
-        keep = compatible(left, i, right.rows, j, fills)
+    if step.fills:
+        keep = compatible(left, i, right.rows, j, step.fills)
         i, j = i[keep], j[keep]
     return i, j
 

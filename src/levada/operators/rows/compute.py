@@ -22,6 +22,7 @@ from levada.model.term import Kind, Term
 from levada.model.time import TIMELESS
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import Scope, evaluate, truth
+from levada.operators.expressions.arithmetic import bounded
 from levada.operators.expressions.values import Column, broadcast, constant, from_texts, gather
 from levada.operators.rows.edges import renumber, value, with_report, zeros
 from levada.operators.rows.solutions import copies, name_seed
@@ -52,6 +53,7 @@ def extend(node: PlanNode[s.Extend], inputs: Inputs, env: Env) -> Frame | None:
     if len(node.layout.slots) == len(step.kept):
         return out
     values = evaluate(step.expression, scope(node, frame, pool))
+    values = bounded(values) if step.tuples else values
     last = len(step.kept)
     return out.with_(
         **slot(broadcast(values, frame.n), last, node.layout.slots[last], pool, tuples=step.tuples)
@@ -91,6 +93,7 @@ def scope(node: PlanNode, frame: Frame, pool: Pool, width: int | None = None) ->
         place=draw[1] if draw else 0,
         identify=pool.identify,
         times=frame.columns.get(col.least(0), 0),
+        tuples=isinstance(node.step, (s.Filter, s.Extend)) and node.step.tuples,
     )
 
 

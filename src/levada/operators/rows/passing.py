@@ -25,7 +25,7 @@ def hold(node: PlanNode[s.Hold], inputs: Inputs, env: Env) -> Frame | None:
 
 def emit(node: PlanNode[s.Emit], inputs: Inputs, env: Env) -> Frame | None:
     """The results; the due reports of queries that show empty ones are noted, by one partition."""
-    if node.step.listed and env.place.partition == 0:
+    if node.step.enumerated and env.place.partition == 0:
         calendar = env.calendar(node, node.step.kinds)
         for m in np.flatnonzero(node.alive).tolist():
             times = calendar.of_member(m)

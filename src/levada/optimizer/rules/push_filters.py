@@ -40,6 +40,11 @@ from levada.model.term import Term
 from levada.optimizer.rewrite import rewritten
 from levada.optimizer.rule import Context
 
+MOST_PARTS = 200
+"""A filter of more conditions stays as it is: each would be a node above the last one, and what
+comes after walks them by recursion.
+"""
+
 
 def push_filters(query: a.Query, context: Context) -> a.Query:
     """The query with each part of a filter as deep as it can be."""
@@ -50,7 +55,10 @@ def _push(node: a.Node) -> a.Node:
     if not isinstance(node, a.Filter):
         return node
     whole, late = node.child, []
-    for condition in conjuncts(node.condition):
+    conditions = conjuncts(node.condition)
+    if len(conditions) > MOST_PARTS:
+        return node
+    for condition in conditions:
         if per_report(condition):
             late.append(condition)
         else:

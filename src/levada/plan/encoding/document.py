@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from levada.errors import CheckpointError
+from levada.errors import unreadable
 from levada.plan.encoding.columns import Number
 from levada.plan.encoding.registry import Fields, Registry
 
@@ -195,14 +195,6 @@ def read_file(path: Path, cls: type[T], registry: Registry) -> T:
         raise unreadable(path, str(error.strerror)) from error
     except _WRONG as error:
         raise unreadable(path, str(error) or "it is damaged") from error
-
-
-def unreadable(path: Path, reason: str) -> CheckpointError:
-    """What is wrong with a file, and what to do."""
-    return CheckpointError(
-        f"The checkpoint's file {path} cannot be read: {reason}.",
-        hint="Go on from a copy of the checkpoint, or start anew in an empty folder.",
-    )
 
 
 def _head_end(data: npt.NDArray[np.uint8]) -> int:

@@ -53,6 +53,7 @@ STEPS: dict[str, type] = {
     "tally": s.Multiplicity,
     "net": s.Net,
     "snapshot": s.Snapshot,
+    "standing": s.Standing,
     "emit": s.Emit,
 }
 VALUES: dict[str, type] = STEPS | {

@@ -182,7 +182,7 @@ def _wanted(op: Op, out: Needs) -> list[Needs]:
             return [ends if i < steps else _ids(rows.variables) for i, rows in enumerate(op.inputs)]
         case p.Panes(keys, aggregates, _) | p.RGroup(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out)]
-        case p.Running(keys, aggregates):
+        case p.Running(keys, aggregates, _):
             return [_group_needs(op, keys, aggregates, out), *({} for _ in op.inputs[1:])]
         case p.Snapshot():
             return [*_every(op, out)[:1], *({} for _ in op.inputs[1:])]

@@ -40,7 +40,7 @@ from levada.plan.sealed.shapes import Member, Shape
 
 _Border = p.Report | p.Deltas | p.Panes | p.Changes
 _PerReport = p.ReportJoin | p.RGroup | p.RDistinct | p.RExcept | p.ROrder
-_ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot
+_ByChanges = p.Running | p.Multiplicity | p.Net | p.Snapshot | p.Standing
 _Above = _Border | _PerReport | _ByChanges
 
 
@@ -48,8 +48,8 @@ class Installer:
     """Installs one query in plan version ``since``; ``intern`` makes of a (shape, member) pair what
     is missing.
 
-    ``again``: the static graphs at whose replacement the query, which has no windows, is answered
-    anew.
+    ``reread_graphs``: the static graphs at whose replacement the query, which has no windows, is
+    answered anew.
 
     It gives the topology's own shape, so that two shapes over equal inputs are over the same ones,
     and compare at once; and the index of the member.
@@ -62,16 +62,16 @@ class Installer:
         start: int,
         intern: Intern,
         *,
-        every: bool = False,
+        show_empty: bool = False,
         since: int = 0,
-        again: Collection[str | None] = (),
+        reread_graphs: Collection[str | None] = (),
     ) -> None:
         self.q = query
         read = Analysis().of(query.pattern)
         by_changes = read.derived  # of these the outermost operator knows the policy, and no other
-        self.every = every and not by_changes
+        self.show_empty = show_empty and not by_changes
         own = replace(query, reports=Reporting()) if by_changes else query
-        self.timing = Timing(own, start, self.every, tuple(sorted(again, key=str)))
+        self.timing = Timing(own, start, self.show_empty, tuple(sorted(reread_graphs, key=str)))
         self.since = since
         self.name = name
         self.intern = intern
@@ -119,7 +119,7 @@ class Installer:
         template = self.template[key]
         shown = dict(zip(tree.variables, op.variables, strict=True))
         return Installed(
-            *template.again(self.intern, PLACES, op.spec.terms),
+            *template.renew(self.intern, PLACES, op.spec.terms),
             tuple(shown[v] for v in template.names),
         )
 
@@ -168,7 +168,7 @@ class Installer:
         if isinstance(op.spec, p.SubqueryWindow):
             self.level = op.spec.level
         elif isinstance(op.spec, p.StaticSubplan):
-            self.level, self.timing = (), self.timing.windowless(op.spec.again)
+            self.level, self.timing = (), self.timing.windowless(op.spec.reread_graphs)
         installed = self.install(base, wants)
         self.level, self.timing = outer
         return installed
@@ -192,27 +192,26 @@ class Installer:
         spec = op.spec
         match spec:
             case p.Match() | p.Entailed() | p.Star() | p.Scan() | p.Constant():
-                return leaf(spec, op.variables, names, self.since, self.timing.again)
+                return leaf(spec, op.variables, names, self.since, self.timing.reread_graphs)
             case p.CountWindow(_, _, keys, bag):
                 return s.CountWindow(tuple(ins[0].index(k) for k in keys), bag), self._windows(op)
             case p.Session(_, ended, bag):
                 return s.Session(bag, ended), self._windows(op)
             case p.SubqueryWindow(_, _, weighted):
                 return s.SubqueryWindow(weighted), self._windows(op)
-            case p.StaticSubplan(again):
-                return s.StaticSubplan(op.weighted), self._windows(op)._replace(again=again)
+            case p.StaticSubplan(graphs):
+                member = self._windows(op)._replace(reread_graphs=graphs)
+                return s.StaticSubplan(op.weighted), member
             case p.Select(pattern, beside):
                 places, constants = positions(pattern.positions, op.variables, names)
-                every = (*places, *map(op.variables.index, beside))
-                return s.Select(every, tuple(op.variables.index(v) for v in names)), Member(
-                    constants=constants
-                )
+                slots = (*places, *map(op.variables.index, beside))
+                kept_slots = tuple(op.variables.index(v) for v in names)
+                return s.Select(slots, kept_slots), Member(constants=constants)
             case p.Filter(condition, draw):
                 lifted, terms = parametrise(condition, ins[0])
                 member = Member(constants=terms, query=self._drawing(condition))
-                return s.Filter(
-                    lifted, tuple(ins[0].index(v) for v in names), draw_slots(draw, ins[0])
-                ), member
+                kept_ = tuple(ins[0].index(v) for v in names)
+                return s.Filter(lifted, kept_, draw_slots(draw, ins[0]), self.tuples), member
             case p.Extend(expression, draw):
                 lifted, terms = parametrise(expression, ins[0])
                 kept_ = tuple(ins[0].index(v) for v in names if v in ins[0])
@@ -226,20 +225,18 @@ class Installer:
                 return s.Closure(many, given, shown, seed), Member(constants=ends)
             case p.Union():
                 return s.Union(), Member()
-            case p.Occur():
-                return s.Occur(), self._windows(op)
-            case p.Hold():
-                return s.Hold(), self._windows(op)
+            case p.Occur() | p.Hold():
+                return s.Occur() if isinstance(spec, p.Occur) else s.Hold(), self._windows(op)
             case p.Join():
                 return self._join(op, spec, names, ins), self._windows(op)
             case p.Emit():
                 member = (
                     self._schedule()._replace(query=self.name)
-                    if self.every
+                    if self.show_empty
                     else Member(query=self.name)
                 )
                 return s.Emit(
-                    op.inputs[0].weighted, self.every, self.kinds if self.every else ()
+                    op.inputs[0].weighted, self.show_empty, self.kinds if self.show_empty else ()
                 ), member
             case p.Rename() | p.Applied():
                 raise AssertionError(f"a {type(spec).__name__} is in the edges, no step")
@@ -270,38 +267,27 @@ class Installer:
         carried = op.inputs[0].windows
         rows = None if carried is None else self.timing.places(self.level, carried)
         match spec:
-            case p.Report(listed, instant):
-                return s.Report(self.kinds, rows or (), listed, instant), self._schedule(carried)
-            case p.Deltas():
-                return s.Deltas(self.kinds, rows or ()), self._schedule(carried)
-            case p.Running(keys, aggregates):
-                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
-                keyed = tuple(ins[0].index(k) for k in keys)
-                return s.Running(keyed, folded, kept, self.tuples), Member()
-            case p.Multiplicity(shown):
-                return s.Multiplicity(shown), Member()
+            case p.Report(enumerated, instant):
+                return s.Report(self.kinds, rows or (), enumerated, instant), self._schedule(
+                    carried
+                )
+            case p.Deltas(enumerated):
+                return s.Deltas(self.kinds, rows or (), enumerated), self._schedule(carried)
+            case p.Running() | p.Multiplicity() | p.Net() | p.Snapshot() | p.Standing():
+                return self._by_changes(op, spec, names, ins)
             case p.RExcept():
                 return s.RExcept(), Member()
-            case p.Net(output):
-                return s.Net(output), Member()
-            case p.Snapshot(output, windows, reports, listed, every):
-                member = self.timing.of_snapshot(windows, reports, every=every)
-                member = member._replace(query=self.name if every else "")
-                kinds = self.timing.snapshot_kinds(windows, reports)
-                return s.Snapshot(
-                    output, kinds, reports.clock is not None, reports.nonempty, listed, every
-                ), member
-            case p.Panes(keys, aggregates, listed):
+            case p.Panes(keys, aggregates, enumerated):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
                 return s.Panes(
-                    self.kinds, rows or (), listed, slots, folded, kept, self.tuples
+                    self.kinds, rows or (), enumerated, slots, folded, kept, self.tuples
                 ), self._schedule(carried)
-            case p.RGroup(keys, aggregates, listed):
+            case p.RGroup(keys, aggregates, enumerated):
                 folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
                 slots = tuple(ins[0].index(k) for k in keys)
                 return s.RGroup(
-                    self.kinds, listed, slots, folded, kept, self.tuples
+                    self.kinds, enumerated, slots, folded, kept, self.tuples
                 ), self._schedule()
             case p.ReportJoin(kind, keys, _, condition, lasting):
                 seen = names if kind.pairs else tuple(v for v in names if v in ins[0])
@@ -316,9 +302,43 @@ class Installer:
                 terms = tuple(c.term for c in constants)
                 member = Member(constants=terms, query=self._drawing(*(e for e, _ in keys)))
                 return s.ROrder(lifted_keys, offset, limit, in_order), member
-            case p.Changes(output, listed):
+            case p.Changes(output, enumerated):
                 certain = not op.weighted and output is Output.ISTREAM
-                return s.Changes(output, self.kinds, rows, listed, certain), self._schedule(carried)
+                return s.Changes(output, self.kinds, rows, enumerated, certain), self._schedule(
+                    carried
+                )
+            case _:
+                assert_never(spec)
+
+    def _by_changes(
+        self, op: Op, spec: _ByChanges, names: tuple[str, ...], ins: list[tuple[str, ...]]
+    ) -> tuple[s.Step, Member]:
+        """The steps of what is kept by changes."""
+        match spec:
+            case p.Running(keys, aggregates, enumerated):
+                folded, kept = self._aggregates(op, keys, aggregates, names, ins[0])
+                keyed = tuple(ins[0].index(k) for k in keys)
+                kinds = self.kinds if enumerated else ()
+                member = self._schedule() if enumerated else Member()
+                return s.Running(keyed, folded, kept, kinds, enumerated, self.tuples), member
+            case p.Standing():
+                return s.Standing(self.kinds), self._schedule()
+            case p.Multiplicity(shown):
+                return s.Multiplicity(shown), Member()
+            case p.Net(output):
+                return s.Net(output), Member()
+            case p.Snapshot(output, windows, reports, enumerated, show_empty):
+                member = self.timing.of_snapshot(windows, reports, show_empty=show_empty)
+                member = member._replace(query=self.name if show_empty else "")
+                kinds = self.timing.snapshot_kinds(windows, reports)
+                return s.Snapshot(
+                    output,
+                    kinds,
+                    reports.clock is not None,
+                    reports.nonempty,
+                    enumerated,
+                    show_empty,
+                ), member
             case _:
                 assert_never(spec)
 

@@ -21,21 +21,27 @@ def is_static(spec: p.Spec) -> bool:
 
 
 def leaf(
-    spec: Leaf, variables: tuple[str, ...], names: tuple[str, ...], since: int, again: Graphs
+    spec: Leaf,
+    variables: tuple[str, ...],
+    names: tuple[str, ...],
+    since: int,
+    reread_graphs: Graphs,
 ) -> tuple[s.Step, Member]:
     """The shape and the member of a first operator that binds ``variables`` and of which ``names``
     are read.
 
-    ``since``: the plan version that reads static data and constants. ``again``: the graphs at whose
-    replacement they are read anew.
+    ``since``: the plan version that reads static data and constants. ``reread_graphs``: the graphs
+    at whose replacement they are read anew.
     """
     kept = tuple(variables.index(v) for v in names)
     match spec:
         case p.Match(pattern, stream, graphs):
             places, terms = positions(pattern.positions, variables, names)
-            return s.Match(places, kept, stream is None), _over(stream, graphs, terms, since, again)
+            return s.Match(places, kept, stream is None), _over(
+                stream, graphs, terms, since, reread_graphs
+            )
         case p.Entailed():
-            return _entail(spec, variables, kept, since, again)
+            return _entail(spec, variables, kept, since, reread_graphs)
         case p.Star(patterns, stream):
             legs = [positions(t.positions, variables, names) for t in patterns]
             constants = tuple(t for _, terms in legs for t in terms)
@@ -47,7 +53,9 @@ def leaf(
             return step, Member(streams=(stream,))
         case p.Constant(rows):
             chosen = tuple(tuple(r[k] for k in kept) for r in rows)
-            return s.Constant(len(kept)), Member(rows=chosen, since=since, again=again)
+            return s.Constant(len(kept)), Member(
+                rows=chosen, since=since, reread_graphs=reread_graphs
+            )
 
 
 def _over(
@@ -55,21 +63,27 @@ def _over(
     graphs: Graphs,
     terms: tuple[Term | None, ...],
     since: int,
-    again: Graphs,
+    reread_graphs: Graphs,
     *,
     ways: tuple[s.Way, ...] = (),
 ) -> Member:
     """A pattern's member; one over static graphs is of its plan version."""
     streams = () if stream is None else (stream,)
     if stream is not None:
-        since, again = 0, ()
+        since, reread_graphs = 0, ()
     return Member(
-        streams=streams, constants=terms, graphs=graphs, since=since, ways=ways, again=again
+        streams=streams,
+        constants=terms,
+        graphs=graphs,
+        since=since,
+        ways=ways,
+        reread_graphs=reread_graphs,
     )
 
 
 def _entail(
-    spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, again: Graphs
+    spec: p.Entailed, variables: tuple[str, ...], kept: tuple[int, ...], since: int, reread_graphs:
+    Graphs
 ) -> tuple[s.Step, Member]:  # fmt: skip
     """The forms of the alternatives, and each alternative as a way of the member."""
     slots, terms = positions(spec.pattern.positions, variables, ())
@@ -82,7 +96,7 @@ def _entail(
     ends = (spec.pattern.subject, spec.pattern.object)
     spread = tuple(i for i, k in enumerate(kept) if spec.alike and Var(variables[k]) in ends)
     step = s.Entailed(slots, tuple(forms), kept, spec.stream is None, spread, spec.alike)
-    return step, _over(spec.stream, spec.graphs, terms, since, again, ways=tuple(ways))
+    return step, _over(spec.stream, spec.graphs, terms, since, reread_graphs, ways=tuple(ways))
 
 
 def _way(

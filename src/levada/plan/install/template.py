@@ -34,7 +34,7 @@ class Template:
         self.entries.append((shape, member))
         return shape, len(self.entries) - 1
 
-    def again(
+    def renew(
         self, intern: Intern, places: Sequence[Term], terms: Sequence[Term]
     ) -> tuple[Shape, int]:
         """Installs all with these terms at these places; the last one's shape and member."""

@@ -20,18 +20,20 @@ STATIC = WindowOn("", "", Window(WindowKind.STATIC))
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The times of one query: ``start``, whether it shows empty reports (``every``), and for
-    members ``again``.
+    """The times of one query: ``start``, whether it shows empty reports (``show_empty``), and for
+    members ``reread_graphs``.
     """
 
     query: Query
     start: int
-    every: bool
-    again: tuple[str | None, ...] = ()
+    show_empty: bool
+    reread_graphs: tuple[str | None, ...] = ()
 
-    def windowless(self, again: tuple[str | None, ...]) -> Timing:
+    def windowless(self, reread_graphs: tuple[str | None, ...]) -> Timing:
         """The times of a part that reads no window: it is answered as a query without windows."""
-        return Timing(replace(self.query, windows=(), reports=Reporting()), self.start, True, again)
+        return Timing(
+            replace(self.query, windows=(), reports=Reporting()), self.start, True, reread_graphs
+        )
 
     def kinds(self, level: tuple[int, ...]) -> tuple[WindowKind, ...]:
         """The kinds of the windows whose reports are those of a level, and of the clock."""
@@ -64,23 +66,25 @@ class Timing:
         return own._replace(
             windows=own.windows + behind,
             streams=own.streams + ("",) * len(behind),
-            every=self.every,
+            show_empty=self.show_empty,
             nonempty=self.query.reports.nonempty,
-            again=self.again,
+            reread_graphs=self.reread_graphs,
         )
 
     def snapshot_kinds(self, level: tuple[int, ...], reports: Reporting) -> tuple[WindowKind, ...]:
         """The kinds of a level's windows, and of its clock behind them."""
         return tuple(w.kind for w in self._deciding(level, reports))
 
-    def of_snapshot(self, level: tuple[int, ...], reports: Reporting, *, every: bool) -> Member:
+    def of_snapshot(
+        self, level: tuple[int, ...], reports: Reporting, *, show_empty: bool
+    ) -> Member:
         """What decides the reports of a level kept by changes: its windows, its clock; behind these
         what only holds them back.
         """
         on = self._over(level)
         beneath = on[len(level) :]
         clock = [WindowOn("", "", w) for w in self._deciding(level, reports)[len(level) :]]
-        return self._member([*on[: len(level)], *clock, *beneath])._replace(every=every)
+        return self._member([*on[: len(level)], *clock, *beneath])._replace(show_empty=show_empty)
 
     def _deciding(self, level: tuple[int, ...], reports: Reporting) -> list[Window]:
         return [self.query.windows[w].window for w in level] + [

@@ -1,20 +1,20 @@
 """How a level of a query is kept: by its reports, by changes, or instant by instant; and whether
-its report times must be listed.
+its report times must be enumerated.
 
 A level is a query with its own windows: the query itself, or one within it (``SubQuery``). Reports
 are known from all elements of a stream, or from closes; the rows of a query within the query are
 known only where they are made, so what reads them works by changes.
 
-Which kind of group, then: by changes (``Running``) where differences are asked of windows that
-report on every change, and above queries within the query, since there the work of a report is what
-changes at it, not what the windows hold; by panes (``Panes``) where windows report on close, where
-whole results are asked, and of the one group without keys, which is there also where nothing
-matches; per report (``RGroup``) where an aggregate does not add up or rows are of reports already.
-DISTINCT and Except are as groups: by changes or per report.
+Which kind of group, then: by changes (``Running``) where windows report on every change, and above
+queries within the query, since there the work of a report is what changes at it, not what the
+windows hold (whole results of such are what stands at each report: ``Standing``, ``Snapshot``); by
+panes (``Panes``) where all windows report on close; per report (``RGroup``) where an aggregate does
+not add up, rows are of reports already, or a clock says the reports. DISTINCT and Except are as
+groups: by changes or per report.
 
-Report times are *listed* where they follow from all elements, and not from the matches alone: what
-compares whole results, and a part that is made of static data and constants alone, say something at
-reports at which nothing matches.
+Report times are *enumerated* where they follow from all elements, and not from the matches alone:
+what compares whole results, and a part that is made of static data and constants alone, say
+something at reports at which nothing matches.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def top(query: a.Query) -> tuple[int, ...]:
 @dataclass(frozen=True, slots=True)
 class LevelQuery:
     """What is asked of a level: its pattern and what of it is written at which reports of the
-    windows ``own``; ``every``: at empty ones, too. ``changing``: static data that it reads may be
-    replaced.
+    windows ``own``; ``show_empty``: at empty ones, too. ``changing``: static data that it reads may
+    be replaced.
     """
 
     form: Form
@@ -54,28 +54,30 @@ class LevelQuery:
     output: Output
     own: tuple[int, ...]
     reports: a.Reporting
-    every: bool = False
+    show_empty: bool = False
     changing: bool = False
 
     @property
     def plain(self) -> bool:
         """Whether nothing is asked of its reports but what changes make of them."""
-        return not self.every and self.reports == a.Reporting()
+        return not self.show_empty and self.reports == a.Reporting()
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
     """A level as it is lowered: what is asked, and how it is kept.
 
-    ``listed``: its reports follow from all elements. ``whole``: its result is kept by changes, but
-    they are not what it reports.
+    ``enumerated``: its reports follow from all elements. ``whole``: its result is kept by changes,
+    but they are not what it reports. ``turning``: its parts that follow from changes are kept by
+    these, up to where report rows are wanted.
     """
 
     asked: LevelQuery
     own: tuple[int, ...]
     mode: Mode
-    listed: bool
+    enumerated: bool
     whole: bool
+    turning: bool = False
 
 
 def level_of(asked: LevelQuery, found: Properties, windows: Sequence[WindowOn]) -> Level:
@@ -83,9 +85,10 @@ def level_of(asked: LevelQuery, found: Properties, windows: Sequence[WindowOn]) 
     own = [windows[w] for w in asked.own]
     mode = mode_of(asked, found, own)
     whole = mode is Mode.CHANGES and (asked.output is Output.RSTREAM or not asked.plain)
-    changed = asked.every or needs_latest(asked, own)
+    changed = asked.show_empty or needs_latest(asked, own)
     reported = mode is Mode.REPORTS and needs_list(asked, found, own)
-    return Level(asked, asked.own, mode, changed if whole else reported, whole)
+    turning = mode is Mode.REPORTS and _turns(asked, found, own)
+    return Level(asked, asked.own, mode, changed if whole else reported, whole, turning)
 
 
 def mode_of(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> Mode:
@@ -115,6 +118,12 @@ def _mode_over_triples(asked: LevelQuery, found: Properties) -> Mode:
     differences = asked.plain and not asked.changing and asked.output is not Output.RSTREAM
     by_changes = differences and found.kept_by_changes and not found.free
     return Mode.CHANGES if by_changes else Mode.REPORTS
+
+
+def _turns(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> bool:
+    """Whether a level that is kept by its reports has such at any change of its windows."""
+    on_change = any(not w.window.kind.on_close for w in own)
+    return on_change and asked.reports.clock is None and not found.derived
 
 
 def needs_list(asked: LevelQuery, found: Properties, own: Sequence[WindowOn]) -> bool:

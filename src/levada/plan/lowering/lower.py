@@ -26,8 +26,7 @@ from levada.plan.lowering.ordering import shown_order
 from levada.plan.lowering.pattern import PatternLowering, Shared
 from levada.plan.lowering.scans import Leaves, graphs_read
 from levada.plan.lowering.scans import StreamFacts as StreamFacts
-from levada.plan.physical import build, build_reports
-from levada.plan.physical import build_changes as build_deltas
+from levada.plan.physical import build, build_changes, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.lineage import time_variables
 from levada.plan.physical.operators import Op
@@ -36,12 +35,12 @@ from levada.plan.physical.operators import Op
 @dataclass(frozen=True, slots=True)
 class Lowered:
     """The physical query: its root (an Emit), whether its reports need the times of all elements
-    (``listed``), and whether empty ones are shown (``every``).
+    (``enumerated``), and whether empty ones are shown (``show_empty``).
     """
 
     root: Op
-    listed: bool
-    every: bool = False
+    enumerated: bool
+    show_empty: bool = False
 
 
 def lower(
@@ -56,8 +55,8 @@ def lower(
     ``empty_reports``: they are shown, too; the one answer of a query without windows always is.
     ``replaceable``: the static graphs that may be replaced while the engine runs.
     """
-    every = empty_reports or not query.windows
-    return _Lowering(query, Leaves(query, streams, frozenset(replaceable))).query(every)
+    show_empty = empty_reports or not query.windows
+    return _Lowering(query, Leaves(query, streams, frozenset(replaceable))).query(show_empty)
 
 
 class _Lowering:
@@ -68,20 +67,20 @@ class _Lowering:
         self.leaves = leaves
         self.shared = Shared(Analysis.over(query.windows), self._derived)
 
-    def query(self, every: bool) -> Lowered:
-        """The whole query; ``every``: with empty reports."""
+    def query(self, show_empty: bool) -> Lowered:
+        """The whole query; ``show_empty``: with empty reports."""
         q = self.q
         changing = bool(q.windows) and not self.leaves.replaceable.isdisjoint(
             graphs_read(q, q.pattern)
         )
-        at = self._at(LevelQuery(q.form, q.pattern, q.output, top(q), q.reports, every, changing))
-        if at.mode is Mode.REPORTS and (every or not q.windows or changing):
-            at = replace(at, listed=True)
+        at = self._at(
+            LevelQuery(q.form, q.pattern, q.output, top(q), q.reports, show_empty, changing)
+        )
+        if at.mode is Mode.REPORTS and (show_empty or not q.windows or changing):
+            at = replace(at, enumerated=True)
         if q.form is Form.ASK:
-            return Lowered(
-                build_reports.emit(self._ask(self._within(at).node(q.pattern))), True, every
-            )
-        return Lowered(build_reports.emit(self._level(at, q.variables)), at.listed, every)
+            return Lowered(build_reports.emit(self._ask(self._within(at))), True, show_empty)
+        return Lowered(build_reports.emit(self._level(at, q.variables)), at.enumerated, show_empty)
 
     def _at(self, asked: LevelQuery) -> Level:
         return level_of(asked, self.shared.analysis.of(asked.pattern), self.q.windows)
@@ -94,17 +93,24 @@ class _Lowering:
         asked, inner = at.asked, self._within(at)
         body = build.rename(inner.node(asked.pattern), names)
         if at.whole:
-            windows, own, reports = inner.witnesses(), at.own, asked.reports
-            return build_deltas.snapshot(
-                body, windows, asked.output, own, reports, listed=at.listed, every=asked.every
+            windows, own, reports = inner.nonempty_by(), at.own, asked.reports
+            return build_changes.snapshot(
+                body,
+                windows,
+                asked.output,
+                own,
+                reports,
+                enumerated=at.enumerated,
+                show_empty=asked.show_empty,
             )
         if at.mode is Mode.CHANGES and body.windows is None:
-            return build_deltas.net(body, asked.output)
+            return build_changes.net(body, asked.output)
         free = self.shared.analysis.of(asked.pattern).free
+        free = free or body.by_changes
         if asked.output is Output.RSTREAM or asked.reports.nonempty or free:
             body = inner.report(body)
         if asked.output is not Output.RSTREAM:
-            body = build_reports.changes(body, asked.output, at.listed, _timed(body, at.own))
+            body = build_reports.changes(body, asked.output, at.enumerated, _timed(body, at.own))
             if self.q.form is Form.SELECT and (keys := shown_order(asked.pattern, names)):
                 body = replace(build_reports.order(body, keys, 0, None), weighted=body.weighted)
         return body
@@ -117,21 +123,22 @@ class _Lowering:
         seen = tuple(dict.fromkeys(c for c, _ in node.columns))
         names = seen if node.output is Output.RELATION and not outer.whole else _outputs(node.child)
         rows = self._level(at, names)
-        lifted = build_deltas.lift(
+        lifted = build_changes.lift(
             rows, node.source.index, node.level, weighted=node.output is Output.RELATION
         )
         if self.q.windows[node.source.index].window.kind is WindowKind.COUNT:
             lifted = self.leaves.last(lifted, node.source.index, node.partition)
-        return build_deltas.named(
+        return build_changes.named(
             lifted, tuple(v for _, v in node.columns), tuple(c for c, _ in node.columns)
         )
 
-    def _ask(self, body: Op) -> Op:
+    def _ask(self, inner: PatternLowering) -> Op:
         """ASK is: are there any solutions; a boolean per report, also where nothing matches."""
         count = (p.AggregateSpec(AggregateFunction.COUNT, None, False),)
-        counted = build_reports.group(body, (), count, (".ask",), True, windows=self.q.windows)
+        part = self.q.pattern
+        counted = inner.group(inner.node(part), part, ((), count, (".ask",)))
         one = build.extend(counted, ".answer", Call(Function.GREATER, (Var(".ask"), build.ZERO)))
-        answer = build.rename(one, (".answer",))
+        answer = inner.report(build.rename(one, (".answer",)))
         if self.q.output is Output.RSTREAM:
             return answer
         # under I and D alike: the boolean when it changes

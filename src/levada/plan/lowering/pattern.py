@@ -15,18 +15,19 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from levada.algebra import nodes as a
-from levada.algebra.properties import Analysis
+from levada.algebra.properties import Analysis, Properties, adds_up
 from levada.algebra.tree import level
 from levada.model.expression import Expression, Var, per_report, random, variables
 from levada.plan.lowering.join_order import connected, join_all
 from levada.plan.lowering.levels import Level, Mode
 from levada.plan.lowering.scans import Leaves, graphs_read
-from levada.plan.physical import build, build_reports
-from levada.plan.physical import build_changes as build_deltas
-from levada.plan.physical import build_joins as pairing
+from levada.plan.physical import build, build_changes, build_joins, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
 from levada.plan.physical.partitioning import join_keys, place
+
+Grouped = tuple[tuple[str, ...], tuple[p.AggregateSpec, ...], tuple[str, ...]]
+"""The keys of a group, its aggregates, and their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class PatternLowering:
             case a.Values(names, rows):
                 return build.constant(names, rows)
             case a.Scan(source, columns, _, True):
-                return build_deltas.hold(self.leaves.scan(source, columns, ()))
+                return build_changes.hold(self.leaves.scan(source, columns, ()))
             case a.Scan(source, columns, partition):
                 return self.leaves.scan(source, columns, partition)
             case a.SubQuery():
@@ -74,21 +75,21 @@ class PatternLowering:
             case a.Conjunction(parts, conditions):
                 return self._join(parts, conditions)
             case a.LeftJoin(left, right, condition):
-                return pairing.left(*self._sides(left, right, condition), condition)
+                return build_joins.left(*self._sides(left, right, condition), condition)
             case a.Minus(left, right):
-                return pairing.minus(*self._sides(left, right))
+                return build_joins.minus(*self._sides(left, right))
             case a.Exists(left, right, condition, negated):
-                return pairing.exists(
+                return build_joins.exists(
                     *self._sides(left, right, condition), condition, negated=negated
                 )
             case a.Mark(left, right, condition, variable):
-                return pairing.mark(*self._sides(left, right, condition), condition, variable)
+                return build_joins.mark(*self._sides(left, right, condition), condition, variable)
             case a.Closure():
                 return self._closure(node)
             case a.Union(left, right):
                 return self._union(self.node(left), self.node(right))
             case a.Except(left, right):
-                return build_deltas.difference(
+                return build_changes.difference(
                     self.report(self.node(left)), self.report(self.node(right))
                 )
             case a.Filter(child, condition):
@@ -99,11 +100,8 @@ class PatternLowering:
                 return self._group(node)
             case a.Project(child, names):
                 return build.rename(self.node(child), names)
-            case a.Distinct(child) if self.at.mode is Mode.CHANGES:
-                return build_deltas.distinct(self.node(child))
             case a.Distinct(child):
-                op = self.node(child)
-                return build_reports.distinct(self.report(op, op.variables))
+                return self._distinct(self.node(child), child)
             case a.OrderBy(child, keys):
                 return self._order(child, keys)
             case a.Slice(child, offset, limit):
@@ -121,16 +119,18 @@ class PatternLowering:
         ``stage``: what they are wanted by next, and where.
         """
         if self.at.mode is Mode.CHANGES:
-            return build_deltas.deltas(op, op.variables)
+            return build_changes.deltas(op, op.variables)
+        if op.by_changes:
+            return build_changes.standing(op, () if by == HOME else by, stage)
         return build_reports.report(
-            op, self.at.listed, instant=self.at.mode is Mode.INSTANT, by=by, stage=stage
+            op, self.at.enumerated, instant=self.at.mode is Mode.INSTANT, by=by, stage=stage
         )
 
-    def witnesses(self) -> tuple[Op, ...]:
+    def nonempty_by(self) -> tuple[Op, ...]:
         """The windows of this level, each as that it holds something."""
         parts = level(self.at.asked.pattern)
         leaves = (part for part in parts if isinstance(part, (a.Scan, a.SubQuery)))
-        return tuple(build_deltas.witness(self.node(leaf)) for leaf in leaves)
+        return tuple(build_changes.nonempty_marks(self.node(leaf)) for leaf in leaves)
 
     def _static(self, node: a.Node) -> Op:
         """A part that reads static data alone: lowered as a query without windows. Paths over data
@@ -139,11 +139,11 @@ class PatternLowering:
         stays = isinstance(node, a.Closure) and not self.leaves.replaceable
         if stays or not self.at.own:
             return self.node(node)
-        again = self.leaves.replaceable & graphs_read(self.q, node)
-        at = replace(self.at, own=(), listed=True)
+        reread_graphs = self.leaves.replaceable & graphs_read(self.q, node)
+        at = replace(self.at, own=(), enumerated=True, turning=False)
         leaves = replace(self.leaves, q=replace(self.q, windows=()))
         apart = PatternLowering(self.q, at, leaves, self.shared)
-        return pairing.once(apart.report(apart.node(node)), again, len(self.q.windows))
+        return build_joins.once(apart.report(apart.node(node)), reread_graphs, len(self.q.windows))
 
     def _sides(
         self, left: a.Node, right: a.Node, condition: Expression | None = None
@@ -155,7 +155,7 @@ class PatternLowering:
         if not self.at.own or other.windows != () or one.windows == ():
             return self._met(one, other)
         late = condition is not None and per_report(condition)
-        return self.report(one) if late else one, other
+        return self.report(one) if late or one.by_changes else one, other
 
     def _met(self, one: Op, other: Op) -> tuple[Op, Op]:
         """Two parts as report rows, where they meet."""
@@ -190,7 +190,7 @@ class PatternLowering:
         return self.node(node)
 
     def _union(self, left: Op, right: Op) -> Op:
-        if (left.windows is None) != (right.windows is None):
+        if (left.windows is None, left.by_changes) != (right.windows is None, right.by_changes):
             left, right = self.report(left), self.report(right)
         return build.union(left, right)
 
@@ -210,18 +210,18 @@ class PatternLowering:
         )
         seed = next((end for end, name in enumerate((node.start, node.end)) if name in bound), None)
         if beside is None or seed is None or node.ends != (None, None):
-            return pairing.closure(inputs, node.many, node.ends)
+            return build_joins.closure(inputs, node.many, node.ends)
         seeds = build.rename(beside, ((node.start, node.end)[seed],))
-        return pairing.closure([*inputs, seeds], node.many, node.ends, seed)
+        return build_joins.closure([*inputs, seeds], node.many, node.ends, seed)
 
     def _join(self, parts: Sequence[a.Node], conditions: Sequence[Expression] = ()) -> Op:
         """The join of all parts, each condition as soon as it can be told."""
         paths = [part for part in parts if self._is_searched(part)]
         found = [op for part in parts if part not in paths for op in self._operators(part)]
-        if self.shared.analysis.of(self.at.asked.pattern).tuples:
+        if self._found.tuples:
             found = _require_keys(found)
         timed = [op for op in found if op.windows is not None]
-        reported = [op for op in found if op.windows is None]
+        reported = [self.report(op) for op in found if op.windows is None]
         if not reported and not paths:
             return join_all(timed, conditions)
         static = [op for op in timed if self._is_static(op)]
@@ -284,22 +284,41 @@ class PatternLowering:
             child, [*node.keys, *(s.arg for s in specs if s.arg is not None)]
         )
         names = tuple(name for name, _ in node.aggregates)
-        if self.at.mode is Mode.CHANGES:
-            return build_deltas.running(
-                child, node.keys, tuple(specs), names, () if node.keys else self.witnesses()
-            )
-        child = self.report(child) if self.at.mode is Mode.INSTANT else child
+        follows = all(adds_up(aggregate) for _, aggregate in node.aggregates)
+        return self.group(child, node, (node.keys, tuple(specs), names), adds_up=follows)
+
+    def group(self, rows: Op, part: a.Node, asked: Grouped, *, adds_up: bool = True) -> Op:
+        """GROUP BY of the rows of a part; ``adds_up``: so do its aggregates."""
+        keys, specs, names = asked
+        if self.at.mode is Mode.CHANGES or (adds_up and self._follows(rows, part)):
+            on_rows = self.at.mode is Mode.CHANGES and self._found.over_tuples
+            marks = self.nonempty_by() if on_rows and not keys else ()
+            rows = self._deltas(rows, keys)
+            return build_changes.running(rows, keys, specs, names, marks, enumerated=not on_rows)
+        rows = self.report(rows) if self.at.mode is Mode.INSTANT or rows.by_changes else rows
         windows = self.q.windows if self.at.own else ()
-        periodic = self.at.asked.reports.clock is not None
-        return build_reports.group(
-            child,
-            node.keys,
-            tuple(specs),
-            names,
-            self.at.listed,
-            windows=windows,
-            periodic=periodic,
-        )
+        return build_reports.group(rows, keys, specs, names, self.at.enumerated, windows=windows)
+
+    def _distinct(self, rows: Op, part: a.Node) -> Op:
+        if self.at.mode is Mode.CHANGES or self._follows(rows, part):
+            return build_changes.distinct(self._deltas(rows, rows.variables))
+        return build_reports.distinct(self.report(rows, rows.variables))
+
+    def _follows(self, rows: Op, part: a.Node) -> bool:
+        """Whether what compares the rows of a part is best told from changes, and can be: each has
+        instants at which it comes and goes.
+        """
+        timed = rows.windows is not None or rows.by_changes
+        return self.at.turning and timed and not self.shared.analysis.of(part).free
+
+    def _deltas(self, rows: Op, keys: tuple[str, ...]) -> Op:
+        """Rows as changes, in a level of which replaced data show at the next report."""
+        return build_changes.deltas(rows, keys, enumerated=self.at.asked.changing)
+
+    @property
+    def _found(self) -> Properties:
+        """What is true of this level."""
+        return self.shared.analysis.of(self.at.asked.pattern)
 
 
 def _in_order(node: a.Node) -> bool:

@@ -15,7 +15,7 @@ from levada.model.query import Output
 from levada.plan.physical import build, build_reports
 from levada.plan.physical import operators as p
 from levada.plan.physical.operators import HOME, Op
-from levada.plan.physical.partitioning import LOST, grouped, place
+from levada.plan.physical.partitioning import LOST, grouped, place, stay
 from levada.plan.sealed.kinds import Shown
 
 
@@ -49,9 +49,9 @@ def named(op: Op, names: tuple[str, ...], sources: tuple[str, ...]) -> Op:
     )  # fmt: skip
 
 
-def deltas(op: Op, keys: tuple[str, ...]) -> Op:
+def deltas(op: Op, keys: tuple[str, ...], *, enumerated: bool = False) -> Op:
     """Rows with event times as changes, partitioned by ``keys`` if they must move anyhow; changes
-    as they are.
+    as they are. ``enumerated``: replacements of static data show at the next report.
     """
     if op.windows is None:
         return op
@@ -59,7 +59,7 @@ def deltas(op: Op, keys: tuple[str, ...]) -> Op:
     stage, exchange, placed = grouped(op, keys)
     return replace(
         op,
-        spec=p.Deltas(),
+        spec=p.Deltas(enumerated),
         inputs=(op,),
         windows=None,
         stage=stage,
@@ -74,13 +74,17 @@ def running(
     keys: tuple[str, ...],
     aggregates: tuple[p.AggregateSpec, ...],
     names: tuple[str, ...],
-    witnesses: tuple[Op, ...],
+    nonempty_by: tuple[Op, ...],
+    *,
+    enumerated: bool,
 ) -> Op:
-    """GROUP BY of changes; the one group without keys is there as long as some witness has rows."""
+    """GROUP BY of changes; the one group without keys is there as long as one of ``nonempty_by``
+    has rows, or, if reports are ``enumerated``, as long as the windows hold something.
+    """
     op = deltas(op, keys)
-    inputs = (op, *witnesses)
+    inputs = (op, *nonempty_by)
     stage, exchange, placed = grouped(op, keys)
-    if witnesses:
+    if nonempty_by:
         placed = HOME
         stage, exchange = place(inputs, HOME)
     pairs = list(zip(names, aggregates, strict=True))
@@ -89,7 +93,7 @@ def running(
     }
     typed = (op.typed & set(keys)) | {n for n, s in pairs if build_reports.is_number(s, op)}
     return Op(
-        p.Running(keys, aggregates),
+        p.Running(keys, aggregates, enumerated and not keys),
         inputs,
         (*keys, *names),
         None,
@@ -102,7 +106,7 @@ def running(
     )
 
 
-def witness(leaf: Op) -> Op:
+def nonempty_marks(leaf: Op) -> Op:
     """That a window has rows: its changes without their columns."""
     return deltas(build.rename(leaf, ()), ())
 
@@ -152,25 +156,38 @@ def difference(left: Op, right: Op) -> Op:
 
 def snapshot(
     op: Op,
-    witnesses: tuple[Op, ...],
+    nonempty_by: tuple[Op, ...],
     output: Output,
     level: tuple[int, ...],
     reports: Reporting,
     *,
-    listed: bool,
-    every: bool,
+    enumerated: bool,
+    show_empty: bool,
 ) -> Op:
-    """A result kept by changes at its reports, which its windows (``witnesses``) decide: all of it
-    in one place.
+    """A result kept by changes at its reports, which its windows (``nonempty_by``) decide: all of
+    it in one place.
     """
     op = deltas(op, op.variables)
-    inputs = (op, *witnesses)
+    inputs = (op, *nonempty_by)
     stage, exchange = place(inputs, HOME)
-    spec = p.Snapshot(output, level, reports, listed, every)
+    spec = p.Snapshot(output, level, reports, enumerated, show_empty)
     weighted = output is not Output.RSTREAM
     return replace(
         op, spec=spec, inputs=inputs, stage=stage, exchange=exchange, placed=HOME, weighted=weighted
     )
+
+
+def standing(op: Op, by: tuple[str, ...] = (), stage: int = 0) -> Op:
+    """Changes -> report rows; ``by``, ``stage`` as in ``build_reports.report``."""
+    own, exchange, placed = stay(op)
+    if by and 0 < op.stage < stage:
+        own, exchange, placed = stage, (by,), by
+    elif by:
+        own, exchange, placed = grouped(op, by)
+    return replace(
+        op, spec=p.Standing(), inputs=(op,), stage=own, exchange=exchange, placed=placed,
+        weighted=False,
+    )  # fmt: skip
 
 
 def net(op: Op, output: Output) -> Op:

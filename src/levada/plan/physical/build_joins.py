@@ -86,18 +86,18 @@ def met(left_: Op, right: Op) -> tuple[Op, tuple[str, ...], tuple[str, ...], tup
     return left_, *join_keys(left_, right)
 
 
-def once(rows: Op, again: Collection[str | None], window: int) -> Op:
+def once(rows: Op, reread_graphs: Collection[str | None], window: int) -> Op:
     """What a part answers that reads static data alone, as rows of static data; of the ``window``
     static if they may change.
     """
-    spec = p.StaticSubplan(tuple(sorted(again, key=str)))
+    spec = p.StaticSubplan(tuple(sorted(reread_graphs, key=str)))
     return replace(
         rows,
         spec=spec,
         inputs=(rows,),
-        windows=(window,) if again else (),
+        windows=(window,) if reread_graphs else (),
         exchange=(None,),
-        weighted=bool(again),
+        weighted=bool(reread_graphs),
         raw=False,
     )
 

@@ -19,7 +19,7 @@ _WHOLE = (AggregateFunction.GROUP_CONCAT,)  # has no partial values that could b
 
 
 def report(
-    op: Op, listed: bool, *, instant: bool = False, by: tuple[str, ...] = (), stage: int = 0
+    op: Op, enumerated: bool, *, instant: bool = False, by: tuple[str, ...] = (), stage: int = 0
 ) -> Op:
     """Rows with event times -> report rows. With weights (count windows) equal rows must meet, to
     cancel.
@@ -37,7 +37,7 @@ def report(
     elif by or op.stage == 0 or op.weighted:
         own, exchange, placed = grouped(op, by or op.variables)
     return Op(
-        p.Report(listed, instant),
+        p.Report(enumerated, instant),
         (op,),
         op.variables,
         None,
@@ -49,7 +49,7 @@ def report(
     )
 
 
-def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
+def changes(op: Op, output: Output, enumerated: bool, certain: bool) -> Op:
     """I, D or both signs. ``certain``: nothing can cancel (equal solutions have equal times), so
     nothing is remembered.
     """
@@ -58,7 +58,7 @@ def changes(op: Op, output: Output, listed: bool, certain: bool) -> Op:
         stage, exchange, placed = stay(op)
     else:
         stage, exchange, placed = grouped(op, op.variables)
-    spec = p.Changes(output, listed)
+    spec = p.Changes(output, enumerated)
     certain_i = certain and output is Output.ISTREAM
     return Op(
         spec,
@@ -79,15 +79,12 @@ def group(
     keys: tuple[str, ...],
     aggregates: tuple[p.AggregateSpec, ...],
     names: tuple[str, ...],
-    listed: bool,
+    enumerated: bool,
     *,
     windows: Sequence[WindowOn],
-    periodic: bool = False,
 ) -> Op:
-    """GROUP BY: by panes where rows have event times and every aggregate can be added up, else per
-    report.
-
-    ``periodic``: a clock says when reports are, not the windows.
+    """GROUP BY: by panes where rows have event times of windows that report on close and every
+    aggregate can be added up, else per report.
     """
     summable = not op.weighted and not any(s.distinct or s.function in _WHOLE for s in aggregates)
     on_close = bool(windows) and all(w.window.kind.on_close for w in windows)
@@ -98,14 +95,14 @@ def group(
         if s.function is not AggregateFunction.COUNT
     )
     typed = (op.typed & set(keys)) | computed
-    if op.windows is not None and summable and windows and (on_close or not periodic):
+    if op.windows is not None and summable and on_close:
         op = occur(op)
         stage, exchange, placed = grouped(op, keys)
-        spec: p.Spec = p.Panes(keys, aggregates, listed)
+        spec: p.Spec = p.Panes(keys, aggregates, enumerated)
     else:
-        op = report(op, listed, by=keys)
+        op = report(op, enumerated, by=keys)
         stage, exchange, placed = grouped(op, keys)
-        spec = p.RGroup(keys, aggregates, listed)
+        spec = p.RGroup(keys, aggregates, enumerated)
     return Op(
         spec, (op,), (*keys, *names), None, stage, exchange, placed, frozenset(maybe), typed=typed
     )

@@ -120,11 +120,11 @@ class SubqueryWindow(Passing):
 
 @dataclass(frozen=True, slots=True)
 class StaticSubplan(Netting):
-    """The answer of a part that reads static data alone, as static rows; ``again``: the graphs at
-    whose replacement it changes.
+    """The answer of a part that reads static data alone, as static rows; ``reread_graphs``: the
+    graphs at whose replacement it changes.
     """
 
-    again: tuple[str | None, ...]
+    reread_graphs: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ slots.
                        Changes (I, D, relation), Deltas
     above              Filter Extend Union ReportJoin RGroup RDistinct RExcept ROrder Closure
                        Changes -> Emit
-    above, by changes  Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift
+    above, by changes  Filter Extend Union Running Tally -> Net, Snapshot -> Emit, Lift;
+                       -> Standing, whose rows are report rows
 
 Closure (paths) also stands below the report, over static rows alone; so does a ReportJoin that is
 not INNER (and above it that) whose right side are static rows alone (``lasting``). What static data
@@ -136,7 +137,7 @@ class Report(t.Netting):
     which is a report.
     """
 
-    listed: bool
+    enumerated: bool
     instant: bool = False
 
 
@@ -158,7 +159,7 @@ class Panes(t.Grouping):
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
-    listed: bool
+    enumerated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ class RGroup(t.Grouping):
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
-    listed: bool
+    enumerated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,18 +214,23 @@ class RExcept(t.SideBySide, t.WholeRows):
 @dataclass(frozen=True, slots=True)
 class Deltas(t.Passing):
     """Rows with event times as changes: weight +1 at the report at which a row begins to count, -1
-    at that at which it ends.
+    at that at which it ends. ``enumerated``: a replacement of static data shows at the next report.
     """
+
+    enumerated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Running(t.Grouping):
-    """Groups kept by changes: the group's row before out, its row after in. Further inputs only
-    keep the one group without keys.
+    """Groups kept by changes: the group's row before out, its row after in.
+
+    The one group without keys is there while further inputs have rows, or, if reports are
+    ``enumerated``, while the windows hold something.
     """
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
+    enumerated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,16 +252,23 @@ class Snapshot(t.Traits):
     """What a result kept by changes (the first input) is at its reports; the other inputs are the
     windows that decide these.
 
-    ``level``: the windows. ``listed``: the last report follows from all elements, too. ``every``:
-    also reports without content.
+    ``level``: the windows. ``enumerated``: the last report follows from all elements, too.
+    ``show_empty``: also reports without content.
     """
 
     output: Output
     level: tuple[int, ...]
     reports: Reporting
-    listed: bool
-    every: bool
+    enumerated: bool
+    show_empty: bool
     passes_slots: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(t.WholeRows):
+    """What is kept by changes as report rows: as it stands at each report, of which there is a
+    list.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +292,7 @@ class Changes(t.Passing):
     """What began or ended at each report: IStream, DStream, relation."""
 
     output: Output
-    listed: bool
+    enumerated: bool
 
     def reads(self, weighted: bool) -> Facet:
         """Identities, unless rows pass at their start alone."""
@@ -296,7 +309,7 @@ Spec = (
     | SubqueryWindow | StaticSubplan
     | Filter | Extend | Rename | Applied | Union | Occur | Hold | Join
     | Report | Panes | ReportJoin | RGroup | RDistinct | RExcept | ROrder | Closure | Changes
-    | Deltas | Running | Multiplicity | Net | Snapshot | Emit
+    | Deltas | Running | Multiplicity | Net | Snapshot | Standing | Emit
 )  # fmt: skip
 
 TIME = "#time"  # the column of a scan that is the event time
@@ -340,6 +353,11 @@ class Op:
         if any(i.typed or i.mixed for i in self.inputs):
             mixed = frozenset(v for v in self.variables if v not in self.typed and self._mixed(v))
             object.__setattr__(self, "mixed", mixed)
+
+    @property
+    def by_changes(self) -> bool:
+        """Whether the rows are changes: of reports, with weights."""
+        return self.windows is None and self.weighted
 
     def _mixed(self, name: str) -> bool:
         if self.spec.puts_together and any(name in i.typed for i in self.inputs):

@@ -111,7 +111,8 @@ class PlanNode(Generic[S_co]):
         new = self.fresh if first else np.zeros(len(self.members), np.bool_)
         if replaced:
             new = new | np.array(
-                [not frozenset(m.again).isdisjoint(replaced) for m in self.members], np.bool_
+                [not frozenset(m.reread_graphs).isdisjoint(replaced) for m in self.members],
+                np.bool_,
             )
         return new & self.alive
 
@@ -160,3 +161,14 @@ def home_number(node: int, op: Longs) -> Longs:
     """A number per (node, member) that decides the home of the member; fits an int32."""
     number: Longs = (op * 1_000_003 + node * 7_919) & 0x7FFFFFFF
     return number
+
+
+def whose(plan: Plan, node: int, member: int) -> list[str]:
+    """The queries that a member of a node works for."""
+
+    def uses(at: int, own: int) -> bool:
+        found = plan.nodes[at]
+        below = zip(found.inputs, found.members[own].inputs, strict=True)
+        return (at, own) == (node, member) or any(uses(i, m) for i, m in below)
+
+    return [name for name, query in plan.queries.items() if uses(query.node, query.member)]

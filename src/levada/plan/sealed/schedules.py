@@ -26,14 +26,14 @@ _NONE = np.empty(0, np.int64)
 class Schedule(NamedTuple):
     """What decides a query's reports: windows with their streams' numbers (-1: a clock), start.
 
-    ``every``: also reports without content. ``nonempty``: these do not exist, so that the one after
-    a report is the next with content.
+    ``show_empty``: also reports without content. ``nonempty``: these do not exist, so that the one
+    after a report is the next with content.
     """
 
     windows: tuple[Window, ...]
     streams: tuple[int, ...]
     start: int
-    every: bool = False
+    show_empty: bool = False
     nonempty: bool = False
 
 
@@ -95,7 +95,9 @@ def _schedule(m: Member, streams: Mapping[str, int]) -> Schedule:
         for w, n in zip(m.windows, m.streams, strict=False)
         if w.kind is not WindowKind.STATIC
     ]
-    return Schedule(tuple(w for w, _ in on), tuple(n for _, n in on), m.start, m.every, m.nonempty)
+    return Schedule(
+        tuple(w for w, _ in on), tuple(n for _, n in on), m.start, m.show_empty, m.nonempty
+    )
 
 
 def _first_alike(schedule: Schedule, starts: Longs, times: Mapping[int, Longs]) -> Longs:

@@ -55,14 +55,12 @@ class Member(NamedTuple):
     """What one query's operator adds to its shape. Only the fields of its kind are set.
 
     ``windows`` and ``streams`` in parallel: of the rows (joins) or of the whole query (schedules; a
-    clock is on no stream).
-    ``start``: elements before it do not count. ``constants``: the lifted terms, or a pattern's
-    constants (None where variable). ``query``: of an Emit, and of what draws random values.
-    ``since``: of static data and constants, the plan version that reads them: their rows came then
-    and never again, so a query that comes later has members of its own.
-    ``ways``: the alternatives of an entailed pattern, in order of their forms.
-    ``again``: of a query without windows, the static graphs at whose replacement it is answered
-    anew.
+    clock is on no stream). ``start``: elements before it do not count. ``constants``: the lifted
+    terms, or a pattern's constants (None where variable). ``query``: of an Emit, and of what draws
+    random values. ``since``: of static data and constants, the plan version that reads them: their
+    rows came then and never again, so a query that comes later has members of its own. ``ways``:
+    the alternatives of an entailed pattern, in order of their forms. ``reread_graphs``: of a query
+    without windows, the static graphs at whose replacement it is answered anew.
     """
 
     inputs: tuple[int, ...] = ()
@@ -73,11 +71,11 @@ class Member(NamedTuple):
     rows: tuple[tuple[Term | None, ...], ...] = ()
     graphs: tuple[str | None, ...] = ()
     query: str = ""
-    every: bool = False
+    show_empty: bool = False
     nonempty: bool = False
     since: int = 0
     ways: tuple[Way, ...] = ()
-    again: tuple[str | None, ...] = ()
+    reread_graphs: tuple[str | None, ...] = ()
 
     def over(
         self, inputs: tuple[int, ...], constants: tuple[Term | None, ...] | None = None
@@ -94,9 +92,9 @@ class Member(NamedTuple):
             self.rows,
             self.graphs,
             self.query,
-            self.every,
+            self.show_empty,
             self.nonempty,
             self.since,
             self.ways,
-            self.again,
+            self.reread_graphs,
         )

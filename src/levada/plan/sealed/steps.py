@@ -41,9 +41,7 @@ from levada.plan.sealed.traits import (
 
 @dataclass(frozen=True, slots=True)
 class CountWindow(OwnWindows):
-    """A count window over all rows of a stream, of each value of the key slots; its count and step
-    are the member's window's.
-    """
+    """A count window over all rows of a stream, of each value of the key slots."""
 
     keys: tuple[int, ...]
     bag: bool
@@ -55,7 +53,7 @@ class Session(Listing, OwnWindows):
 
     bag: bool
     ended: bool
-    listed: bool = True
+    enumerated: bool = True
     due: ClassVar[bool] = True
     ends_by_time: ClassVar[bool] = False
 
@@ -85,13 +83,14 @@ class Select(Traits):
 
 @dataclass(frozen=True, slots=True)
 class Filter(Traits):
-    """Condition over slots and parameters; ``kept`` input slots form the output. ``draw``: as in
-    ``Extend``.
+    """Condition over slots and parameters; ``kept`` input slots form the output. ``draw`` and
+    ``tuples``: as in ``Extend``.
     """
 
     condition: Expression
     kept: tuple[int, ...]
     draw: tuple[tuple[int, ...], int] | None = None
+    tuples: bool = False
     rowwise: ClassVar[bool] = True
 
 
@@ -100,7 +99,7 @@ class Extend(Traits):
     """Appends the expression's value to the ``kept`` input slots (not at all if nobody reads it).
 
     ``draw``: the slots and the place from which RAND and the like derive, if the expression has
-    any. ``tuples``: numbers have the identity that those of tuple streams have.
+    any. ``tuples``: numbers are those of tuple streams: their identity, integers of 64 bits.
     """
 
     expression: Expression
@@ -166,7 +165,7 @@ class Report(Scheduled, Listing):
 
     kinds: tuple[WindowKind, ...]
     rows: tuple[int, ...]
-    listed: bool
+    enumerated: bool
     instant: bool = False
 
 
@@ -186,7 +185,7 @@ class Panes(Scheduled, Listing, Grouping):
 
     kinds: tuple[WindowKind, ...]
     rows: tuple[int, ...]
-    listed: bool
+    enumerated: bool
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
     kept: tuple[int, ...]
@@ -222,7 +221,7 @@ class RGroup(Reporting, Listing, Grouping):
     """
 
     kinds: tuple[WindowKind, ...]
-    listed: bool
+    enumerated: bool
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
     kept: tuple[int, ...]
@@ -236,21 +235,33 @@ class RExcept(LeftKept):
 
 
 @dataclass(frozen=True, slots=True)
-class Deltas(Ending):
-    """Beginnings and ends of rows; ``rows`` are the schedule's windows that the rows carry."""
+class Deltas(Ending, Listing):
+    """Beginnings and ends of rows; if ``enumerated`` those of replaced data are at reports, too."""
 
     kinds: tuple[WindowKind, ...]
     rows: tuple[int, ...]
+    enumerated: bool
+    by_changes: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Running(Grouping):
-    """Groups by key slots, from changes. Without keys a second input says when it is there."""
+class Running(Reporting, Listing, Grouping):
+    """Groups by key slots, from changes. Without keys a second input says when the group is there,
+    or, if reports are ``enumerated``, the windows, of these ``kinds``.
+    """
 
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
     kept: tuple[int, ...]
+    kinds: tuple[WindowKind, ...]
+    enumerated: bool
     tuples: bool = True
+    by_changes: ClassVar[bool] = True
+
+    @property
+    def due(self) -> bool:
+        """If windows may begin to hold something without a row."""
+        return self.enumerated
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +290,17 @@ class Snapshot(Reporting, Listing):
     kinds: tuple[WindowKind, ...]
     clock: bool
     nonempty: bool
-    listed: bool
-    every: bool
+    enumerated: bool
+    show_empty: bool
+    due: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(Reporting, Listing):
+    """A result at the enumerated reports of these windows, from its changes."""
+
+    kinds: tuple[WindowKind, ...]
+    enumerated: bool = True
     due: ClassVar[bool] = True
 
 
@@ -327,24 +347,24 @@ class Changes(Ending, Listing):
     output: Output
     kinds: tuple[WindowKind, ...]
     rows: tuple[int, ...] | None
-    listed: bool
+    enumerated: bool
     certain: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Emit(Reporting, Listing):
-    """Results; the text facets say what is shown. ``listed``: empty reports are shown, too;
+    """Results; the text facets say what is shown. ``enumerated``: empty reports are shown, too;
     ``kinds`` are then the windows'.
     """
 
     changes: bool
-    listed: bool
+    enumerated: bool
     kinds: tuple[WindowKind, ...] = ()
 
     @property
     def due(self) -> bool:
         """If it shows empty reports."""
-        return self.listed
+        return self.enumerated
 
 
 Step = (
@@ -374,5 +394,6 @@ Step = (
     | Multiplicity
     | Net
     | Snapshot
+    | Standing
     | Emit
 )

@@ -26,6 +26,11 @@ class Traits:
     ends_by_time: ClassVar[bool] = True
     """Whether it follows from the times of a row when that has left its windows."""
 
+    by_changes: ClassVar[bool] = False
+    """Whether what it says at reports are changes: as many as there are rows, not as rows count at
+    reports.
+    """
+
     @property
     def due(self) -> bool:
         """Whether it may have something to do without rows: reports, ends, replacements."""
@@ -74,15 +79,15 @@ class OwnWindows(Traits):
 
 
 class Listing(Traits):
-    """A step that is told whether its reports are listed."""
+    """A step that is told whether its reports are enumerated."""
 
     __slots__ = ()
-    listed: bool
+    enumerated: bool
 
     @property
     def needs_reports(self) -> bool:
         """If they are."""
-        return self.listed
+        return self.enumerated
 
 
 class Reporting(Traits):

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from levada.errors import unreadable
 from levada.model.arrays import Longs
-from levada.plan.encoding.document import encode, read_file, unreadable
+from levada.plan.encoding.document import encode, read_file
 from levada.plan.encoding.plans import RECORDS, VALUES
 from levada.plan.encoding.registry import Registry
 from levada.plan.lowering.scans import StreamFacts

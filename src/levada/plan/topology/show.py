@@ -5,7 +5,7 @@ what all queries share, and who uses what.
     0 Match [ID+TEXT ID+TEXT] lo
       0 of http://e/s, (- <http://e/p> -): hot, storms
     1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
-      0 of http://e/s, [RANGE 4000 STEP 2000 close [)]: hot, storms
+      0 of http://e/s, [RANGE PT4S STEP PT2S close [)]: hot, storms
 
 A line a node: its stage, its step with the flags that are set, the columns of its rows, its inputs;
 an exchange with the slots that rows go by (``home``: all rows of a member to one place). Below it a
@@ -161,4 +161,5 @@ def _details(member: Member) -> Iterator[str]:
         graphs = ("default" if graph is None else f"<{graph}>" for graph in member.graphs)
         yield f"graphs {' '.join(graphs)}"
     yield from dict.fromkeys(window.describe() for window in member.windows)
-    yield from (name for name in ("every", "nonempty") if getattr(member, name))
+    yield from ("show empty",) if member.show_empty else ()
+    yield from ("nonempty",) if member.nonempty else ()

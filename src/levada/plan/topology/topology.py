@@ -64,15 +64,17 @@ class Topology:
         lowered = lower(
             query, self.facts, empty_reports=empty_reports, replaceable=self.replaceable
         )
-        again = () if query.windows else self.replaceable & graphs_read(query, query.pattern)
+        reread_graphs = (
+            () if query.windows else self.replaceable & graphs_read(query, query.pattern)
+        )
         installer = Installer(
             query,
             name,
             start,
             self._intern,
-            every=lowered.every,
+            show_empty=lowered.show_empty,
             since=self.version + 1,
-            again=again,
+            reread_graphs=reread_graphs,
         )
         root = installer.root(lowered.root)
         node = self.index[root.shape]

@@ -25,7 +25,7 @@ from levada.model.time import MIN
 from levada.plan.lowering.lower import StreamFacts
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.plan.topology.topology import Topology
-from levada.runtime.driver.lifetime import Lifetime
+from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Manifest, StreamRecord
 from levada.streams.stream_config import StreamConfig
@@ -73,6 +73,8 @@ class Catalog:
         self._lifetime: dict[str, Lifetime] = {}
         self._new_streams = False  # there are some that the last plan does not know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
+        self.edited: list[QueryPlan] = []  # others than those of their names in the run before
+        self.goes_on = False  # a query does, from before the last call
 
     def follow(
         self, queries: Mapping[str, Registered], dropped: Collection[str], last: Manifest | None
@@ -82,8 +84,10 @@ class Catalog:
         ``dropped``: names that have been unregistered since; one that is registered again starts
         anew.
         """
+        first = self._topology is None
         topology = self._loaded(last)
         gone = self._gone(topology, queries, dropped)
+        self.goes_on = len(topology.queries) > len(gone)
         for name in gone:
             topology.remove(name)
             if name in self._lifetime:
@@ -96,6 +100,8 @@ class Catalog:
             topology.add(
                 registered.name, query, start, empty_reports=registered.options.empty_reports
             )
+        others = [n for n in gone if first and n in queries and n not in dropped]
+        self.edited = [topology.queries[name] for name in others]
         self._begin(topology, queries)
         changed = gone or new or not topology.version or self._new_streams
         return (

@@ -35,8 +35,9 @@ def state(stream: str, plan: Plan, last: Manifest) -> StreamState:
     record = last.streams.get(stream, StreamRecord())
     maker = plan.queries.get(plan.made.get(stream, ""))
     if maker is None or _ended(maker, last):
-        return StreamState(record.watermark, ended=True)
-    return StreamState(record.watermark, floor=_next_report(maker, last))
+        return StreamState(record.watermark, ended=True, latest=record.max_ts)
+    floor = _next_report(maker, last)
+    return StreamState(record.watermark, floor=floor, known=record.known, latest=record.max_ts)
 
 
 def _ended(maker: QueryPlan, last: Manifest) -> bool:

@@ -2,6 +2,7 @@
 
     intend   -> what epoch N will do (the loop writes it ahead)
     run      -> one job on the executor; the manifest is the commit; what it names is published
+    examine  -> after a death: the same intention without what ends a process that reads it
     recover  -> publishes the last manifest again
 
 ``run`` of the same intention gives the same results, whoever runs it and however often.
@@ -14,7 +15,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from levada.errors import ManyReportsError
 from levada.intake.static_files import StaticFile, replaced
+from levada.model.limits import MOST_ROWS
 from levada.model.names import is_derived
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.plan import Plan
@@ -25,24 +28,24 @@ from levada.runtime.context import (
     Replacement,
     Setup,
     StreamState,
-    advance,
+    completed,
     encode,
     old_watermarks,
 )
-from levada.runtime.driver import derived_streams as made
-from levada.runtime.driver import load_static as gathering
-from levada.runtime.driver import totals as added
-from levada.runtime.driver.rolling import Due, at_once, hold, is_due
+from levada.runtime.driver import derived_streams, load_static, totals
+from levada.runtime.driver.limit import Limit
+from levada.runtime.driver.publishing.rolling import Due, at_once, hold, is_due
+from levada.runtime.driver.records import count_passed, records_of
 from levada.runtime.driver.sourcing import Sourcing
 from levada.runtime.driver.statics import Statics
 from levada.runtime.driver.task_count import Pace, bundles
-from levada.runtime.driver.unread_files import letters_of
+from levada.runtime.driver.unread_files import letters_of, without_deadly
 from levada.runtime.local import Executor, Job
-from levada.runtime.store import state_files as files
+from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, read_manifest
 from levada.runtime.task.intake import Payload
-from levada.runtime.task.static_rows import to_read
+from levada.runtime.task.static.static_rows import parts, to_read
 from levada.streams.stream_config import StreamConfig
 
 Publish = Callable[[Manifest], None]
@@ -63,6 +66,7 @@ class Epochs:
         epoch_rows: int,
         wall: Callable[[], int],
         due: Due = at_once,
+        most_rows: int = MOST_ROWS,
     ) -> None:
         self.checkpoint = checkpoint
         self.configs = list(configs)
@@ -72,6 +76,8 @@ class Epochs:
         self.epoch_rows = epoch_rows
         self.wall = wall
         self.due = due
+        self.most_rows = most_rows
+        self.limit = Limit()
         self.pace = Pace()
         self.plan: Plan | None = None
         self.plan_is_new = False
@@ -94,17 +100,20 @@ class Epochs:
 
     def intend(self, *, flush: bool = False) -> Intention | None:
         """The next epoch, or None if there is nothing to do now. ``flush``: one that publishes what
-        is held and reads nothing.
+        is held, and reads nothing but what queries have made.
         """
         last, plan = self.last, self.plan
-        if plan is None or last.ended or (flush and not last.held):
+        # what is behind is not made up for by a stop, and until it is nothing follows from it
+        says = bool(last.held or (plan and plan.made and not last.behind))
+        if plan is None or last.ended or (flush and not says):
             return None
+        wall = self.wall()  # before the sources are looked at
         if not flush:
-            self.sourcing.discover(last.positions)
+            self.sourcing.discover(last.positions, wall)
         overtaken = {} if flush else self.sourcing.overtaken()
-        rows = 0 if flush else self.epoch_rows
+        rows = 0 if flush or last.behind else self.epoch_rows
         references, after = self.sourcing.take(last.positions, last.streams, rows)
-        references += made.references(
+        references += derived_streams.references(
             plan, last, self.checkpoint.root, self.checkpoint.plan_path(last.plan)
         )
         ended = self.sourcing.ended(after)
@@ -112,26 +121,22 @@ class Epochs:
             over and not last.streams.get(c.name, StreamRecord()).ended
             for c, over in zip(self.configs, ended, strict=True)
         )
+        gone = {} if flush else self.sourcing.gone()
         broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
-        wall = self.wall()
-        silence = self.sourcing.silence(references, last.streams, wall)
+        said = self.sourcing.silence(references, last.streams, wall)
+        silence = frozenset() if flush else said
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
-        due = bool(
-            references
-            or newly_ended
-            or self.plan_is_new
-            or flush
-            or is_due(last.held, self.due, wall)
-        )
-        due = due or replacement is not None or bool(overtaken or broken)
-        if not (due or silence or plan.made):
+        due = bool(references or newly_ended or replacement is not None)
+        due = due or bool(overtaken or gone or broken) or self._is_due(wall, flush=flush)
+        if not (due or silence or plan.made or self.sourcing.beats):
             return None
         given, finished = self.sourcing.states(references, after, last.streams, ended, silence)
         states = [
-            given[name] if name in given else made.state(name, plan, last) for name in plan.streams
+            given[name] if name in given else derived_streams.state(name, plan, last)
+            for name in plan.streams
         ]
-        unread = made.unread(plan)
+        unread = derived_streams.unread(plan)
         if not (due or _moves(states, self._shared(plan), unread)):
             return None
         return Intention(
@@ -148,8 +153,16 @@ class Epochs:
             setup,
             replacement,
             overtaken,
+            gone,
             broken,
+            until=MIN if flush and last.behind else self.limit.until,
         )
+
+    def _is_due(self, wall: int, *, flush: bool) -> bool:
+        """Whether there is an epoch without anything new to read."""
+        last = self.last
+        wanted = bool(last.held) if flush else self.plan_is_new or last.behind
+        return wanted or is_due(last.held, self.due, wall)
 
     def setup(self) -> str:
         """The streams and static files as they are now, kept in the checkpoint."""
@@ -175,11 +188,17 @@ class Epochs:
     def _shared(self, plan: Plan) -> list[list[int]]:
         """For each stream those that it shares a query with; looked up once a plan."""
         if self._sharing[0] != plan.version:
-            self._sharing = plan.version, made.shared_streams(plan)
+            self._sharing = plan.version, derived_streams.shared_streams(plan)
         return self._sharing[1]
 
+    def end_early(self, error: ManyReportsError) -> None:
+        """The next epochs end early: all reports at once would be too many."""
+        self.limit = self.limit.before(error)
+
     def flush(self) -> str | None:
-        """The loop's last question: an epoch that publishes what is held back, if anything is."""
+        """The loop's last question: an epoch that publishes what is held back, and in which queries
+        read what others have made, if there is either.
+        """
         intention = self.intend(flush=True)
         return None if intention is None else msgspec.json.encode(intention).decode()
 
@@ -193,7 +212,9 @@ class Epochs:
         manifest = self._manifest(intention, context, outcomes)
         manifest.side += letters_of(context, intention)
         self.checkpoint.commit(manifest)
-        self.sourcing.told(intention.overtaken)
+        self.sourcing.told(intention.overtaken, intention.gone)
+        self.sourcing.forget(manifest.positions)
+        self.limit = self.limit.after(behind=manifest.behind)
         if self.plan is not None and intention.plan == self.plan.version:
             self.plan_is_new = False
         self.publish(manifest)
@@ -202,6 +223,14 @@ class Epochs:
         self._gathered = []
         if intention.replacement is not None or not self._swept:
             self._sweep(manifest.setup)
+
+    def examine(self, intention: Intention) -> Intention:
+        """The intention of an epoch in which a process died, without what it died of."""
+        if intention.epoch <= self.last.epoch:
+            return intention
+        context = self._context(intention)
+        static = parts(context, self._plan(intention.plan), load_static.PIECE)
+        return without_deadly(intention, context, [part for part in static if not part.before])
 
     def _sweep(self, setup: str) -> None:
         """Deletes static data that no epoch will read, and what runs of before have left."""
@@ -217,6 +246,7 @@ class Epochs:
 
     def _context(self, intention: Intention) -> Context:
         last = self.last
+        self.checkpoint.check_follows(intention.epoch)
         facts = self.checkpoint.facts
         plan = self._plan(intention.plan)
         return Context(
@@ -233,6 +263,8 @@ class Epochs:
             self._shared(plan),
             intention.static,
             self._located(intention.replacement),
+            intention.until,
+            self.most_rows,
         )
 
     def _path(self, setup: str) -> str:
@@ -266,7 +298,8 @@ class Epochs:
         """
         plan = self._plan(intention.plan)
         pieces, size = to_read(context, plan)
-        self._gathered = gathering.gather(context, plan, size, self.executor)
+        load_static.check_copies(context, plan, pieces)
+        self._gathered = load_static.gather(context, plan, size, self.executor)
         first = Payload(constants=True, static=[] if self._gathered else pieces)
         return [first, *(Payload(gathered=name) for name in self._gathered)]
 
@@ -279,59 +312,33 @@ class Epochs:
         controls = [msgspec.convert(c, Control) for o in decoded for c in o["controls"]]
         done = [msgspec.convert(d, Done) for o in decoded for d in o["done"]]
         state = {f"{d.stage}.{d.partition}": d.state for d in done if d.state is not None}
-        counts = added.counts(plan, done, lambda name: files.map_(context.root, name))
-        totals, gone = added.totals(plan, last, counts)
+        counts = totals.counts(plan, done, lambda name: state_files.map_(context.root, name))
+        added, gone = totals.totals(plan, last, counts)
+        late = frozenset(c.name for c in self.configs if c.counted_late)
+        records = records_of(last, intention, context, controls, plan)
+        count_passed(intention, controls, plan, late)
         manifest = Manifest(
             intention.epoch,
             intention.plan,
             intention.positions,
-            self._records(intention, context, controls, plan),
+            records,
             state,
             sorted({f for d in done for f in d.files}),
             [d.segment for d in done if d.segment],
             [s for c in controls for s in c.side],
             counts,
-            totals,
-            {q: t for d in done for q, t in d.every.items()},
-            intention.ended,
+            added,
+            {q: t for d in done for q, t in d.shown_reports.items()},
+            intention.ended and all(r.known <= r.watermark for r in records.values()),
             sum(d.rows_in for d in done),
-            added.hits(plan, last, controls),
+            totals.hits(plan, last, controls),
             gone=gone,
-            latest=made.latest(plan, last, counts),
+            latest=derived_streams.latest(plan, last, counts),
             rows_state=sum(d.rows_state for d in done),
             setup=intention.setup,
         )
         hold(manifest, last.held, self.due, intention.wall, context.root, flush=intention.flush)
         return manifest
-
-    def _records(
-        self, intention: Intention, context: Context, controls: Sequence[Control], plan: Plan
-    ) -> dict[str, StreamRecord]:  # fmt: skip
-        new = advance(context.streams, controls, context.shared)
-        records: dict[str, StreamRecord] = {}
-        for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
-            before = self.last.streams.get(name, StreamRecord())
-            own = [c for c in controls if c.stream == i]
-            record = before.add(own, intention.finished.get(name, []))
-            missed = len(intention.overtaken.get(name, ()))
-            record.overtaken = before.overtaken + missed
-            record.dead += missed + len(intention.broken.get(name, ()))
-            record.watermark = int(new[i])
-            record.ended = state.ended
-            read = sum(c.elements for c in own)
-            slowest = (
-                min((int(new[j]) for j in context.shared[i]), default=MAX)
-                if i < len(context.shared)
-                else MAX
-            )
-            record.ahead = 0 if record.watermark <= slowest else before.ahead + read
-            records[name] = record
-        late = {c.name for c in self.configs if c.counted_late}
-        for c in controls:
-            position = intention.positions.get(plan.streams[c.stream])
-            if position is not None and plan.streams[c.stream] in late:
-                position["passed"] = position.get("passed", 0) + c.passed
-        return records
 
     def _forget(self, manifest: Manifest) -> None:
         """Deletes state that neither this manifest nor the one before names, and that one's
@@ -348,12 +355,13 @@ class Epochs:
 
 
 def _said(name: str, record: StreamRecord) -> int:
-    """The largest event time of a stream so far; one that a query makes may be known further than
-    it has said anything.
+    """The largest event time of a stream so far; one that a query makes, or that goes by the clock,
+    may be known further than it has said anything.
     """
-    if not is_derived(name):
-        return record.max_ts
-    return MIN if record.ended else max(record.max_ts, record.watermark)
+    if is_derived(name) and record.ended:
+        return MIN
+    known = record.watermark < MAX  # else it has ended
+    return max(record.max_ts, record.watermark) if known else record.max_ts
 
 
 def _moves(
@@ -362,6 +370,6 @@ def _moves(
     """Whether an epoch without data would raise a watermark: because somebody is silent, or a query
     has made what it would.
     """
-    raised = advance(states, [], shared) > old_watermarks(states)
+    raised = completed(states, [], shared) > old_watermarks(states)
     raised[list(unread)] = False
     return bool(raised.any())

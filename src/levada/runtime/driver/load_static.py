@@ -12,24 +12,41 @@ read once more than there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import msgspec
 import numpy as np
 
 from levada.plan.sealed.plan import Plan
 from levada.runtime.context import Context, encode
 from levada.runtime.local import Executor, Job
-from levada.runtime.task.static_rows import pieces
+from levada.runtime.store.verify import check_copy
+from levada.runtime.task.static.static_rows import StaticPart, parts, readings
 
 LARGE = 48 << 20  # bytes from which on files are read apart
 PIECE = 32 << 20
-FUNCTIONS = ("levada.runtime.task.gather_static:gather", "levada.runtime.task.gather_static:settle")
+FUNCTIONS = (
+    "levada.runtime.task.static.gather_static:gather",
+    "levada.runtime.task.static.gather_static:settle",
+)
+
+
+def check_copies(context: Context, plan: Plan, wanted: Sequence[StaticPart]) -> None:
+    """Checks the copies in the checkpoint of which an epoch reads these pieces. Raises
+    ``CheckpointError``.
+    """
+    of = {reading.sign < 0: reading.files for reading in readings(context, plan)}
+    files = {of[part.before][part.file] for part in wanted}
+    for path in sorted({f.path for f in files if f.replaceable}):
+        check_copy(Path(path))
 
 
 def gather(context: Context, plan: Plan, size: int, executor: Executor) -> list[str]:
     """The files with the static rows of an epoch that reads ``size`` bytes; none if few."""
     if size < LARGE:
         return []
-    every = pieces(context, plan, PIECE)
+    every = parts(context, plan, PIECE)
     tasks = np.array_split(np.arange(len(every)), min(len(every), -(-2 * size // PIECE)))
     payloads = [msgspec.json.encode([every[i] for i in task.tolist()]) for task in tasks]
     outcomes = executor.run(Job(encode(context), payloads, 1, context.partitions, FUNCTIONS))

@@ -2,8 +2,14 @@
 
 An intention is written ahead, durably, into ``intentions/open``, which goes when its epoch is
 published; one that is still there at the start was not brought to its end and is run first, as it
-is. A loop asks ``next_intention`` when the epoch before is over, and ``last_intention`` once when
-it has been told to stop. One epoch at a time; what fails ends the loop and is kept in ``failure``.
+is. A loop asks ``next_intention`` when the epoch before is over, and ``last_intention`` when it has
+been told to stop, until that has no more. One epoch at a time; what fails ends the loop and is kept
+in ``failure``. An epoch that may not run yet (``may_run``) waits, written ahead as it is.
+
+An epoch that ended its process would end the next one, too. So one that is found at the start, and
+of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
+one that lost a task on Spark: ``examine`` gives the intention that is to run in its place, which is
+durable before it does (docs/decisions/0016-what-kills-is-set-aside.md).
 
 No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does
 (docs/decisions/0006).
@@ -11,12 +17,17 @@ No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this fi
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from levada.errors import CheckpointError
-from levada.runtime.store.manifest import write_once
+from levada.errors import CheckpointError, LostTaskError
+from levada.runtime.store.durable import replace_file, unwritable, write_once
+from levada.runtime.store.sealed import read_sealed, seal
+
+FIRST_WAIT = 0.002  # s after an epoch; each ask without an answer doubles it, up to ``ask_every``
 
 
 class Loop:
@@ -29,6 +40,8 @@ class Loop:
         run_epoch: Callable[[str], None],
         *,
         last_intention: Callable[[], str | None] = lambda: None,
+        may_run: Callable[[str], bool] = lambda intention: True,
+        examine: Callable[[str], str] = lambda intention: intention,
         ask_every: float = 0.02,
     ) -> None:
         try:
@@ -37,9 +50,10 @@ class Loop:
             raise CheckpointError(
                 f"The folder {folder} cannot be made: {error.strerror}."
             ) from error
-        self._open = folder / "open"
+        self._open, self._told = folder / "open", folder / "told"
         self._next, self._run, self._last = next_intention, run_epoch, last_intention
-        self._ask_every = ask_every
+        self._may_run, self._examine = may_run, examine
+        self._ask_every = self._wait = ask_every
         self._stopping, self._ended, self._woken = (
             threading.Event(),
             threading.Event(),
@@ -76,19 +90,31 @@ class Loop:
             while not self._stopping.is_set():
                 intention = self._next(last)
                 if intention is None:
-                    self._woken.wait(self._ask_every)
-                    self._woken.clear()
+                    self._pause()
                     continue
                 self._write(intention)
-                self._run_whole(intention)
+                if not self._run_whole(intention):
+                    return
                 last = intention
-            if (final := self._last()) is not None:
+            while not self._open.exists() and (final := self._last()) is not None:
                 self._write(final)
                 self._run_whole(final)
         except BaseException as error:
-            self.failure = error
+            self.failure = self._in_a_sentence(error)
         finally:
             self._ended.set()
+
+    def _in_a_sentence(self, error: BaseException) -> BaseException:
+        """The failure; what is wrong with the checkpoint itself in a sentence of its own."""
+        root = self._open.parent.parent
+        if isinstance(error, OSError | CheckpointError) and not root.is_dir():
+            told = unwritable(root, OSError())
+        elif isinstance(error, OSError) and str(error.filename).startswith(f"{root}{os.sep}"):
+            told = unwritable(root, error)
+        else:
+            return error
+        told.__cause__ = error
+        return told
 
     def _replay(self) -> str | None:
         """The intention that was written ahead and did not come to its end, run (if it is
@@ -96,13 +122,53 @@ class Loop:
         """
         if not self._open.exists():
             return None
-        intention = self._open.read_text()
-        self._run_whole(intention)
-        return intention
+        intention = read_sealed(self._open).decode()
+        if self._told.exists():
+            self._told.unlink()
+        else:
+            intention = self._examined(intention)
+        return intention if self._run_whole(intention) else None
 
-    def _run_whole(self, intention: str) -> None:
-        self._run(intention)
+    def _examined(self, intention: str) -> str:
+        """What is to run in place of this intention, in its file."""
+        examined = self._examine(intention)
+        if examined != intention:
+            replace_file(self._open, seal(examined.encode()))
+        return examined
+
+    def _run_whole(self, intention: str) -> bool:
+        """Runs it once it may; False if the loop is stopped before: then it stays open."""
+        while not self._may_run(intention):
+            if self._stopping.is_set():
+                return False
+            self._pause()
+        try:
+            self._run_examined(intention)
+        except Exception:
+            with suppress(OSError):  # then it is examined for nothing
+                self._told.touch()
+            raise
         self._open.unlink()
+        self._wait = min(FIRST_WAIT, self._ask_every)
+        return True
+
+    def _run_examined(self, intention: str) -> None:
+        """Runs an epoch; if a task of it is lost, without what the task died of."""
+        try:
+            self._run(intention)
+        except LostTaskError:
+            examined = self._examined(intention)
+            if examined == intention:
+                raise
+            self._run(examined)
+
+    def _pause(self) -> None:
+        """After an epoch briefly, then longer and longer: what flows is seen soon, and who waits
+        for a silent stream costs no more than before.
+        """
+        self._woken.wait(self._wait)
+        self._woken.clear()
+        self._wait = min(2 * self._wait, self._ask_every)
 
     def _write(self, intention: str) -> None:
-        assert write_once(self._open, intention.encode()), "one epoch after the other"
+        assert write_once(self._open, seal(intention.encode())), "one epoch after the other"

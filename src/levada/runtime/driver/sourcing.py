@@ -7,6 +7,13 @@ ones for latency: whatever is there is taken, up to the budget.
 Silence (``idle``): a stream that says nothing for so long follows those that it shares a query
 with, and so does a partition of a stream (``files=parallel``) follow the others, as long as one of
 them is lively.
+
+What files that are not read from any more are like is in a log (``runtime.store.read_log``); a
+source is given whole positions.
+
+Heartbeats (``heartbeat``): a stream whose times are those of the clock is complete up to the last
+beat, less its lateness, once all that is there of it is read: also where all streams are silent.
+How far that is stands in the intention, so running it again gives the same.
 """
 
 from __future__ import annotations
@@ -18,6 +25,7 @@ from typing import Any
 from levada.model.time import MAX, MIN
 from levada.runtime.context import StreamState
 from levada.runtime.store.manifest import StreamRecord
+from levada.runtime.store.read_log import ReadLog, stem_of
 from levada.sources.files import FileSource
 from levada.sources.reference import Reference
 from levada.streams.stream_config import StreamConfig
@@ -30,23 +38,43 @@ class Sourcing:
     """The sources of all streams, seen from the driver. ``once``: what is there at first is all."""
 
     def __init__(
-        self, configs: Sequence[StreamConfig], scratch: Path, *, once: bool, keep_open: bool
+        self, configs: Sequence[StreamConfig], root: Path, *, once: bool, keep_open: bool
     ) -> None:
         self.configs = list(configs)
         self.once = once
         self.keep_open = keep_open
+        scratch = root / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
         self.sources = {c.name: FileSource(c, scratch) for c in configs}
         for source in self.sources.values():
             source.discover(final=once)
+        self._logs = {
+            c.name: ReadLog(stem_of(root, c.name)) for c in configs if c.files == "parallel"
+        }
+        self._scratch, self._swept = scratch, False
+        self._looked = MIN  # when sources were last looked at, by the clock
         # (stream, partition or "") -> wall time of its last data
         self._heard: dict[tuple[str, str], int] = {}
 
-    def discover(self, positions: Positions) -> None:
-        """Looks for new files and growth."""
+    def discover(self, positions: Positions, wall: int) -> None:
+        """Looks for new files and growth; ``wall``: the time by the clock."""
         if not self.once:
+            self._looked = wall
             for config in self.configs:
-                self.sources[config.name].discover(position=_at(positions, config))
+                self.sources[config.name].discover(position=self.at(positions, config))
+
+    def at(self, positions: Positions, config: StreamConfig) -> dict[str, Any]:
+        """The whole position of a stream."""
+        position = positions.get(config.name, {})
+        log = self._logs.get(config.name)
+        return position if log is None else log.whole(position)
+
+    def _short(
+        self, positions: Positions, config: StreamConfig, after: dict[str, Any]
+    ) -> dict[str, Any]:
+        """A position as an intention has it, with what is no longer read from in the log."""
+        log = self._logs.get(config.name)
+        return after if log is None else log.short(positions.get(config.name, {}), after)
 
     def overtaken(self) -> dict[str, list[str]]:
         """The files that came when a later name was read already, and are not yet told of."""
@@ -55,6 +83,23 @@ class Sourcing:
             for name, source in self.sources.items()
             if source.overtaken
         }
+
+    def gone(self) -> dict[str, list[str]]:
+        """The files that went before all of them was read, and are not yet told of."""
+        return {name: list(source.gone) for name, source in self.sources.items() if source.gone}
+
+    def forget(self, positions: Positions) -> None:
+        """An epoch that ended at these positions is committed: unpacked copies of what has been
+        read go; at the first time also those that a run of before has left.
+        """
+        for config in self.configs:
+            self.sources[config.name].forget(self.at(positions, config))
+        if not self._swept:
+            self._swept = True
+            kept = set().union(*(source.copies() for source in self.sources.values()))
+            for path in self._scratch.glob("*.plain"):
+                if str(path) not in kept:
+                    path.unlink(missing_ok=True)
 
     def broken(
         self, positions: Positions, after: Positions
@@ -70,11 +115,16 @@ class Sourcing:
                 said[name] = {**after.get(name, {}), "broken": sorted({*told, *new})}
         return found, said
 
-    def told(self, overtaken: Mapping[str, Sequence[str]]) -> None:
+    def told(
+        self, overtaken: Mapping[str, Sequence[str]], gone: Mapping[str, Sequence[str]]
+    ) -> None:
         """An epoch has told of these files."""
         for name, files in overtaken.items():
             source = self.sources[name]
             source.overtaken = [file for file in source.overtaken if file not in files]
+        for name, files in gone.items():
+            source = self.sources[name]
+            source.gone = [file for file in source.gone if file not in files]
 
     def take(
         self, positions: Positions, records: Mapping[str, StreamRecord], rows: int
@@ -83,7 +133,7 @@ class Sourcing:
         able = [
             c
             for c in self.configs
-            if self._may_read(c, records) and self.sources[c.name].backlog(_at(positions, c))
+            if self._may_read(c, records) and self.sources[c.name].backlog(self.at(positions, c))
         ]
         references: list[Reference] = []
         after = dict(positions)
@@ -92,9 +142,9 @@ class Sourcing:
             share = max(left // (len(able) - n), 1) if left else 0
             if not share:
                 break
-            taken, position = self.sources[config.name].take(_at(positions, config), share)
+            taken, position = self.sources[config.name].take(self.at(positions, config), share)
             references += taken
-            after[config.name] = position
+            after[config.name] = self._short(positions, config, position)
             left -= sum(r.elements for r in taken)
         return references, after
 
@@ -112,18 +162,18 @@ class Sourcing:
         """Which streams have nothing more to come."""
         if not self.ends:
             return [False] * len(self.configs)
-        return [self.sources[c.name].ended(_at(positions, c)) for c in self.configs]
+        return [self.sources[c.name].ended(self.at(positions, c)) for c in self.configs]
 
     def backlog(self, positions: Positions, records: Mapping[str, StreamRecord]) -> bool:
         """Whether a take would give anything now."""
         return any(
-            self._may_read(c, records) and self.sources[c.name].backlog(_at(positions, c))
+            self._may_read(c, records) and self.sources[c.name].backlog(self.at(positions, c))
             for c in self.configs
         )
 
     def unread(self, positions: Positions) -> bool:
         """Whether anything is there that is not read."""
-        return any(self.sources[c.name].backlog(_at(positions, c)) for c in self.configs)
+        return any(self.sources[c.name].backlog(self.at(positions, c)) for c in self.configs)
 
     def states(
         self,
@@ -143,9 +193,26 @@ class Sourcing:
             state, done = self._state(config, record, now, after, silent)
             state.ended = over
             state.idle = "" in silent
+            state.clock = self._by_clock(config, after)
             states[config.name] = state
             finished[config.name] = done
         return states, finished
+
+    @property
+    def beats(self) -> bool:
+        """Whether a stream goes by the clock."""
+        return not self.once and any(c.heartbeat for c in self.configs)
+
+    def _by_clock(self, config: StreamConfig, after: Positions) -> int:
+        """How far a stream is complete by the clock: up to the last beat before it was looked at.
+        MIN if it does not go by the clock, or something of it is left to read.
+        """
+        looked = self._looked
+        if looked <= MIN or not config.heartbeat:
+            return MIN
+        if self.sources[config.name].backlog(self.at(after, config)):
+            return MIN
+        return looked - looked % config.heartbeat - config.lateness
 
     def _state(
         self,
@@ -159,17 +226,26 @@ class Sourcing:
         floor = MAX
         reading: dict[str, int] = {}
         done: list[str] = []
-        known = source.known(_at(after, config))
+        known = source.known(self.at(after, config))
         greatest = max(known, default="")
         for partition, unread in known.items():
             before = record.partitions.get(partition, MIN)
             if not unread and self._finished(config, partition, greatest):
-                done.append(partition)
+                if partition in now or partition in record.partitions:
+                    done.append(partition)
             elif partition in now:
                 reading[partition] = before
             elif partition not in silent or unread:
                 floor = min(floor, before)
-        return StreamState(record.watermark, floor, reading, config.lateness), done
+        state = StreamState(
+            record.watermark,
+            floor,
+            reading,
+            config.lateness,
+            known=record.known,
+            latest=record.max_ts,
+        )
+        return state, done
 
     def _finished(self, config: StreamConfig, partition: str, greatest: str) -> bool:
         """Whether a partition gets no more data. With ``keep_open`` it may: in the next run, unless
@@ -204,7 +280,3 @@ class Sourcing:
                 if key not in heard and wall - since >= config.idle:
                     silent.add(key)
         return frozenset(silent)
-
-
-def _at(positions: Positions, config: StreamConfig) -> dict[str, Any]:
-    return positions.get(config.name, {})

@@ -1,18 +1,32 @@
-"""What a stream's source may be: a configuration, a path, or a streaming DataFrame, which goes
-through a ``spark.spool``.
+"""What a stream's source may be: a configuration, a path, or what goes through a spool: a streaming
+DataFrame (``spark.spool``), frames, iterables and pushed rows (``spool.python``).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from levada.streams.stream_config import StreamConfig
+from levada.errors import UsageError
+from levada.runtime.spool.python import PythonSpool, Source, python_spool
+from levada.runtime.spool.rows import Rows
+from levada.runtime.spool.stdin import StdinSpool, stdin_spool
+from levada.streams.stream_config import STDIN, StreamConfig
+
+
+@runtime_checkable
+class StreamingFrame(Protocol):
+    """A DataFrame of Spark."""
+
+    @property
+    def isStreaming(self) -> bool:  # noqa: N802
+        """Whether it is of ``spark.readStream``."""
 
 
 class Spool(Protocol):
-    """What writes a DataFrame's batches."""
+    """What writes the batches of a source that is no file."""
 
     config: StreamConfig
 
@@ -36,17 +50,49 @@ class Spools:
         self._all: list[Spool] = []
 
     def config_of(
-        self, name: str, source: Any, root: Path, options: Mapping[str, Any]
+        self,
+        name: str,
+        source: str | os.PathLike[str] | StreamConfig | StreamingFrame | Source,
+        root: Path,
+        options: Mapping[str, Any],
     ) -> StreamConfig:
-        """The stream that a source is; a DataFrame gets a spool. Raises ``UsageError``."""
+        """The stream that a source is; what is no path gets a spool. Raises ``UsageError``."""
+        if isinstance(source, (str, os.PathLike)):
+            source = StreamConfig.of(name, source, **options)
         if isinstance(source, StreamConfig):
-            return source
-        if not hasattr(source, "isStreaming"):
-            return StreamConfig.of(name, source, **options)
-        from levada.runtime.spark.spool import spool_of
+            return source if source.path != STDIN else self._stdin(source, root)
+        if isinstance(source, StreamingFrame):
+            from levada.runtime.spark.spool import spool_of
 
-        self._all.append(spool_of(name, source, root, options))
+            self._all.append(spool_of(name, source, root, options))
+        else:
+            self._all.append(python_spool(name, source, root, options))
         return self._all[-1].config
+
+    def _stdin(self, config: StreamConfig, root: Path) -> StreamConfig:
+        for other in self._all:
+            if isinstance(other, StdinSpool):
+                message = f"The streams {other.config.name} and {config.name} are standard input."
+                raise UsageError(message, hint="Only one can be; give the other a file.")
+        self._all.append(stdin_spool(config, root))
+        return self._all[-1].config
+
+    def push(self, name: str, rows: Rows) -> None:
+        """More rows for a stream. Raises ``UsageError`` if it takes none."""
+        self._python(name).push(rows)
+
+    def received(self, name: str) -> int:
+        """How many rows of a stream are durable."""
+        return self._python(name).received
+
+    def _python(self, name: str) -> PythonSpool:
+        for spool in self._all:
+            if spool.config.name == name and isinstance(spool, PythonSpool):
+                return spool
+        raise UsageError(
+            f"The stream {name} takes no rows from Python.",
+            hint=f'Name it without a path: engine.stream("{name}").',
+        )
 
     def start(self, *, once: bool) -> None:
         """Starts them."""
@@ -64,6 +110,6 @@ class Spools:
             spool.forget(positions.get(spool.config.name, {}))
 
     def stop(self) -> None:
-        """Ends them."""
-        for spool in self._all:
-            spool.stop()
+        """Ends them, once."""
+        while self._all:
+            self._all.pop().stop()

@@ -26,7 +26,7 @@ import xxhash
 
 from levada.errors import SourceError, UsageError, near
 from levada.intake.static_files import StaticFile, check_sound, static_source
-from levada.runtime.store.manifest import replace_file
+from levada.runtime.store.durable import replace_file
 from levada.streams.formats import QUADS
 
 LOOK = 0.2  # s between two looks at files that may change
@@ -75,7 +75,7 @@ class Statics:
             )
         if replaceable or reload:
             _check_one_graph(file)
-            file = replace(file, replaceable=True, origin=file.path)
+            file = replace(file, replaceable=True, copied_from=file.path)
         if reload:
             self._stamps[file.path] = _stamp(file.path)
         self.files = (*self.files, file)
@@ -100,13 +100,15 @@ class Statics:
         self._check_declared(graph)
         file = static_source(source, graph, form)
         _check_one_graph(file)
-        file = replace(file, replaceable=True, origin=file.path)
+        file = replace(file, replaceable=True, copied_from=file.path)
         with self._lock:
             copy = self._sound(file)
             others = (replace(f, graphs=f.graphs - {graph}) for f in self.files)
             self.files = (*(f for f in others if f.graphs), copy)
             self._stamps = {
-                f.origin: self._stamps[f.origin] for f in self.files if f.origin in self._stamps
+                f.copied_from: self._stamps[f.copied_from]
+                for f in self.files
+                if f.copied_from in self._stamps
             }
 
     def _check_declared(self, graph: str | None) -> None:
@@ -139,23 +141,23 @@ class Statics:
         self._looked = time.monotonic()
         with self._lock:
             for i, file in enumerate(self.files):
-                if file.origin in self._stamps:
+                if file.copied_from in self._stamps:
                     self._reload_one(i, file)
 
     def _reload_one(self, i: int, file: StaticFile) -> None:
         try:
-            stamp = _stamp(file.origin)
-            if stamp == self._stamps[file.origin]:
+            stamp = _stamp(file.copied_from)
+            if stamp == self._stamps[file.copied_from]:
                 return
             copy = self._sound(file)
         except SourceError as error:
-            if os.path.exists(file.origin):  # else it is about to come
-                self._stamps[file.origin] = stamp
+            if os.path.exists(file.copied_from):  # else it is about to come
+                self._stamps[file.copied_from] = stamp
                 warnings.warn(f"{error} What was there before stays.", stacklevel=1)
             return
         # else it changed while it was read: the next look will see
-        if _stamp(file.origin) == stamp:
-            self._stamps[file.origin] = stamp
+        if _stamp(file.copied_from) == stamp:
+            self._stamps[file.copied_from] = stamp
             self.files = (*self.files[:i], copy, *self.files[i + 1 :])
 
     def sweep(self, kept: Collection[StaticFile]) -> None:
@@ -175,17 +177,17 @@ class Statics:
 
     def _copied(self, file: StaticFile) -> StaticFile:
         """The file with its content in the folder."""
-        if not file.origin:
+        if not file.copied_from:
             data = "".join(file.lines).encode()
             path = self.folder / f"{xxhash.xxh3_128_hexdigest(data)}.nt"
             if not path.exists():
                 replace_file(path, data)
             return replace(file, path=str(path), lines=())
         try:
-            return replace(file, path=str(_copy(Path(file.origin), self.folder)))
+            return replace(file, path=str(_copy(Path(file.copied_from), self.folder)))
         except OSError as error:
             raise SourceError(
-                f"The static file {file.origin} cannot be read: {error.strerror}."
+                f"The static file {file.copied_from} cannot be read: {error.strerror}."
             ) from error
 
 

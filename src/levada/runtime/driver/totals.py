@@ -22,7 +22,7 @@ from levada.runtime.context import Control, Done
 from levada.runtime.store.manifest import Manifest
 
 Counts = dict[str, list[int]]
-Opener = Callable[[str], tuple[dict[str, Frame], Any]]
+Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 
 
 def counts(plan: Plan, done: Sequence[Done], opener: Opener) -> Counts:

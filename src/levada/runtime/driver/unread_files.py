@@ -1,38 +1,87 @@
-"""Files of which nothing is ever read: broken ones, and those that come too late, with names before
-one that is being read.
+"""Files of which nothing is read, or not all: broken ones, those that come too late, with names
+before one that is being read, those that were deleted before, and those that end the process that
+reads them.
 
 That is known to the driver alone, so it writes the dead letters: one for each file, in a side file
-of the epoch that tells of it.
+of the epoch that tells of it. What is deadly is found out after a death (``runtime.task.probe``)
+and then stands in the epoch's intention, in place of the references that would be read
+(docs/decisions/0016-what-kills-is-set-aside.md).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from levada.runtime.context import Context
-from levada.runtime.store import state_files as files
+import msgspec
+
+from levada.errors import SourceError
+from levada.runtime.context import Context, encode, load_setup
+from levada.runtime.store import state_files
 from levada.runtime.store.manifest import Intention
+from levada.runtime.task.intake import Payload
+from levada.runtime.task.probe import deaths
+from levada.runtime.task.static.static_rows import StaticPart
 
 REASON = "The file came when one with a later name was being read already: it is not read."
+GONE = "The file was deleted, or replaced by another, before all of it was read."
+DEADLY = "Reading it ended the process with {}: it is set aside."
 Side = list[tuple[str, str, int]]
+
+
+def without_deadly(
+    intention: Intention, context: Context, parts: Sequence[StaticPart]
+) -> Intention:
+    """The intention without the references that end a process which reads them; of a deadly part
+    of static data, without which there are no right results, a ``SourceError``.
+    """
+    references = intention.references
+    payloads = [
+        *(Payload(references=[reference]) for reference in references),
+        *(Payload(static=[part]) for part in parts),
+    ]
+    found = deaths(encode(context), [msgspec.json.encode(payload) for payload in payloads])
+    for number in (k for k in found if k >= len(references)):
+        file = load_setup(context.setup).static[parts[number - len(references)].file]
+        raise SourceError(
+            f"Reading the static file {file.name} ended the process with {found[number]}.",
+            hint="Take it out, or write it in another format.",
+        )
+    if not found:
+        return intention
+    return msgspec.structs.replace(
+        intention,
+        references=[r for k, r in enumerate(references) if k not in found],
+        deadly=intention.deadly + [(references[k], how) for k, how in found.items()],
+    )
 
 
 def letters_of(context: Context, intention: Intention) -> Side:
     """Writes the letters; returns the side file for the manifest, if there is one."""
     letters = [
-        {"stream": stream, "source": name, "offset": 0, "reason": reason, "text": ""}
-        for stream, name, reason in _unread(intention)
+        {"stream": stream, "source": name, "offset": at, "reason": reason, "text": ""}
+        for stream, name, at, reason in _unread(intention)
     ]
     if not letters:
         return []
     lines = "".join(json.dumps(letter, ensure_ascii=False) + "\n" for letter in letters)
-    name = files.write(context.root, "side", f"{context.epoch}-overtaken", [lines.encode()])
+    name = state_files.write_sealed(
+        context.root, "side", f"{context.epoch}-overtaken", lines.encode()
+    )
     return [("dead-letter", name, len(letters))]
 
 
-def _unread(intention: Intention) -> Iterator[tuple[str, str, str]]:
+def reasons_of(intention: Intention, stream: str) -> list[str]:
+    """Which files of a stream are not read, and why."""
+    return [f"{name}: {reason}" for of, name, _, reason in _unread(intention) if of == stream]
+
+
+def _unread(intention: Intention) -> Iterator[tuple[str, str, int, str]]:
     for stream, names in intention.overtaken.items():
-        yield from ((stream, name, REASON) for name in names)
+        yield from ((stream, name, 0, REASON) for name in names)
+    for stream, names in intention.gone.items():
+        yield from ((stream, name, 0, GONE) for name in names)
     for stream, found in intention.broken.items():
-        yield from ((stream, name, reason) for name, reason in found.items())
+        yield from ((stream, name, 0, reason) for name, reason in found.items())
+    for reference, how in intention.deadly:
+        yield reference.stream, reference.name, reference.start, DEADLY.format(how)

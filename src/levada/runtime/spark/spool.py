@@ -5,7 +5,7 @@ to the spool, a folder of files.
 
 Exactly once: a batch is one file, named by its number and there whole or not at all; a batch that
 Spark runs again after a crash finds its file and leaves it. Spark's own checkpoint lies beside the
-data. RDF batches are N-Triples or N-Quads lines with their times (``runtime.spark.spool_lines``),
+data. RDF batches are N-Triples or N-Quads lines with their times (``runtime.spool.lines``),
 each file a document (a blank node is one node within its batch); tuples are Parquet. A file goes
 when the manifest of an epoch says that the stream has been read beyond it. Cost: what Spark takes
 to bring a batch to the driver, then a few string operations of Polars a row.
@@ -19,16 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import xxhash
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.streaming import StreamingQuery
 
 from levada.errors import EngineError, UsageError, near
-from levada.runtime.spark.spool_lines import statement_lines, text_lines
-from levada.sinks.atomic import write_atomic
+from levada.runtime.spool.folder import Batches, spool_folder
+from levada.runtime.spool.lines import statement_lines, text_lines
 from levada.streams.stream_config import StreamConfig
-from levada.terms.texts import join_lines
 
 _TYPES: tuple[tuple[tuple[type[t.DataType], ...], str], ...] = (
     ((t.LongType, t.IntegerType, t.ShortType, t.ByteType), "integer"),
@@ -50,11 +48,13 @@ class Spool:
     text: str | None
     config: StreamConfig
     query: StreamingQuery | None = field(default=None)
-    _forgotten: str = ""
+
+    def __post_init__(self) -> None:
+        self._batches = Batches(self.folder / "data")
 
     def start(self, *, once: bool) -> None:
         """Starts the query; with ``once`` what is there now is written before this returns."""
-        self.data.mkdir(parents=True, exist_ok=True)
+        self._batches.make()
         writer = self.frame.writeStream.foreachBatch(self.write).option(
             "checkpointLocation", str(self.folder / "spark")
         )
@@ -75,24 +75,19 @@ class Spool:
     def write(self, batch: DataFrame, number: int) -> None:
         """A batch as a file, unless it is there already, or has been: then a later one is."""
         form = self.config.format
-        path = self.data / f"{number:012d}.{form}"
-        if path.name <= max((p.name for p in self.data.iterdir() if _is_batch(p)), default=""):
+        name = f"{number:012d}.{form}"
+        if name <= self._batches.last:
             return
         found = pl.from_arrow(batch.toArrow())
         assert isinstance(found, pl.DataFrame), "a table is a frame"
         if not found.height:
             return
         if form == "parquet":
-            beside = path.with_name(f".{path.name}.tmp")
-            found.write_parquet(beside)
-            write_atomic(path, beside.read_bytes())
+            self._batches.write(name, found)
+        elif self.text is None:
+            self._batches.write(name, statement_lines(found, self.columns))
         else:
-            lines = (
-                statement_lines(found, self.columns)
-                if self.text is None
-                else text_lines(found, self.text)
-            )
-            write_atomic(path, join_lines(lines))
+            self._batches.write(name, text_lines(found, self.text))
 
     def forget(self, position: Mapping[str, Any]) -> None:
         """Deletes the batches before that of a committed position: no epoch reads them again.
@@ -100,13 +95,7 @@ class Spool:
         That one stays. Spark runs no batch again but its last, which is none before a batch that
         has been written; so a batch that lies below the newest file has been here.
         """
-        current = position.get("file", "")
-        if current == self._forgotten:
-            return
-        for path in self.data.iterdir():
-            if _is_batch(path) and path.name < current:
-                path.unlink(missing_ok=True)
-        self._forgotten = current
+        self._batches.forget(position)
 
     def check(self) -> None:
         """Raises ``EngineError`` if the query has failed."""
@@ -120,10 +109,6 @@ class Spool:
         """Ends the query after its current batch."""
         if self.query is not None:
             self.query.stop()
-
-
-def _is_batch(path: Path) -> bool:
-    return not path.name.startswith(".")
 
 
 def _first(error: Exception) -> str:
@@ -175,7 +160,7 @@ def spool_of(name: str, frame: DataFrame, root: Path, given: Mapping[str, Any]) 
             options.setdefault("schema", _schema(frame.schema.fields))
     else:
         options["format"] = "nt" if len(columns) == 4 else "nq"
-    folder = root / "spool" / xxhash.xxh3_64_hexdigest(name.encode())
+    folder = spool_folder(root, name)
     config = replace(StreamConfig.of(name, folder / "data", **options), settled=True)
     return Spool(frame, folder, columns, given.get("text"), config)
 

@@ -148,6 +148,18 @@ class FusedTask:
         return iter(LocalExecutor().run(replace(self.job, payloads=list(records))))
 
 
+def idle_intake(context: bytes, payload: bytes) -> list[tuple[int, Blob]]:
+    """The intake of a job that does nothing."""
+    return [(0, b""), (1, b"")]
+
+
+def idle_stage(
+    context: bytes, stage: int, partition: int, blobs: list[Blob]
+) -> list[tuple[int, Blob]]:
+    """The stage of a job that does nothing."""
+    return []
+
+
 def _address(
     sent: Iterable[tuple[int, Blob]], carrier: Carrier, partitions: int, split: int, stage: str
 ) -> Iterator[Parts]:

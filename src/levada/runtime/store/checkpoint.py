@@ -7,7 +7,10 @@ manifests/     one per epoch, the last two kept
 state/ results/ side/    files that manifests name; what none names is deleted
 static/        static triples that the Python API was given as lines; static files that may be
                replaced, by their content
-intentions/    the intention that is written ahead and not yet done
+positions/     what was read of many files, as far as positions in manifests say
+intentions/    the intention that is written ahead and not yet done; that it failed with an error
+requests/      what other processes ask of the engine (``requests``)
+tails/         which epochs they still read (``tails``)
 
 Processes cache plans and setups by path, so their names hold the checkpoint's id: one that is made
 anew in the same place has other names.
@@ -23,16 +26,21 @@ import filelock
 import msgspec
 import xxhash
 
-from levada.errors import CheckpointError
+from levada.errors import CheckpointError, unreadable
+from levada.model.checked import ALTERED
 from levada.model.names import is_derived
 from levada.plan.encoding.plans import encode_plan
 from levada.plan.sealed.plan import Plan
 from levada.plan.topology.catalog_file import encode_catalog, read_catalog
 from levada.plan.topology.topology import Topology
 from levada.runtime.context import Setup, encode_setup, load_plan, load_setup
-from levada.runtime.store.manifest import Manifest, read_manifest, replace_file, write_once
+from levada.runtime.store.durable import replace_file, write_once
+from levada.runtime.store.manifest import Manifest, encode_manifest, read_manifest
+from levada.runtime.store.sealed import seal, unsealed
+from levada.runtime.store.tails import needed_from
 
-FORMAT = 8
+FORMAT = 9
+LOOKED_AT = 1.0  # s that an engine waits for the lock: others hold it while they look who has it
 FOLDERS = ("plans", "manifests", "state", "results", "side")
 
 
@@ -65,9 +73,10 @@ class Checkpoint:
             raise CheckpointError(
                 f"The checkpoint {root} cannot be made: {error.strerror}."
             ) from error
-        self._lock = filelock.FileLock(str(root / "lock"))
+        # whichever thread closes it
+        self._lock = filelock.FileLock(str(root / "lock"), thread_local=False)
         try:
-            self._lock.acquire(timeout=0)
+            self._lock.acquire(timeout=LOOKED_AT)
         except filelock.Timeout as error:
             raise CheckpointError(f"Another engine is running on the checkpoint {root}.") from error
         except OSError as error:
@@ -79,6 +88,7 @@ class Checkpoint:
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
             self.last = newest_manifest(root)
+            self.kept_from = needed_from(root)  # the first epoch that is kept for readers
             self._sweep()
         except BaseException:
             self._lock.release()
@@ -100,7 +110,7 @@ class Checkpoint:
                 )
             seed = secrets.randbits(63) if seed is None else seed
             facts = Facts(FORMAT, seed, groups, partitions, secrets.token_hex(8))
-            write_once(path, msgspec.json.encode(facts))
+            write_once(path, seal(msgspec.json.encode(facts)))
             return facts
         return facts_of(self.root)
 
@@ -126,23 +136,38 @@ class Checkpoint:
                 self.last is not None
                 and path.name.isdigit()
                 and int(path.name) < self.last.epoch - 1
+                and not self._is_kept(int(path.name))
             ):
                 path.unlink(missing_ok=True)
 
     def commit(self, manifest: Manifest) -> None:
         """The commit of an epoch. Refused if it has a manifest: another engine is at work."""
         path = self.root / "manifests" / str(manifest.epoch)
-        if not write_once(path, msgspec.json.encode(manifest)):
+        if not write_once(path, encode_manifest(manifest)):
             raise CheckpointError(
                 f"Another engine has committed epoch {manifest.epoch} in "
                 f"the checkpoint {self.root}."
             )
         self.last = manifest
 
+    def check_follows(self, epoch: int) -> None:
+        """Raises ``CheckpointError`` for an epoch that is not the one after the last committed: its
+        intention begins behind what no manifest tells of.
+        """
+        last = self.last.epoch if self.last is not None else 0
+        if epoch != last + 1:
+            raise unreadable(self.root / "manifests" / str(epoch - 1), "it is missing")
+
     def forget(self, epoch: int, files: Iterable[str]) -> None:
-        """Deletes a manifest of long ago and files that no later one names."""
-        (self.root / "manifests" / str(epoch)).unlink(missing_ok=True)
+        """Deletes a manifest of long ago, if no reader needs it, and files that no later one
+        names.
+        """
+        if not self._is_kept(epoch):
+            (self.root / "manifests" / str(epoch)).unlink(missing_ok=True)
         self.unlink(files)
+
+    def _is_kept(self, epoch: int) -> bool:
+        return self.kept_from is not None and epoch >= self.kept_from
 
     def unlink(self, files: Iterable[str]) -> None:
         """Deletes files of the checkpoint."""
@@ -225,17 +250,21 @@ def facts_of(root: Path) -> Facts:
         raise CheckpointError(f"{root} is not a checkpoint of Levada.")
     try:
         data = path.read_bytes()
-        made = msgspec.json.decode(data, type=_Version).format
-        if made != FORMAT:
+        facts = unsealed(data)
+        made = msgspec.json.decode(data if facts is None else facts, type=_Version).format
+        # those before format 9 are one line without a seal
+        if made != FORMAT and (facts is not None or b"\n" not in data):
             raise CheckpointError(
                 f"The checkpoint {root} has format {made}, and this version of Levada reads format "
                 f"{FORMAT}: go on with the version that made it, or start anew in an empty folder."
             )
-        return msgspec.json.decode(data, type=Facts)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise CheckpointError(
-            f"The checkpoint {root} cannot be read: levada.json is damaged."
-        ) from error
+        if facts is None:
+            raise unreadable(path, ALTERED)
+        return msgspec.json.decode(facts, type=Facts)
+    except OSError as error:
+        raise unreadable(path, str(error.strerror)) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise unreadable(path, ALTERED) from error
 
 
 def newest_manifest(root: Path) -> Manifest | None:

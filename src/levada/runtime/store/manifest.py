@@ -8,16 +8,17 @@ second engine. Everything that it names is durable before.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from levada.errors import CheckpointError
-from levada.model.time import MIN
+from levada.errors import unreadable
+from levada.model.limits import TOLD
+from levada.model.time import MAX, MIN
 from levada.runtime.context import Control, Replacement, StreamState
+from levada.runtime.store.sealed import read_sealed, seal
 from levada.sources.reference import Reference
 
 
@@ -37,7 +38,10 @@ class Intention(msgspec.Struct):
     setup: str = ""  # the streams and static files, by the file's name
     replacement: Replacement | None = None
     overtaken: dict[str, list[str]] = {}  # stream -> files that came too late to be read
+    gone: dict[str, list[str]] = {}  # stream -> files that went before all of them was read
     broken: dict[str, dict[str, str]] = {}  # stream -> files that cannot be read, and why
+    deadly: list[tuple[Reference, str]] = []  # what ended a process that read it, and how
+    until: int = MAX  # the instant beyond which no report is made
 
 
 class Held(msgspec.Struct):
@@ -48,13 +52,17 @@ class Held(msgspec.Struct):
     epoch: int
     plan: int
     segments: list[str]
-    every: dict[str, list[int]]
+    shown_reports: dict[str, list[int]]
     wall: int
     size: int
 
 
 class StreamRecord(msgspec.Struct):
-    """A stream after an epoch: W, largest event times, by partition too, counts since the start."""
+    """A stream after an epoch: W, largest event times, by partition too, counts since the start.
+
+    ``missing``: elements of references of which tasks have not said what became of them, or more
+    than there are: 0, unless something is wrong.
+    """
 
     watermark: int = MIN
     max_ts: int = MIN
@@ -67,6 +75,12 @@ class StreamRecord(msgspec.Struct):
     dead: int = 0
     cut: int = 0
     overtaken: int = 0  # files that came too late to be read; each is a dead letter, too
+    gone: int = 0  # files that went before all of them was read; each is a dead letter, too
+    replaced: int = 0  # files that were read anew: another one came under the name
+    missing: int = 0
+    unit: str = ""  # that times seem to be in, if it is another than the stream's
+    reasons: list[str] = []  # of the first dead letters
+    known: int = MIN  # how far it is complete: beyond W where an epoch has stopped short of it
 
     def add(self, own: Sequence[Control], finished: Sequence[str]) -> StreamRecord:
         """The record with an epoch's controls of the stream added, without these partitions."""
@@ -75,6 +89,8 @@ class StreamRecord(msgspec.Struct):
             partitions[c.partition] = max(partitions.get(c.partition, MIN), c.max_ts)
         for name in finished:
             partitions.pop(name, None)
+        read = [c for c in own if c.elements + c.late + c.dead]
+        new = [reason for c in own for reason in c.reasons]
         return StreamRecord(
             self.watermark,
             max([self.max_ts, *(c.max_ts for c in own)]),
@@ -86,6 +102,8 @@ class StreamRecord(msgspec.Struct):
             self.late + sum(c.late for c in own),
             self.dead + sum(c.dead for c in own),
             self.cut + sum(c.cut for c in own),
+            unit=read[-1].unit if read else self.unit,
+            reasons=[*self.reasons, *new][:TOLD],
         )
 
 
@@ -102,7 +120,7 @@ class Manifest(msgspec.Struct):
     side: list[tuple[str, str, int]] = []
     counts: dict[str, list[int]] = {}
     totals: dict[str, list[int]] = {}  # query -> [solutions, reports] since it came
-    every: dict[str, list[int]] = {}
+    shown_reports: dict[str, list[int]] = {}
     ended: bool = False
     rows_in: int = 0
     # stream -> pattern -> the triples that matched it since the beginning
@@ -114,59 +132,20 @@ class Manifest(msgspec.Struct):
     gone: int = 0  # solutions of queries that have been taken out
     setup: str = ""  # which static files the state has seen
 
-
-def write_once(path: Path, data: bytes) -> bool:
-    """Creates a file with this content, durably, only if it is absent; else False."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        finally:
-            temporary.unlink(missing_ok=True)
-        _sync(path.parent)
-    except OSError as error:
-        raise CheckpointError(
-            f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}."
-        ) from error
-    return True
+    @property
+    def behind(self) -> bool:
+        """Whether streams are complete beyond the reports that were made."""
+        return any(s.known > s.watermark for s in self.streams.values())
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Gives a file this content, durably; readers see the old one or the new one whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync(path.parent)
-    except OSError as error:
-        raise CheckpointError(
-            f"The checkpoint {path.parent.parent} cannot be written: {error.strerror}."
-        ) from error
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def encode_manifest(manifest: Manifest) -> bytes:
+    """A manifest as the bytes of its file."""
+    return seal(msgspec.json.encode(manifest))
 
 
 def read_manifest(path: Path) -> Manifest:
-    """A manifest from its file."""
+    """A manifest from its file. Raises ``CheckpointError``."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise CheckpointError(
-            f"The checkpoint's manifest {path} cannot be read.", hint=str(error)
-        ) from error
+        return msgspec.json.decode(read_sealed(path), type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise unreadable(path, str(error)) from error

@@ -1,5 +1,8 @@
 """State files: written under names unique to the attempt, read by memory map.
 
+A map holds no descriptor, so there may be as many as there are files. What is read is checked
+where it is first asked for (``model.checked``).
+
 A name that no manifest holds means nothing: a failed attempt leaves orphans, which are deleted at
 the next start. The maps of a partition's state stay open from epoch to epoch, those that it names
 no more are dropped: an open map holds a deleted file's memory.
@@ -7,25 +10,28 @@ no more are dropped: an open map holds a deleted file's memory.
 
 from __future__ import annotations
 
-import mmap
 import os
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from levada.errors import CheckpointError
-from levada.model.frame import Frame, unpack
+from levada.errors import unreadable
+from levada.model.checked import MARKED, OTHER, mark, unpack_checked
+from levada.model.frame import Frame
+from levada.runtime.store.durable import unwritable
+from levada.runtime.store.sealed import seal
 
 VECTOR = 512  # buffers a call
+SUFFIX = 8  # digits by which names of attempts differ; as many follow from the content
 
 
 def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview]) -> str:
     """Writes buffers durably as a new file; returns its name relative to ``root``."""
-    name = f"{folder}/{stem}-{secrets.token_hex(4)}"
+    name = f"{folder}/{stem}-{secrets.token_hex(SUFFIX // 2)}{mark(data[0])}"
     path = os.path.join(root, name)
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -36,10 +42,13 @@ def write(root: str, folder: str, stem: str, data: Sequence[bytes | memoryview])
         finally:
             os.close(fd)
     except OSError as error:
-        raise CheckpointError(
-            f"The checkpoint {root} cannot be written: {error.strerror}."
-        ) from error
+        raise unwritable(root, error) from error
     return name
+
+
+def write_sealed(root: str, folder: str, stem: str, data: bytes) -> str:
+    """The same for bytes that ``read_sealed`` reads."""
+    return write(root, folder, stem, [seal(data)])
 
 
 def _write_all(fd: int, buffers: Sequence[bytes | memoryview]) -> None:
@@ -60,9 +69,9 @@ class Opened:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._files: dict[str, tuple[dict[str, Frame], Any]] = {}
+        self._files: dict[str, tuple[Mapping[str, Frame], Any]] = {}
 
-    def __call__(self, name: str) -> tuple[dict[str, Frame], Any]:
+    def __call__(self, name: str) -> tuple[Mapping[str, Frame], Any]:
         """The frames and meta of a file."""
         if name not in self._files:
             self._files[name] = map_(self._root, name)
@@ -80,14 +89,18 @@ def open_(root: str, stage: int, partition: int) -> Opened:
     return Opened(root)
 
 
-def map_(root: str, name: str) -> tuple[dict[str, Frame], Any]:
-    """The frames and meta of a packed file, as views of a memory map."""
-    path = Path(root) / name
+def map_(root: str, name: str) -> tuple[Mapping[str, Frame], Any]:
+    """The frames and meta of a file, as views of a memory map. Raises ``CheckpointError``, also for
+    a sound file under another's name.
+    """
+    path = os.path.join(root, name)
     try:
-        with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        with pa.memory_map(path) as file:
+            data = np.frombuffer(file.read_buffer(), np.uint8)
     except OSError as error:
-        raise CheckpointError(
-            f"The checkpoint's file {path} cannot be read: {error.strerror}."
-        ) from error
-    return unpack(np.frombuffer(data, np.uint8))
+        raise unreadable(path, os.strerror(error.errno or 0)) from error
+    found = unpack_checked(data, path)
+    suffix = name.rpartition("-")[2]
+    if len(suffix) == 2 * SUFFIX and suffix[SUFFIX:] != mark(data[:MARKED].tobytes()):
+        raise unreadable(path, OTHER)
+    return found

@@ -21,7 +21,7 @@ import msgspec
 from levada.emission.segments import timed_statements
 from levada.intake.parse.ntriples import Triples, parse
 from levada.runtime.context import Context, load_plan
-from levada.runtime.store import state_files as files
+from levada.runtime.store import state_files
 from levada.sources.reference import Reference
 from levada.streams.formats import DERIVED
 from levada.streams.stream_config import StreamConfig
@@ -42,7 +42,10 @@ def made_triples(reference: Reference, context: Context) -> tuple[Triples, Refer
     """The triples of the query's reports, and the reference as one to their text."""
     plan = load_plan(reference.path)
     text = timed_statements(
-        plan, plan.queries[reference.name], reference.segments, partial(files.map_, context.root)
+        plan,
+        plan.queries[reference.name],
+        reference.segments,
+        partial(state_files.map_, context.root),
     )
     triples = parse(text, quads=False, timed=True, seed=context.seed, document=reference.document)
     assert not triples.bad, f"a query makes well-formed triples: {triples.bad[:1]}"

@@ -27,7 +27,7 @@ from levada.runtime.context import Context, Control, Done, group_table
 from levada.runtime.task.addresses import Address, What
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
-from levada.windows import presence
+from levada.windows import element_times
 
 FEWER = 0.5  # panes per row, from which on they are folded before the exchange
 MANY = 16  # consumers per row from which thresholds are sorted rather than expanded
@@ -43,6 +43,7 @@ class Exchange:
         self.pool = pool
         self.frames: list[dict[Address, list[Frame]]] = [{} for _ in range(context.partitions)]
         self.table = group_table(context.groups, context.partitions)
+        self._told: dict[tuple[int, Address], int] = {}
 
     def along(self, node: PlanNode, out: Frame) -> Iterator[tuple[Consumer, Frame]]:
         """The rows for consumers in this stage; the others are put into the boxes."""
@@ -134,7 +135,10 @@ class Exchange:
     ) -> list[tuple[int, bytes]]:
         """One blob per target. Earlier stages' outcomes go to one, controls once from source 0."""
         seen = (
-            {Address(What.TIMES, i).name: presence.together(parts) for i, parts in times.items()}
+            {
+                Address(What.TIMES, i).name: element_times.together(parts)
+                for i, parts in times.items()
+            }
             if source == 0
             else {}
         )
@@ -149,6 +153,14 @@ class Exchange:
             terms = self._terms(frames).frames("terms")
             out.append((target, pack({**named, **terms, **seen}, meta)))
         return out
+
+    def fresh(self) -> Iterator[tuple[Words, Words]]:
+        """The identities whose texts the rows need that came since this was asked last."""
+        for target, boxes in enumerate(self.frames):
+            for to, parts in boxes.items():
+                for frame in parts[self._told.get((target, to), 0) :]:
+                    yield from self._identities(to, frame)
+                self._told[target, to] = len(parts)
 
     def _terms(self, frames: Mapping[Address, Frame]) -> Terms:
         """The texts that the rows of a blob need: of text slots, and of values that only their text
@@ -178,10 +190,14 @@ class Exchange:
             yield from partial_identities(frame, folded_)
 
 
-def text_identities(frame: Frame, layout: Layout) -> Iterator[tuple[Words, Words]]:
-    """The identities in a frame whose texts must travel with it."""
-    for i, facets in enumerate(layout.slots):
-        yield from _identities(frame, facets, "", str(i))
+def text_identities(
+    frame: Frame, layout: Layout, slots: Sequence[int] | None = None
+) -> Iterator[tuple[Words, Words]]:
+    """The identities in a frame whose texts must travel with it, or be kept; of some ``slots``, or
+    all.
+    """
+    for i in range(len(layout.slots)) if slots is None else slots:
+        yield from _identities(frame, layout.slots[i], "", str(i))
 
 
 def partial_identities(frame: Frame, node: PlanNode[s.Panes]) -> Iterator[tuple[Words, Words]]:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from levada.errors import FileFault
-from levada.intake.admission import Dead, dead_records, late_records
+from levada.intake.admission import Dead, dead_records, late_records, some_reasons
 from levada.intake.elements import Elements, elements_of
 from levada.intake.matching.first_rows import Patterns, constants, match_, patterns_of, scan
 from levada.intake.matching.slots import Chunk
@@ -32,19 +32,21 @@ from levada.operators.env import Env
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context, Control, load_plan, load_setup
-from levada.runtime.store import state_files as files
-from levada.runtime.task import gather_static
+from levada.runtime.store import state_files
+from levada.runtime.task.accounting import accounted
 from levada.runtime.task.closed import subjects_of
 from levada.runtime.task.derived_rows import made_config, made_triples
 from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.stage_zero import local
-from levada.runtime.task.static_rows import Piece, matching, settled
+from levada.runtime.task.static import gather_static
+from levada.runtime.task.static.static_rows import StaticPart, matching, settled
+from levada.sources.faults import faults_of
 from levada.sources.read import read_bytes, read_tuples
 from levada.sources.reference import Reference
 from levada.streams.formats import DERIVED
 from levada.streams.stream_config import StreamConfig
 from levada.terms.term_pool import Pool
-from levada.windows import presence
+from levada.windows import element_times
 
 DAY = 86_400_000
 Leaf = TypeVar("Leaf", bound=s.Leaf)
@@ -57,11 +59,11 @@ class Payload(msgspec.Struct):
 
     references: list[Reference] = []
     constants: bool = False
-    static: list[Piece] = []
+    static: list[StaticPart] = []
     gathered: str = ""
 
 
-class IntakeRun:
+class IntakeTask:
     """One task's intake."""
 
     def __init__(self, context: Context) -> None:
@@ -78,6 +80,15 @@ class IntakeRun:
 
     def run(self, payload: Payload) -> list[tuple[int, bytes]]:
         """The blobs of this task, one per target."""
+        self.read(payload)
+        self._write_side()
+        last = {control.stream: control for control in self.controls}
+        for stream, hits in self.hits.items():
+            last[stream].hits = dict(hits)
+        return self.exchange.blobs(self.controls, [], 0, self.times)
+
+    def read(self, payload: Payload) -> None:
+        """Reads what there is to read and sends its rows on their way; writes nothing yet."""
         if payload.constants:
             self._constants()
         if payload.static:
@@ -89,11 +100,6 @@ class IntakeRun:
                 local(self.plan, self.env, self.exchange, node, frame)
         for reference in payload.references:
             self._reference(reference)
-        self._write_side()
-        last = {control.stream: control for control in self.controls}
-        for stream, hits in self.hits.items():
-            last[stream].hits = dict(hits)
-        return self.exchange.blobs(self.controls, [], 0, self.times)
 
     def _reference(self, reference: Reference) -> None:
         stream = self.plan.streams.index(reference.stream)
@@ -109,18 +115,22 @@ class IntakeRun:
             )
         except FileFault as fault:  # nothing of it has been delivered: it is read whole before
             self._aside(reference, [Dead(reference.start, str(fault), "")], (), w)
-            control = Control(stream, reference.partition, MIN, 0, 0, 0, 1, 0, 0, 0)
+            # with all of its elements
+            control = Control(stream, reference.partition, MIN, dead=1)
+            control.accounted = reference.elements
+            control.reasons = [f"{reference.name}: {fault}"]
         self.controls.append(control)
 
     def _triples(
         self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]
     ) -> Control:
-        if config.mapping is not None:
-            chunk = read_tuples(reference, config)
-            triples, found = mapped_of(chunk, config, reference, seed=self.context.seed, **bounds)
-        else:
-            triples, reference = self._parsed(config, reference)
+        if reference.format == DERIVED:
+            triples, reference = made_triples(reference, self.context)
             found = elements_of(triples, config, reference, seed=self.context.seed, **bounds)
+        else:
+            with faults_of(reference.name, reference.stream):
+                triples, found, reference = self._read(config, reference, bounds)
+        fates = accounted(config, reference, found)
         self._see_triples(stream, triples, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
         patterns = _stream_patterns(self.context.plan, stream, self.context.seed)
@@ -149,13 +159,27 @@ class IntakeRun:
             found.cut,
             found.passed,
             rows,
+            fates,
+            found.unit,
+            some_reasons(reference, found.dead),
         )
+
+    def _read(
+        self, config: StreamConfig, reference: Reference, bounds: dict[str, int]
+    ) -> tuple[Triples, Elements, Reference]:
+        """The statements and elements of a reference to a file, and the reference to the lines in
+        which they stand.
+        """
+        seed = self.context.seed
+        if config.mapping is not None:
+            chunk = read_tuples(reference, config)
+            return *mapped_of(chunk, config, reference, seed=seed, **bounds), reference
+        triples, reference = self._parsed(config, reference)
+        return triples, elements_of(triples, config, reference, seed=seed, **bounds), reference
 
     def _parsed(self, config: StreamConfig, reference: Reference) -> tuple[Triples, Reference]:
         """The statements of a reference, and the reference to the lines in which they stand."""
-        if reference.format == DERIVED:
-            return made_triples(reference, self.context)
-        data = read_bytes(reference)
+        data = read_bytes(reference, document=config.whole_files)
         if config.documents:
             return parse_document(data, reference, self.context.seed)
         triples = parse(
@@ -167,7 +191,8 @@ class IntakeRun:
     def _tuples(
         self, config: StreamConfig, reference: Reference, stream: int, bounds: dict[str, int]
     ) -> Control:
-        found = tuples_of(read_tuples(reference, config), config, reference, **bounds)
+        with faults_of(reference.name, reference.stream):
+            found = tuples_of(read_tuples(reference, config), config, reference, **bounds)
         self._see_tuples(stream, found)
         self._aside(reference, found.dead, found.late, bounds["late_below"])
         rows = 0
@@ -184,6 +209,9 @@ class IntakeRun:
             found.cut,
             found.passed,
             rows,
+            accounted(config, reference, found),
+            found.unit,
+            some_reasons(reference, found.dead),
         )
 
     def _scans(self, stream: int, found: Any) -> Iterator[tuple[PlanNode, Frame]]:
@@ -214,9 +242,9 @@ class IntakeRun:
             if frame is not None:
                 local(self.plan, self.env, self.exchange, node, frame)
 
-    def _static(self, pieces: Sequence[Piece]) -> None:
+    def _static(self, parts: Sequence[StaticPart]) -> None:
         """The rows of static patterns."""
-        for number, frame in matching(self.context, self.plan, self.pool, pieces).items():
+        for number, frame in matching(self.context, self.plan, self.pool, parts).items():
             node = self.plan.nodes[number]
             local(self.plan, self.env, self.exchange, node, settled(self.context, node, frame))
 
@@ -228,15 +256,19 @@ class IntakeRun:
         if listed.get(stream):
             terms = [(c.x[found.keep], c.y[found.keep]) for c in (triples.s, triples.p, triples.o)]
             self.times.setdefault(stream, []).append(
-                presence.occurrences(found.ts[found.keep], terms)
+                element_times.occurrences(found.ts[found.keep], terms)
             )
         elif stream in listed:
-            self.times.setdefault(stream, []).append(presence.times(found.times))
+            self.times.setdefault(stream, []).append(element_times.times(found.times))
 
     def _see_tuples(self, stream: int, found: Tuples) -> None:
         listed = _listed_streams(self.context.plan)
         if stream in listed:
-            seen = presence.occurrences(found.ts) if listed[stream] else presence.times(found.times)
+            seen = (
+                element_times.occurrences(found.ts)
+                if listed[stream]
+                else element_times.times(found.times)
+            )
             self.times.setdefault(stream, []).append(seen)
 
     def _aside(self, reference: Reference, dead: Any, late: Any, watermark: int) -> None:
@@ -254,8 +286,8 @@ class IntakeRun:
             names.append(
                 (
                     kind,
-                    files.write(
-                        self.context.root, "side", f"{self.context.epoch}-{kind}", [lines.encode()]
+                    state_files.write_sealed(
+                        self.context.root, "side", f"{self.context.epoch}-{kind}", lines.encode()
                     ),
                     len(records),
                 )
@@ -283,5 +315,5 @@ def _listed_streams(plan: str) -> dict[int, bool]:
     sealed = load_plan(plan)
     listed = [n for n in sealed.nodes.values() if n.step.needs_reports]
     schedules = {d for n in listed for d in n.schedules.distinct}
-    counted = presence.counted_streams(schedules)
+    counted = element_times.counted_streams(schedules)
     return {i: i in counted for d in schedules for i in d.streams}

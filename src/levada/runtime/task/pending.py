@@ -1,86 +1,135 @@
 """Pending rows: what is read but not yet below its stream's watermark (docs/semantics.md#progress).
 
 An epoch's operators see exactly the elements with W(N-1) <= ts < W(N). Rows ahead of that wait as
-pieces cut by time, so that a stream that runs far ahead is not rewritten every epoch: only the
-pieces that the watermark reaches are opened.
+pieces in order of time, those of each stream for themselves. What comes up is cut out of a piece
+where it lies: the piece stays as it is, its ``low`` says which of its rows still wait, and it goes
+when none does. An epoch's rows are one piece, and pieces become one as ``due_together`` says, so
+there are about log2 n of them, and a row is rewritten about as often, however far a stream runs
+ahead.
+
+Cost of an epoch: a look into each piece, its new rows and those that come up; but for the largest
+pieces, which stay as they are, a row is rewritten some times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from levada.model import columns as col
 from levada.model.frame import Frame, concat
-from levada.model.time import MAX, MIN, Times
+from levada.model.time import MAX, Times
 from levada.plan.sealed.plan import Plan, PlanNode
-from levada.windows.state.pieces import Piece, State
+from levada.windows.state.pieces import Piece, State, due_together
 
-PIECE_ROWS = 65_536
+MOST_ROWS = 1 << 20
+"""A piece with so many rows is put together with no other."""
 Waiting = dict[tuple[int, int], list[Frame]]  # new rows by node and input
 
 
 class Input(NamedTuple):
-    """An input of a node, and under which key its rows wait."""
+    """An input of a node, and the streams whose rows wait for it."""
 
     node: PlanNode
     at: int
-    key: str
+    streams: list[int]
+
+    def key(self, stream: int) -> str:
+        """Under which key a stream's rows wait."""
+        return f"pending.{self.node.id}.{self.at}.{stream}"
 
 
 def release(plan: Plan, inputs: Waiting, state: State, watermarks: Times) -> None:
     """Replaces the new rows of every input that comes from the intake by those that are up now; the
     rest waits.
     """
-    fresh = {f"{node}.{at}" for node, at in inputs}
-    waiting = {key.removeprefix("pending.") for key in state.keys("pending.")}
-    for name in sorted(fresh | waiting):
-        node_id, at = (int(part) for part in name.split("."))
-        node = plan.nodes.get(node_id)
+    waiting = _waiting(state)
+    for node_id, at in sorted({*inputs, *waiting}):
+        node, streams = plan.nodes.get(node_id), waiting.get((node_id, at), [])
         if node is None:
-            state.replace(f"pending.{name}", [])
+            for stream in streams:
+                state.replace(f"pending.{node_id}.{at}.{stream}", [])
             continue
         producer = plan.nodes[node.inputs[at]]
         if not producer.layout.windows or producer.stage > 0:
             # static rows, also where they are united with others, and rows that have waited already
             continue
         frames = inputs.pop((node_id, at), [])
-        up = _release_input(Input(node, at, f"pending.{name}"), frames, state, watermarks)
+        up = _release_input(Input(node, at, streams), frames, state, watermarks)
         if up is not None and up.n:
             inputs[(node_id, at)] = [up]
+
+
+def _waiting(state: State) -> dict[tuple[int, int], list[int]]:
+    """The streams whose rows wait, by node and input."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for key in sorted(state.keys("pending.")):
+        node, at, stream = map(int, key.split(".")[1:])
+        found.setdefault((node, at), []).append(stream)
+    return found
 
 
 def _release_input(to: Input, frames: list[Frame], state: State, watermarks: Times) -> Frame | None:
     streams, start = _stream_and_start(to.node, to.at)
     w = np.where(streams >= 0, watermarks[np.maximum(streams, 0)], MAX)
     up: list[Frame] = []
-    kept: list[Piece] = []
     rest: list[Frame] = []
-    greatest = int(w.max(initial=MIN))
-    for piece in state.pieces(to.key):
-        if piece.low >= greatest or not _any_up(rows := state.frame(piece), w):
-            kept.append(piece)
-        else:
-            state.touched += piece.rows
-            _split(rows, w, start, up, rest)
+    for stream in to.streams:
+        up += _come_up(state, to.key(stream), int(watermarks[stream]))
     for frame in frames:
         _split(frame, w, start, up, rest)
     left = [f for f in rest if f.n]
     if left:
-        waiting = concat(left)
-        of = streams[waiting["op"]]
-        for stream in np.unique(of):  # each has its own watermark
-            kept += _pieces(state, waiting.where(of == stream))
-    state.replace(to.key, kept)
+        new = concat(left)
+        of = streams[new["op"]]
+        for stream in np.unique(of).tolist():  # each has its own watermark
+            _wait(state, to.key(stream), _in_order(new.where(of == stream)))
     found = [f for f in up if f.n]
     return _in_order(concat(found)) if found else None
 
 
-def _any_up(rows: Frame, w: Times) -> bool:
-    """Whether rows of a piece are up: the node's other streams may be farther than its own."""
-    return bool((rows[col.least(0)] < w[rows["op"]]).any())
+def _come_up(state: State, key: str, w: int) -> Iterator[Frame]:
+    """The rows of a stream that have waited and are up now."""
+    kept: list[Piece] = []
+    for piece in state.pieces(key):
+        if piece.low >= w:
+            kept.append(piece)
+            continue
+        rows = state.frame(piece)
+        first, last = np.searchsorted(rows[col.least(0)], (piece.low, w)).tolist()
+        state.touched += last - first
+        if last < rows.n:
+            kept.append(msgspec.structs.replace(piece, rows=rows.n - last, low=w))
+        yield rows.slice(first, last)
+    state.replace(key, kept)
+
+
+def _wait(state: State, key: str, rows: Frame) -> None:
+    """Adds an epoch's rows, in order of time, to those of a stream that wait."""
+    pieces = [*state.pieces(key), _put(state, rows)]
+    large = [i + 1 for i, piece in enumerate(pieces) if piece.rows >= MOST_ROWS]
+    first = large[-1] if large else 0
+    first += due_together(pieces[first:])
+    if first < len(pieces):
+        parts = [_left(state, piece) for piece in pieces[first:]]
+        pieces[first:] = [_put(state, _in_order(concat(parts)))]
+    state.replace(key, pieces)
+
+
+def _left(state: State, piece: Piece) -> Frame:
+    """The rows of a piece that still wait."""
+    state.touched += piece.rows
+    rows = state.frame(piece)
+    return rows.slice(rows.n - piece.rows, rows.n)
+
+
+def _put(state: State, rows: Frame) -> Piece:
+    ts = rows[col.least(0)]
+    return state.put({"": rows}, rows.n, (MAX, int(ts[0]), int(ts[-1])))
 
 
 def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Frame]) -> None:
@@ -105,16 +154,6 @@ def _split(frame: Frame, w: Times, start: Times, up: list[Frame], rest: list[Fra
 def _in_order(frame: Frame) -> Frame:
     ts = frame[col.least(0)]
     return frame if (ts[1:] >= ts[:-1]).all() else frame.take(np.argsort(ts, kind="stable"))
-
-
-def _pieces(state: State, rows: Frame) -> list[Piece]:
-    """Waiting rows as pieces of bounded size in order of time."""
-    rows = _in_order(rows)
-    out = []
-    for first in range(0, rows.n, PIECE_ROWS):
-        part = rows.slice(first, first + PIECE_ROWS)
-        out.append(state.put({"": part}, part.n, (MAX, int(part["lo0"][0]), int(part["lo0"][-1]))))
-    return out
 
 
 def _stream_and_start(node: PlanNode, at: int) -> tuple[npt.NDArray[np.int32], Times]:

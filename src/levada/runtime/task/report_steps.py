@@ -13,19 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from levada.model.arrays import Longs
+from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame
 from levada.model.time import MAX, Times
+from levada.operators.border import report, standing
 from levada.operators.border.calendar import Calendar
-from levada.operators.border.report import waiting
 from levada.operators.env import Env
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.plan import PlanNode
 from levada.windows.reports import Progress
+from levada.windows.state.pieces import State
 
 MOST_PAIRS = 1_000_000
 """How many pairs of a row and a report a step has at most, but for those of one report."""
@@ -48,7 +50,15 @@ class Step:
         return due if self.until < MAX else np.ones(rows.n, np.bool_)
 
 
-def in_steps(reports: Iterable[tuple[PlanNode[s.Report], Sequence[Frame]]], env: Env) -> list[Step]:
+Expands = PlanNode[s.Report] | PlanNode[s.Standing]
+
+
+def expanding(node: PlanNode) -> Expands | None:
+    """This node, if it has rows once for every report at which they count."""
+    return node.of(s.Report) or node.of(s.Standing)
+
+
+def in_steps(reports: Iterable[tuple[Expands, Sequence[Frame]]], env: Env) -> list[Step]:
     """The epoch's progress in steps; ``reports``: the nodes that expand, with their new rows."""
     found = [pairs for node, new in reports if (pairs := _pairs(node, new, env)) is not None]
     if not found:
@@ -66,25 +76,29 @@ def _cut(progress: Progress, instants: Times) -> list[Step]:
     parts = zip(
         [progress.old, *marks], [*marks, progress.new], [*instants.tolist(), MAX], strict=True
     )
-    return [Step(Progress(old, new), until) for old, new, until in parts]
+    # before the last one there may be elements to come
+    return [
+        Step(Progress(old, new, progress.ended if until >= MAX else None), until)
+        for old, new, until in parts
+    ]
 
 
-def _pairs(node: PlanNode[s.Report], new: Sequence[Frame], env: Env) -> tuple[Times, Longs] | None:
+def _pairs(node: Expands, new: Sequence[Frame], env: Env) -> tuple[Times, Longs] | None:
     """At each due report of a node's members how many rows count; None where they are few in any
     case.
     """
     step, state = node.step, env.state
     rows = sum(f.n for f in new) + sum(p.rows for p in state.pieces(f"{node.id}.live"))
-    instants = 2 * sum(len(seen.ts) for seen in env.presence.values())  # each comes and goes
-    if not step.listed or step.instant or not step.kinds or rows * instants <= MOST_PAIRS:
+    instants = 2 * sum(len(seen.ts) for seen in env.element_times.values())  # each comes and goes
+    if not step.enumerated or not step.kinds or rows * instants <= MOST_PAIRS:
         return None
     calendar = env.calendar(node, step.kinds)
-    if not calendar.any_due:
+    if not calendar.any_due or (isinstance(step, s.Report) and step.instant):
         return None
-    op, start, end = waiting(node, state, new)
+    op, at, weight = _changes(node, state, new)
     of = calendar.of[op]
     found = [
-        _counts(calendar, number, start[of == number], end[of == number])
+        _counts(calendar, number, at[of == number], weight[of == number])
         for number in np.unique(of).tolist()
     ]
     return (
@@ -94,8 +108,18 @@ def _pairs(node: PlanNode[s.Report], new: Sequence[Frame], env: Env) -> tuple[Ti
     )
 
 
-def _counts(calendar: Calendar, schedule: int, start: Times, end: Times) -> tuple[Times, Longs]:
+def _changes(node: Expands, state: State, new: Sequence[Frame]) -> tuple[Ints, Times, Longs]:
+    """Member and instant at which a row begins to count, or no longer does; so many, signed."""
+    if (kept := node.of(s.Standing)) is not None:
+        return standing.waiting(kept, state, new)
+    op, begin, end = report.waiting(cast("PlanNode[s.Report]", node), state, new)
+    one = np.ones(len(op), np.int64)
+    return np.tile(op, 2), np.concatenate([begin, end]), np.concatenate([one, -one])
+
+
+def _counts(calendar: Calendar, schedule: int, at: Times, weight: Longs) -> tuple[Times, Longs]:
     reports = calendar.reports(schedule)
-    times = reports.times[reports.full]
-    begun, gone = (np.searchsorted(np.sort(at), times, side="right") for at in (start, end))
-    return times, (begun - gone).astype(np.int64)
+    times = reports.times[reports.nonempty]
+    order = np.argsort(at)
+    total = np.concatenate([[0], np.cumsum(weight[order])])
+    return times, total[np.searchsorted(at[order], times, side="right")]

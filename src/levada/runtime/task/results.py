@@ -8,14 +8,18 @@ and publication reads them (``emission``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from levada.kernels.keyed.groups import group
-from levada.model.frame import Frame, concat, parts
+from levada.model.arrays import Words
+from levada.model.checked import checked_parts
+from levada.model.frame import Frame, concat
 from levada.model.time import Times
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
-from levada.runtime.store import state_files as files
+from levada.runtime.store import state_files
 from levada.runtime.task.exchange import text_identities
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
@@ -28,10 +32,18 @@ class Results:
         self.plan = plan
         self.pool = pool
         self.frames: dict[int, list[Frame]] = {}
+        self._told: dict[int, int] = {}
 
     def add(self, node: PlanNode, frame: Frame) -> None:
         """Result rows of an Emit node."""
         self.frames.setdefault(node.id, []).append(frame)
+
+    def fresh(self) -> Iterator[tuple[Words, Words]]:
+        """The identities whose texts the rows show that came since this was asked last."""
+        for node, frames in self.frames.items():
+            for frame in frames[self._told.get(node, 0) :]:
+                yield from text_identities(frame, self.plan.nodes[node].layout)
+            self._told[node] = len(frames)
 
     def write(
         self, context: Context, stage: int, partition: int
@@ -47,8 +59,10 @@ class Results:
             counts.update(own)
             if context.partitions > 1:
                 named[f"reports.{node}"] = reports
-        data = parts({**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version})
-        return files.write(
+        data = checked_parts(
+            {**named, **self._terms(frames).frames("terms")}, {"plan": self.plan.version}
+        )
+        return state_files.write(
             context.root, "results", f"{context.epoch}-{stage}-{partition}", data
         ), counts
 

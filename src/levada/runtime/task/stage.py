@@ -7,25 +7,27 @@ Nodes without new rows and without a due report are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from levada.errors import ExcessError
 from levada.model import columns as col
 from levada.model.frame import Frame, concat, unpack
-from levada.model.time import MAX, MIN, Times, WindowKind
-from levada.operators.border import report_buffer as live
+from levada.model.time import MAX, MIN
+from levada.operators.border import report_buffer
 from levada.operators.env import Env, Place, Statics
+from levada.operators.excess import blamed
+from levada.operators.group.panes import fold
+from levada.operators.interval.join import join_in_pieces
 from levada.operators.table import evaluate
 from levada.plan.sealed import steps as s
-from levada.plan.sealed.layout import Facet
 from levada.plan.sealed.plan import Plan, PlanNode
-from levada.plan.sealed.schedules import Families, Schedule
 from levada.plan.sealed.window_table import WindowTable
 from levada.runtime.context import (
     Context,
@@ -33,91 +35,24 @@ from levada.runtime.context import (
     Done,
     advance,
     group_table,
-    load_plan,
     old_watermarks,
+    over,
 )
-from levada.runtime.store import state_files as files
+from levada.runtime.store import state_files
 from levada.runtime.task import closed, pending
 from levada.runtime.task.addresses import Address, What
-from levada.runtime.task.exchange import Exchange
-from levada.runtime.task.report_steps import in_steps
+from levada.runtime.task.exchange import Exchange, text_identities
+from levada.runtime.task.report_steps import expanding, in_steps
 from levada.runtime.task.results import Results
+from levada.runtime.task.stage_nodes import nodes_of
 from levada.terms.table import Terms
 from levada.terms.term_pool import Pool
-from levada.windows import presence
+from levada.windows import element_times
+from levada.windows.element_times import Seen
 from levada.windows.intervals import latest_end, outer
-from levada.windows.presence import Seen
-from levada.windows.reports import Progress, only_closes
+from levada.windows.reports import Progress
 from levada.windows.state import term_runs
 from levada.windows.state.pieces import State, read_head
-
-
-@dataclass(frozen=True, slots=True)
-class Nodes:
-    """The nodes of one stage, inputs before consumers; those that may act without rows.
-
-    ``timed`` are those below every report of the stage, ``reported`` the others. ``schedules``: the
-    distinct ones of nodes whose reports are listed, and their families. ``lag``: how long after it
-    has left its windows a row may still be said to have ended, since the next periodic report is
-    the one that says it. ``closing``: those whose reports are made as soon as the watermark reaches
-    them, and not when it has passed them.
-    """
-
-    timed: tuple[PlanNode, ...]
-    reported: tuple[PlanNode, ...]
-    due: frozenset[int]
-    schedules: tuple[Schedule, ...]
-    families: Families
-    lag: int
-    closing: frozenset[int]
-
-
-@lru_cache(maxsize=8)
-def nodes_of(plan: str, stage: int) -> Nodes:
-    """The nodes of a stage of a plan, found once."""
-    sealed = load_plan(plan)
-    every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
-    listed = tuple(n for n in every if n.step.needs_reports)
-    schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
-    above = _above(every)
-    reported = tuple(n for n in every if n.id in above)
-    return Nodes(
-        tuple(n for n in every if n.id not in above),
-        reported,
-        frozenset(n.id for n in every if n.step.due),
-        schedules,
-        Families.of(schedules),
-        max(map(_period, every), default=0),
-        _closing(sealed, reported),
-    )
-
-
-def _above(nodes: Sequence[PlanNode]) -> frozenset[int]:
-    """The nodes of a stage that say something at reports of windows, and what is above these."""
-    found: set[int] = set()
-    for node in nodes:
-        at_reports = node.layout.report and node.step.reports_of
-        if at_reports or not found.isdisjoint(node.inputs):
-            found.add(node.id)
-    return frozenset(found)
-
-
-def _closing(plan: Plan, nodes: Sequence[PlanNode]) -> frozenset[int]:
-    """Those of these nodes all of whose reports are closes of windows with bounds [), or of a
-    clock.
-    """
-
-    def kinds(node: PlanNode) -> tuple[WindowKind, ...]:
-        below = (found for n in node.inputs if (found := kinds(plan.nodes[n])))
-        return node.step.reports_of or next(below, ())
-
-    return frozenset(n.id for n in nodes if only_closes(kinds(n)))
-
-
-def _period(node: PlanNode) -> int:
-    """The longest period of the node's members, if it says at periodic reports what has ended."""
-    clock = node.step.clock_of_ends
-    return 0 if clock < 0 else int(node.windows.step[clock].max(initial=0))
 
 
 def _windows_of(node: PlanNode, at: int) -> WindowTable | None:
@@ -127,7 +62,7 @@ def _windows_of(node: PlanNode, at: int) -> WindowTable | None:
     return None if places is None else node.windows.pick(places)
 
 
-class StageRun:
+class StageTask:
     """The work of one partition in one stage; ``run`` does it."""
 
     def __init__(self, context: Context, plan: Plan, stage: int, partition: int) -> None:
@@ -136,7 +71,7 @@ class StageRun:
         self.stage = stage
         self.partition = partition
         self.state = self._open_state()
-        older = lambda: [*term_runs.tables(self.state), *live.own_terms(self.state)]  # noqa: E731
+        older = lambda: [*term_runs.tables(self.state), *report_buffer.own_terms(self.state)]  # noqa: E731
         self.pool = Pool(context.seed, older, context.wall)
         self.inputs: dict[tuple[int, int], list[Frame]] = {}
         # panes that were folded where the rows came from, by node
@@ -151,7 +86,7 @@ class StageRun:
         self.made: list[tuple[Terms, int]] = []
 
     def _open_state(self) -> State:
-        self.opened = files.open_(self.context.root, self.stage, self.partition)
+        self.opened = state_files.open_(self.context.root, self.stage, self.partition)
         name = self.context.state.get(f"{self.stage}.{self.partition}")
         head = None if name is None else read_head(self.opened(name)[1])
         return State(head, name or "", self.opened)
@@ -163,7 +98,7 @@ class StageRun:
         arrived = self._receive(blobs)
         exchange = Exchange(self.context, self.plan, self.stage, self.pool)
         self._forward(exchange)
-        self.progress = Progress(old_watermarks(self.context.streams), self._new_watermarks())
+        self.progress = self._progressed()
         self.env = self._env()
         ends = closed.check(self.closed, self.context.plan, self.env)
         self.dead = max(self._latest_ends(), ends)
@@ -182,15 +117,16 @@ class StageRun:
                 self._node(node, exchange)
 
     def _report(self, exchange: Exchange) -> None:
-        """The reports that are due, so many at a time that what is expanded for them is bounded."""
+        """The reports that are due, so many at a time that what is expanded for them is bounded; so
+        are the texts that are made on the way.
+        """
         nodes, env = self.nodes.reported, self.env
-        reports = [
-            (n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := node.of(s.Report))
-        ]
+        reports = [(n, self.inputs.get((n.id, 0), ())) for node in nodes if (n := expanding(node))]
         steps = in_steps(reports, env)
         arrived = self._arrived(nodes) if len(steps) > 1 else {}
         for i, step in enumerate(steps):
             partials = env.partials if i == 0 else {}  # the first step has taken them
+            before = self.pool.made, len(self.made)
             self.env = replace(env, progress=step.progress, partials=partials)
             for (node, at), rows in arrived.items():
                 made = step.made(rows, closing=node in self.nodes.closing)
@@ -198,6 +134,14 @@ class StageRun:
                     self.inputs[node, at] = [rows.where(made)]
                 arrived[node, at] = rows.where(~made)
             self._evaluate(nodes, exchange)
+            if len(steps) > 1:
+                self._release(*before, exchange)
+
+    def _release(self, tables: int, made: int, exchange: Exchange) -> None:
+        """Lets the texts of a step go that no row shows which it has put out or remembered."""
+        kept = [*report_buffer.new_terms(self.state), *(terms for terms, _ in self.made[made:])]
+        wanted = [*self.results.fresh(), *exchange.fresh(), *((t.x, t.y) for t in kept)]
+        self.pool.release(tables, wanted)
 
     def _arrived(self, nodes: Sequence[PlanNode]) -> dict[tuple[int, int], Frame]:
         """The report rows that came from other stages, for all reports at once."""
@@ -213,10 +157,11 @@ class StageRun:
             self.state,
             self.pool,
             self.progress,
-            self._presence(),
+            self._element_times(),
             Place(self.partition, group_table(context.groups, context.partitions)),
             Statics(context.first, context.replaced, replacement.instant if replacement else None),
             self.partials,
+            most_rows=context.most_rows,
         )
 
     def _forget_removed(self) -> None:
@@ -260,8 +205,10 @@ class StageRun:
                 to = Address(What.PANES, node)
                 exchange.pass_on(self.partition, to, self.partials.pop(node))
 
-    def _new_watermarks(self) -> Times:
-        return advance(self.context.streams, self.controls, self.context.shared)
+    def _progressed(self) -> Progress:
+        context = self.context
+        old, new = old_watermarks(context.streams), advance(context, self.controls)
+        return Progress(old, new, over(context, self.controls))
 
     def _latest_ends(self) -> int:
         """The greatest end of all rows with event times that have arrived."""
@@ -286,11 +233,12 @@ class StageRun:
 
     def _keep_made(self, node: PlanNode, frame: Frame) -> None:
         """Keeps the texts that a node has made for rows with event times, while these can count."""
-        facets = node.layout.slots
-        slots = [i for i in node.step.makes(len(facets)) if Facet.TEXT in facets[i]]
-        if slots and not node.layout.report:
+        made = node.step.makes(len(node.layout.slots))
+        if not len(made) or node.layout.report:
+            return
+        if pairs := list(text_identities(frame, node.layout, made)):
             dead = int(outer(frame, node.layout, node.windows)[1].max())
-            self.made += [(self.pool.pick(frame[col.x(i)], frame[col.y(i)]), dead) for i in slots]
+            self.made += [(self.pool.pick(x, y), dead) for x, y in pairs]
 
     def _latest_end(self, node: PlanNode, at: int, frame: Frame) -> int:
         """The greatest end of these rows; MAX where it does not follow from their times."""
@@ -299,18 +247,18 @@ class StageRun:
         table = node.known(_windows_of, at)
         return MAX if table is None else latest_end(frame, node.input_layouts[at], table)
 
-    def _presence(self) -> dict[int, Seen]:
+    def _element_times(self) -> dict[int, Seen]:
         """The distinct event times of all elements that have come up, for nodes whose reports are
         listed.
         """
         of_families = [d for d, _, _ in self.nodes.families.parts]
-        counted = presence.counted_streams(of_families)
+        counted = element_times.counted_streams(of_families)
         known: dict[int, Seen] = {}
         for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
             key, w = f"times.{i}", int(self.progress.new[i])
             fresh = self.times.get(i, [])
             kept = [self.state.whole(p) for p in self.state.pieces(key)]
-            known[i], waiting = presence.came_up(kept, fresh, w, i in counted)
+            known[i], waiting = element_times.came_up(kept, fresh, w, i in counted)
             if fresh or self.progress.moved:
                 self._keep_times(key, i, known[i], waiting)
         return known
@@ -323,8 +271,8 @@ class StageRun:
             own = [
                 w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
             ]
-            keep |= presence.retain(seen, own, schedule.start, horizon, schedule.every)
-        left = presence.to_keep(seen, waiting, keep)
+            keep |= element_times.retain(seen, own, schedule.start, horizon, schedule.show_empty)
+        left = element_times.to_keep(seen, waiting, keep)
         self.state.replace(key, [self.state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
 
     def _node(self, node: PlanNode, exchange: Exchange) -> None:
@@ -335,16 +283,54 @@ class StageRun:
             return
         folded = self.env.partials.get(node.id, ())
         self.touched += sum(f.n for f in [*frames, *folded] if f is not None)
-        out = evaluate(node, frames, self.env)
-        if out is None or not out.n:
+        made = self._made(node, frames)
+        first = next(made, None)
+        if first is None:
             return
+        second = next(made, None)
+        if second is None:
+            self._pass(node, first, exchange)
+        else:
+            for out in chain((first, second), made):
+                self._pass(node, out, exchange, fold_at_once=True)
+
+    def _made(self, node: PlanNode, frames: Sequence[Frame | None]) -> Iterator[Frame]:
+        """The output rows of a node, those of a join in pieces. Raises ``ExcessError``."""
+        try:
+            if (joined := node.of(s.Join)) is not None:
+                yield from join_in_pieces(joined, frames, self.env)
+            elif (out := evaluate(node, frames, self.env)) is not None and out.n:
+                yield out
+        except ExcessError as error:
+            raise blamed(error, node, frames) from None
+
+    def _pass(
+        self, node: PlanNode, out: Frame, exchange: Exchange, *, fold_at_once: bool = False
+    ) -> None:
+        """Output rows on to who reads them. ``fold_at_once``: they are a part of many, and what
+        adds up is added up at once.
+        """
         if isinstance(node.step, s.Emit):
             self.results.add(node, out)
             return
         self._keep_made(node, out)
         for consumer, frame in exchange.along(node, out):
-            self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
-            self.waiting.add(consumer.node)
+            target = self.plan.nodes[consumer.node]
+            if fold_at_once and isinstance(target.step, s.Panes | s.Filter | s.Extend):
+                self._folded(target, frame, exchange)
+            else:
+                self.inputs.setdefault((consumer.node, consumer.input), []).append(frame)
+                self.waiting.add(consumer.node)
+
+    def _folded(self, target: PlanNode, frame: Frame, exchange: Exchange) -> None:
+        """A part of a node's input: to partial aggregates, or through what sees each row alone."""
+        panes = target.of(s.Panes)
+        if panes is None:
+            for out in self._made(target, [frame]):
+                self._pass(target, out, exchange, fold_at_once=True)
+        elif (partial := fold(panes, frame, self.pool, 1.0)) is not None and partial.n:
+            self.partials.setdefault(target.id, []).append(partial)
+            self.waiting.add(target.id)
 
     def _finish(self, exchange: Exchange) -> list[tuple[int, Any]]:
         done = Done(
@@ -352,13 +338,13 @@ class StageRun:
             self.partition,
             rows_in=self.touched,
             rows_state=self.state.touched,
-            every=self.env.shown,
+            shown_reports=self.env.shown,
         )
         done.files = self.state.files()
         done.state = self.context.state.get(f"{self.stage}.{self.partition}")
         if self.state.changed:
             stem = f"{self.context.epoch}-{self.stage}-{self.partition}"
-            done.state = files.write(self.context.root, "state", stem, self.state.finish())
+            done.state = state_files.write(self.context.root, "state", stem, self.state.finish())
         if done.state is not None:
             done.files.append(done.state)
         self.opened.keep(done.files)

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from levada.runtime.context import decode_context, load_plan
-from levada.runtime.task.intake import IntakeRun, Payload
-from levada.runtime.task.stage import StageRun
+from levada.runtime.task.intake import IntakeTask, Payload
+from levada.runtime.task.stage import StageTask
 
 
 def intake(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
     """Reads one bundle of references; one blob per target partition."""
-    return list(IntakeRun(decode_context(context)).run(msgspec.json.decode(payload, type=Payload)))
+    return list(IntakeTask(decode_context(context)).run(msgspec.json.decode(payload, type=Payload)))
 
 
 def stage(
@@ -22,4 +22,4 @@ def stage(
 ) -> list[tuple[int, Any]]:
     """Runs one stage of one partition; blobs for the next stage, or the outcome of the last."""
     decoded = decode_context(context)
-    return StageRun(decoded, load_plan(decoded.plan), number, partition).run(blobs)
+    return StageTask(decoded, load_plan(decoded.plan), number, partition).run(blobs)

@@ -19,6 +19,7 @@ _OFFERED = 8  # a list of expected words longer than this helps nobody
 _WORD = re.compile(r"\w+|'[^']*'|\"[^\"]*\"")
 _SIGN = re.compile("|".join(map(re.escape, sorted(FOREIGN, key=len, reverse=True))))
 _SUB_QUERY = re.compile(r"\(\s*(?:select|[idr]stream)\b", re.IGNORECASE)
+_OVER = re.compile(r"[^;]?\)\s*over\s*\(", re.IGNORECASE)  # also of a call without an argument
 _BEFORE = re.compile(r"(\w+)\s*$")
 _FIRST = re.compile(r"(?:^|;)\s*(\w+)\s*$")
 _BEGINNINGS = ("Select", "Register", "Istream(", "Dstream(", "Rstream(")
@@ -31,6 +32,8 @@ def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> Que
     """
     word = _WORD.match(text, start)
     found = word[0] if word else text[start : start + 1].strip()
+    if text[max(start - 1, 0) : start + 1] == "==":
+        start, found = start - 1, "=="
     first = _FIRST.search(text, 0, start)
     if (
         first
@@ -42,6 +45,11 @@ def mistake(text: str, start: int, acceptable: Callable[[str], set[str]]) -> Que
     before = _BEFORE.search(text, 0, start)
     hint = _hint(found.lower(), before[1].lower() if before else "", text[:start].rstrip()[-1:])
     inner = found.lower() in ("select", *_STREAMS) and text[:start].rstrip().endswith("(")
+    if found.lower() == "over" or _OVER.match(text, start):
+        hint = (
+            "over (..) is a window function of SQL, which CQL has not: its windows stand in From, "
+            "such as From S [Range 1 minute]."
+        )
     feature = (
         "a sub-query" if inner or _SUB_QUERY.match(text, start) else REFUSED.get(found.lower())
     )
@@ -102,9 +110,8 @@ def _hint(found: str, before: str, sign: str) -> str:
 
 
 def _foreign(text: str, start: int) -> str:
-    """How CQL writes an operator of other languages, which may have begun a sign before."""
-    at = start - 1 if text[max(start - 1, 0) : start + 1] in FOREIGN else start
-    sign = _SIGN.match(text, at)
+    """How CQL writes an operator of other languages."""
+    sign = _SIGN.match(text, start)
     return FOREIGN[sign[0]] if sign else ""
 
 

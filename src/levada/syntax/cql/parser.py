@@ -41,6 +41,8 @@ from levada.syntax.cql.ast import (
 from levada.syntax.cql.mistakes import mistake
 from levada.syntax.cql.script import Part, script_of
 from levada.syntax.dialects.cql import DEFAULT_UNIT, TYPES, UNITS
+from levada.syntax.failure import words_of
+from levada.syntax.sparql.source import check_characters
 
 
 def parse_cql(text: str) -> Statement:
@@ -68,7 +70,17 @@ def parse_script(text: str) -> Script:
     return script_of(_parse(text, "script"), text)
 
 
+def words() -> set[str]:
+    """The keywords of CQL, in upper case.
+
+    >>> {"SELECT", "RANGE", "SLIDE"} <= words()
+    True
+    """
+    return words_of(terminal for terminal in _parser().terminals if terminal.name != "NAME")
+
+
 def _parse(text: str, start: str) -> Any:
+    check_characters(text)
     try:
         return _Build(text).transform(_parser().parse(text, start=start))
     except lark.exceptions.VisitError as error:

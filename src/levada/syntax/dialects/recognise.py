@@ -5,7 +5,8 @@
     WINDOW                     RSP-QL
     FROM STREAM, REGISTER QUERY or STREAM, FROM NAMED STREAM beside GRAPH       C-SPARQL
     FROM NAMED STREAM, SELECT RSTREAM                                           SPARQLstream
-    no braces, and From a bare word, or Istream( and the like                   CQL
+    no braces, and From a bare word, or Istream( and the like, or Register      CQL
+    Stream a bare word with columns
     else                       RSP-QL, of which SPARQL is a part
 
 Words are read as the lexer reads them: not in comments, strings, IRIs and names with a prefix.
@@ -37,16 +38,18 @@ _TOKEN = re.compile(
     r"""'(?:[^'\\\n]|\\.)*')|(?P<name><[^<>"{}|^`\\\s]*>|[?$]\w+|[\w.-]*:[\w.%-]*)"""
     r"""|(?P<word>[A-Za-z_]\w*)|(?P<sign>[\[\]{}(])"""
 )
+# what a rule looks for, the dialect, and how people call what was found ("": by its words)
 _RULES = (
-    (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \[", CQELS),
-    (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \{", CQELS2),
-    (r"\bWINDOW #", RSPQL),
-    (r"\b(?:FROM STREAM|REGISTER QUERY|REGISTER STREAM)\b", CSPARQL),
-    (r"\bNAMED STREAM .* GRAPH #", CSPARQL),
-    (r"\bNAMED STREAM\b|\b(?:SELECT|CONSTRUCT) [RID]STREAM\b", SPARQLSTREAM),
+    (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \[", CQELS, "STREAM .. [..] {}"),
+    (r"(?<!FROM )(?<!NAMED )(?<!ON )(?<!REGISTER )\bSTREAM \S+ \{", CQELS2, "STREAM .. {}"),
+    (r"\bWINDOW #", RSPQL, "WINDOW"),
+    (r"\b(?:FROM STREAM|REGISTER QUERY|REGISTER STREAM)\b", CSPARQL, ""),
+    (r"\bNAMED STREAM .* GRAPH #", CSPARQL, "FROM NAMED STREAM and GRAPH"),
+    (r"\bNAMED STREAM\b|\b(?:SELECT|CONSTRUCT) [RID]STREAM\b", SPARQLSTREAM, ""),
 )
 _CQL = re.compile(
     r"(?:SELECT .*)?FROM (?!NAMED\b|STREAM\b)\w|(?:[RID]STREAM|VQUERY|QUERY|TABLE|VTABLE|VIEW)\b"
+    r"|REGISTER (?:STREAM|RELATION) \S+ \("
 )
 
 
@@ -60,7 +63,20 @@ def recognise(text: str) -> Dialect:
     words = " ".join(_words(text))
     if "{" not in words:
         return CQL if _CQL.match(words) else RSPQL
-    return next((dialect for pattern, dialect in _RULES if re.search(pattern, words)), RSPQL)
+    return next((dialect for pattern, dialect, _ in _RULES if re.search(pattern, words)), RSPQL)
+
+
+def evidence(text: str) -> str:
+    """The words for which a text is taken to be in its dialect; "" if there are none.
+
+    >>> evidence("SELECT ?s FROM STREAM <http://e/s> [RANGE 1h STEP 10m] { ?s ?p ?o }")
+    'FROM STREAM'
+    """
+    words = " ".join(_words(text))
+    for pattern, _, name in _RULES:
+        if found := re.search(pattern, words):
+            return name or found.group()
+    return ""
 
 
 def _words(text: str) -> list[str]:

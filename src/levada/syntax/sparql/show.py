@@ -12,11 +12,13 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from levada.model.durations import shown_duration
 from levada.model.term import Blank, Iri, Literal
 from levada.syntax.sparql import ast
 
 _WIDTH = 100
 Sexpr = str | list[Any]
+_LONG = (ast.Range, ast.Session, ast.Reporting)  # nodes of which each number is a duration
 _LABELLED = {
     "base",
     "every",
@@ -87,6 +89,8 @@ def _node(node: Any) -> Sexpr:
     out: list[Any] = [re.sub(r"(?<!^)(?=[A-Z])", "-", type(node).__name__).lower()]
     for field in fields(node):
         value = getattr(node, field.name)
+        if isinstance(node, _LONG) and type(value) is int and field.name != "t0" and value:
+            value = shown_duration(value)
         if (
             field.name == "span"
             or value in (None, False, (), ast.Modifiers())

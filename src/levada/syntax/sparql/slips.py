@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
+_UPDATE = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
 _SIGNS = {"==": "=", "=>": ">=", "=<": "<=", "<>": "!="}
 _WORDS = {
     "AND": "&&",
@@ -69,7 +70,7 @@ def slip(text: str, offset: int, accepted: Set[str]) -> str:
         (s for s in _SIGNS if text.startswith(s, offset) or text.startswith(s, offset - 1)), ""
     )
     if sign and accepted & {"BANG", "COMPARISON"}:
-        return f"Did you mean {_SIGNS[sign]}?"
+        return "= compares." if sign == "==" else f"Write {_SIGNS[sign]}; there is no {sign}."
     if text[offset] in "\u201c\u201d\u201e\u2018\u2019":
         return "Strings stand in straight quotes, \" or '."
     word = _WORD.match(text, offset)
@@ -84,6 +85,11 @@ def _of_word(word: str, accepted: Set[str]) -> str:
     if word in _MODIFIERS and "$END" in accepted:
         return (
             "The clauses stand in this order: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES."
+        )
+    if word in _UPDATE and "SELECT" in accepted:
+        return (
+            "SPARQL Update is not there. Static data are files: --static FILE, "
+            "with reload=true read anew when the file changes."
         )
     if word == "FROM" and "$END" in accepted:
         return "FROM stands before WHERE."

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from levada.errors import QuerySyntaxError, Span
 
+_HALF = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[^uU])", re.DOTALL)
 
 
@@ -48,6 +49,7 @@ def decode(text: str) -> Source:
     >>> decode(r"<http://e/\u0061>").decoded
     '<http://e/a>'
     """
+    check_characters(text)
     if "\\u" not in text and "\\U" not in text:
         return Source(text, text)
     pieces: list[str] = []
@@ -62,6 +64,19 @@ def decode(text: str) -> Source:
         done = match.end()
         shifts.append((length, done - length))
     return Source(text, "".join(pieces) + text[done:], tuple(shifts))
+
+
+def check_characters(text: str) -> None:
+    """Raises ``QuerySyntaxError`` for half of a character (a surrogate): a text of Python may hold
+    one, no stream can.
+    """
+    if (half := _HALF.search(text)) is not None:
+        raise QuerySyntaxError(
+            f"U+{ord(half.group()):04X} is half of a character, and no text of its own.",
+            span=place_of(text, half.start()),
+            text=_HALF.sub("\N{REPLACEMENT CHARACTER}", text),
+            hint="Decode what the query is read from as what it is, such as UTF-8.",
+        )
 
 
 def _character(digits: str, text: str, offset: int) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from levada.model.durations import shown_duration
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -54,15 +56,17 @@ def call(stream: str, spec: WindowSpec) -> str:
     """The name of a window that the text does not name: its stream and brackets.
 
     >>> call("http://e/s", Range(4000, 2000))
-    'http://e/s[RANGE 4000 STEP 2000]'
+    'http://e/s[RANGE PT4S STEP PT2S]'
     """
     match spec:
         case Range(length, step, to):
-            inner = f"RANGE {length}" + f" TO {to}" * bool(to) + (f" STEP {step}" if step else "")
+            inner = f"RANGE {shown_duration(length)}"
+            inner += f" TO {shown_duration(to)}" if to else ""
+            inner += f" STEP {shown_duration(step)}" if step else ""
         case LastTriples(count, step):
             inner = f"TRIPLES {count}" + f" STEP {step}" * (step > 1)
         case Session(gap):
-            inner = f"SESSION {gap}"
+            inner = f"SESSION {shown_duration(gap)}"
         case Instant():
             inner = spec.value
     return f"{stream}[{inner}]"

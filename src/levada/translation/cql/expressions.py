@@ -36,7 +36,7 @@ from levada.translation.cql.scope import Scope
 
 _NUMBERS = (LiteralType.INTEGER, LiteralType.DOUBLE)
 _SPARQL_ONLY = (AggregateFunction.SAMPLE, AggregateFunction.GROUP_CONCAT)
-_AGGREGATES = {
+AGGREGATES = {
     word.value.capitalize(): word for word in AggregateFunction if word not in _SPARQL_ONLY
 }
 _ARITHMETIC = {
@@ -53,6 +53,7 @@ _COMPARISON = {
     "<=": Function.LESS_EQUAL,
     ">=": Function.GREATER_EQUAL,
 }
+_GREATEST = 2**63 - 1  # its negative and one less is written as a difference, as in SQL
 _LOGIC = {"or": Function.OR, "and": Function.AND, "not": Function.NOT}
 
 
@@ -82,6 +83,7 @@ class Translator:
             case ast.Column():
                 return Typed(Var(self.variable(node)), self.scope.type_of(self.scope.resolve(node)))
             case ast.Constant(kind, text):
+                self._check_size(kind, text, node.span)
                 return Typed(Const(constant(kind, text)), kind)
             case ast.Operation():
                 return self._operation(node, aggregates)
@@ -126,15 +128,15 @@ class Translator:
 
     def _aggregate(self, node: ast.Call) -> Typed:
         name = node.function.capitalize()
-        if name not in _AGGREGATES:
-            hint = near(name, _AGGREGATES)
+        if name not in AGGREGATES:
+            hint = near(name, AGGREGATES)
             raise UnknownNameError(
                 f"There is no function {node.function}.",
                 span=node.span,
                 text=self.scope.text,
                 hint=hint,
             )
-        function = _AGGREGATES[name]
+        function = AGGREGATES[name]
         if node.argument is None:
             if function is not AggregateFunction.COUNT:
                 raise self._error(f"{name}(*) does not exist, only Count(*) does.", node.span)
@@ -150,6 +152,11 @@ class Translator:
             kind = LiteralType.DOUBLE
         needs_rows = function in (AggregateFunction.SUM, AggregateFunction.AVG) and not self.grouped
         return Typed(_unless_empty(arg.expression, result) if needs_rows else result, kind)
+
+    def _check_size(self, kind: LiteralType, text: str, span: Span) -> None:
+        if kind is LiteralType.INTEGER and int(text) > _GREATEST:
+            message = f"An integer has 64 bits, so {text} is none: write {text}.0 for a double."
+            raise self._error(message, span)
 
     def _error(self, message: str, span: Span) -> QueryError:
         return QueryError(message, span=span, text=self.scope.text)

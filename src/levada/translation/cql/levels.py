@@ -10,14 +10,14 @@ in one of two ways:
                                                            a window of the reader
 
 All are read in the second way where it matters when the tables themselves hold something or change:
-by one group without keys, whose row is there while one of its own tables holds something; by
-Rstream, which reports when one of them changes, unless each of its rows lasts an instant; and under
-a policy of non-empty or empty reports.
+by one group without keys, whose row is there while one of its level's own tables holds something
+(also of the other side of a Union or Except); by Rstream, which reports when one of them changes,
+unless each of its rows lasts an instant; and under a policy of non-empty or empty reports.
 
 A view is written out where it is used, so it sees its streams from the reader's start on. A view
 that is registered as a stream and is a plain relation is its Istream, as in STREAM. Union and
-Except take their columns by position, with the names of the left side. A relation has no window and
-no event time. Cost: linear in the text with its views written out.
+Except take their columns by position, with the names of the left side and the wider types. A
+relation has no window and no event time. Cost: linear in the text with its views written out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from levada.algebra import nodes
 from levada.algebra.options import QueryOptions
 from levada.algebra.properties import Analysis
 from levada.errors import QueryError, Span, UnknownNameError, UnsupportedError, near
-from levada.model.expression import Expression, Var
 from levada.model.query import Output, WindowOn
 from levada.model.time import Window, WindowKind
 from levada.syntax.cql.ast import (
@@ -48,11 +47,9 @@ from levada.syntax.cql.ast import (
     WindowSpec,
     WindowWord,
 )
-from levada.translation.cql.expressions import cast
+from levada.translation.cql.positions import Typed, rename, widened, wider
 from levada.translation.cql.scope import Columns
 from levada.translation.cql.select import Leaf, Named, SelectBlock, one_group
-
-Typed = tuple[tuple[str, LiteralType], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +100,7 @@ class Levels:
         own, if they are queries.
         """
         before = len(self.windows)
+        apart = apart or one_group(statement.body)
         apart = apart or (statement.output == "Rstream" and not _for_an_instant(statement.body))
         node, columns, own = self._body(statement.body, visible, apart)
         level = Level(
@@ -139,7 +137,6 @@ class Levels:
         self, select: Select, visible: int, apart: bool
     ) -> tuple[nodes.Node, Typed, set[int]]:
         own: set[int] = set()
-        apart = apart or one_group(select)
         block = SelectBlock(
             select, [self._leaf(table, visible, own, apart) for table in select.tables], self.text
         )
@@ -151,13 +148,16 @@ class Levels:
     ) -> tuple[nodes.Node, Typed, set[int]]:
         left, columns, own = self._operand(body.left, visible, apart)
         right, others, more = self._operand(body.right, visible, apart)
-        if [kind for _, kind in columns] != [kind for _, kind in others]:
+        both = wider([kind for _, kind in columns], [kind for _, kind in others])
+        if both is None:
             types = [", ".join(kind for _, kind in side) for side in (columns, others)]
             message = f"{body.operator} of ({types[0]}) and ({types[1]}): the columns differ."
             raise QueryError(message, span=body.span, text=self.text)
-        right = rename(right, [name for name, _ in others], [name for name, _ in columns])
-        both = nodes.Union if body.operator is Operator.UNION else nodes.Except
-        return both(left, right), columns, own | more
+        named = tuple((name, kind) for (name, _), kind in zip(columns, both, strict=True))
+        left = left if columns == named else widened(left, columns, named)
+        right = widened(right, others, named)
+        combined = nodes.Union if body.operator is Operator.UNION else nodes.Except
+        return combined(left, right), named, own | more
 
     def _operand(
         self, operand: Table | Combination, visible: int, apart: bool
@@ -231,21 +231,14 @@ class Levels:
                 f"its query gives {len(level.columns)}."
             )
             raise QueryError(message, span=schema.span, text=self.text)
-        casts: dict[int, LiteralType] = {}
-        for i, ((_, given), (name, wanted)) in enumerate(
-            zip(level.columns, schema.columns, strict=True)
-        ):
-            if (given, wanted) == (LiteralType.INTEGER, LiteralType.DOUBLE):
-                casts[i] = wanted
-            elif given != wanted:
+        for (_, given), (name, wanted) in zip(level.columns, schema.columns, strict=True):
+            if wider([given], [wanted]) != [wanted]:
                 message = (
                     f"The column {name} of {schema.name} is of the type {wanted}, "
                     f"its query gives {given}."
                 )
                 raise QueryError(message, span=schema.span, text=self.text)
-        return rename(
-            level.node, [n for n, _ in level.columns], [n for n, _ in schema.columns], casts
-        )
+        return widened(level.node, level.columns, schema.columns)
 
     def _derived(self, table: Table, level: Level, own: set[int], apart: bool) -> Leaf:
         """What a query in brackets or a view gives, as a table."""
@@ -373,26 +366,3 @@ def _operand_for_an_instant(operand: Table | Combination) -> bool:
 
 def _inlined(level: Level, named: Named) -> nodes.Node:
     return rename(level.node, [column for column, _ in named], [variable for _, variable in named])
-
-
-def rename(
-    node: nodes.Node,
-    names: list[str],
-    wanted: list[str],
-    casts: Mapping[int, LiteralType] | None = None,
-) -> nodes.Node:
-    """The columns ``names`` of a node, in this order, called ``wanted``; those of ``casts`` become
-    of that type.
-    """
-    if names == wanted and not casts:
-        return nodes.Project(node, tuple(names))
-    between = [f".c{i}" for i in range(len(names))]
-    for i, (name, new) in enumerate(zip(names, between, strict=True)):
-        value: Expression = Var(name)
-        if casts and i in casts:
-            value = cast(casts[i].value, value)
-        node = nodes.Extend(node, new, value)
-    node = nodes.Project(node, tuple(between))
-    for new, name in zip(between, wanted, strict=True):
-        node = nodes.Extend(node, name, Var(new))
-    return nodes.Project(node, tuple(wanted))

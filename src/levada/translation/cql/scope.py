@@ -16,6 +16,7 @@ numbers compare by value.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from levada.errors import QueryError, Span, UnknownNameError, near
 from levada.syntax.cql.ast import Column, Constant, Every, Expression, Item, LiteralType, Operation
 
 EVENT_TIME = "ts"
+_TIMELIKE = re.compile(r"time|stamp|date|when|^ts", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,10 @@ class Scope:
                 raise UnknownNameError(
                     f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
                 )
-            hint = near(column.name, (name for i in tables for name in self.columns(i)))
+            known = [name for i in tables for name in self.columns(i)]
+            hint = near(column.name, known)
+            if _TIMELIKE.search(column.name) and any(self.tables[i].timed for i in tables):
+                hint = f"The event time is called {EVENT_TIME} here. {hint}"
             raise UnknownNameError(
                 f"{where} {column.name}.", span=column.span, text=self.text, hint=hint
             )

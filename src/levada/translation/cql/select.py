@@ -25,7 +25,17 @@ from dataclasses import dataclass
 from levada.algebra import nodes
 from levada.errors import QueryError, Span
 from levada.model.expression import Aggregate, Expression, Var
-from levada.syntax.cql.ast import Call, Column, Every, Item, Operation, Select, show_expression
+from levada.syntax.cql.ast import (
+    Call,
+    Column,
+    Combination,
+    Every,
+    Item,
+    Operation,
+    Select,
+    Table,
+    show_expression,
+)
 from levada.syntax.cql.ast import Expression as Syntax
 from levada.translation.cql.expressions import Translator, above_group, aggregates_in
 from levada.translation.cql.scope import (
@@ -199,10 +209,16 @@ class SelectBlock:
             raise QueryError(message, span=span, text=self.text, hint=hint) from None
 
 
-def one_group(select: Select) -> bool:
-    """Whether a query aggregates without Group By."""
-    items = (item.expression for item in select.items if isinstance(item, Item))
-    return not select.group and (select.having is not None or any(map(_aggregates, items)))
+def one_group(body: Select | Combination | Table) -> bool:
+    """Whether a query, or a side of its Union or Except, aggregates without Group By."""
+    match body:
+        case Combination(_, left, right):
+            return one_group(left) or one_group(right)
+        case Table(query=query):  # of a side with an output of its own only what it says is read
+            return query is not None and query.output is None and one_group(query.body)
+        case Select():
+            items = (item.expression for item in body.items if isinstance(item, Item))
+            return not body.group and (body.having is not None or any(map(_aggregates, items)))
 
 
 def _aggregates(expression: Syntax) -> bool:

@@ -29,7 +29,7 @@ from levada.translation.sparql.context import Context
 from levada.translation.sparql.describe import TRIPLE, description
 from levada.translation.sparql.levels import level
 from levada.translation.sparql.patterns import inline, pattern, triple_pattern
-from levada.translation.sparql.windows import iri, reporting, said, spread, windows
+from levada.translation.sparql.windows import iri, of_stream, reporting, said, spread, windows
 
 _DEFAULTS = QueryOptions()
 
@@ -56,10 +56,10 @@ def translate(
     >>> text = "SELECT ?s FROM NAMED WINDOW <w> ON <s> [RANGE PT4S STEP PT2S] "
     >>> query = translate(parse(text + "{ WINDOW <w> { ?s ?p ?o } }"))
     >>> query.windows[0].window.describe()
-    '[RANGE 4000 STEP 2000 close [)]'
+    '[RANGE PT4S STEP PT2S close [)]'
     """
     try:
-        query = _query(spread(unit, streams, text), options, text, graphs)
+        query = _query(spread(unit, streams, text), options, text, graphs, streams or ())
     except RecursionError:
         raise QueryError("The query is nested too deeply.", text=text) from None
     check_depth(query.pattern, text)
@@ -67,12 +67,16 @@ def translate(
 
 
 def _query(
-    unit: ast.QueryUnit, options: QueryOptions, text: str, graphs: Collection[str] | None
+    unit: ast.QueryUnit,
+    options: QueryOptions,
+    text: str,
+    graphs: Collection[str] | None,
+    streams: Collection[str],
 ) -> Query:
     options = said(unit, options, text)
     declared = windows(unit.windows, options, text)
     names = {window.name: index for index, window in enumerate(declared)}
-    graphs_ = _named_graphs(unit.datasets, graphs, text)
+    graphs_ = _named_graphs(unit.datasets, graphs, streams, text)
     context = Context(
         text,
         names,
@@ -162,7 +166,10 @@ def _output(unit: ast.QueryUnit, windowed: bool, text: str) -> Output:
 
 
 def _named_graphs(
-    datasets: Sequence[ast.From], graphs: Collection[str] | None, text: str
+    datasets: Sequence[ast.From],
+    graphs: Collection[str] | None,
+    streams: Collection[str],
+    text: str,
 ) -> Sequence[str] | None:
     """The named graphs of the dataset (13.2): those of FROM NAMED; without FROM all there are. Each
     must be there.
@@ -172,9 +179,9 @@ def _named_graphs(
         if graphs is not None and name not in graphs:
             raise UnknownNameError(
                 f"There is no static graph <{name}>.",
-                span=clause.span,
+                span=clause.graph.span,
                 text=text,
-                hint=near(name, sorted(graphs)),
+                hint=of_stream(name, streams) or near(name, sorted(graphs)),
             )
     if datasets:
         return tuple(dict.fromkeys(iri(clause.graph) for clause in datasets if clause.named))

@@ -13,11 +13,13 @@ SESSION g                  at its end ENDED, on content change or periodically S
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from levada.algebra.nodes import Reporting
 from levada.algebra.options import QueryOptions
-from levada.errors import QueryError, Span
+from levada.errors import LevadaError, QueryError, Span
+from levada.model.names import match_streams
 from levada.model.query import WindowOn
 from levada.model.term import Iri
 from levada.model.time import Window, WindowKind
@@ -25,6 +27,22 @@ from levada.syntax.sparql import ast
 from levada.syntax.sparql.iri import resolve
 from levada.syntax.sparql.window_ast import call
 from levada.translation.sparql.context import Context
+
+READ_BY = (
+    "A stream is read through a window: FROM NAMED WINDOW <w> ON <stream> "
+    "[RANGE PT10S STEP PT5S], and WINDOW <w> { .. } around the pattern."
+)
+
+
+def of_stream(graph: str, streams: Collection[str]) -> str:
+    """What to do instead, if what is named as a graph is one of these streams; else "".
+
+    >>> of_stream("http://e/rooms", ["rooms"])[:30]
+    'rooms is a stream. A stream is'
+    """
+    with suppress(LevadaError):
+        return f"{match_streams([graph], streams)[graph]} is a stream. {READ_BY}"
+    return ""
 
 
 def said(unit: ast.QueryUnit, options: QueryOptions, text: str) -> QueryOptions:
@@ -124,7 +142,7 @@ def reporting(options: QueryOptions) -> Reporting:
     """The report policy that the options ask for beside the windows' own.
 
     >>> reporting(QueryOptions(period=60_000)).clock.describe()
-    '[EVERY 60000]'
+    '[EVERY PT1M]'
     """
     if options.period is None:
         return Reporting(nonempty=options.nonempty)

@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from levada.model.frame import Frame, parts
+from levada.model.checked import checked_parts
+from levada.model.frame import Frame
 
-Opener = Callable[[str], tuple[dict[str, Frame], Any]]
+Opener = Callable[[str], tuple[Mapping[str, Frame], Any]]
 
 
 class Piece(msgspec.Struct, array_like=True, frozen=True):
@@ -58,7 +59,7 @@ class State:
         }
         self._first = dict(self._pieces)
         self._opener = opener
-        self._open: dict[str, dict[str, Frame]] = {}
+        self._open: dict[str, Mapping[str, Frame]] = {}
         self._new: dict[str, Frame] = {}
         self._serial = head.serial if head else 0
         self.changed = False
@@ -135,7 +136,7 @@ class State:
         """
         live = {p.name for pieces in self._pieces.values() for p in pieces if not p.file}
         frames = {n: f for n, f in self._new.items() if n.split(".", 1)[0] in live}
-        return parts(frames, msgspec.to_builtins(Head(self._pieces, self._serial)))
+        return checked_parts(frames, msgspec.to_builtins(Head(self._pieces, self._serial)))
 
 
 def due_together(pieces: Sequence[Piece]) -> int:

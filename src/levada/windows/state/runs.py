@@ -49,19 +49,19 @@ class Horizons:
 class Run:
     """A run as probes see it: its rows, its buckets, and the row at each place of these.
 
-    The rows of a new run still have their # columns, by which they probe others. ``full`` is #f in
+    The rows of a new run still have their # columns, by which they probe others. ``whole`` is #f in
     bucket order.
     """
 
     rows: Frame
     buckets: Buckets
     order: npt.NDArray[np.int32]
-    full: npt.NDArray[np.uint64] | None
+    whole: npt.NDArray[np.uint64] | None
 
     def occurrences(self) -> Buckets:
         """The buckets with the whole row's hash in place of the key's low half: for ``prev``."""
-        assert self.full is not None, "the runs of raw inputs know their whole rows"
-        return self.buckets._replace(h=self.full)
+        assert self.whole is not None, "the runs of raw inputs know their whole rows"
+        return self.buckets._replace(h=self.whole)
 
     def at(self, places: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
         """The rows at these places of the buckets."""
@@ -71,8 +71,8 @@ class Run:
 def arranged(rows: Frame) -> Run:
     """Rows with their # columns as a run."""
     order, buckets = arrange(rows[col.KEY], rows[col.CHECK], rows[col.BEGIN], rows[col.END])
-    full = rows[col.WHOLE].take(order) if col.WHOLE in rows else None
-    return Run(rows, buckets, order.astype(np.int32), full)
+    whole = rows[col.WHOLE].take(order) if col.WHOLE in rows else None
+    return Run(rows, buckets, order.astype(np.int32), whole)
 
 
 def open_(state: State, piece: Piece) -> Run:
@@ -171,12 +171,12 @@ def _append(state: State, piece: Piece, run: Run, horizon: int) -> Run | None:
     )
     rows = concat([old.rows, run.rows.select(old.rows.columns)])
     places = np.concatenate([old.order, run.order + np.int32(old.rows.n)]).take(at)
-    full = (
+    whole = (
         None
-        if old.full is None or run.full is None
-        else np.concatenate([old.full, run.full]).take(at)
+        if old.whole is None or run.whole is None
+        else np.concatenate([old.whole, run.whole]).take(at)
     )
-    return Run(rows, Buckets(k.take(at), h, s, new.e, directory, bits, new.longest), places, full)
+    return Run(rows, Buckets(k.take(at), h, s, new.e, directory, bits, new.longest), places, whole)
 
 
 def _living(run: Run, horizon: int) -> Run:
@@ -230,8 +230,8 @@ def _put(state: State, run: Run, level: int, epochs: int) -> list[Piece]:
     keys: dict[str, Column] = {col.KEY: b.k, col.CHECK: b.h, col.BEGIN: b.s, col.ORDER: run.order}
     if len(b.e):
         keys[col.END] = b.e
-    if run.full is not None:
-        keys[col.WHOLE] = run.full
+    if run.whole is not None:
+        keys[col.WHOLE] = run.whole
     rows = run.rows.visible()
     frames = {"": rows, ".key": Frame(keys), ".dir": Frame({"d": b.directory})}
     span = span_of(b.s, b.ends)

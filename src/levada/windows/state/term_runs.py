@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from levada.model.arrays import Words
+from levada.model.frame import Frame
 from levada.model.time import MAX
 from levada.terms.table import Terms
 from levada.windows.state.pieces import Piece, State
@@ -91,12 +92,16 @@ def _identities(state: State) -> Iterator[tuple[Words, Words]]:
     """The identities of all rows in state, a column at a time."""
     for key in state.keys(""):
         for piece in state.pieces(key) if key != KEY else ():
-            rows = state.frame(piece)
-            for name in rows.columns:
-                if name == "file":  # of a closed element
-                    yield rows[name], rows[name]
-                elif found := _IDENTITY.fullmatch(name):
-                    yield rows[name], rows[f"{found[1] or ''}y{found[2]}"]
+            yield from identities(state.frame(piece))
+
+
+def identities(rows: Frame) -> Iterator[tuple[Words, Words]]:
+    """The identities in some rows, a column at a time."""
+    for name in rows.columns:
+        if name == "file":  # of a closed element
+            yield rows[name], rows[name]
+        elif found := _IDENTITY.fullmatch(name):
+            yield rows[name], rows[f"{found[1] or ''}y{found[2]}"]
 
 
 def _seal(p: Piece) -> Piece:

@@ -32,7 +32,11 @@ def test_static_patterns_are_of_the_plan_that_reads_them() -> None:
     step, member = leaf(spec, ("x", "y"), ("x", "y"), 3, ("http://e/g",))
     assert is_static(spec) and not is_static(p.Match(PATTERN, "http://e/s"))
     assert step == s.Match((0, -1, 1), (0, 1), True)
-    assert (member.since, member.again, member.graphs) == (3, ("http://e/g",), ("http://e/g",))
+    assert (member.since, member.reread_graphs, member.graphs) == (
+        3,
+        ("http://e/g",),
+        ("http://e/g",),
+    )
 
 
 def test_only_the_columns_that_are_read_are_scanned() -> None:
@@ -44,7 +48,7 @@ def test_only_the_columns_that_are_read_are_scanned() -> None:
 def test_rows_of_values_keep_the_read_columns() -> None:
     step, member = leaf(p.Constant(((P, None), (None, P))), ("x", "y"), ("y",), 2, (None,))
     assert step == s.Constant(1)
-    assert (member.rows, member.since, member.again) == (((None,), (P,)), 2, (None,))
+    assert (member.rows, member.since, member.reread_graphs) == (((None,), (P,)), 2, (None,))
 
 
 def test_a_star_has_the_terms_of_its_legs_one_after_the_other() -> None:

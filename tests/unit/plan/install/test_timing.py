@@ -21,14 +21,14 @@ def test_rows_count_by_the_windows_whose_times_they_carry() -> None:
     member = Timing(asked(), 7, False).of_rows((1, 0))
     assert [w.kind for w in member.windows] == [RANGE, CLOSE]
     assert (member.streams, member.start) == (("http://e/t", "http://e/s"), 7)
-    assert not member.every
+    assert not member.show_empty
 
 
 def test_reports_are_those_of_all_windows_and_of_nothing_else() -> None:
     timing = Timing(asked(), 0, True)
     member = timing.of_reports((0, 1))
     assert timing.kinds((0, 1)) == tuple(w.kind for w in member.windows) == (CLOSE, RANGE)
-    assert member.every and not member.nonempty
+    assert member.show_empty and not member.nonempty
 
 
 def test_a_clock_stands_behind_the_windows_and_has_no_stream() -> None:
@@ -51,5 +51,5 @@ def test_static_graphs_that_may_be_replaced_come_last_and_only_where_rows_have_t
 
 def test_a_part_without_windows_is_answered_once_and_when_its_graphs_change() -> None:
     member = Timing(asked(QueryOptions(period=1500)), 5, False).windowless((None,)).of_reports(())
-    assert (member.windows, member.streams, member.every) == ((), (), True)
-    assert (member.start, member.again) == (5, (None,))
+    assert (member.windows, member.streams, member.show_empty) == ((), (), True)
+    assert (member.start, member.reread_graphs) == (5, (None,))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from levada.model.time import Window, WindowKind
 from levada.plan.sealed.schedules import Families, Schedule
-from levada.windows.presence import Seen, retain
+from levada.windows.element_times import Seen, retain
 from levada.windows.reports import instants
 
 WINDOWS = [
@@ -23,8 +23,8 @@ WINDOWS = [
 ]
 TIMES = st.lists(st.integers(0, 20), unique=True).map(sorted)
 SCHEDULES = st.builds(
-    lambda windows, start, every: Schedule(
-        tuple(WINDOWS[w] for w in windows), tuple(range(len(windows))), start, every
+    lambda windows, start, show_empty: Schedule(
+        tuple(WINDOWS[w] for w in windows), tuple(range(len(windows))), start, show_empty
     ),
     st.sampled_from([(0,), (1,), (2,), (3,), (4,), (5,), (0, 1), (2, 0)]),
     st.integers(-1, 22),
@@ -40,18 +40,22 @@ SCHEDULES = st.builds(
     st.integers(0, 14),
 )
 def test_what_is_alike_says_the_same(schedules: Any, times: Any, low: Any, more: Any) -> None:
-    presence = {i: Seen.of(ts) for i, ts in enumerate(times)}
-    same = Families.of(schedules).alike({i: seen.ts for i, seen in presence.items()})
+    element_times = {i: Seen.of(ts) for i, ts in enumerate(times)}
+    same = Families.of(schedules).alike({i: seen.ts for i, seen in element_times.items()})
     for schedule, other in zip(schedules, (schedules[n] for n in same), strict=True):
         assert schedule._replace(start=0) == other._replace(start=0)
-        a, b = (instants(one, presence, low, low + more) for one in (schedule, other))
-        for x, y in zip((a.times, a.full, a.changes), (b.times, b.full, b.changes), strict=True):
+        a, b = (
+            instants(one, element_times, low, low + more, ended=False) for one in (schedule, other)
+        )
+        for x, y in zip(
+            (a.times, a.nonempty, a.changes), (b.times, b.nonempty, b.changes), strict=True
+        ):
             assert x.tolist() == y.tolist()
         assert a.last == b.last
-        for i, seen in presence.items():
+        for i, seen in element_times.items():
             own = [w for w, n in zip(schedule.windows, schedule.streams, strict=True) if n == i]
             kept = [
-                retain(seen, own, one.start, low + more, one.every).tolist()
+                retain(seen, own, one.start, low + more, one.show_empty).tolist()
                 for one in (schedule, other)
             ]
             assert kept[0] == kept[1]

@@ -84,7 +84,7 @@ SNAPSHOTS = {
         """
         0 Match [ID ID] lo
         1 Occur [ID ID] lo/prev <- Match by 0,1
-        2 Panes listed [NUM] r <- Occur by home
+        2 Panes enumerated [NUM] r <- Occur by home
         2 Emit [NUM] r <- Panes
         """,
     ),
@@ -120,7 +120,7 @@ SNAPSHOTS = {
         0 Match [ID+TEXT ID+TEXT ID+TEXT] lo
         1 CountWindow [ID+TEXT ID+TEXT ID+TEXT] lo/hi w <- Match by home
         1 Select [ID+TEXT ID+TEXT] lo/hi w <- CountWindow
-        1 Report listed [ID+TEXT ID+TEXT] r <- Select
+        1 Report enumerated [ID+TEXT ID+TEXT] r <- Select
         1 Emit [TEXT TEXT] r <- Report
         """,
     ),
@@ -167,11 +167,11 @@ def test_the_text_says_what_is_shared_and_who_uses_it() -> None:
             0 Match [ID+TEXT ID+TEXT] lo
               0 of {STREAM}, (- <http://e/p> -): q0, q1, q2
             1 Occur [ID+TEXT ID+TEXT] lo/prev <- Match by 0,1
-              0 of {STREAM}, [RANGE 10000 STEP 5000 close [)]: q0, q2
-              1 of {STREAM}, [RANGE 20000 STEP 1000 close [)]: q1
+              0 of {STREAM}, [RANGE PT10S STEP PT5S close [)]: q0, q2
+              1 of {STREAM}, [RANGE PT20S STEP PT1S close [)]: q1
             1 Report [TEXT TEXT] r <- Occur
-              0 of {STREAM}, [RANGE 10000 STEP 5000 close [)]: q0, q2
-              1 of {STREAM}, [RANGE 20000 STEP 1000 close [)]: q1
+              0 of {STREAM}, [RANGE PT10S STEP PT5S close [)]: q0, q2
+              1 of {STREAM}, [RANGE PT20S STEP PT1S close [)]: q1
             1 Emit [TEXT TEXT] r <- Report
               0: q0
               1: q1
@@ -194,7 +194,7 @@ def test_users_are_those_whose_rows_go_through_a_member() -> None:
 
 def test_flags_are_told_by_name() -> None:
     named = text("SELECT (COUNT(*) AS ?n)", "?s :p ?o")
-    assert "2 Panes listed [NUM] r <- Occur by home" in lines(topology(named))
+    assert "2 Panes enumerated [NUM] r <- Occur by home" in lines(topology(named))
     assert "True" not in show(topology(named))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from asking import S, element, query, step
 from levada.engine.engine import Engine
-from levada.engine.status import read_status
+from levada.engine.telling.status import read_status
 from levada.errors import SourceError
 from levada.runtime.driver.epoch import Epochs
 from levada.testing.streams import write_lines
@@ -56,7 +56,7 @@ def test_packed_files_that_are_damaged(tmp_path: Path, files: str, rows: int) ->
         query = engine.register(QUERY.text, name="all")
         engine.start(once=True)
         engine.await_end()
-        assert sorted(query.to_polars()["report"].to_list()) == [2000, 4000, 6000]
+        assert sorted(query.to_polars(terms=True)["report"].to_list()) == [2000, 4000, 6000]
         assert (engine._records()[S].elements, engine._records()[S].dead) == (3, 2)
     assert sorted(letter["source"] for letter in letters(tmp_path / "out")) == [
         "2.nt.gz",
@@ -136,7 +136,7 @@ def test_tables_without_the_columns_or_that_are_none(tmp_path: Path, make: Any, 
         query = engine.register(CQL, dialect="cql")
         engine.start(once=True)
         engine.await_end()
-        assert query.to_polars()["report"].to_list() == [1000, 2005000]
+        assert query.to_polars(terms=True)["report"].to_list() == [1000, 2005000]
         assert engine._records()["S"].dead == 3
     assert sorted(letter["source"][0] for letter in letters(tmp_path / "out")) == ["2", "3", "4"]
 

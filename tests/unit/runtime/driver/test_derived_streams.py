@@ -15,7 +15,7 @@ from asking import S, T, element, step
 from levada.cli.status import show as status_text
 from levada.engine.asked import Asked
 from levada.engine.engine import Engine
-from levada.engine.status import read_status
+from levada.engine.telling.status import read_status
 from levada.errors import LevadaError, UnknownNameError, UsageError
 from levada.model.time import MAX, MIN
 from levada.runtime.store.manifest import read_manifest
@@ -173,7 +173,7 @@ def test_queries_that_read_each_other(engine: Any) -> None:
 
 def test_a_stream_that_nobody_makes(engine: Any) -> None:
     assert refused(engine, READ, kind=UnknownNameError).startswith(
-        "There is no stream http://e/most."
+        "line 2, column 38: There is no stream http://e/most."
     )
     engine.register(MOST, name="m")
     with pytest.raises(LevadaError, match="Did you mean"):
@@ -387,11 +387,11 @@ def test_nodes_of_a_template_are_one_within_a_report_and_others_in_the_next(engi
     )
     read = {
         t.split(" ")[0]
-        for graph in made.to_polars()["graph"]
+        for graph in (report.graph for report in made.results())
         for t in graph.splitlines()
         if "/of>" in t
     }
-    assert set(names.to_polars()["x"]) == read, "as they are published"
+    assert set(names.to_polars(terms=True)["x"]) == read, "as they are published"
 
 
 def test_a_node_of_the_input_that_comes_through_is_still_itself(

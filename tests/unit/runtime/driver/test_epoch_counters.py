@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from asking import S, T, element, query, step
 from cases import Clause
 from levada.engine.engine import Engine
+from levada.model.checked import unpack_checked
 from levada.model.frame import unpack
-from levada.runtime.store import state_files as files
+from levada.runtime.store import state_files
 from levada.runtime.task import tasks
 from levada.terms.table import Terms
 from levada.testing.streams import write_lines
@@ -28,10 +30,9 @@ class Seen:
         self.written: list[int] = []
         for name in ("intake", "stage"):
             monkeypatch.setattr(tasks, name, self._sending(getattr(tasks, name)))
-        monkeypatch.setattr(files, "write", self._writing(files.write))
+        monkeypatch.setattr(state_files, "write", self._writing(state_files.write))
 
-    def _take(self, data: Any) -> Any:
-        frames, _ = unpack(data)
+    def _take(self, frames: Any) -> Any:
         for name in {n.rsplit(".", 1)[0] for n in frames if n.endswith(".id")}:
             terms = Terms.from_frames(frames, name)
             self.texts.update(terms.texts(terms.x, terms.y).to_pylist())
@@ -42,7 +43,7 @@ class Seen:
             sent = function(*args)
             for target, blob in sent:
                 if target >= 0:
-                    self._take(blob)
+                    self._take(unpack(blob)[0])
             return sent
 
         return send
@@ -50,7 +51,8 @@ class Seen:
     def _writing(self, write: Any) -> Any:
         def wrapped(root: Any, folder: Any, stem: Any, buffers: Any) -> Any:
             if folder == "state":
-                frames = self._take(b"".join(map(bytes, buffers)))
+                data = np.frombuffer(b"".join(map(bytes, buffers)), np.uint8)
+                frames = self._take(unpack_checked(data, stem)[0])
                 self.written.append(sum(f.n for f in frames.values()))
             return write(root, folder, stem, buffers)
 
@@ -103,7 +105,8 @@ def test_only_what_is_shown_travels_as_text(
     )
     manifests = go(tmp_path, shows, left, right, epoch_rows=10)
     assert sum(m.counts["q"][0] for m in manifests if m.counts) > 20
-    marks = {"key": "<http://e/key", "n": '"1', "m": "<http://e/m"}
+    numbers = tuple(f'"{100 + i}"' for i in range(40))
+    marks = {"key": "<http://e/key", "n": numbers, "m": "<http://e/m"}
     for variable in hidden:
         assert not [t for t in seen.texts if t.startswith(marks[variable])], (
             f"the texts of ?{variable}"

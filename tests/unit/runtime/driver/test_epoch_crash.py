@@ -16,6 +16,7 @@ from cases import Clause
 from fate import Fate, published, survived
 from levada.emission.serialize import Format
 from levada.engine.engine import Engine
+from levada.runtime.store import read_log
 from levada.sinks.files import FileSink, Roll
 from levada.testing.compare import read_ndjson
 from levada.testing.streams import lines, write_lines
@@ -140,6 +141,35 @@ def test_killed_while_results_are_held_back_for_fuller_files(tmp_path: Path, fat
         assert attempt(data, root, roll=FULLER, rows=8), f"after a kill before call {k}"
         assert published(root) == whole, f"after a kill before call {k}"
         assert before.items() <= whole.items(), "what is there does not change"
+
+
+def test_killed_while_what_is_read_goes_into_a_log(
+    tmp_path: Path, fate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many files, of which a position keeps few; the log is written anew now and then, too."""
+    monkeypatch.setattr(read_log, "FEW", 2)
+    data = tmp_path / "data"
+    data.mkdir()
+    for i, one in enumerate(LEFT):
+        write_lines(data / f"{i * 5 % len(LEFT):02}.nt", [one])
+
+    def run(root: Path, kills: int | None = None, fate: Any = None) -> Any:
+        engine = Engine(
+            spark=False, checkpoint=root / "ck", epoch_rows=5, partitions=1,
+            sink=FileSink(root / "out", Format.NDJSON), seed=7, keep_results=False,
+        )  # fmt: skip
+        engine.stream(S, data, files="parallel", lateness="1h")
+        register(engine, QUERIES[2:3])
+        return survived(engine, kills, fate)
+
+    assert run(tmp_path / "whole", None, fate)
+    whole, points = published(tmp_path / "whole"), fate.calls
+    judge(QUERIES[2:3], STREAMS, reports(whole))
+    for k in range(0, points, 3):
+        root = tmp_path / str(k)
+        assert not run(root, k, fate), f"the kill before call {k} came"
+        assert run(root), f"after a kill before call {k}"
+        assert published(root) == whole, f"after a kill before call {k}"
 
 
 def leftovers(root: Path) -> list[str]:

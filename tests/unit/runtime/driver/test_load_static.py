@@ -10,7 +10,7 @@ import pytest
 
 from asking import S
 from levada.engine.engine import Engine
-from levada.runtime.driver import load_static as gathering
+from levada.runtime.driver import load_static
 from levada.testing.question import Element
 from levada.testing.streams import write_lines
 
@@ -44,7 +44,7 @@ def answers(root: Path, later: list[str]) -> list[list[tuple]]:
             engine.start(once=True, keep_open=not part)
             engine.await_end()
             for rows, query in zip(found, queries, strict=True):
-                rows += sorted(query.to_polars().rows(), key=str)
+                rows += sorted(query.to_polars(terms=True).rows(), key=str)
     return found
 
 
@@ -57,8 +57,8 @@ def test_many_tasks_find_what_one_does(
     for root in roots:
         root.mkdir()
     one = answers(roots[0], later)
-    monkeypatch.setattr(gathering, "LARGE", 1)
-    monkeypatch.setattr(gathering, "PIECE", piece)
+    monkeypatch.setattr(load_static, "LARGE", 1)
+    monkeypatch.setattr(load_static, "PIECE", piece)
     many = answers(roots[1], later)
     assert one == many
     assert len(one[0]) > 20 and len(one[1]) == 4 and len(one[2]) == 2

@@ -2,6 +2,7 @@
 case.
 """
 
+import itertools
 import json
 import subprocess
 import sys
@@ -13,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from levada.errors import CheckpointError
+from levada.errors import CheckpointError, LostTaskError
 from levada.runtime.driver.loop import Loop
+from levada.runtime.store.sealed import read_sealed, seal
 
 PATIENCE = 60  # seconds
 
@@ -94,7 +96,9 @@ def test_a_loop_that_never_had_an_epoch_stops_too(tmp_path: Path, loops: Any) ->
 
 def test_what_is_written_ahead_is_there_while_the_epoch_runs(tmp_path: Path, loops: Any) -> None:
     engine, seen = Recorder(total=2), []
-    engine.run_epoch = lambda intention: seen.append((tmp_path / "open").read_text() == intention)
+    engine.run_epoch = lambda intention: seen.append(
+        read_sealed(tmp_path / "open") == intention.encode()
+    )
     loops(tmp_path, engine)
     assert engine.done.wait(PATIENCE)
     assert seen == [True, True]
@@ -205,3 +209,85 @@ def test_a_killed_drivers_epoch_is_run_again_with_its_own_intention(
     assert engine.done.wait(PATIENCE)
     assert seen == [begun[2], {"epoch": 4, "by": "test"}]
     assert begun[2]["odd"] == "é\n"
+
+
+def test_what_ended_without_a_word_is_examined_and_the_verdict_is_durable(
+    tmp_path: Path, loops: Any
+) -> None:
+    (tmp_path / "open").write_bytes(seal(json.dumps({"epoch": 3, "by": "dead"}).encode()))
+    engine, seen = Recorder(total=4), []
+
+    def examine(intention: str) -> str:
+        seen.append(json.loads(intention)["by"])
+        return intention.replace("dead", "examined")
+
+    run = engine.run_epoch
+
+    def look(intention: str) -> None:
+        seen.append(read_sealed(tmp_path / "open").decode() == intention)
+        run(intention)
+
+    engine.run_epoch = look
+    loops(tmp_path, engine, examine=examine)
+    assert engine.done.wait(PATIENCE)
+    assert engine.ran == [(3, "examined"), (4, "test")]
+    assert seen == ["dead", True, True]
+
+
+def test_what_failed_with_an_error_is_not_examined(tmp_path: Path, loops: Any) -> None:
+    first, second = Recorder(total=2, by="first"), Recorder(total=2)
+
+    def fail(intention: str) -> None:
+        raise ValueError(intention)
+
+    def examine(intention: str) -> str:
+        raise AssertionError("nobody has died")
+
+    first.run_epoch = fail
+    assert loops(tmp_path, first, examine=examine).await_end(PATIENCE)
+    loops(tmp_path, second, examine=examine)
+    assert second.done.wait(PATIENCE)
+    assert second.ran == [(1, "first"), (2, "test")]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("guilty", [True, False])
+def test_an_epoch_that_lost_a_task_is_examined_at_once(
+    tmp_path: Path, loops: Any, guilty: bool
+) -> None:
+    engine, error = Recorder(total=2), LostTaskError("Spark could not run the epoch: crashed")
+    run = engine.run_epoch
+
+    def lose(intention: str) -> None:
+        if "without" not in intention and json.loads(intention)["epoch"] == 2:
+            raise error
+        run(intention)
+
+    engine.run_epoch = lose
+    loop = loops(tmp_path, engine, examine=lambda i: i.replace("test", "without") if guilty else i)
+    if guilty:
+        assert engine.done.wait(PATIENCE)
+        assert engine.ran == [(1, "test"), (2, "without")]
+    else:
+        assert loop.await_end(PATIENCE)
+        assert loop.failure is error
+
+
+def test_the_next_question_comes_soon_after_an_epoch_and_then_later_and_later(
+    tmp_path: Path,
+) -> None:
+    asked: list[float] = []
+    answers = iter(["1"])
+
+    def ask(last: str | None) -> str | None:
+        asked.append(time.monotonic())
+        return next(answers, None)
+
+    loop = Loop(tmp_path / "intentions", ask, lambda text: None, ask_every=0.4)
+    loop.start()
+    while len(asked) < 10:
+        assert not loop.await_end(0.01)
+    loop.stop()
+    waits = [b - a for a, b in itertools.pairwise(asked[1:10])]
+    assert waits[0] >= 0.0015, "a silent stream is not asked again and again"
+    assert all(wait >= 0.0015 * 2**i for i, wait in enumerate(waits[:8]))

@@ -113,7 +113,7 @@ def test_graphs_that_are_named_after_the_query_count() -> None:
         engine.static(RANKS[:1], "http://e/g")
         engine.start(once=True)
         engine.await_end()
-        assert query.to_polars().rows() == [(None, "<http://e/g>")]
+        assert query.to_polars(terms=True).rows() == [(None, "<http://e/g>")]
 
 
 def test_now_is_one_instant() -> None:

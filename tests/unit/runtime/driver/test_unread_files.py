@@ -9,7 +9,7 @@ from typing import Any
 from asking import S, element, query, step
 from levada.cli.status import show, tell
 from levada.engine.engine import Engine
-from levada.engine.status import read_status
+from levada.engine.telling.status import read_status
 from levada.testing.streams import write_lines
 
 QUERY = query(
@@ -41,7 +41,7 @@ def test_a_file_that_comes_too_late_is_a_dead_letter(tmp_path: Path) -> None:
         engine.stop()
         record = engine._records()[S]
         assert (record.elements, record.dead, record.overtaken, record.late) == (2, 1, 1, 0)
-        assert "late" not in str(query.to_polars())
+        assert "late" not in str(query.to_polars(terms=True))
     letters = [
         json.loads(line)
         for file in (tmp_path / "out" / "dead-letter").iterdir()

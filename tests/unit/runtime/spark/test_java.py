@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from levada.cache import cache_folder
 from levada.errors import JavaError
 from levada.runtime.spark.java import (
-    cache_folder,
     find_java,
     java_version,
     parse_version,
@@ -79,6 +79,7 @@ def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path, no_wheel: Any
     assert "gone does not run" in str(caught.value)
     assert "is Java 11" in str(caught.value)
     assert "levada[java]" in caught.value.hint
+    assert "--master none" in caught.value.hint
 
 
 def test_the_wheel_serves_behind_a_wrapper_that_drops_the_missing_module(

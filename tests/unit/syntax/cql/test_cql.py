@@ -165,7 +165,7 @@ def test_a_syntax_error_shows_what_was_expected() -> None:
         ("Select k From S Union All Select k From T", 27, "'Select' does not fit here.", "there is no All."),
         ("Istream(Select k From S) Union Istream(Select k From T)", 26, "'Union' does not fit here.", "(Istream(..)) Union (..)."),
         ("Select k From Istream(Select k From S)", 22, "'(' does not fit here.", "(Istream(..)) [Now] As a name."),
-        ("Select k From S Where k == 1", 26, "'=' does not fit here.", "Write = for equality."),
+        ("Select k From S Where k == 1", 25, "'==' does not fit here.", "Write = for equality."),
         ("Select k From S Where k = 1 && v > 2", 29, "'&' does not fit here.", "Write And."),
         ("Select k From S [Slide 3 s]", 18, "'Slide' does not fit here.", "Write [Range 1 minute Slide 10 seconds]."),
         ("Select k From S [Range '5 s']", 24, "\"'5 s'\" does not fit here.", ""),

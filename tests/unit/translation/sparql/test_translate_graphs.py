@@ -70,7 +70,17 @@ def test_a_clause_names_a_graph_that_is_there(clause: str) -> None:
         translated(f"SELECT *\n{clause} {{ ?s ?p ?o }}")
     assert caught.value.message == "There is no static graph <http://e/j>."
     assert "http://e/g" in caught.value.hint
-    assert caught.value.span == Span(2, 1)
+    assert caught.value.span == Span(2, clause.index("<") + 1)
+
+
+def test_a_clause_that_names_a_stream_says_how_one_is_read() -> None:
+    text = "SELECT * FROM <http://e/rooms> { ?s ?p ?o }"
+    with pytest.raises(UnknownNameError) as caught:
+        translate(parse(text), text=text, graphs=frozenset(), streams=["rooms"])
+    assert caught.value.hint == (
+        "rooms is a stream. A stream is read through a window: FROM NAMED WINDOW <w> ON <stream> "
+        "[RANGE PT10S STEP PT5S], and WINDOW <w> { .. } around the pattern."
+    )
 
 
 def test_a_graph_variable_needs_to_know_the_graphs() -> None:

@@ -20,7 +20,7 @@ SNAPSHOTS = {
         "SELECT ?s @W{ WINDOW <w> { ?s <p> ?o } }",
         """
 SELECT (?s) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s)
     (bgp (window 0)
       (?s <p> ?o)))
@@ -30,7 +30,7 @@ SELECT (?s) RSTREAM
         "SELECT ?x @W{ WINDOW <w> { ?x ^<p>/(<q>|!<r>) ?y . <a> <p>+ ?x } }",
         """
 SELECT (?x) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?x)
     (join
       (join
@@ -51,7 +51,7 @@ SELECT (?x) RSTREAM
         "SELECT * @W{ WINDOW <w> { ?s <p> ?o MINUS { ?s <q> ?x } FILTER(?o > 1 && !EXISTS { ?s <q> ?y FILTER(?y > ?o && ?y < 9) }) } }",
         """
 SELECT (?s ?o) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o)
     (not-exists (> ?y ?o)
       (filter (> ?o "1"^^<http://www.w3.org/2001/XMLSchema#integer>)
@@ -69,7 +69,7 @@ SELECT (?s ?o) RSTREAM
         "SELECT (GROUP_CONCAT(DISTINCT ?o; SEPARATOR=', ') AS ?c) @W{ WINDOW <w> { ?s <p> ?o } }",
         """
 SELECT (?c) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?c)
     (extend ?c = ?.a0
       (group () ?.a0 = (GROUP_CONCAT DISTINCT ?o ", ")
@@ -81,8 +81,8 @@ SELECT (?c) RSTREAM
         "SELECT * @W@V{ WINDOW <w> { ?s <p> ?o } ?s a ?t . GRAPH <g> { ?t <q> 'x' } WINDOW <v> { ?u <r> ?s } }",
         """
 SELECT (?s ?o ?t ?u) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
-  window 1 <v> on <r> [RANGE 6000]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
+  window 1 <v> on <r> [RANGE PT6S]
   (project (?s ?o ?t ?u)
     (join
       (join
@@ -101,7 +101,7 @@ SELECT (?s ?o ?t ?u) RSTREAM
         "SELECT * @W{ WINDOW <w> { ?s <p> ?o FILTER(?o > ?s) ?s <q> ?r } WINDOW <w> { ?r <p> 'x' } }",
         """
 SELECT (?s ?o ?r) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o ?r)
     (join
       (filter (> ?o ?s)
@@ -116,7 +116,7 @@ SELECT (?s ?o ?r) RSTREAM
         "SELECT * @W{ FILTER(?o = ?r && BOUND(?s)) { FILTER(?x != 'a') WINDOW <w> { ?s <p> ?x } } WINDOW <w> { ?s <q> ?o } FILTER(!?r) }",
         """
 SELECT (?s ?x ?o) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?x ?o)
     (filter (&& (&& (= ?o ?r) (BOUND ?s)) (! ?r))
       (join
@@ -131,7 +131,7 @@ SELECT (?s ?x ?o) RSTREAM
         "SELECT * @W{ WINDOW <w> { ?s <p> ?o BIND(CONCAT(?o, 'x') AS ?z) ?s <q> ?z } }",
         """
 SELECT (?s ?o ?z) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o ?z)
     (join
       (extend ?z = (CONCAT ?o "x")
@@ -145,7 +145,7 @@ SELECT (?s ?o ?z) RSTREAM
         "SELECT * @W{ WINDOW <w> { ?s <p> ?o } OPTIONAL { ?s <q> ?r FILTER(?r < ?o) } OPTIONAL { { ?s <t> ?u FILTER(?u < ?o) } } }",
         """
 SELECT (?s ?o ?r ?u) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o ?r ?u)
     (left-join
       (left-join (< ?r ?o)
@@ -162,7 +162,7 @@ SELECT (?s ?o ?r ?u) RSTREAM
         "SELECT * @W{ WINDOW <w> { ?s <p> ?o } OPTIONAL { FILTER(?o > ?s) } OPTIONAL { } WINDOW <w> { } }",
         """
 SELECT (?s ?o) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o)
     (bgp (window 0)
       (?s <p> ?o)))
@@ -172,7 +172,7 @@ SELECT (?s ?o) RSTREAM
         "SELECT * @W{ OPTIONAL { WINDOW <w> { ?s <p> ?o } } }",
         """
 SELECT (?s ?o) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o)
     (left-join
       (unit)
@@ -184,8 +184,8 @@ SELECT (?s ?o) RSTREAM
         "SELECT * @W@V{ { WINDOW <w> { ?s <p> ?o } } UNION { WINDOW <v> { ?s <p> ?o } } UNION { GRAPH <g> { ?s <p> ?o } } }",
         """
 SELECT (?s ?o) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
-  window 1 <v> on <r> [RANGE 6000]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
+  window 1 <v> on <r> [RANGE PT6S]
   (project (?s ?o)
     (union
       (union
@@ -201,7 +201,7 @@ SELECT (?s ?o) RSTREAM
         "SELECT * @W{ WINDOW <w> { ?s <p> ?o } VALUES (?o ?x) { ('a' UNDEF) (UNDEF <b>) } } VALUES ?s { <a> }",
         """
 SELECT (?s ?o ?x) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o ?x)
     (join
       (join
@@ -218,7 +218,7 @@ SELECT (?s ?o ?x) RSTREAM
         "SELECT * @W{ GRAPH <g> { ?a <p> ?b WINDOW <w> { ?b <q> ?c { ?c <r> ?d } } GRAPH <h> { ?d <s> ?e } } }",
         """
 SELECT (?a ?b ?c ?d ?e) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?a ?b ?c ?d ?e)
     (join
       (join
@@ -235,7 +235,7 @@ SELECT (?a ?b ?c ?d ?e) RSTREAM
         "SELECT * @W{ WINDOW <w> { { SELECT DISTINCT ?s { ?s <p> ?o } ORDER BY ?o LIMIT 3 } ?s <q> ?o } }",
         """
 SELECT (?s ?o) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o)
     (join
       (slice offset 0 limit 3
@@ -252,7 +252,7 @@ SELECT (?s ?o) RSTREAM
         "SELECT * @W{ WINDOW <w> { _:b <p> [ <q> ?o ] ; <r> (?x) } }",
         """
 SELECT (?o ?x) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?o ?x)
     (bgp (window 0)
       (?_:b <p> ?_:.1)
@@ -266,7 +266,7 @@ SELECT (?o ?x) RSTREAM
         "SELECT * @W{ BIND('x' AS ?z) WINDOW <w> { ?b ?a ?z } OPTIONAL { ?d <p> ?c FILTER(?n > ?m) } { SELECT ?k ?j { ?j <p> ?k } } VALUES ?y { 'q' } }",
         """
 SELECT (?z ?b ?a ?d ?c ?k ?j ?y) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?z ?b ?a ?d ?c ?k ?j ?y)
     (join
       (join
@@ -289,7 +289,7 @@ SELECT (?z ?b ?a ?d ?c ?k ?j ?y) RSTREAM
         "SELECT DISTINCT (?o / 2 AS ?h) (-?h AS ?n) ?s @W{ WINDOW <w> { ?s <p> ?o } } ORDER BY ?s DESC(?o + 1) LIMIT 10 OFFSET 5",
         """
 SELECT (?h ?n ?s) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (slice offset 5 limit 10
     (distinct
       (project (?h ?n ?s)
@@ -304,7 +304,7 @@ SELECT (?h ?n ?s) RSTREAM
         "SELECT REDUCED ?s @W{ WINDOW <w> { ?s <p> ?o } } OFFSET 2",
         """
 SELECT (?s) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (slice offset 2
     (distinct
       (project (?s)
@@ -316,7 +316,7 @@ SELECT (?s) RSTREAM
         "SELECT ?s (AVG(?o) AS ?m) @W{ WINDOW <w> { ?s <p> ?o } } GROUP BY ?s",
         """
 SELECT (?s ?m) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?m)
     (extend ?m = ?.a0
       (group (?s) ?.a0 = (AVG ?o)
@@ -328,7 +328,7 @@ SELECT (?s ?m) RSTREAM
         "SELECT ?k (COUNT(DISTINCT ?o) AS ?n) @W{ WINDOW <w> { ?s <p> ?o } } GROUP BY (STR(?s) AS ?k) STRLEN(?o) (?o * 2)",
         """
 SELECT (?k ?n) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?k ?n)
     (extend ?n = ?.a0
       (group (?k ?.g0 ?.g1) ?.a0 = (COUNT DISTINCT ?o)
@@ -343,7 +343,7 @@ SELECT (?k ?n) RSTREAM
         "SELECT ?s (MAX(?o) - MIN(?o) AS ?d) (?d / COUNT(*) AS ?q) @W{ WINDOW <w> { ?s <p> ?o } } GROUP BY ?s HAVING (MAX(?o) > 5) (COUNT(*) > 1) ORDER BY DESC(SUM(?o + 1)) ?d",
         """
 SELECT (?s ?d ?q) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?d ?q)
     (order desc ?.a3 asc ?d
       (extend ?q = (/ ?d ?.a2)
@@ -358,7 +358,7 @@ SELECT (?s ?d ?q) RSTREAM
         "SELECT ?s (COUNT(DISTINCT *) AS ?n) @W{ WINDOW <w> { ?s <p> _:b, ?o } } GROUP BY ?s",
         """
 SELECT (?s ?n) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?n)
     (extend ?n = ?.a0
       (group (?s) ?.a0 = (COUNT DISTINCT *)
@@ -372,7 +372,7 @@ SELECT (?s ?n) RSTREAM
         "SELECT (COUNT(*) AS ?n) @W{ WINDOW <w> { ?s <p> ?o } }",
         """
 SELECT (?n) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?n)
     (extend ?n = ?.a0
       (group () ?.a0 = (COUNT *)
@@ -384,7 +384,7 @@ SELECT (?n) RSTREAM
         "SELECT ?s @W{ WINDOW <w> { ?s <p> ?o } } GROUP BY ?s HAVING (?o > COUNT(*)) ORDER BY ?o",
         """
 SELECT (?s) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s)
     (order asc ?.a0
       (filter (> ?.a0 ?.a1)
@@ -397,7 +397,7 @@ SELECT (?s) RSTREAM
         "SELECT ?s @W{ WINDOW <w> { ?s <p> ?o } } HAVING (?o > 5)",
         """
 SELECT (?s) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s)
     (filter (> ?o "5"^^<http://www.w3.org/2001/XMLSchema#integer>)
       (bgp (window 0)
@@ -408,7 +408,7 @@ SELECT (?s) RSTREAM
         "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> SELECT * @W{ WINDOW <w> { ?s <p> ?o } FILTER(xsd:double(?o) NOT IN (1.5, ?s) || isURI(?s) || sameTerm(?s, ?o) || regex(?o, 'a', 'i') || IF(?s, NOW(), +?o) = COALESCE()) }",
         """
 SELECT (?s ?o) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (project (?s ?o)
     (filter (|| (|| (|| (NOT IN (CAST <http://www.w3.org/2001/XMLSchema#double> ?o) "1.5"^^<http://www.w3.org/2001/XMLSchema#decimal> ?s) (isIRI ?s)) (sameTerm ?s ?o)) (|| (REGEX ?o "a" "i") (= (IF ?s (NOW) (unary + ?o)) (COALESCE))))
       (bgp (window 0)
@@ -419,7 +419,7 @@ SELECT (?s ?o) RSTREAM
         "BASE <http://e/a/> SELECT (IRI('x') AS ?i) (URI(<y>) AS ?j) @W{ WINDOW <w> { ?s <p> ?o } }",
         """
 SELECT (?i ?j) RSTREAM
-  window 0 <http://e/a/w> on <http://e/a/s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <http://e/a/w> on <http://e/a/s> [RANGE PT4S STEP PT2S close [)]
   (project (?i ?j)
     (extend ?j = (IRI <http://e/a/y>)
       (extend ?i = <http://e/a/x>
@@ -431,7 +431,7 @@ SELECT (?i ?j) RSTREAM
         "REGISTER ISTREAM <o> AS ASK @W{ WINDOW <w> { ?s <p> ?o } }",
         """
 ASK ISTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   (bgp (window 0)
     (?s <p> ?o))
 """,
@@ -440,7 +440,7 @@ ASK ISTREAM
         "REGISTER DSTREAM <o> AS CONSTRUCT { ?o <q> ?s . ?s <n> ?z } @W{ WINDOW <w> { ?s <p> ?o } BIND(?o * 2 AS ?z) } ORDER BY ?o LIMIT 1",
         """
 CONSTRUCT DSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   template (?o <q> ?s)
   template (?s <n> ?z)
   (slice offset 0 limit 1
@@ -455,7 +455,7 @@ CONSTRUCT DSTREAM
         "CONSTRUCT @WWHERE { ?s <p> ?o . ?o <q> ?x }",
         """
 CONSTRUCT RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   template (?s <p> ?o)
   template (?o <q> ?x)
   (project (?s ?o ?x)
@@ -468,7 +468,7 @@ CONSTRUCT RSTREAM
         "SELECT ?s @WFROM <g> FROM <h> FROM <g> FROM NAMED <n> { WINDOW <w> { ?s <p> ?o } GRAPH <n> { ?s <q> 'x' } ?o <r> ?n }",
         """
 SELECT (?s) RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   from <g> <h>
   (project (?s)
     (join
@@ -485,7 +485,7 @@ SELECT (?s) RSTREAM
         "ASK @WFROM NAMED <n> { WINDOW <w> { ?s <p> ?o } GRAPH <n> { ?s <q> 'x' } }",
         """
 ASK RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
   from no graph
   (join
     (bgp (window 0)
@@ -498,8 +498,8 @@ ASK RSTREAM
         "ASK @W@VFROM NAMED WINDOW <n> ON <s> [NOW] FROM NAMED WINDOW <a> ON <s> [ALL] FROM NAMED WINDOW <c> ON <s> [TRIPLES 3] { WINDOW <w> { ?s <p> ?o } }",
         """
 ASK RSTREAM
-  window 0 <w> on <s> [RANGE 4000 STEP 2000 close [)]
-  window 1 <v> on <r> [RANGE 6000]
+  window 0 <w> on <s> [RANGE PT4S STEP PT2S close [)]
+  window 1 <v> on <r> [RANGE PT6S]
   window 2 <n> on <s> [NOW]
   window 3 <a> on <s> [ALL]
   window 4 <c> on <s> [ROWS 3]

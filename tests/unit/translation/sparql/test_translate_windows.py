@@ -91,9 +91,9 @@ def test_show_tells_the_start_of_each_window() -> None:
     )
     assert show(translate(parse(text), QueryOptions(t0=1_000, report="change"))).splitlines() == [
         "ASK RSTREAM",
-        "  window 0 <w> on <s> [RANGE 4000 STEP 2000 change t0 1000]",
+        "  window 0 <w> on <s> [RANGE PT4S STEP PT2S change t0 1000]",
         "  window 1 <n> on <s> [NOW] from 1000",
-        "  window 2 <r> on <s> [RANGE 4000] from 1000",
+        "  window 2 <r> on <s> [RANGE PT4S] from 1000",
         "  (unit)",
     ]
 
@@ -102,8 +102,8 @@ def test_show_tells_the_report_policy() -> None:
     text = "ASK FROM NAMED WINDOW <w> ON <s> [FROM NOW-PT4S TO NOW-PT1S STEP PT2S] { }"
     shown = show(translate(parse(text), QueryOptions(period=500, nonempty=True, t0=7))).splitlines()
     assert shown[1:3] == [
-        "  window 0 <w> on <s> [RANGE 4000 TO 1000 STEP 2000 close [) t0 7]",
-        "  reports [EVERY 500] from 7 nonempty",
+        "  window 0 <w> on <s> [RANGE PT4S TO PT1S STEP PT2S close [) t0 7]",
+        "  reports [EVERY PT0.5S] from 7 nonempty",
     ]
 
 

@@ -4,11 +4,15 @@ stays readable in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 
-from levada.model.frame import Frame, unpack
-from levada.operators.border import report_buffer as live
+from levada.model.checked import unpack_checked
+from levada.model.frame import Frame
+from levada.operators.border import report_buffer
 from levada.terms.table import Terms
 from levada.windows.state import term_runs
 from levada.windows.state.pieces import State, read_head
@@ -26,9 +30,10 @@ class Files:
         return self.open(name)
 
     def open(self, name: str) -> State:
-        return State(
-            read_head(unpack(self.blobs[name])[1]), name, lambda file: unpack(self.blobs[file])
-        )
+        return State(read_head(self.read(name)[1]), name, self.read)
+
+    def read(self, name: str) -> tuple[Mapping[str, Frame], Any]:
+        return unpack_checked(np.frombuffer(self.blobs[name], np.uint8), name)
 
 
 def rows(*numbers: int) -> Frame:
@@ -79,15 +84,15 @@ def test_texts_of_what_ends_are_there_until_the_epoch_is_over() -> None:
     files = Files()
     state = State(None, "", files.open)
     counting = rows(1).with_(**{"#s": np.array([5]), "#e": np.array([9])})
-    live.remember(state, "7.live", counting, terms("<a>"))
+    report_buffer.remember(state, "7.live", counting, terms("<a>"))
     term_runs.insert(state, terms("<b>"), 9, 0)
     state = files.close(state, "one")
     state.replace("7.live", [])
     term_runs.insert(state, terms("<c>"), 30, 20)
-    assert known(live.own_terms(state)) == {"<a>"}
+    assert known(report_buffer.own_terms(state)) == {"<a>"}
     assert known(term_runs.tables(state)) == {"<b>"}
     state = files.close(state, "two")
-    assert known(live.own_terms(state)) == set()
+    assert known(report_buffer.own_terms(state)) == set()
     assert known(term_runs.tables(state)) == {"<c>"}
 
 

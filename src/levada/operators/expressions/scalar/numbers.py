@@ -1,15 +1,14 @@
 """The numeric tower of SPARQL on Python numbers (SPARQL 1.1, 17.3 and 17.1; XPath functions 6.2 to
 6.4).
 
-    xsd:integer   int          results outside 64 bits are errors (XPath FOAR0002)
-    xsd:decimal   Decimal      results have at most 18 fractional digits, cut towards zero, and
-                             127 bits in all
+    xsd:integer   int          no bound
+    xsd:decimal   Decimal      no bound; quotients have 18 fractional digits, cut towards zero
     xsd:float     Single       a float that holds a value of single precision
     xsd:double    float
 
-Operands are promoted to the wider of their two types; two integers divide to a decimal. Literals
-may be longer than the bounds: they compare exactly, and only a result that does not fit is an
-error.
+Operands are promoted to the wider of their two types; two integers divide to a decimal. Sums,
+differences and products are exact. The one limit is that of literals: a number that cannot be
+written in 1,000 characters is an error (XPath FOAR0002).
 """
 
 from __future__ import annotations
@@ -22,10 +21,13 @@ from typing import Any
 import numpy as np
 
 FRACTION_DIGITS = 18
-_INTEGERS = range(-(2**63), 2**63)
-_DECIMALS = range(-(2**127), 2**127)
+MOST_CHARACTERS = 1000
+"""A longer number is an error as a result, and a literal of unknown value in the input."""
+
+EXACT = Context(prec=4000, rounding=ROUND_DOWN, Emax=10**6, Emin=-(10**6))
+"""Of sums, differences and products of numbers of so many characters no digit is lost."""
+
 _UNIT = Decimal(1).scaleb(-FRACTION_DIGITS)
-_EXACT = Context(prec=4000, rounding=ROUND_DOWN, Emax=10**6, Emin=-(10**6))
 
 
 class ExpressionError(Exception):
@@ -65,26 +67,36 @@ def double(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def fit(value: Number) -> Number:
-    """The value as a result: cut to 18 fractional digits; an error if an integer or decimal is too
-    large.
+    """The value as a result: an error if an integer or decimal is too long to be written.
 
-    >>> fit(Decimal("0.3333333333333333333333"))
-    Decimal('0.333333333333333333')
+    >>> fit(10**900) == 10**900
+    True
     """
     if isinstance(value, float):
         return value
     if isinstance(value, int):
-        if value not in _INTEGERS:
-            raise ExpressionError("an integer beyond 64 bits")
-        return value
-    cut = value.quantize(_UNIT, context=_EXACT)
-    if int(cut.scaleb(FRACTION_DIGITS, context=_EXACT)) not in _DECIMALS:
-        raise ExpressionError("a decimal beyond 127 bits")
-    return cut
+        characters = len(str(value)) if value.bit_length() > 3300 else 0
+    else:
+        value = value.normalize(EXACT)
+        exponent = value.as_tuple().exponent
+        assert isinstance(exponent, int), "an infinite decimal does not come about"
+        characters = max(value.adjusted(), 0) + max(-exponent, 0) + 3
+    if characters > MOST_CHARACTERS:
+        raise ExpressionError("a number of too many digits")
+    return value
+
+
+def cut(value: Decimal) -> Decimal:
+    """The value with 18 fractional digits at most.
+
+    >>> cut(Decimal("0.3333333333333333333333"))
+    Decimal('0.333333333333333333')
+    """
+    return value.quantize(_UNIT, context=EXACT)
 
 
 def promote(a: Number, b: Number) -> tuple[Number, Number]:
@@ -98,15 +110,15 @@ def promote(a: Number, b: Number) -> tuple[Number, Number]:
 
 
 def _add(a: Any, b: Any) -> Any:
-    return _EXACT.add(a, b) if isinstance(a, Decimal) else a + b
+    return EXACT.add(a, b) if isinstance(a, Decimal) else a + b
 
 
 def _subtract(a: Any, b: Any) -> Any:
-    return _EXACT.subtract(a, b) if isinstance(a, Decimal) else a - b
+    return EXACT.subtract(a, b) if isinstance(a, Decimal) else a - b
 
 
 def _multiply(a: Any, b: Any) -> Any:
-    return _EXACT.multiply(a, b) if isinstance(a, Decimal) else a * b
+    return EXACT.multiply(a, b) if isinstance(a, Decimal) else a * b
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -115,7 +127,7 @@ def _divide(a: Any, b: Any) -> Any:
             return float(np.float64(a) / np.float64(b))
     if b == 0:
         raise ExpressionError("division by zero")
-    return _EXACT.divide(Decimal(a), Decimal(b))
+    return cut(EXACT.divide(Decimal(a), Decimal(b)))
 
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -159,14 +171,14 @@ def floor(a: Number) -> Number:
     """``FLOOR``: the largest whole number that is not greater."""
     if isinstance(a, float):
         return _like(a, math.copysign(np.floor(a), a))
-    return fit(a.to_integral_value(ROUND_FLOOR, _EXACT)) if isinstance(a, Decimal) else fit(a)
+    return fit(a.to_integral_value(ROUND_FLOOR, EXACT)) if isinstance(a, Decimal) else fit(a)
 
 
 def ceiling(a: Number) -> Number:
     """``CEIL``: the smallest whole number that is not less."""
     if isinstance(a, float):
         return _like(a, math.copysign(np.ceil(a), a))
-    return fit(a.to_integral_value(ROUND_CEILING, _EXACT)) if isinstance(a, Decimal) else fit(a)
+    return fit(a.to_integral_value(ROUND_CEILING, EXACT)) if isinstance(a, Decimal) else fit(a)
 
 
 def round_half_up(a: Number) -> Number:
@@ -179,7 +191,7 @@ def round_half_up(a: Number) -> Number:
         whole = float(np.floor(a))
         return _like(a, math.copysign(whole + (a - whole >= 0.5), a))
     if isinstance(a, Decimal):
-        return fit(_EXACT.add(a, Decimal("0.5")).to_integral_value(ROUND_FLOOR, _EXACT))
+        return fit(EXACT.add(a, Decimal("0.5")).to_integral_value(ROUND_FLOOR, EXACT))
     return fit(a)
 
 

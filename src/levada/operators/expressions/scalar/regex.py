@@ -1,85 +1,167 @@
-"""XPath regular expressions as Python's (XPath functions 7.6; SPARQL 1.1, 17.4.3.14 and 15).
+"""REGEX and REPLACE (XPath functions 7.6; SPARQL 1.1, 17.4.3.14 and 15), over many texts at once.
 
-The flags are s, m, i, x and q. Patterns of the common subset (literal characters, escaped
-punctuation, dots, single quantifiers, anchors) mean the same in both languages; the rest is
-translated by elementpath, which knows character classes with subtraction, blocks and categories,
-``\\i`` and ``\\c``, and refuses what XPath refuses.
+The flags are s, m, i, x and q. Patterns run on Polars' engine, an automaton: a text costs time by
+its length times the pattern's, whatever the two are. What it cannot say (a back-reference, a
+pattern that is too large for it, ``^`` with the flag m in a text that ends with a newline) runs on
+an engine that tries one way after the other, for ``MOST_SECONDS`` a text at most: then that text is
+an error.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+import polars as pl
+import regex as tries
+
+from levada.model import limits
+from levada.operators.excess import check_texts
+from levada.operators.expressions.scalar import regex_syntax as syntax
 from levada.operators.expressions.scalar.numbers import ExpressionError
 
-_FLAGS = {"s": re.DOTALL, "m": re.MULTILINE, "i": re.IGNORECASE, "x": 0, "q": 0}
-_ATOM = r"(?:[\w :;,<>=!@#%&'\"/~`-]|\.|\\[.\-\\$^()|*+?{}\[\]])"
-_COMMON = re.compile(rf"\^?(?:{_ATOM}[*+?]?)*\$?")
-_CLASSES_AND_BLANKS = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\])|[ \t\r\n]+", re.DOTALL)
+MOST_SECONDS = 1.0
+"""How long a text may take on the engine that tries."""
+
 _REFERENCE = re.compile(r"\\([\\$])|\$([0-9]+)|([\\$])")
 
 
-@lru_cache(maxsize=1024)
-def compile_(pattern: str, flags: str) -> re.Pattern[str]:
-    """The Python pattern of an XPath pattern and its flags; an error if one of them is not valid.
-
-    >>> compile_("^A.*z$", "i").search("abz") is not None
-    True
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """A valid pattern. ``linear``: how Polars' engine has it, or None; ``starts_lines``: whether
+    that says something else of a text that ends with a newline.
     """
-    if not set(flags) <= set(_FLAGS):
-        raise ExpressionError("an unknown flag of a regular expression")
-    options = re.NOFLAG
-    for flag in flags:
-        options |= _FLAGS[flag]
-    if "q" in flags:
-        return re.compile(re.escape(pattern), options)
-    if "x" in flags:
-        pattern = _CLASSES_AND_BLANKS.sub(lambda m: m.group(1) or "", pattern)
-    try:
-        return re.compile(_translate(pattern, options), options)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ExpressionError("an invalid regular expression") from error
 
+    linear: str | None
+    starts_lines: bool
+    tried: str
+    options: re.RegexFlag
+    groups: int
+    literal: bool
 
-def _translate(pattern: str, options: re.RegexFlag) -> str:
-    if _COMMON.fullmatch(pattern) and not options & re.MULTILINE:
-        return (
-            pattern[:-1] + r"\Z"
-            if pattern.endswith("$") and not pattern.endswith(r"\$")
-            else pattern
+    def found(self, texts: pl.Series) -> pl.Series:
+        """Whether the pattern matches somewhere in each text; null where that is not known in time.
+
+        >>> compile_("(a)b*$", "").found(pl.Series(["ba", "bc"])).to_list()
+        [True, False]
+        """
+        if self.linear is None:
+            return self._each(texts, lambda p, t: _search(p, t))
+        done = texts.str.contains(self.linear)
+        return self._mended(texts, done, Regex.found)
+
+    def replaced(self, texts: pl.Series, replacement: str) -> pl.Series:
+        """Each text with all matches replaced; null where that is not known in time. An error if
+        the replacement is not valid, or if the pattern matches the empty string.
+        """
+        if self.found(pl.Series([""])).item():
+            raise ExpressionError("a pattern that matches the empty string")
+        template = (replacement,) if self.literal else _template(replacement, self.groups)
+        texts = self._bounded(texts, template)
+        if self.linear is None:
+            return self._each(texts, lambda p, t: _sub(p, template, t))
+        value = "".join(
+            p.replace("$", "$$") if isinstance(p, str) else f"${{{p}}}" for p in template
         )
-    # Imported late: most patterns are common, and the package takes a quarter of a second to load.
-    from elementpath.regex import RegexError, translate_pattern
+        done = texts.str.replace_all(self.linear, value)
+        return self._mended(texts, done, lambda r, rest: r.replaced(rest, replacement))
 
+    def _bounded(self, texts: pl.Series, template: Sequence[str | int]) -> pl.Series:
+        """The texts, null where the replaced one may be too long: each ``$n`` may be a whole match,
+        and there are at most as many matches as characters.
+        """
+        parts = [p for p in template if isinstance(p, str)]
+        most = 1 + len(template) - len(parts) + sum(len(p.encode()) for p in parts)
+        sizes = texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
+        if int(sizes.max(initial=0)) * most <= limits.LONGEST_TEXT // max(len(texts), 1):
+            return texts
+        if self.linear is not None:
+            counts = texts.str.count_matches(self.linear).fill_null(0).to_numpy().astype(np.int64)
+            written = sum(len(p.encode()) for p in parts)
+            sizes = sizes * (1 + len(template) - len(parts)) + counts * written
+        else:
+            sizes = sizes * most
+        return texts.set(pl.Series(check_texts(sizes)), None)
+
+    def _mended(
+        self, texts: pl.Series, done: pl.Series, again: Callable[[Regex, pl.Series], pl.Series]
+    ) -> pl.Series:
+        """The values of the texts that end with a newline from the other engine, if need be."""
+        if not self.starts_lines:
+            return done
+        other = Regex(None, False, self.tried, self.options, self.groups, self.literal)
+        rows = texts.str.ends_with("\n").fill_null(False).arg_true()
+        return done.scatter(rows, again(other, texts.gather(rows))) if len(rows) else done
+
+    def _each(self, texts: pl.Series, of: _Try) -> pl.Series:
+        pattern = _tried(self.tried, self.options)
+        return pl.Series([None if t is None else _in_time(of, pattern, t) for t in texts.to_list()])
+
+
+_Try = Callable[["tries.Pattern[str]", str], "bool | str"]
+
+
+def _in_time(of: _Try, pattern: tries.Pattern[str], text: str) -> bool | str | None:
     try:
-        # With DOTALL a dot stays a dot: Python's leaves out the newline only, as XPath says.
-        return str(translate_pattern(pattern, options | re.DOTALL, xsd_version="1.1"))
-    except (RegexError, ValueError) as error:
+        return of(pattern, text)
+    except TimeoutError:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _tried(translated: str, options: re.RegexFlag) -> tries.Pattern[str]:
+    try:
+        return tries.compile(translated, int(options & ~re.NOFLAG), cache_pattern=False)
+    except (tries.error, OverflowError, RecursionError) as error:
         raise ExpressionError("an invalid regular expression") from error
 
 
-def replace(text: str, pattern: str, replacement: str, flags: str) -> str:
-    """``fn:replace``: ``$n`` is a group, ``\\$`` and ``\\\\`` are themselves; a pattern that
-    matches "" is an error.
+def _search(pattern: tries.Pattern[str], text: str) -> bool:
+    # concurrent: other threads go on
+    return pattern.search(text, concurrent=True, timeout=MOST_SECONDS) is not None
 
-    >>> replace("abcd", "(b)(c)", "$2$1", "")
-    'acbd'
-    """
-    regex = compile_(pattern, flags)
-    if regex.search("") is not None:
-        raise ExpressionError("a pattern that matches the empty string")
-    if "q" in flags:
-        return regex.sub(lambda _: replacement, text)
-    template = _template(replacement, regex.groups)
-    return regex.sub(
-        lambda m: "".join(p if isinstance(p, str) else m.group(p) or "" for p in template), text
+
+def _sub(pattern: tries.Pattern[str], template: Sequence[str | int], text: str) -> str:
+    return pattern.sub(
+        lambda m: "".join(p if isinstance(p, str) else m.group(p) or "" for p in template),
+        text,
+        concurrent=True,
+        timeout=MOST_SECONDS,
     )
 
 
 @lru_cache(maxsize=1024)
+def compile_(pattern: str, flags: str) -> Regex:
+    """An XPath pattern and its flags; an error if one of them is not valid."""
+    translated, options = syntax.backtracking(pattern, flags), syntax.options_of(flags)
+    try:
+        groups = re.compile(translated, options).groups
+        linear = syntax.linear(translated, options)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ExpressionError("an invalid regular expression") from error
+    if linear is not None and not _runs(linear):
+        linear = None
+    starts_lines = syntax.LINE_START in translated and linear is not None
+    return Regex(linear, starts_lines, translated, options, groups, "q" in flags)
+
+
+def _runs(linear: str) -> bool:
+    """Whether Polars' engine takes a pattern; there is a bound on its size."""
+    try:
+        pl.Series([""]).str.contains(linear)
+    except pl.exceptions.ComputeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1024)
 def _template(replacement: str, groups: int) -> tuple[str | int, ...]:
-    """The replacement as literal parts and numbers of groups."""
+    """The replacement as literal parts and numbers of groups: ``$n`` is a group, ``\\$`` and
+    ``\\\\`` are themselves.
+    """
     parts: list[str | int] = []
     end = 0
     for match in _REFERENCE.finditer(replacement):

@@ -7,8 +7,12 @@ keeps its language.
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
+import polars as pl
+
+from levada.model import limits
 from levada.model.term import STRING, Literal, Term
 from levada.operators.expressions.scalar import regex
 from levada.operators.expressions.scalar.literals import Text, literal_of, value_of
@@ -28,6 +32,12 @@ def simple(term: Term) -> str:
     if not isinstance(term, Literal) or term.language or term.datatype != STRING:
         raise ExpressionError("a simple literal is expected")
     return term.lexical
+
+
+def check_length(size: int) -> None:
+    """An error for a text that would be longer than texts may be."""
+    if size > limits.LONGEST_TEXT:
+        raise ExpressionError("a text that is too long")
 
 
 def integer(term: Term) -> int:
@@ -115,6 +125,7 @@ def encode_for_uri(a: Term) -> Literal:
 def concat(*args: Term) -> Literal:
     """``CONCAT``: keeps the language that all arguments share."""
     values = [text(a) for a in args]
+    check_length(sum(len(v.lexical) for v in values))
     languages = {v.language for v in values}
     return literal_of(
         Text("".join(v.lexical for v in values), languages.pop() if len(languages) == 1 else "")
@@ -131,14 +142,19 @@ def lang_matches(tag: Term, accepted: Term) -> Literal:
 
 def regex_matches(a: Term, pattern: Term, flags: Term | None = None) -> Literal:
     """``REGEX``."""
-    found = regex.compile_(simple(pattern), simple(flags) if flags else "").search(text(a).lexical)
-    return literal_of(found is not None)
+    compiled = regex.compile_(simple(pattern), simple(flags) if flags else "")
+    return literal_of(_in_time(compiled.found(pl.Series([text(a).lexical]))))
 
 
 def regex_replace(a: Term, pattern: Term, replacement: Term, flags: Term | None = None) -> Literal:
     """``REPLACE``."""
     value = text(a)
-    done = regex.replace(
-        value.lexical, simple(pattern), simple(replacement), simple(flags) if flags else ""
-    )
-    return literal_of(Text(done, value.language))
+    compiled = regex.compile_(simple(pattern), simple(flags) if flags else "")
+    done = compiled.replaced(pl.Series([value.lexical]), simple(replacement))
+    return literal_of(Text(_in_time(done), value.language))
+
+
+def _in_time(done: pl.Series) -> Any:
+    if done.item() is None:
+        raise ExpressionError("a regular expression that takes too long")
+    return done.item()

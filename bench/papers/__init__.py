@@ -1,0 +1,1 @@
+"""What papers report, beside what is seen here."""

@@ -1,0 +1,1 @@
+"""What commands tell of files, options and languages, without running anything."""

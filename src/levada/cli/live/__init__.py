@@ -1,0 +1,1 @@
+"""Results for people: tables on the terminal, at once or as they come."""

@@ -1,0 +1,1 @@
+"""``levada machine``: machine files, looked at."""

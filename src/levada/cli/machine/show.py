@@ -1,0 +1,52 @@
+"""``levada machine show``: what a machine file says, checked, as tables or as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from levada.model.arrays import Doubles
+from levada.placement.replicas.machine import Machine, read_machine, shipped
+
+SHIPPED = ("server-a", "server-b")
+
+
+def show(file: str, *, as_json: bool) -> None:
+    """Prints a machine; a file goes before a machine of the same name that comes with Levada."""
+    ours = file in SHIPPED and not Path(file).exists()
+    machine = shipped(file) if ours else read_machine(Path(file))
+    if as_json:
+        print(json.dumps(tell(machine)))
+        return
+    console = Console()
+    console.print(
+        f"{machine.name}: {len(machine.places)} places, {sum(machine.cores)} cores at "
+        f"{machine.clock:g} GHz, cache lines of {machine.line:g} bytes"
+    )
+    console.print(_table(machine, "latency, ns", machine.latency))
+    console.print(_table(machine, "bandwidth, MB/s", machine.bandwidth / 1e6))
+
+
+def tell(machine: Machine) -> dict[str, object]:
+    """The fields of a machine file, bandwidth in MB/s."""
+    return {
+        "name": machine.name,
+        "clock": machine.clock,
+        "line": machine.line,
+        "places": list(machine.places),
+        "cores": list(machine.cores),
+        "latency": machine.latency.tolist(),
+        "bandwidth": (machine.bandwidth / 1e6).tolist(),
+    }
+
+
+def _table(machine: Machine, what: str, matrix: Doubles) -> Table:
+    table = Table(title=what, title_justify="left", box=None)
+    for head in ("", "cores", *machine.places):
+        table.add_column(head, justify="right")
+    for place, cores, row in zip(machine.places, machine.cores, matrix, strict=True):
+        table.add_row(place, str(cores), *(f"{value:g}" for value in row))
+    return table

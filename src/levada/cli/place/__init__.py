@@ -1,0 +1,1 @@
+"""``levada place`` and ``levada graph``: send graphs, and which machine each task goes to."""

@@ -1,0 +1,43 @@
+"""``levada graph``: send graphs in other formats, and as a picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from levada.errors import UsageError
+from levada.placement import placement as placements
+from levada.placement import sankey as chart
+from levada.placement.formats import FORMATS, format_of, read_graph
+
+
+def export(file: Path, format_: str | None, out: Path | None) -> None:
+    """A send graph in another format: the one named, else that of the ending of ``out``."""
+    if format_ is None and out is None:
+        raise UsageError("No format is said.", hint="Say --format metis or graphml, or --out FILE.")
+    name = format_ or format_of(out or file)
+    _write(FORMATS[name].write(read_graph(file, "json")), out)
+
+
+def import_(file: Path, format_: str | None, out: Path | None) -> None:
+    """A graph of any format as JSON."""
+    _write(FORMATS["json"].write(read_graph(file, format_)), out)
+
+
+def sankey(file: Path, placement: Path | None, machines: int, out: Path | None) -> None:
+    """The picture."""
+    graph = read_graph(file)
+    place, missing = (None, 0) if placement is None else placements.read(placement, graph, machines)
+    if missing:
+        raise UsageError(f"{placement} has no machine for {missing} of the graph's tasks.")
+    _write(chart.page(graph, place), out)
+
+
+def _write(text: str, out: Path | None) -> None:
+    if out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}.") from error

@@ -1,0 +1,200 @@
+"""``levada place``: all placers on a send graph, side by side."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console, Group
+from rich.text import Text
+
+from levada.cli.place.quiet import quiet
+from levada.engine.telling.summary import table
+from levada.errors import UsageError, near
+from levada.model.arrays import Doubles, Ints
+from levada.placement import placement as placements
+from levada.placement.cost import Score, distant, score
+from levada.placement.formats import read_graph
+from levada.placement.graph import Load, SendGraph, Unit, add
+from levada.placement.placers import PLACERS, fitting
+from levada.placement.problem import BOUND, Problem
+from levada.placement.refined import evenest
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for, as the command line has it."""
+
+    graphs: tuple[Path, ...]
+    machines: int
+    learn: int = 0
+    bound: str | None = None
+    unit: Unit = "rows"
+    load: Load = "rows"
+    distance: Path | None = None
+    before: Path | None = None
+    moves: int | None = None
+    seed: int = 0
+    placer: str = "refined"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A placer's answer; ``distant``: what is sent times its distance, by all that is sent."""
+
+    place: Ints
+    score: Score
+    distant: float | None
+
+
+def place(wish: Wish, *, out: Path | None, as_json: bool) -> None:
+    """Prints what the placers give, and writes the placement of one."""
+    slices = _slices(wish)
+    problem = _problem(wish, slices)
+    with quiet():
+        answers = _answers(problem, slices[:-1])
+    if wish.placer not in answers:
+        raise UsageError(
+            f"There is no placement by {wish.placer}.", hint=near(wish.placer, answers)
+        )
+    if out is not None:
+        chosen = answers[wish.placer].place
+        placements.write(out, problem.graph, chosen, problem.machines, wish.placer)
+    if as_json:
+        print(json.dumps(tell(problem, answers), ensure_ascii=False))
+    else:
+        Console().print(_show(problem, answers))
+
+
+def _slices(wish: Wish) -> list[SendGraph]:
+    """The slices to learn from, and last the one that is scored."""
+    if wish.learn == 0 and len(wish.graphs) > 1:
+        raise UsageError(
+            f"There are {len(wish.graphs)} send graphs, and one is placed.",
+            hint="With --learn 1 the last is scored, and the one before it learned from.",
+        )
+    if len(wish.graphs) <= wish.learn:
+        raise UsageError(
+            f"--learn {wish.learn} needs {wish.learn + 1} slices; there are {len(wish.graphs)}.",
+            hint="Give more of them, in their order, or learn from fewer.",
+        )
+    return [read_graph(path) for path in wish.graphs[-wish.learn - 1 :]]
+
+
+def _problem(wish: Wish, slices: list[SendGraph]) -> Problem:
+    """The problem on the slice that is scored; what is odd about it is told."""
+    graph = slices[-1]
+    problem = Problem(
+        graph,
+        wish.machines,
+        wish.unit,
+        wish.load,
+        BOUND if wish.bound is None else fraction(wish.bound),
+        None if wish.distance is None else _distances(wish.distance),
+        wish.seed,
+    )
+    for path, part in zip(wish.graphs[-len(slices) :], slices[:-1], strict=False):
+        if not part.rows.sum():
+            warnings.warn(f"{path} has no messages: nothing is learned from it.", stacklevel=2)
+    if wish.machines > len(graph.tasks):
+        warnings.warn(
+            f"There are {wish.machines} machines and {len(graph.tasks)} tasks: "
+            f"{wish.machines - len(graph.tasks)} machines stay empty.",
+            stacklevel=2,
+        )
+    if (wish.before is None) != (wish.moves is None):
+        raise UsageError("--from and --moves go together.", hint="Say both, or neither.")
+    if wish.before is not None:
+        problem = _from(problem, wish.before, wish.moves or 0, learned=bool(wish.learn))
+    if wish.bound is None:
+        seen = (
+            problem if len(slices) == 1 else replace(problem, graph=add(slices[:-1]), before=None)
+        )
+        problem = replace(problem, bound=max(BOUND, evenest(seen)))
+    return problem
+
+
+def _from(problem: Problem, path: Path, moves: int, *, learned: bool) -> Problem:
+    if learned:
+        raise UsageError("--from and --learn do not go together.", hint="Leave out one of them.")
+    before, missing = placements.read(path, problem.graph, problem.machines)
+    if missing:
+        warnings.warn(f"{path} has no machine for {missing} tasks: they go anywhere.", stacklevel=2)
+    return replace(problem, before=before, moves=moves)
+
+
+def _answers(problem: Problem, before: list[SendGraph]) -> dict[str, Placed]:
+    answers = {}
+    for name, placer in fitting(problem).items():
+        found = placements.learned(placer, before, problem) if before else placer(problem)
+        scored = score(problem.graph, found, problem.machines, problem.unit, problem.load)
+        apart = problem.distance
+        far = None if apart is None else distant(problem.graph, found, apart, problem.unit)
+        answers[name] = Placed(found, scored, far)
+    if len(answers) < len(PLACERS):
+        warnings.warn("METIS is left out: there are fewer than 10 tasks a machine.", stacklevel=2)
+    return answers
+
+
+def tell(problem: Problem, answers: Mapping[str, Placed]) -> dict[str, object]:
+    """The answers as JSON-able values; share and RSD are fractions."""
+    placers = {
+        name: {"share": a.score.share, "rsd": a.score.rsd}
+        | ({} if a.distant is None else {"distant": a.distant})
+        | {"machine": placements.named(problem.graph, a.place)}
+        for name, a in answers.items()
+    }
+    return {
+        "machines": problem.machines,
+        "bound": problem.bound,
+        "least_rsd": problem.floor(),
+        "placers": placers,
+    }
+
+
+def _show(problem: Problem, answers: Mapping[str, Placed]) -> Group:
+    graph, far = problem.graph, problem.distance is not None
+    sent = int(graph.sent(problem.unit).sum())
+    rows = [
+        (name, f"{a.score.share:.2%}", f"{a.score.rsd:.2%}", *([f"{a.distant:.4f}"] if far else []))
+        for name, a in answers.items()
+    ]
+    heads = ("placer", "share", "RSD", *(["distant"] if far else []))
+    return Group(
+        Text(
+            f"{len(graph.tasks):,} tasks, {len(graph.rows):,} edges, {sent:,} {problem.unit}, "
+            f"{problem.machines} machines\n"
+            f"predicted; refined is held to an RSD of {problem.bound:.2%}"
+        ),
+        table(heads, rows),
+    )
+
+
+def fraction(text: str) -> float:
+    """A bound as a fraction; raises UsageError if it is none.
+
+    >>> fraction("2.4%"), fraction("0.024")
+    (0.024, 0.024)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)", text.strip())
+    if found is None or (not found[2] and float(found[1]) > 1):
+        raise UsageError(f"{text} is no bound on RSD.", hint="Say such as 2.4% or 0.024.")
+    return float(f"{found[1]}e-2") if found[2] else float(found[1])
+
+
+def _distances(path: Path) -> Doubles:
+    try:
+        found = np.array(json.loads(path.read_text(encoding="utf-8")), np.float64)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UsageError(
+            f"{path} holds no table of distances: {error}.",
+            hint="Give a JSON list with a list of numbers for each machine.",
+        ) from error
+    return found

@@ -1,0 +1,173 @@
+"""The commands of the shell: each is a line that begins with a backslash.
+
+A command is a function of the shell and of what stands behind its name; its docstring is its help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, cast, get_args
+
+from rich.console import Console
+
+from levada.app.app_file import QuerySource
+from levada.cli.explain import explain
+from levada.cli.live.cells import Times
+from levada.cli.shell.complete import STAGES
+from levada.cli.shell.look import look
+from levada.cli.shell.save import save
+from levada.cli.shell.session import TABLE, Session
+from levada.emission.formats import LINES
+from levada.errors import UsageError, near
+from levada.syntax.dialects.recognise import DIALECTS
+
+
+class Shell(Protocol):
+    """What a command may ask of the shell."""
+
+    session: Session
+    console: Console
+
+    def ask(self, source: QuerySource, how: str) -> None:
+        """Asks a query: ``once``, or ``follow`` or ``watch`` it."""
+
+    def say(self, text: str) -> None:
+        """A line for the user."""
+
+
+Command = Callable[[Shell, str], None]
+
+
+def _stream(shell: Shell, given: str) -> None:
+    """NAME=PATH[,key=value...]: a stream, as --stream says it; levada sample FILE tells how."""
+    shell.say(f"There is a stream {shell.session.add_stream(_needed(given, 'NAME=PATH'))}.")
+
+
+def _static(shell: Shell, given: str) -> None:
+    """FILE[,graph=IRI]: static RDF, as --static says it."""
+    shell.say(f"There are the triples of {shell.session.add_static(_needed(given, 'FILE'))}.")
+
+
+def _look(shell: Shell, given: str) -> None:
+    """what is there: streams, their fields, elements and times, static data, queries"""
+    for part in look(shell.session.app, shell.session.times):
+        shell.console.print(part)
+
+
+def _run(shell: Shell, given: str) -> None:
+    """[NAME]: asks a query of the application, or the last one again"""
+    shell.ask(_chosen(shell, given), "once")
+
+
+def _follow(shell: Shell, given: str) -> None:
+    """[NAME]: the last query, or the one of this name, on as data come, until Ctrl-C"""
+    shell.ask(_chosen(shell, given), "follow")
+
+
+def _watch(shell: Shell, given: str) -> None:
+    """[NAME]: the same as a table that is drawn anew"""
+    shell.ask(_chosen(shell, given), "watch")
+
+
+def _explain(shell: Shell, given: str) -> None:
+    """[ast|algebra|optimized|physical|topology]: what becomes of the last query"""
+    stage = _one_of(given or "physical", STAGES)
+    source = shell.session.the_last()
+    for text in explain(shell.session.with_query(source), [source.name], stage, as_json=False):
+        shell.say(text)
+
+
+def _format(shell: Shell, given: str) -> None:
+    """[table|ndjson|csv|tsv|nq|trig]: how answers are shown"""
+    if given:
+        shell.session.form = _one_of(given, (TABLE, *map(str, LINES)))
+    shell.say(f"Answers are shown as {shell.session.form}.")
+
+
+def _dialect(shell: Shell, given: str) -> None:
+    """[auto|rspql|cqels|cqels2|csparql|sparqlstream|cql]: the language of what is typed"""
+    if given:
+        chosen = _one_of(given, ("auto", *DIALECTS))
+        shell.session.dialect = None if chosen == "auto" else chosen
+    spoken = shell.session.dialect
+    shell.say("Each text shows its dialect." if spoken is None else f"The dialect is {spoken}.")
+
+
+def _times(shell: Shell, given: str) -> None:
+    """[iso|ms]: how times are shown"""
+    if given:
+        shell.session.times = cast(Times, _one_of(given, get_args(Times)))
+    shell.say(f"Times are shown as {shell.session.times}.")
+
+
+def _save(shell: Shell, given: str) -> None:
+    """FILE: the last answer (.ndjson, .csv, .tsv, .nq, .trig, .parquet, .arrow), or query (.rq)"""
+    path = Path(_needed(given, "FILE")).expanduser()
+    shell.say(f"{save(shell.session, path)} is in {path}.")
+
+
+def _help(shell: Shell, given: str) -> None:
+    """this help"""
+    shell.say("A query ends with a semicolon at the end of a line, or with an empty line.")
+    shell.say("Ctrl-C stops a query, Ctrl-D ends the shell.")
+    width = max(map(len, COMMANDS))
+    for name, command in COMMANDS.items():
+        said = (command.__doc__ or "").strip()
+        shell.say(f"  {name:<{width}}  {said}")
+
+
+def _quit(shell: Shell, given: str) -> None:
+    """ends the shell, as Ctrl-D does"""
+    raise EOFError
+
+
+COMMANDS: dict[str, Command] = {
+    "\\d": _look,
+    "\\stream": _stream,
+    "\\static": _static,
+    "\\run": _run,
+    "\\follow": _follow,
+    "\\watch": _watch,
+    "\\explain": _explain,
+    "\\format": _format,
+    "\\dialect": _dialect,
+    "\\times": _times,
+    "\\save": _save,
+    "\\?": _help,
+    "\\q": _quit,
+}
+
+
+def command(shell: Shell, text: str) -> None:
+    """Does what a line says. Raises ``UsageError`` for a command that is none, and what it
+    raises.
+    """
+    name, _, rest = text.strip().partition(" ")
+    if name not in COMMANDS:
+        raise UsageError(f"There is no command {name}.", hint=near(name, COMMANDS))
+    COMMANDS[name](shell, rest.strip().removesuffix(";").strip())
+
+
+def _needed(given: str, what: str) -> str:
+    if not given:
+        raise UsageError(f"This command needs {what}.", hint="\\? tells what each takes.")
+    return given
+
+
+def _one_of(given: str, words: tuple[str, ...]) -> str:
+    if given not in words:
+        raise UsageError(f"{given} is none of {', '.join(words)}.", hint=near(given, words))
+    return given
+
+
+def _chosen(shell: Shell, name: str) -> QuerySource:
+    """The query of this name, else the last one."""
+    if not name:
+        return shell.session.the_last()
+    known = {query.name: query for query in shell.session.app.queries}
+    if shell.session.last is not None:
+        known.setdefault(shell.session.last.name, shell.session.last)
+    if name not in known:
+        raise UsageError(f"There is no query {name}.", hint=near(name, known))
+    return known[name]

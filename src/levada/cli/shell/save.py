@@ -1,0 +1,59 @@
+"""``\\save FILE``: the last answer as a file of its ending's format, or the last query's text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from levada.cli.shell.session import Session
+from levada.emission.contents import records
+from levada.emission.formats import HEADED, LINES, TABLES, Format, check_fits
+from levada.emission.serialize import heading
+from levada.emission.tables import arrow_table, table, table_bytes
+from levada.emission.typed import typed_frame
+from levada.errors import UsageError
+from levada.model.query import Form, Output
+from levada.sinks.atomic import write_atomic
+from levada.syntax.dialects.recognise import dialect_of_ending
+from levada.terms.texts import join_lines
+
+_TEXTS = (".rq", ".sparql")
+
+
+def save(session: Session, path: Path) -> str:
+    """Writes the file; says what it is. Raises ``UsageError`` and ``SinkError``."""
+    if path.suffix in _TEXTS or dialect_of_ending(path.suffix):
+        write_atomic(path, session.the_last().text.rstrip().encode() + b"\n")
+        return "The query"
+    known = {f".{form}": form for form in (*LINES, *TABLES)}
+    if path.suffix not in known:
+        hint = f"Name a file that ends in {', '.join(known)}; of a query in .rq or .cql."
+        raise UsageError(f"{path} does not say a format.", hint=hint)
+    write_atomic(path, _content(session, known[path.suffix]))
+    return "The answer"
+
+
+def _content(session: Session, form: Format) -> bytes:
+    """The last answer in a format."""
+    answer = session.answer
+    if answer is None:
+        raise UsageError(
+            "There is no answer to be saved.", hint="Ask a query first; \\follow keeps none."
+        )
+    batches = answer.batches
+    if batches is None:
+        hint = "Save the query, and run it with levada run --out DIR."
+        raise UsageError(f"The answer has {answer.rows:,} rows, too many to be kept.", hint=hint)
+    if not batches:
+        raise UsageError("The last answer is empty.")
+    first = batches[0]
+    output = Output.RSTREAM if first.change is None else Output.RELATION
+    check_fits(form, answer.query, first.form, output)
+    if form in TABLES:
+        frame, types = typed_frame(pl.concat(map(table, batches), how="vertical_relaxed"))
+        return table_bytes(form, arrow_table(frame, types, answer.query))
+    head = heading(form, answer.variables, first) if form in HEADED else b""
+    assert form is not Format.NQ or first.form is Form.CONSTRUCT, "quads are of graphs"
+    parts = [join_lines(records(form, answer.query, answer.variables, b)) for b in batches]
+    return head + b"".join(parts)

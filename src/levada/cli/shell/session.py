@@ -1,0 +1,81 @@
+"""What a shell knows: the streams and data that were declared, how answers are shown, and the last
+query with its answer. A value that commands change; it asks nothing and prints nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from levada.app.app_file import App, QuerySource
+from levada.app.prepare import settled
+from levada.cli.arguments import parse_static, parse_stream
+from levada.cli.live.answer import Answer
+from levada.cli.live.cells import Times, prefixes_of
+from levada.errors import UsageError
+from levada.streams.stream_config import STDIN, StreamConfig
+
+TABLE = "table"
+
+
+@dataclass
+class Session:
+    """``app``: streams, static data, options and the queries that have names. ``form``: table, or a
+    format of lines. ``last``: the query that was asked last; ``answer``: what it answered, None if
+    that was not kept.
+    """
+
+    app: App = field(default_factory=App)
+    dialect: str | None = None
+    form: str = TABLE
+    times: Times = "iso"
+    last: QuerySource | None = None
+    answer: Answer | None = None
+    asked: int = 0
+    prefixes: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.app = replace(self.app, streams=tuple(map(_settled, self.app.streams)))
+        for query in self.app.queries:
+            self.prefixes |= prefixes_of(query.text)
+
+    def add_stream(self, text: str) -> str:
+        """A stream, as of ``--stream``; it takes the place of one of its name. Gives the name."""
+        config = _settled(parse_stream(text))
+        kept = tuple(s for s in self.app.streams if s.name != config.name)
+        self.app = replace(self.app, streams=(*kept, config))
+        return config.name
+
+    def add_static(self, text: str) -> str:
+        """A static file, as of ``--static``. Gives its path."""
+        source = parse_static(text)
+        self.app = replace(self.app, static=(*self.app.static, source))
+        return source.path
+
+    def typed(self, text: str) -> QuerySource:
+        """A query that was typed, under a name that no other has."""
+        taken = {query.name for query in self.app.queries}
+        while (name := f"q{self.asked + 1}") in taken:
+            self.asked += 1
+        self.asked += 1
+        self.prefixes |= prefixes_of(text)
+        return QuerySource(name, text, self.dialect)
+
+    def the_last(self) -> QuerySource:
+        """The last query. Raises ``UsageError`` if there is none."""
+        if self.last is None:
+            raise UsageError("No query has been asked yet.", hint="Type one; \\? tells how.")
+        return self.last
+
+    def with_query(self, source: QuerySource) -> App:
+        """The application with this query, too."""
+        others = tuple(query for query in self.app.queries if query.name != source.name)
+        return replace(self.app, queries=(*others, source))
+
+
+def _settled(config: StreamConfig) -> StreamConfig:
+    """A stream with its columns. Raises ``UsageError`` for standard input, which the shell reads
+    itself.
+    """
+    if config.path == STDIN:
+        raise UsageError(f"The stream {config.name} cannot be what is typed.", hint="Say a file.")
+    return settled(config)

@@ -1,0 +1,90 @@
+"""When what is typed is whole: a command is a line, a query ends with a semicolon or an empty line.
+
+A semicolon within braces, brackets, strings, IRIs and comments ends nothing: it stands between the
+predicates of a subject. A CQL text of declarations goes on until a query is there, which its views
+are for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from levada.errors import QueryError, UsageError
+from levada.syntax.cql.parser import parse_script
+from levada.syntax.dialects.recognise import dialect_of
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\#[^\n]*|--[^\n]*|'{3}.*?'{3}|"{3}.*?"{3}|"(?:[^"\\\n]|\\.)*"|"""
+    r"""'(?:[^'\\\n]|\\.)*'|<[^<>"{}|^`\\\s]*>)|(?P<open>[{(\[])|(?P<close>[})\]])|(?P<end>;)""",
+    re.DOTALL,
+)
+
+
+def is_command(text: str) -> bool:
+    """Whether it is a command of the shell's."""
+    return text.lstrip().startswith("\\")
+
+
+def is_whole(text: str, dialect: str | None = None) -> bool:
+    r"""Whether what is typed can be taken as it is.
+
+    >>> is_whole("ASK { ?s ?p ?o } ;"), is_whole("SELECT * { ?s :a 1 ;"), is_whole("ASK\n")
+    (True, False, True)
+    """
+    if not text.strip() or is_command(text):
+        return True
+    if "\n" in text and not text.rsplit("\n", 1)[1].strip():
+        return True
+    end = _final(text)
+    return end is not None and not _only_declares(text, dialect)
+
+
+def query_of(text: str, dialect: str | None = None) -> str:
+    """The query that is typed, without the semicolon that only ends it: a SPARQL query has none.
+
+    >>> query_of("ASK { } ;"), query_of("Select a From S;")
+    ('ASK { }', 'Select a From S;')
+    """
+    end = _final(text)
+    if end is not None and _spoken(text, dialect) != "cql":
+        return text[:end].rstrip()
+    return text.rstrip()
+
+
+def _final(text: str) -> int | None:
+    """Where the semicolon stands that ends the text; None if none does."""
+    depth, last = 0, None
+    stop = 0
+    for found in _TOKEN.finditer(text):
+        match found.lastgroup:
+            case "open":
+                depth += 1
+            case "close":
+                depth -= 1
+            case "end" if depth <= 0:
+                last = found.start()
+        if found.lastgroup != "skip" or not found.group().startswith(("#", "--")):
+            stop = found.start()
+    return last if last == stop and last is not None and _nothing(text[last + 1 :]) else None
+
+
+def _nothing(text: str) -> bool:
+    """Whether there are only blanks and comments."""
+    return not re.sub(r"(?:#|--)[^\n]*", "", text).strip()
+
+
+def _spoken(text: str, dialect: str | None) -> str:
+    try:
+        return dialect_of(text, dialect).name
+    except UsageError:
+        return ""
+
+
+def _only_declares(text: str, dialect: str | None) -> bool:
+    """Whether it is a CQL script in which no query stands yet."""
+    if _spoken(text, dialect) != "cql":
+        return False
+    try:
+        return not parse_script(text).queries
+    except QueryError:
+        return False

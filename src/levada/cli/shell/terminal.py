@@ -1,0 +1,114 @@
+"""Where what is typed comes from: a terminal, edited with prompt_toolkit and remembered in a file
+of the user's, or lines of a file or pipe.
+
+The history is ``levada/history`` in ``XDG_STATE_HOME``, by default ``~/.local/state``; where it
+cannot be written there is none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+
+from levada.cli.shell.commands import COMMANDS
+from levada.cli.shell.complete import candidates
+from levada.cli.shell.session import Session
+from levada.cli.shell.statements import is_whole
+
+PROMPT, MORE = "levada> ", "   ...> "
+
+
+class Words(Completer):
+    """What can follow, for prompt_toolkit."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
+        """The completions of the word before the cursor."""
+        here, found = candidates(document.text_before_cursor, self._session, COMMANDS)
+        for word in found:
+            yield Completion(word, start_position=-len(here))
+
+
+def from_terminal(session: Session) -> Callable[[], str]:
+    """Reads what is typed on the terminal; raises ``KeyboardInterrupt`` for Ctrl-C, ``EOFError``
+    for Ctrl-D.
+    """
+    typed: PromptSession[str] = PromptSession(
+        history=_history(),
+        completer=Words(session),
+        complete_while_typing=False,
+        multiline=True,
+        key_bindings=_keys(session),
+        prompt_continuation=lambda width, line, wraps: MORE,
+    )
+    return lambda: typed.prompt(PROMPT)
+
+
+def _keys(session: Session) -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if is_whole(buffer.text, session.dialect):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return keys
+
+
+def _history() -> History:
+    path = history_file(os.environ.get("XDG_STATE_HOME", ""), Path.home())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+def history_file(state: str, home: Path) -> Path:
+    """Where the history is.
+
+    >>> history_file("", Path("/home/ann")).as_posix()
+    '/home/ann/.local/state/levada/history'
+    """
+    return (Path(state) if state else home / ".local" / "state") / "levada" / "history"
+
+
+def from_lines(session: Session, lines: TextIO) -> Callable[[], str]:
+    """Reads statements from a text, to its end."""
+    found = statements_of(session, lines)
+
+    def read() -> str:
+        for text in found:
+            return text
+        raise EOFError
+
+    return read
+
+
+def statements_of(session: Session, lines: Iterable[str]) -> Iterator[str]:
+    """What is typed in these lines, statement by statement; the last one needs no end."""
+    text = ""
+    for line in lines:
+        text += line
+        if not text.strip():
+            text = ""
+        elif is_whole(text.removesuffix("\n"), session.dialect) or not line.strip():
+            yield text
+            text = ""
+    if text.strip():
+        yield text

@@ -1,0 +1,1 @@
+"""Commands that talk to an engine that runs: ``ps``, ``add``, ``drop``, ``tail``."""

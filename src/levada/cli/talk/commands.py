@@ -1,0 +1,104 @@
+"""The commands that talk to an engine that runs, with their options; each module of this folder is
+loaded when its command is called.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from levada.cli import options as o
+
+Folder = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FOLDER]",
+        show_default=False,
+        help="Where to look; else below here, and at engines on temporary checkpoints.",
+    ),
+]
+Files = Annotated[list[str], typer.Argument(metavar="QUERY...", help="Query files.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of queries.")]
+SomeNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME...]", show_default=False, help="Names of queries; else all."),
+]
+Name = Annotated[
+    str | None, typer.Option("--name", help="The query's name, else that of its file.")
+]
+LineFormat = Annotated[
+    Literal["ndjson", "csv", "tsv", "nq", "trig"],
+    typer.Option("--format", help="How results are written."),
+]
+FromStart = Annotated[
+    bool, typer.Option("--from-start", help="Begin with what the checkpoint still holds.")
+]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Go on where no engine runs, until Ctrl-C: one may start.")
+]
+Live = Annotated[
+    bool, typer.Option("--watch", help="Show it anew whenever it changes, until Ctrl-C.")
+]
+
+
+def _ps(folder: Folder = None, as_json: o.AsJson = False, debug: o.Debug = False) -> None:
+    """List the engines that run, and the checkpoints below a folder."""
+    from levada.cli.talk.ps import ps
+
+    ps(folder, as_json=as_json)
+
+
+def _add(
+    checkpoint: o.CheckpointFolder,
+    queries: Files,
+    name: Name = None,
+    dialect: o.Dialect = None,
+    bounds: o.Bounds = None,
+    t0: o.T0 = None,
+    report: o.Report = None,
+    empty_reports: o.EmptyReports = False,
+    entailment: o.Entailment = None,
+    debug: o.Debug = False,
+) -> None:
+    """Add queries to the engine that runs on a checkpoint, all of them or none; exit codes are
+    those of check.
+    """
+    from levada.cli.talk.ask import add, said_of
+
+    said = said_of(bounds, t0, report, empty_reports=empty_reports, entailment=entailment)
+    add(checkpoint, queries, name=name, dialect=dialect, said=said)
+
+
+def _drop(checkpoint: o.CheckpointFolder, names: Names, debug: o.Debug = False) -> None:
+    """Take queries out of the engine that runs on a checkpoint."""
+    from levada.cli.talk.ask import drop
+
+    drop(checkpoint, names)
+
+
+def _tail(
+    checkpoint: o.CheckpointFolder,
+    names: SomeNames = None,
+    result_format: LineFormat = "ndjson",
+    from_start: FromStart = False,
+    wait: Wait = False,
+    debug: o.Debug = False,
+) -> None:
+    """Write the results of the engine that runs on a checkpoint to standard output, as they come.
+
+    Ends with the engine, or with the queries that are named.
+    """
+    from levada.cli.talk.tail import tail
+    from levada.emission.formats import Format
+
+    tail(checkpoint, names or (), Format(result_format), from_start=from_start, wait=wait)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Gives the command line these commands."""
+    app.command("ps", epilog="[bold]Example[/bold]\n\nlevada ps")(_ps)
+    app.command("add", epilog="[bold]Example[/bold]\n\nlevada add state warm.rq")(_add)
+    app.command("drop", epilog="[bold]Example[/bold]\n\nlevada drop state warm")(_drop)
+    app.command("tail", epilog="[bold]Example[/bold]\n\nlevada tail state hot --format csv")(_tail)

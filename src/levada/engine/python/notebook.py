@@ -1,0 +1,40 @@
+"""Results in notebooks: frames and mappings as HTML, with a line that says what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import polars as pl
+
+SHOWN = 20
+_STYLE = "font-family: monospace; font-size: 90%"
+
+
+def frame_html(frame: pl.DataFrame, caption: str) -> str:
+    """The last rows of a frame; texts are escaped."""
+    last = frame.tail(SHOWN)
+    rows = [[_cell(value) for value in row] for row in last.rows()]
+    left = frame.height - last.height
+    return rows_html(frame.columns, rows, caption, f"{left} rows before these" if left else "")
+
+
+def rows_html(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str, note: str = ""
+) -> str:
+    """A table.
+
+    >>> rows_html(["a<b"], [["1"]], "").partition(">")[2]
+    '<tr><th>a&lt;b</th></tr><tr><td>1</td></tr></table>'
+    """
+    said = ", ".join(part for part in (caption, note) if part)
+    top = f"<caption>{escape(said)}</caption>" if said else ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f'<table style="{_STYLE}">{top}<tr>{head}</tr>{body}</table>'
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

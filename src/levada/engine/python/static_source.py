@@ -1,0 +1,35 @@
+"""Static data as Python has them, as what files of static data are: N-Triples lines of a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from levada.runtime.driver.statics import Source
+from levada.runtime.spool.rows import RdfGraph, graph_lines, term_text
+
+StaticSource = str | os.PathLike[str] | RdfGraph | Iterable[str | Sequence[object]]
+_DEFAULT = "urn:x-rdflib:default"
+
+
+def static_sources(source: StaticSource, graph: str | None) -> Iterator[tuple[Source, str | None]]:
+    """A path as it is; triples as lines, those of a dataset by its graphs unless ``graph`` says.
+
+    >>> list(static_sources([("<e:a>", "<e:b>", 5)], None))[0][0]
+    ['<e:a> <e:b> "5"^^<http://www.w3.org/2001/XMLSchema#integer>']
+    """
+    if isinstance(source, (str, os.PathLike)):
+        yield source, graph
+    elif not isinstance(source, RdfGraph):
+        yield [_line(item) for item in source], graph
+    elif (parts := getattr(source, "graphs", None)) is None:  # no dataset
+        yield graph_lines(source).to_list(), graph
+    else:
+        for part in parts():
+            name = str(part.identifier)
+            own = graph or (None if name == _DEFAULT else name)
+            yield graph_lines(part).to_list(), own
+
+
+def _line(item: str | Sequence[object]) -> str:
+    return item if isinstance(item, str) else " ".join(str(term_text(part)) for part in item)

@@ -1,0 +1,222 @@
+"""What other processes ask of a running engine, taken up between epochs
+(docs/decisions/0021-requests-are-files.md).
+
+    restore  -> at the start: queries that requests added come, those that they dropped go
+    take     -> each new request is done in the registry or refused; the ledger makes that durable
+    answer   -> when the plan is made: says so, and the requests are no more
+
+A request that is found in the ledger has been done or refused in another life, and is only
+answered. The loop's thread asks all three; without a request a look costs one list of a folder, ten
+times a second at the most.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from levada.algebra.options import options_of
+from levada.engine.asked import Asked
+from levada.engine.prepare import prepare
+from levada.engine.registry import Registry
+from levada.engine.telling.summary import instant
+from levada.errors import LevadaError, UsageError
+from levada.model.time import MIN
+from levada.runtime.driver.catalog import Registered
+from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.requests import (
+    Added,
+    Answer,
+    Request,
+    put_answer,
+    read_ledger,
+    read_request,
+    waiting,
+    write_ledger,
+)
+
+LOOK = 0.1  # s between two looks
+Fits = Callable[[Registered, int], None]
+"""Raises ``LevadaError`` if the results of a query, one of so many, cannot be written."""
+
+
+class Requests:
+    """The requests to one engine, and its ledger."""
+
+    def __init__(self, root: Path, registry: Registry, fits: Fits) -> None:
+        self._root, self._registry, self._fits = root, registry, fits
+        self._ledger = read_ledger(root)
+        self._found = tuple(self._ledger.added)  # by this start
+        self._taken: list[str] = []
+        self._looked = 0.0
+
+    # -- at the start --
+
+    def restore(self) -> None:
+        """The queries as requests have left them. What is given anew with another text wins."""
+        with self._registry.lock:
+            self._keep_dropped()
+            self._add_kept()
+        there = set(waiting(self._root))
+        self._ledger.done = {i: a for i, a in self._ledger.done.items() if i in there}
+
+    def _keep_dropped(self) -> None:
+        """Takes out what is given again as it was dropped; other queries are no longer dropped."""
+        ledger, queries = self._ledger, self._registry.queries
+        kept: dict[str, str] = {}
+        for name, identity in ledger.dropped.items():  # readers went before their makers
+            if name in queries and queries[name].identity == identity:
+                try:
+                    self._registry.remove(name)
+                except UsageError:
+                    continue  # another query reads it now
+                kept[name] = identity
+                told = (
+                    f"The query {name} was dropped by levada drop, and is not run. "
+                    "levada add takes it in again."
+                )
+                warnings.warn(told, stacklevel=2)
+        if kept != ledger.dropped:
+            ledger.dropped = kept
+            write_ledger(self._root, ledger)
+
+    def _add_kept(self) -> None:
+        """Registers what was added; those that cannot be now are told of, and left out."""
+        given = self._registry.queries
+        others = [a for a in self._ledger.added if a.name in given and not _is(a, given[a.name])]
+        if others:
+            self._ledger.added = [a for a in self._ledger.added if a not in others]
+            write_ledger(self._root, self._ledger)
+        for added in self._ledger.added:  # makers came before their readers
+            if added.name not in given:
+                asked = Asked(added.text, added.name, added.dialect, added.options)
+                try:
+                    self._register([asked])
+                except LevadaError as error:
+                    told = f"The query {added.name}, which levada add added, is not run: {error}"
+                    warnings.warn(told, stacklevel=2)
+
+    # -- between epochs --
+
+    def take(self, last: Manifest) -> None:
+        """Does the requests that are there, or refuses them, durably."""
+        now = time.monotonic()
+        if now - self._looked < LOOK:
+            return
+        self._looked = now
+        self._taken = waiting(self._root)
+        new = [name for name in self._taken if name not in self._ledger.done]
+        if not new:
+            return
+        with self._registry.lock:
+            for name in new:
+                self._ledger.done[name] = self._done(read_request(self._root, name), last)
+        write_ledger(self._root, self._ledger)
+
+    def _done(self, request: Request | None, last: Manifest) -> Answer:
+        try:
+            if request is None:
+                raise UsageError("The request cannot be read: it is cut short or altered.")
+            if last.ended:
+                raise UsageError("The streams have ended; no report would see this request.")
+            return self._drop(request.drop, last) if request.drop else self._add(request, last)
+        except LevadaError as error:
+            notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
+            return Answer(refused=str(error), notes=notes, exit_code=error.exit_code)
+        except Exception as error:  # the engine goes on, whatever is asked of it
+            kind = type(error).__name__
+            refused = f"Levada failed with {kind}: {error}. This is a fault of Levada."
+            return Answer(refused=refused, exit_code=1)
+
+    def _add(self, request: Request, last: Manifest) -> Answer:
+        batch = [Asked(q.text, q.name, q.dialect, options_of(q.said)) for q in request.add]
+        found = self._register(batch)
+        self._ledger.added += [
+            Added(r.name, r.text, r.dialect, r.options, last.plan)
+            for r in _makers_first(found, self._registry)
+        ]
+        for query in found:
+            self._ledger.dropped.pop(query.name, None)
+        return Answer(added=[query.name for query in found])
+
+    def _register(self, batch: Sequence[Asked]) -> list[Registered]:
+        """Registers queries that can be planned and written, all or none."""
+        registry = self._registry
+        found = registry.add(batch)
+        try:
+            for query in found:
+                self._fits(query, len(registry.queries))
+                asked = Asked(query.text, query.name, query.dialect, query.options)
+                _ = prepare(asked, registry.known).physical
+        except BaseException:
+            for query in reversed(_makers_first(found, registry)):
+                registry.remove(query.name)
+            raise
+        return found
+
+    def _drop(self, name: str, last: Manifest) -> Answer:
+        query = self._registry.found(name)
+        self._registry.remove(name)
+        ledger = self._ledger
+        ledger.added = [added for added in ledger.added if added.name != name]
+        ledger.dropped.pop(name, None)
+        ledger.dropped[name] = query.identity
+        return Answer([f"{name}: dropped after epoch {last.epoch:,}"])
+
+    def answer(self) -> None:
+        """Answers what was taken up, once the plan follows it."""
+        for name in self._taken:
+            if name in self._ledger.done:
+                put_answer(self._root, name, self._told(self._ledger.done.pop(name)))
+        self._taken = []
+
+    def _told(self, answer: Answer) -> Answer:
+        if not answer.added:
+            return answer
+        told = [f"{name}: added{self._from(name)}" for name in answer.added]
+        return Answer(told, added=answer.added)
+
+    def _from(self, name: str) -> str:
+        """From where on a query counts."""
+        query = self._registry.queries.get(name)
+        plan = None if query is None else query.lifetime.query
+        if plan is None:
+            return ""
+        if not plan.streams:
+            return ", and answered once"
+        return ", from the beginning" if plan.start <= MIN else f", from {instant(plan.start)} on"
+
+    # -- for the plan --
+
+    def anew(self, version: int) -> set[str]:
+        """Asked once, after the start: queries that are others than those of their names in the
+        last plan, which has this version.
+        """
+        found, self._found = self._found, ()
+        return {added.name for added in found if version <= added.before}
+
+    def forget(self, dropped: Collection[str]) -> None:
+        """What the program itself has taken out, or registered anew, since requests said of it."""
+        ledger, queries = self._ledger, self._registry.queries
+        left = [
+            a
+            for a in ledger.added
+            if a.name not in dropped or (a.name in queries and _is(a, queries[a.name]))
+        ]
+        gone = {n: i for n, i in ledger.dropped.items() if n not in queries}
+        if (len(left), len(gone)) < (len(ledger.added), len(ledger.dropped)):
+            ledger.added, ledger.dropped = left, gone
+            write_ledger(self._root, ledger)
+
+
+def _is(added: Added, query: Registered) -> bool:
+    """Whether a query is the one that was added."""
+    return (added.text, added.dialect, added.options) == (query.text, query.dialect, query.options)
+
+
+def _makers_first(found: Sequence[Registered], registry: Registry) -> list[Registered]:
+    """Queries that came together, each behind those whose streams it reads."""
+    names = {query.name for query in found}
+    return [query for name, query in registry.queries.items() if name in names]

@@ -1,0 +1,88 @@
+"""What is another than in the run before on a checkpoint, and what follows for its results: said as
+warnings when the first plan of a run is made.
+
+A static file is another if its size or its time is: the bytes of large ones are not read for that.
+What has been read of it is in the state of the queries that go on. Files that may be replaced are
+looked at by ``runtime.driver.statics``.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from levada.engine.telling.summary import instant
+from levada.errors import CheckpointError
+from levada.intake.static_files import StaticFile
+from levada.model.time import MIN
+from levada.plan.sealed.plan import QueryPlan
+from levada.runtime.store.durable import replace_file
+from levada.runtime.store.sealed import read_sealed, seal
+
+STAMPS = "static-stamps.json"
+Stamp = tuple[int, int]  # size, time (ns)
+
+
+def edited(queries: Sequence[QueryPlan]) -> None:
+    """Says of queries that they are others than those of their names before, and whence they
+    count.
+    """
+    for query in queries:
+        if not query.streams:
+            counts = "it is answered anew"
+        elif query.start <= MIN:
+            counts = "it begins anew, with the first element"
+        else:
+            counts = f"it begins anew, with elements from {instant(query.start)} on"
+        told = (
+            f"The query {query.name} is another one than in the run before (its text, its options "
+            f"or what it reads has changed): {counts}."
+        )
+        warnings.warn(told, stacklevel=2)
+
+
+class StaticStamps:
+    """The static files of a run, as they are when it starts, beside what they were when they were
+    read.
+    """
+
+    def __init__(self, root: Path, files: Sequence[StaticFile]) -> None:
+        self._path = root / STAMPS
+        self._now = {f.path: _stamp(f.path) for f in files if f.path and not f.replaceable}
+        self._compared = not self._now
+
+    def compare(self, *, old: bool) -> None:
+        """Says once which have changed, if ``old`` queries go on, and remembers the others."""
+        if self._compared:
+            return
+        self._compared = True
+        before = self._read() if old else {}
+        for path, stamp in self._now.items():
+            if before.get(path, stamp) != stamp:
+                told = (
+                    f"The static file {path} has changed since it was read: queries that go on "
+                    "keep what it said then, new ones read what it says now. With reload=true "
+                    "(in a new checkpoint) changes are taken in."
+                )
+                warnings.warn(told, stacklevel=2)
+        remembered = self._now | before
+        if remembered != before:
+            replace_file(self._path, seal(msgspec.json.encode(remembered)))
+
+    def _read(self) -> dict[str, Stamp]:
+        if self._path.exists():
+            with suppress(CheckpointError, msgspec.MsgspecError):
+                return msgspec.json.decode(read_sealed(self._path), type=dict[str, Stamp])
+        return {}
+
+
+def _stamp(path: str) -> Stamp:
+    with suppress(OSError):
+        found = os.stat(path)
+        return found.st_size, found.st_mtime_ns
+    return 0, 0  # the run says so when it reads it

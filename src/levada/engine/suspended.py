@@ -1,0 +1,107 @@
+"""Queries that are suspended: an operator of theirs would make more than an epoch may hold.
+
+A suspended query stays registered and is in no plan, so the others go on as if it had been taken
+out. It lasts, in a file of the checkpoint that is written before the epoch runs without it: until
+the query is taken out, comes with another text, or the engine is started with a higher bound. What
+reads the stream that it makes goes with it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from levada.errors import unreadable
+from levada.model.names import is_derived, shown
+from levada.runtime.driver.catalog import Registered
+from levada.runtime.store.durable import replace_file
+from levada.runtime.store.sealed import read_sealed, seal
+from levada.runtime.store.verify import SUSPENDED
+
+
+class Suspension(msgspec.Struct):
+    """Why a query is suspended: ``identity`` is the query's, ``most_rows`` the bound of then."""
+
+    identity: str
+    why: str
+    most_rows: int
+
+
+@dataclass
+class Suspended:
+    """The suspended queries of a checkpoint, by name; ``most_rows``: the bound of now."""
+
+    path: Path
+    most_rows: int
+    queries: dict[str, Suspension] = field(default_factory=dict)
+
+    @staticmethod
+    def of(root: Path, most_rows: int) -> Suspended:
+        """Those of a checkpoint, but for those that a higher bound lets go on."""
+        kept = read_suspended(root)
+        left = {n: s for n, s in kept.items() if s.most_rows >= most_rows}
+        found = Suspended(root / SUSPENDED, most_rows, left)
+        if len(left) < len(kept):
+            found._write()
+        return found
+
+    def add(self, names: Sequence[str], why: str, queries: Mapping[str, Registered]) -> None:
+        """Suspends queries, durably."""
+        for name in names:
+            identity = queries[name].identity if name in queries else ""
+            self.queries[name] = Suspension(identity, why, self.most_rows)
+        self._write()
+        for name in names:
+            warnings.warn(told(name, self.queries[name]), stacklevel=2)
+
+    def forget(self, names: Collection[str]) -> None:
+        """These have been taken out."""
+        if not self.queries.keys().isdisjoint(names):
+            self.queries = {n: s for n, s in self.queries.items() if n not in names}
+            self._write()
+
+    def without(self, queries: Mapping[str, Registered]) -> dict[str, Registered]:
+        """The queries that are to run: not the suspended ones, nor what reads what these make."""
+        left: dict[str, Registered] = {}
+        gone: set[str] = set()
+        for name, query in queries.items():  # makers stand before readers
+            kept = self.queries.get(name)
+            made = {shown(w.stream) for w in query.query.windows if is_derived(w.stream)}
+            if (kept is not None and kept.identity == query.identity) or made & gone:
+                gone.add(name)
+                if query.lifetime.query is None:
+                    query.lifetime.end(0)  # it has no results that a reader could wait for
+            else:
+                left[name] = query
+        return left
+
+    def _write(self) -> None:
+        replace_file(self.path, seal(msgspec.json.encode(self.queries)))
+
+
+def told(name: str, suspension: Suspension) -> str:
+    """A sentence about a suspended query, and what to do.
+
+    >>> told("pairs", Suspension("", "It makes too many rows.", 10))[:46]
+    'The query pairs is suspended. It makes too man'
+    """
+    return (
+        f"The query {name} is suspended. {suspension.why} Start again with a higher bound "
+        "(--max-rows), or take the query out and ask for less."
+    )
+
+
+def read_suspended(root: Path) -> dict[str, Suspension]:
+    """The suspended queries of a checkpoint. Raises ``CheckpointError``."""
+    path = root / SUSPENDED
+    if not path.exists():
+        return {}
+    data = read_sealed(path)
+    try:
+        return msgspec.json.decode(data, type=dict[str, Suspension])
+    except msgspec.MsgspecError as error:
+        raise unreadable(path, str(error)) from error

@@ -1,0 +1,1 @@
+"""What an engine tells: progress, summary, status, remarks."""

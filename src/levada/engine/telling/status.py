@@ -1,0 +1,224 @@
+"""Why is there no result? What a checkpoint says about each query, also while an engine runs on it.
+
+Everything comes from the last manifest and its plan: the watermark of each stream, how many
+elements came and how many matched each pattern, and when the next report can be. Nothing is locked,
+so a file may go while it is read: then it is read again.
+
+The rule by which a report comes is that of docs/semantics.md#progress: report r is made when the
+least watermark of the query's streams reaches r (windows on close with bounds ``[)``) or passes it
+(all others).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from levada.engine.python.notebook import rows_html
+from levada.engine.suspended import Suspension, read_suspended, told
+from levada.engine.telling.summary import Ever, Progress, StreamCounts
+from levada.errors import CheckpointError
+from levada.model.names import is_derived, shown
+from levada.model.time import MAX, MIN, WindowKind
+from levada.plan.sealed.patterns import patterns_read, starved
+from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.runtime.store.checkpoint import facts_of, newest_manifest, plan_of
+from levada.runtime.store.manifest import Manifest, StreamRecord
+
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PatternStatus:
+    """A pattern of a query over a stream, and how many triples matched it (None: not counted)."""
+
+    stream: str
+    text: str
+    matched: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatus:
+    """A query: results so far, its watermark (ms), the stream that holds it back, its next report
+    (ms; None: at a change).
+    """
+
+    name: str
+    results: int
+    watermark: int
+    holds_back: str | None
+    patterns: tuple[PatternStatus, ...]
+    next_report: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A checkpoint after its last epoch. ``suspended``: why, of each such query."""
+
+    epoch: int
+    ended: bool
+    streams: dict[str, StreamCounts]
+    queries: tuple[QueryStatus, ...]
+    suspended: dict[str, str] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        state = "ended" if self.ended else "running"
+        rows = [(q.name, str(q.results), q.why) for q in self.queries]
+        read = ", ".join(f"{name} {c.elements}" for name, c in self.streams.items())
+        caption = f"epoch {self.epoch}, {state}; elements: {read or 'none'}"
+        return rows_html(("query", "results", "why none"), rows, caption)
+
+
+def read_status(root: Path) -> Status:
+    """The status of a checkpoint. Raises ``CheckpointError`` if it is none, or has had no epoch."""
+    facts = facts_of(root)
+    for attempt in range(ATTEMPTS):
+        try:
+            manifest = newest_manifest(root)
+            if manifest is None:
+                raise CheckpointError(f"The checkpoint {root} has had no epoch yet.")
+            plan = plan_of(root, facts, manifest.plan)
+            return status_of(manifest, plan, read_suspended(root))
+        except (CheckpointError, OSError):
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def status_of(
+    manifest: Manifest, plan: Plan, suspended: Mapping[str, Suspension] | None = None
+) -> Status:
+    """What a manifest and its plan say of all queries."""
+    queries = tuple(_query(query, manifest, plan) for query in plan.queries.values())
+    streams = {name: counts_of(record) for name, record in living(manifest, plan).items()}
+    why = {name: told(name, s) for name, s in (suspended or {}).items()}
+    return Status(manifest.epoch, manifest.ended, streams, queries, why)
+
+
+def reasons(status: Status) -> dict[str, str]:
+    """A sentence for each query that has no result, or is suspended."""
+    return {q.name: q.why for q in status.queries if q.why} | status.suspended
+
+
+def counts_of(record: StreamRecord) -> StreamCounts:
+    """What a stream's record says that people ask for."""
+    return StreamCounts(
+        record.elements,
+        record.triples,
+        record.late,
+        record.dead,
+        record.watermark,
+        record.overtaken,
+        record.gone,
+        record.replaced,
+        record.unit,
+        tuple(record.reasons),
+    )
+
+
+def progress_of(
+    manifest: Manifest, before: Manifest | None, results: int, seconds: float
+) -> Progress:
+    """Where a run is that has gone on for so long and has given so many results; ``before``: what
+    the runs before it had come to.
+    """
+    # others wait for these
+    given = {n: s for n, s in manifest.streams.items() if not is_derived(n)}
+    w = {n: s.watermark for n, s in given.items()}
+    open_ = {n: v for n, v in w.items() if v < MAX}
+    holder = min(open_, key=lambda n: open_[n]) if len(w) > 1 and open_ else None
+    ever, past = _ever(manifest), Ever() if before is None else _ever(before)
+    return Progress(
+        ever.epochs - past.epochs,
+        ever.elements - past.elements,
+        results,
+        seconds,
+        w,
+        holder,
+        ever=None if before is None else ever,
+    )
+
+
+def _ever(manifest: Manifest) -> Ever:
+    elements = sum(s.elements for n, s in manifest.streams.items() if not is_derived(n))
+    results = manifest.gone + sum(n for n, _ in manifest.totals.values())
+    return Ever(manifest.epoch, elements, results)
+
+
+def living(manifest: Manifest, plan: Plan) -> dict[str, StreamRecord]:
+    """The streams by their names for people: those from outside, and those made and read here."""
+    streams = manifest.streams.items()
+    return {
+        shown(n): record
+        for n, record in streams
+        if not is_derived(n) or (n in plan.made and n in plan.read)
+    }
+
+
+def _query(query: QueryPlan, manifest: Manifest, plan: Plan) -> QueryStatus:
+    results = manifest.totals.get(query.name, [0, 0])[0]
+    w = {name: manifest.streams.get(name, StreamRecord()).watermark for name in query.streams}
+    least = min(w.values(), default=MAX)
+    holder = shown(min(w, key=lambda n: w[n])) if len(w) > 1 and least < MAX else None
+    patterns = tuple(_patterns(query, manifest, plan))
+    due = _next_report(query, least)
+    why = "" if results else _why(query, manifest, plan) or _wait(least, due, holder)
+    return QueryStatus(query.name, results, least, holder, patterns, due, why)
+
+
+def _patterns(query: QueryPlan, manifest: Manifest, plan: Plan) -> Iterator[PatternStatus]:
+    seen = set()
+    for stream, text in patterns_read(plan, query.node, query.member):
+        if (stream, text) in seen:
+            continue
+        seen.add((stream, text))
+        if not text:
+            yield PatternStatus(
+                stream, "its rows", manifest.streams.get(stream, StreamRecord()).elements
+            )
+        else:
+            yield PatternStatus(shown(stream), text, manifest.hits.get(stream, {}).get(text))
+
+
+def _next_report(query: QueryPlan, least: int) -> int | None:
+    """The first time at which a window closes that has not been reported, or of the clock; None if
+    nothing closes.
+    """
+    windows = [on.window for on in query.windows] if query.clock is None else [query.clock]
+    closing = [w for w in windows if w.kind.on_close]
+    if not closing or not MIN < least < MAX:
+        return None
+    return min(
+        w.next_close(least if w.kind is WindowKind.CLOSE_OPEN else least - 1) for w in closing
+    )
+
+
+def _why(query: QueryPlan, manifest: Manifest, plan: Plan) -> str:
+    """A sentence for a query without results, if its sources say why; else none."""
+    if not query.streams:
+        return "Nothing in the static data answers it."
+    for name in query.streams:
+        record = manifest.streams.get(name, StreamRecord())
+        if not record.elements:
+            dead = f": what came are {record.dead:,} dead letters." if record.dead else "."
+            return f"No element of {shown(name)} has been read{dead}"
+    wanting = starved(
+        plan, query.node, query.member, lambda stream, text: manifest.hits.get(stream, {}).get(text)
+    )
+    if not wanting:
+        return ""
+    streams = " or ".join(dict.fromkeys(shown(stream) for stream, _ in wanting))
+    patterns = " or ".join(dict.fromkeys(text for _, text in wanting))
+    return f"No triple of {streams} has matched the pattern {patterns}."
+
+
+def _wait(least: int, due: int | None, holder: str | None) -> str:
+    """What a query without results waits for."""
+    if least >= MAX:
+        return "Nothing came through the query's joins, filters and windows."
+    if due is not None:
+        late = f" {holder} holds it back." if holder is not None else ""
+        return f"The next report can be made when the watermark, at {least}, reaches {due}.{late}"
+    return "Nothing has come through the query's joins, filters and windows yet."

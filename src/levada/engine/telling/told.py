@@ -1,0 +1,70 @@
+"""What an engine tells of itself: where it is, and what each query waits for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from levada.engine.driver import Driver
+from levada.engine.registry import Registry
+from levada.engine.telling.status import Status, living, progress_of, status_of
+from levada.engine.telling.summary import Progress
+from levada.errors import UsageError
+from levada.runtime.store.manifest import StreamRecord
+
+STARTING = "Levada is starting"
+
+
+class Told:
+    """What an engine tells, by its registry and, once it has been started, its driver."""
+
+    _registry: Registry
+    _driver: Driver | None
+
+    @property
+    def note(self) -> str:
+        """What is to be said of the start, such as that the checkpoint's streams had ended."""
+        return "" if self._driver is None else self._driver.note
+
+    @property
+    def running(self) -> bool:
+        """Whether epochs may still come."""
+        return self._driver is not None and not self._driver.loop.await_end(0)
+
+    def progress(self) -> Progress:
+        """Where the engine is: epochs, elements and results of this run and ever, watermarks, what
+        holds queries back.
+        """
+        if self._driver is None:
+            return Progress(0, 0, 0, 0.0, awaits=STARTING)
+        driver = self._driver
+        results = sum(list(driver.publication.results.values()))  # the loop's thread adds to them
+        seconds = time.monotonic() - driver.began
+        found = progress_of(driver.last, driver.before, results, seconds)
+        return replace(found, awaits=driver.awaits)
+
+    def status(self) -> Status:
+        """What each query waits for: watermarks, elements that matched patterns, next report."""
+        if self._driver is None:
+            raise UsageError("The engine has not been started.")
+        last = self._driver.last
+        if not last.plan:
+            return Status(0, False, {}, ())
+        plan = self._driver.epochs.checkpoint.load_plan(last.plan)
+        return status_of(last, plan, self._driver.suspended.queries)
+
+    def streams(self) -> list[str]:
+        """The names of the streams from outside."""
+        return list(self._registry.streams)
+
+    def queries(self) -> list[str]:
+        """The names of the registered queries."""
+        return list(self._registry.queries)
+
+    def _records(self) -> dict[str, StreamRecord]:
+        """Counts per stream since the beginning of the checkpoint; of a stream that a query makes
+        by the query's name.
+        """
+        if self._driver is None or self._driver.epochs.plan is None:
+            return {}
+        return living(self._driver.last, self._driver.epochs.plan)

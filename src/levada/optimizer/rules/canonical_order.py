@@ -1,0 +1,265 @@
+"""Conjunctions that say the same in another order are the same conjunction, so that queries share
+what they have in common however it was written.
+
+Joins and ``&&`` are commutative and associative, ``=``, ``!=``, ``+``, ``*``, ``sameTerm`` and
+``||`` commutative, and ``a > b`` is ``b < a`` (SPARQL 1.1, 17.3 and 18.2). So
+
+    the parts of a conjunction, the patterns of a basic graph pattern and the conditions
+                              stand in an order that no variable's name and no text decides
+    the sides of a comparison
+                              likewise; a constant stands on the right
+
+The order comes from *colours*: a part's says what it reads and where its constants and variables
+are, and then, round by round, the colours of those that share its variables. First without the
+constants, since queries that differ in these alone have one shape; what is left alike is told apart
+by them. Of those still alike any comes first, which tells the others apart: mostly they could
+change places (a cycle of equal patterns); where they could not, it costs sharing, and no result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from levada.algebra import nodes as a
+from levada.algebra.sources import InGraph, InMerge, InWindow, Source
+from levada.algebra.tree import children
+from levada.algebra.variables import possible
+from levada.model.expression import Call, Const, Expression, Function, Var, per_report
+from levada.model.query import TriplePattern
+from levada.optimizer.rewrite import rewritten
+from levada.optimizer.rule import Context
+
+Key = tuple[Any, ...]
+Colours = Mapping[str, int]  # of variables
+
+ROUNDS = 16  # what patterns that are many and alike may cost; beyond, the text decides
+_SYMMETRIC = frozenset(
+    (
+        Function.EQUAL,
+        Function.NOT_EQUAL,
+        Function.ADD,
+        Function.MULTIPLY,
+        Function.SAME_TERM,
+        Function.AND,
+        Function.OR,
+    )
+)
+_MIRRORED = {
+    Function.LESS: Function.GREATER,
+    Function.GREATER: Function.LESS,
+    Function.LESS_EQUAL: Function.GREATER_EQUAL,
+    Function.GREATER_EQUAL: Function.LESS_EQUAL,
+}
+
+
+def canonical_order(query: a.Query, context: Context) -> a.Query:
+    """The query with each conjunction in the order of its colours."""
+    return rewritten(query, lambda node: _sorted(node, query))
+
+
+def _sorted(node: a.Node, query: a.Query) -> a.Node:
+    """A node in order; the same object if it is."""
+    match node:
+        case a.Bgp(_, patterns) if len(patterns) > 1:
+            after: a.Node = _in_order(a.Conjunction((node,)), query).parts[0]
+        case a.Conjunction():
+            after = _in_order(node, query)
+        case a.Filter():
+            after = _filters(node, query)
+        case _:
+            return node
+    return node if after == node else after
+
+
+def _filters(node: a.Filter, query: a.Query) -> a.Node:
+    """Filters above each other; what depends on the report stays where it stands."""
+    child, conditions = node.child, [node.condition]
+    if per_report(node.condition):
+        return node
+    while isinstance(child, a.Filter) and not per_report(child.condition):
+        conditions.append(child.condition)
+        child = child.child
+    one = not children(child)
+    colours = _colours(_leaves(child, query))[0] if one else dict.fromkeys(possible(child), 0)
+    for condition in sorted((_turned(c, colours) for c in conditions), key=_by(colours)):
+        child = a.Filter(child, condition)
+    return child
+
+
+def _in_order(node: a.Conjunction, query: a.Query) -> a.Conjunction:
+    leaves = [leaf for part in node.parts for leaf in _leaves(part, query)]
+    variables, ranks = _colours(leaves)
+    at = iter(ranks)
+    parts = sorted(((_part(part, at)) for part in node.parts), key=lambda found: found[0])
+    conditions = (_turned(condition, variables) for condition in node.conditions)
+    return a.Conjunction(
+        tuple(part for _, part in parts),
+        tuple(sorted(conditions, key=_by(variables))),
+    )
+
+
+def _part(part: a.Node, ranks: Any) -> tuple[int, a.Node]:
+    """A part with its patterns in the order of their ranks, and the first of these."""
+    if not isinstance(part, a.Bgp):
+        return next(ranks), part
+    own = sorted(((next(ranks), p) for p in part.patterns), key=lambda found: found[0])
+    return own[0][0], replace(part, patterns=tuple(p for _, p in own))
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """What is put in order: its ``form`` without constants, its ``constants``, its variables with
+    their places.
+    """
+
+    form: Key
+    constants: Key
+    variables: tuple[tuple[int, str], ...]
+
+
+def _leaves(part: a.Node, query: a.Query) -> list[_Leaf]:
+    """The patterns of a part, or the part as a whole."""
+    match part:
+        case a.Bgp(source, patterns):
+            return [_pattern(source, pattern, query) for pattern in patterns]
+        case a.Entailed(source, pattern) | a.Came(source, pattern):
+            leaf = _pattern(source, pattern, query)
+            return [replace(leaf, form=(1, type(part).__name__, *leaf.form))]
+        case a.Scan(source, columns):
+            names = tuple(enumerate(variable for _, variable in columns))
+            return [_Leaf((2, _source(source, query)), tuple(c for c, _ in columns), names)]
+        case _:
+            names = tuple((0, name) for name in possible(part))
+            return [_Leaf((3, len(names), " ".join(_kinds(part))), (), names)]
+
+
+def _kinds(node: a.Node) -> Iterator[str]:
+    yield type(node).__name__
+    for child in children(node):
+        yield from _kinds(child)
+
+
+def _pattern(source: Source, pattern: TriplePattern, query: a.Query) -> _Leaf:
+    """More constants come first: fewer triples match."""
+    places = pattern.positions
+    names = tuple(v.name for v in places if isinstance(v, Var))
+    mask = tuple(isinstance(v, Var) for v in places)
+    alike = tuple(names.index(name) for name in names)
+    constants = tuple(str(v) for v in places if not isinstance(v, Var))
+    form = (0, len(names), mask, alike, _source(source, query))
+    return _Leaf(form, constants, tuple(enumerate(names)))
+
+
+def _source(source: Source, query: a.Query) -> Key:
+    """What is read, by the names of streams and graphs: windows have no order of their own."""
+    match source:
+        case InWindow(index):
+            return (0, query.windows[index].stream)
+        case InMerge(windows, static):
+            return (1, *sorted(query.windows[w].stream for w in windows), static)
+        case InGraph(name):
+            return (2, name or "")
+
+
+def _colours(leaves: Sequence[_Leaf]) -> tuple[Colours, list[int]]:
+    """The colours of all variables, and the rank of each leaf (distinct, ascending with colour)."""
+    colours = _refined(leaves, _ranks([leaf.form for leaf in leaves]))
+    own = [(c, leaf.constants) for leaf, c in zip(leaves, colours, strict=True)]
+    colours = _refined(leaves, _ranks(own))
+    for _ in range(ROUNDS):
+        if (tie := _tie(colours)) is None:
+            break
+        # whichever of these comes first: nearly always they can change places
+        apart = [(colour, i != tie) for i, colour in enumerate(colours)]
+        colours = _refined(leaves, _ranks(apart))
+    ranks = _ranks([(colour, i) for i, colour in enumerate(colours)])
+    return _of_variables(leaves, colours), ranks
+
+
+def _tie(colours: Sequence[int]) -> int | None:
+    """The first leaf of the least colour that several have."""
+    uses = Counter(colours)
+    tied = min((colour for colour, n in uses.items() if n > 1), default=None)
+    return None if tied is None else colours.index(tied)
+
+
+def _refined(leaves: Sequence[_Leaf], colours: list[int]) -> list[int]:
+    """Colours that also say those of the leaves that share a variable, until no more is told."""
+    for _ in range(ROUNDS):
+        of = _of_variables(leaves, colours)
+        finer = _ranks(
+            [
+                (colour, tuple(sorted((place, of[v]) for place, v in leaf.variables)))
+                for leaf, colour in zip(leaves, colours, strict=True)
+            ]
+        )
+        if max(finer, default=0) == max(colours, default=0):
+            return finer
+        colours = finer
+    return colours
+
+
+def _of_variables(leaves: Sequence[_Leaf], colours: Sequence[int]) -> dict[str, int]:
+    """A variable's colour: in leaves of which colours it stands, and where."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for leaf, colour in zip(leaves, colours, strict=True):
+        for place, name in leaf.variables:
+            found.setdefault(name, []).append((colour, place))
+    ranks = _ranks([tuple(sorted(places)) for places in found.values()])
+    return dict(zip(found, ranks, strict=True))
+
+
+def _ranks(keys: Sequence[Key]) -> list[int]:
+    """Each key's place among the distinct ones."""
+    places = {key: i for i, key in enumerate(sorted(set(keys)))}
+    return [places[key] for key in keys]
+
+
+def _turned(condition: Expression, colours: Colours) -> Expression:
+    """An expression with the arguments of symmetric operators in order, inner ones first."""
+    if not isinstance(condition, Call):
+        return condition
+    args = tuple(_turned(arg, colours) for arg in condition.args)
+    function = condition.function
+    if function in _SYMMETRIC:
+        args = tuple(sorted(args, key=lambda arg: _key(arg, colours)))
+    elif function in _MIRRORED and _key(args[1], colours) < _key(args[0], colours):
+        function, args = _MIRRORED[function], args[::-1]
+    return Call(function, args)
+
+
+def _by(colours: Colours) -> Callable[[Expression], Key]:
+    return lambda expression: _key(expression, colours)
+
+
+def _key(expression: Expression, colours: Colours) -> Key:
+    """What puts expressions in order: calls first, then variables, constants last; the form before
+    the constants.
+    """
+    forms: list[Key] = []
+    constants: list[str] = []
+    _walk(expression, colours, forms.append, constants.append)
+    return (tuple(forms), tuple(constants))
+
+
+def _walk(
+    expression: Expression,
+    colours: Colours,
+    form: Callable[[Key], None],
+    constant: Callable[[str], None],
+) -> None:
+    match expression:
+        case Call(function, args):
+            form((0, function.value, len(args)))
+            for arg in args:
+                _walk(arg, colours, form, constant)
+        case Var(name):
+            form((1, str(colours.get(name, -1)).rjust(6), 0))
+        case Const(term):
+            form((2, "", 0))
+            constant(str(term))
+        case _:
+            form((3, type(expression).__name__, 0))

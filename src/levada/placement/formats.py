@@ -1,0 +1,55 @@
+"""Files of send graphs, by format: what reads and what writes each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from levada.errors import UsageError, near
+from levada.placement import graphml_file, json_file, metis_file
+from levada.placement.graph import SendGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """``read``: text and name of a file to a graph; ``write``: the reverse."""
+
+    read: Callable[[str, str], SendGraph]
+    write: Callable[[SendGraph], str]
+
+
+FORMATS = {
+    "json": Format(json_file.read, json_file.write),
+    "metis": Format(metis_file.read, metis_file.write),
+    "graphml": Format(graphml_file.read, graphml_file.write),
+}
+
+
+def read_graph(path: Path, name: str | None = None) -> SendGraph:
+    """The graph in a file: in the format of that name, else of its ending; raises UsageError that
+    names the place where the file is wrong.
+    """
+    kind = FORMATS[name or format_of(path)]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text in UTF-8 (byte {error.start}).") from error
+    return kind.read(text, str(path))
+
+
+def format_of(path: Path) -> str:
+    """The format that a file's ending says; raises UsageError if it says none.
+
+    >>> format_of(Path("jan.metis"))
+    'metis'
+    """
+    ending = path.suffix.removeprefix(".")
+    if ending not in FORMATS:
+        raise UsageError(
+            f"The ending of {path} says no format of send graphs.",
+            hint=f"Say --format. {near(ending, FORMATS)}",
+        )
+    return ending

@@ -1,0 +1,41 @@
+"""The placers by name: functions of a problem that give each task a machine.
+
+    uniform      the task's number modulo the machines (KATTS' baseline)
+    random       as many tasks to each machine, by lot
+    round_robin  in turn, in the order of the flow
+    first_fit    in the order of the flow, to the first machine with room
+    metis        METIS, objective cut
+    metis_vol    METIS, objective vol (KATTS' choice; it looks at no weight)
+    refined      a search under a bound on RSD, from METIS' cuts and greedy starts
+
+Each is a function of the problem and its seed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from levada.model.arrays import Ints
+from levada.placement import metis, refined, simple
+from levada.placement.problem import Problem
+
+Placer = Callable[[Problem], Ints]
+
+PLACERS: dict[str, Placer] = {
+    "uniform": simple.uniform,
+    "random": simple.balanced,
+    "round_robin": simple.round_robin,
+    "first_fit": simple.first_fit,
+    "metis": metis.cut,
+    "metis_vol": metis.vol,
+    "refined": refined.refined,
+}
+
+
+def fitting(problem: Problem) -> dict[str, Placer]:
+    """The placers that can be asked: METIS needs some tasks a machine."""
+    return {
+        name: placer
+        for name, placer in PLACERS.items()
+        if not name.startswith("metis") or metis.fits(problem)
+    }

@@ -1,0 +1,109 @@
+"""A graph on a machine, as the arrays that models and searches run over.
+
+Places have one more column than the machine has places: ``UNPLACED``, for replicas that a search
+has not placed yet. It is no distance from anywhere and holds everything, so what a model says of a
+plan with unplaced replicas is at least what it says of any way to place them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from levada.model.arrays import Bools, Doubles, Longs
+from levada.placement.replicas.graph import Graph
+from levada.placement.replicas.machine import Machine
+
+Distance = Literal["real", "farthest", "none"]
+FULL = 1e18
+"""An input rate that keeps every spout busy, tuples/s."""
+
+
+class Arrays(NamedTuple):
+    """Operators o, streams e by consumer (those of o: ``first[o]`` to ``first[o + 1]``), places p
+    and the one beyond them.
+    """
+
+    cost: Doubles  # [o] ns a tuple
+    memory: Doubles  # [o] bytes a tuple
+    flow: Doubles  # [o] tuples for each tuple of a spout
+    sink: Bools  # [o]
+    first: Longs  # [o + 1]
+    source: Longs  # [e] the producer
+    selectivity: Doubles  # [e]
+    size: Doubles  # [e] bytes
+    lines: Doubles  # [e] cache lines of a tuple
+    latency: Doubles  # [p + 1, p + 1] ns
+    cores: Longs  # [p + 1]
+    bandwidth: Doubles  # [p + 1, p + 1] bytes/s
+    rate: float  # tuples/s that come to each spout
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A graph, a machine, tuples/s that come to each spout."""
+
+    graph: Graph
+    machine: Machine
+    arrays: Arrays
+
+    @property
+    def places(self) -> int:
+        """How many places the machine has."""
+        return len(self.machine.places)
+
+    @property
+    def operators(self) -> int:
+        """How many operators the graph has."""
+        return len(self.graph.operators)
+
+    @property
+    def cores(self) -> int:
+        """All cores: the most replicas."""
+        return sum(self.machine.cores)
+
+
+def problem(
+    graph: Graph, machine: Machine, rate: float = FULL, distance: Distance = "real"
+) -> Problem:
+    """``distance``: ``farthest`` has each replica as far as can be from all that feed it, where
+    ever they are, ``none`` beside them (what RLAS_fix(L) and RLAS_fix(U) believe).
+
+    >>> from levada.placement.replicas.applications import word_count
+    >>> from levada.placement.replicas.machine import shipped
+    >>> [round(ns) for ns in problem(word_count(), shipped("server-a")).arrays.cost[2:4]]
+    [1613, 612]
+    """
+    streams = sorted(graph.streams, key=lambda s: graph.place_of[s.consumer])
+    into = [graph.place_of[s.consumer] for s in streams]
+    arrays = Arrays(
+        cost=np.array([op.cycles / machine.clock for op in graph.operators]),
+        memory=np.array([op.memory for op in graph.operators]),
+        flow=np.array(graph.flow),
+        sink=np.array(graph.sinks),
+        first=np.searchsorted(into, np.arange(len(graph.operators) + 1)).astype(np.int64),
+        source=np.array([graph.place_of[s.producer] for s in streams], np.int64),
+        selectivity=np.array([s.selectivity for s in streams], np.float64),
+        size=np.array([s.size for s in streams], np.float64),
+        lines=np.array([math.ceil(s.size / machine.line) for s in streams], np.float64),
+        latency=_with_unplaced(_seen(machine.latency, distance), 0.0),
+        cores=np.array([*machine.cores, 1 << 40], np.int64),
+        bandwidth=_with_unplaced(machine.bandwidth, 1e300),
+        rate=float(rate),
+    )
+    return Problem(graph, machine, arrays)
+
+
+def _seen(latency: Doubles, distance: Distance) -> Doubles:
+    if distance == "real":
+        return latency
+    return np.full_like(latency, latency.max() if distance == "farthest" else 0.0)
+
+
+def _with_unplaced(matrix: Doubles, value: float) -> Doubles:
+    wide = np.full((len(matrix) + 1, len(matrix) + 1), value)
+    wide[:-1, :-1] = matrix
+    return wide

@@ -1,0 +1,1 @@
+"""From what a manifest names to sinks and readers."""

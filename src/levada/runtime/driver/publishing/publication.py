@@ -1,0 +1,171 @@
+"""Publication: what a manifest names reaches the world, repeatably
+(docs/architecture.md#commit-and-recovery).
+
+Results go to a sink per query (files, standard output) and stay as segments for readers of the
+Python API as long as somebody may read them: a slow reader costs disk, not memory. Late elements
+and dead letters become files. Names are functions of the epoch, so publishing twice changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from levada.emission.segments import batch_of, batches, empty_batch, with_empty
+from levada.emission.serialize import Batch
+from levada.model.time import distinct
+from levada.plan.sealed.plan import Plan, QueryPlan
+from levada.runtime.driver.publishing.lifetime import Lifetime
+from levada.runtime.driver.publishing.rolling import Due, at_once, oldest, together
+from levada.runtime.store import state_files
+from levada.runtime.store.checkpoint import Checkpoint
+from levada.runtime.store.manifest import Held, Manifest
+from levada.runtime.store.sealed import read_sealed
+from levada.runtime.store.tails import Kept, KeptEpoch
+from levada.sinks import Sink
+from levada.sinks.files import FileSink
+from levada.sinks.letters import Letter, LetterFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What readers must know of an epoch with results: a few dozen bytes, so that a slow reader
+    costs disk and not memory.
+    """
+
+    plan: int
+    segments: Sequence[str]
+    shown_reports: Mapping[str, list[int]]
+
+
+@dataclass
+class Publication:
+    """Publishes manifests. ``sink`` None: results are only kept for readers; ``keep``: segments
+    stay after publishing. ``files``: the sinks of single queries, by name, beside.
+    """
+
+    checkpoint: Checkpoint
+    sink: Sink | None
+    letters: Path
+    keep: bool
+    files: Mapping[str, Sink] = field(default_factory=dict)
+    kept: list[Published] = field(default_factory=list)
+    reports: dict[str, int] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)
+    oldest_plan: int = 0
+
+    def __post_init__(self) -> None:
+        self._followed = Kept(self.checkpoint.root, time.monotonic)
+        self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
+        last = self.checkpoint.last
+        self._before = 0 if last is None else last.epoch  # the last epoch of the run before
+
+    @property
+    def due(self) -> Due:
+        """When what is held is to be published: by the files' ``Roll``; without files at once."""
+        return self.sink.roll.due if isinstance(self.sink, FileSink) else at_once
+
+    def publish(self, manifest: Manifest) -> None:
+        """Everything that an epoch made, and what was held back until it."""
+        root = str(self.checkpoint.root)
+        own = manifest.counts if manifest.epoch > self._before else {}
+        for name, counts in own.items():
+            self.results[name] = self.results.get(name, 0) + counts[0]
+            if self.sink is None:
+                self.reports[name] = self.reports.get(name, 0) + counts[3]
+        if self.sink is not None or self.files:
+            self._to_sinks(manifest)
+        self._needed = self._followed.follow(manifest)
+        self.checkpoint.kept_from = None if self._needed is None else self._needed.epoch
+        self._publish_letters(manifest, root)
+        self._forget_plans(manifest)
+        if not self.keep:
+            self._forget(manifest)
+        elif manifest.segments or manifest.shown_reports:
+            self.kept.append(Published(manifest.plan, manifest.segments, manifest.shown_reports))
+
+    def _to_sinks(self, manifest: Manifest) -> None:
+        """What the manifest says is to be published now. Reports are counted here, where those of
+        all tasks are together.
+        """
+        found = (
+            (held.epoch, query, batch)
+            for held in manifest.rolled
+            for query, batch in self.read(held)
+        )
+        for epoch, query, batch in together(found):
+            if self.sink is not None:
+                self.sink.publish(query.name, query.variables, epoch, batch)
+                known = self.reports.get(query.name, 0)
+                self.reports[query.name] = known + len(distinct(batch.report))
+            if query.name in self.files:
+                self.files[query.name].publish(query.name, query.variables, epoch, batch)
+
+    def read_one(self, epoch: Published, lifetime: Lifetime) -> Iterator[Batch]:
+        """The batch of one query, if it has results in an epoch, or empty reports that it shows."""
+        query, layout = lifetime.query, lifetime.layout
+        if query is None or layout is None or not lifetime.has(epoch.plan):
+            return
+        root = str(self.checkpoint.root)
+        times = np.array(epoch.shown_reports.get(query.name, []), np.int64)
+        batch = batch_of(query, layout, epoch.segments, lambda name: state_files.map_(root, name))
+        if batch is not None:
+            yield with_empty(batch, times)
+        elif len(times):
+            yield empty_batch(query, times)
+
+    def read(self, epoch: Held | Published) -> Iterator[tuple[QueryPlan, Batch]]:
+        """The batches of an epoch, decoded; with the empty reports of queries that show them."""
+        if epoch.segments or epoch.shown_reports:
+            plan = self.checkpoint.load_plan(epoch.plan)
+            yield from read_epoch(str(self.checkpoint.root), plan, epoch)
+
+    def _publish_letters(self, manifest: Manifest, root: str) -> None:
+        sink = LetterFiles(self.letters)
+        for part, (kind, name, _) in enumerate(manifest.side):
+            path = Path(root) / name
+            if path.exists():
+                # str.splitlines also cuts within texts, such as at U+2028
+                lines = read_sealed(path).split(b"\n")
+                sink.publish(
+                    Letter(kind), manifest.epoch, [json.loads(line) for line in lines if line], part
+                )
+
+    def _forget_plans(self, manifest: Manifest) -> None:
+        """Plans older than what is held or published; readers of queries need none."""
+        held = [h.plan for h in (*manifest.rolled, *manifest.held)]
+        plan = min([manifest.plan, *held, *(needed.plan for needed in self._readers())])
+        if plan > self.oldest_plan:
+            self.checkpoint.forget_plans(plan)
+            self.oldest_plan = plan
+
+    def _forget(self, manifest: Manifest) -> None:
+        """What no publication will read any more: segments older than what is held or published,
+        letters of before.
+        """
+        first = min([oldest(manifest), *(needed.epoch for needed in self._readers())])
+        for folder, least in (("results", first), ("side", manifest.epoch)):
+            for path in (self.checkpoint.root / folder).iterdir():
+                if int(path.name.split("-", 1)[0]) < least:
+                    path.unlink(missing_ok=True)
+
+    def _readers(self) -> list[KeptEpoch]:
+        return [] if self._needed is None else [self._needed]
+
+
+def read_epoch(
+    root: str, plan: Plan, epoch: Held | Published | Manifest
+) -> Iterator[tuple[QueryPlan, Batch]]:
+    """The batches of an epoch of this plan, decoded; with the empty reports that are shown."""
+    left = dict(epoch.shown_reports)
+    for query, batch in batches(plan, epoch.segments, lambda name: state_files.map_(root, name)):
+        yield query, with_empty(batch, np.array(left.pop(query.name, []), np.int64))
+    for name, times in left.items():
+        if name in plan.queries:
+            yield plan.queries[name], empty_batch(plan.queries[name], np.array(times, np.int64))

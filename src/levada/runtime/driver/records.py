@@ -1,0 +1,69 @@
+"""What is known of each stream after an epoch: how far it is read, what became of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from levada.model.limits import TOLD
+from levada.model.time import MAX
+from levada.plan.sealed.plan import Plan
+from levada.runtime.context import Context, Control, advance, completed
+from levada.runtime.driver.unread_files import reasons_of
+from levada.runtime.store.manifest import Intention, Manifest, StreamRecord
+
+
+def records_of(
+    last: Manifest, intention: Intention, context: Context, controls: Sequence[Control], plan: Plan
+) -> dict[str, StreamRecord]:
+    """The records of all streams, from those of the epoch before and what tasks have told."""
+    new = advance(context, controls)
+    complete = completed(context.streams, controls, context.shared)
+    records: dict[str, StreamRecord] = {}
+    for i, (name, state) in enumerate(zip(plan.streams, intention.streams, strict=True)):
+        before = last.streams.get(name, StreamRecord())
+        own = [c for c in controls if c.stream == i]
+        record = before.add(own, intention.finished.get(name, []))
+        _count_files(record, before, intention, name)
+        record.missing = before.missing + _missing(name, intention, own)
+        record.watermark, record.known = int(new[i]), int(complete[i])
+        record.ended = state.ended and not record.known > record.watermark
+        read = sum(c.elements for c in own)
+        slowest = (
+            min((int(new[j]) for j in context.shared[i]), default=MAX)
+            if i < len(context.shared)
+            else MAX
+        )
+        record.ahead = 0 if record.watermark <= slowest else before.ahead + read
+        records[name] = record
+    return records
+
+
+def count_passed(
+    intention: Intention, controls: Sequence[Control], plan: Plan, late: Collection[str]
+) -> None:
+    """Adds to the positions of streams whose late elements count (``late``) those that passed."""
+    for c in controls:
+        name = plan.streams[c.stream]
+        position = intention.positions.get(name)
+        if position is not None and name in late:
+            position["passed"] = position.get("passed", 0) + c.passed
+
+
+def _count_files(
+    record: StreamRecord, before: StreamRecord, intention: Intention, name: str
+) -> None:
+    """Counts the files of which the epoch tells that they are not read, or read anew."""
+    overtaken, gone = (len(of.get(name, ())) for of in (intention.overtaken, intention.gone))
+    record.overtaken, record.gone = before.overtaken + overtaken, before.gone + gone
+    record.dead += overtaken + gone + len(intention.broken.get(name, ()))
+    record.dead += sum(reference.stream == name for reference, _ in intention.deadly)
+    record.reasons = [*record.reasons, *reasons_of(intention, name)][:TOLD]
+    record.replaced = intention.positions.get(name, {}).get("replaced", 0)
+
+
+def _missing(name: str, intention: Intention, own: Sequence[Control]) -> int:
+    """By how much the elements of a stream's references differ from those of which tasks have told
+    the fate.
+    """
+    given = sum(r.elements for r in intention.references if r.stream == name)
+    return abs(given - sum(c.accounted for c in own))

@@ -1,0 +1,81 @@
+"""An executor that is on its way, and this process in the meantime
+(docs/decisions/0019-here-until-spark-is-there.md).
+
+``Late`` starts another executor on a thread of its own. Until that is there, jobs run here, by the
+``LocalExecutor``, which is the oracle of all others: outcomes, segments and state are the same on
+both, so nothing is to be handed over. A job that has begun here ends here; the next one runs on
+what is there then. What makes the start fail is raised by ``check``, on the thread that asks.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+from levada.runtime.local import Executor, Job, LocalExecutor
+
+
+class Start(Protocol):
+    """How an executor comes to be."""
+
+    def find(self) -> None:
+        """Looks for what a start needs, such as a Java; raises if that is missing. Is quick."""
+
+    def start(self) -> Executor:
+        """The executor, once it is there; raises what hinders it, or that it has been ended."""
+
+    def end(self) -> None:
+        """Ends what has been started, also while it starts; leaves no process behind."""
+
+
+class Late:
+    """Runs jobs in this process until another executor is there. ``here``: whether it may; else
+    nothing runs before that.
+    """
+
+    def __init__(self, start: Start, *, here: bool) -> None:
+        self.here = here
+        self._start = start
+        self._now: Executor = LocalExecutor()
+        self._there, self._found = threading.Event(), threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._begin, name="levada start", daemon=True)
+        self._thread.start()
+
+    def _begin(self) -> None:
+        try:
+            self._start.find()
+            self._found.set()
+            self._now = self._start.start()
+            self._there.set()
+        except BaseException as error:
+            self._failure = error
+            self._found.set()
+
+    def run(self, job: Job) -> list[bytes]:
+        """The outcomes of ``job``, wherever it runs."""
+        return self._now.run(job)
+
+    @property
+    def there(self) -> bool:
+        """Whether the other executor runs the next job."""
+        return self._there.is_set()
+
+    def check(self) -> None:
+        """Raises what made the start fail."""
+        if self._failure is not None:
+            raise self._failure
+
+    def await_found(self) -> None:
+        """Waits until it is known whether there is what the start needs; raises if not."""
+        self._found.wait()
+        self.check()
+
+    def await_there(self) -> None:
+        """Waits until the other executor is there; raises what made its start fail."""
+        self._thread.join()
+        self.check()
+
+    def end(self) -> None:
+        """Ends the other executor, wherever its start stands."""
+        self._start.end()

@@ -1,0 +1,68 @@
+"""A JVM that is gone, such as one that the system has killed for want of memory: what it leaves is
+a sentence, and nothing of what py4j and pyspark print about it.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import warnings
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from levada.errors import EngineError
+
+GONE = (Py4JError, OSError, EOFError)
+"""What calls of a JVM raise that is gone, among others."""
+PATIENCE = 2.0  # s until a process whose connection broke has ended
+
+
+def keep_quiet(context: SparkContext) -> None:
+    """What breaks with the JVM is told once, by us: py4j says it by the root logger, pyspark's
+    server of accumulators on standard error.
+    """
+    root = logging.getLogger()
+    if _not_of_py4j not in root.filters:
+        root.addFilter(_not_of_py4j)
+    server: Any = context._accumulatorServer
+    server.handle_error = lambda request, address: None
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return record.module not in ("java_gateway", "clientserver")
+
+
+def lost(context: SparkContext) -> EngineError | None:
+    """The sentence, if the context's JVM has ended; None as long as it lives, or is not ours."""
+    gateway = context._gateway
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        code = process.wait(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return None
+    how = f"with code {code}"
+    if code < 0:
+        how = f"by signal {-code} ({signal.Signals(-code).name})"
+    want = " The system does that when memory runs out." if code == -signal.SIGKILL else ""
+    return EngineError(
+        f"Spark's Java process was ended {how} in mid-run.{want}",
+        hint="Start again: with --checkpoint the run goes on after the last epoch that was "
+        "committed.",
+    )
+
+
+def stop(session: SparkSession) -> None:
+    """Stops a session; of one whose JVM is gone, what Python keeps of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that the JVM is gone
+        try:
+            session.stop()
+        except (Py4JError, OSError):
+            session.sparkContext.stop()  # now without asking the JVM
+            SparkSession._instantiatedSession = SparkSession._activeSession = None

@@ -1,0 +1,131 @@
+"""Spark as an executor that is on its way: the JVM first, then pyspark beside it, then a job that
+does nothing.
+
+With that job the daemon has been forked, has loaded its modules and kernels, and the JVM its
+classes: the first epoch on Spark costs what the next ones do. Imports no pyspark before the JVM is
+on its way.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+from levada.runtime.late import Late
+from levada.runtime.local import Executor, Job
+from levada.runtime.spark.jvm import STARTING, EndedError, Jvm
+from levada.runtime.spark.settings import session_environment, session_settings, shares_host
+
+UNSHARED = (
+    "The checkpoint is temporary, and hosts beside this one do not see it. "
+    "Give one on storage that all of them share."
+)
+_FUNCTIONS = ("levada.runtime.spark.work:idle_intake", "levada.runtime.spark.work:idle_stage")
+
+
+class SparkStart:
+    """The start of a session of our own (``runtime.late.Start``).
+
+    ``scratch`` is a local folder for Spark's files and its log; not ``kept``: it is in a temporary
+    checkpoint, of which a cluster's user is warned.
+    """
+
+    def __init__(self, master: str, scratch: Path, *, kept: bool) -> None:
+        if not (kept or shares_host(master) or has_session()):
+            warnings.warn(UNSHARED, stacklevel=4)
+        self._master, self._scratch = master, scratch
+        self._environment: dict[str, str] = {}
+        self._jvm = Jvm()
+        self._guard = threading.Lock()
+        self._session: Any = None
+
+    def find(self) -> None:
+        """Looks for a Java. Raises ``JavaError``."""
+        if not _has_gateway():
+            self._environment = session_environment(self._master, os.environ)
+
+    def start(self) -> Executor:
+        """The executor, on a session that has run a job."""
+        with STARTING:
+            try:
+                return self._started()
+            except BaseException as error:
+                ended = self._jvm.ended
+                self._forget()
+                if ended:
+                    raise EndedError("Spark was ended while it started.") from error
+                raise
+
+    def _started(self) -> Executor:
+        if not _has_gateway():
+            self._scratch.mkdir(parents=True, exist_ok=True)
+            settings = session_settings(self._master, {}, self._scratch)
+            self._jvm.launch(settings, self._environment, self._scratch / "spark.log")
+        # here: the JVM is on its way while this is loaded
+        from levada.runtime.spark.executor import SparkExecutor
+        from levada.runtime.spark.session import start_session
+
+        session = start_session(self._master, scratch=self._scratch, jvm=self._jvm)
+        executor = SparkExecutor(session)
+        executor.run(Job(b"", [b"", b""], 1, 2, _FUNCTIONS))
+        self._settle(session)
+        return executor
+
+    def _forget(self) -> None:
+        """Ends a JVM of ours, and what pyspark keeps of it."""
+        if self._jvm.process is None:
+            return
+        self._jvm.end()
+        if "levada.runtime.spark.session" in sys.modules:
+            from levada.runtime.spark.session import forget_session
+
+            forget_session()
+
+    def _settle(self, session: Any) -> None:
+        """The session is there, unless nobody wants it any more."""
+        from levada.runtime.spark.session import stop_session
+
+        with self._guard:
+            if not self._jvm.ended:
+                self._session = session
+                return
+        stop_session(session)
+        raise EndedError("Nobody waits for Spark any more.")
+
+    def end(self) -> None:
+        """Stops the session if nobody else uses it; a start on its way is ended."""
+        with self._guard:
+            session, self._session = self._session, None
+            if session is None:
+                self._jvm.ended = True
+        if session is None:
+            self._jvm.end()
+            return
+        from levada.runtime.spark.session import stop_session
+
+        stop_session(session)
+
+
+def start_late(master: str, scratch: Path, *, kept: bool) -> Late:
+    """An executor on a session of our own that is on its way; on one that is there already, there
+    (as ``SparkStart``).
+    """
+    late = Late(SparkStart(master, scratch, kept=kept), here=shares_host(master))
+    if has_session():
+        late.await_there()
+    return late
+
+
+def has_session() -> bool:
+    """Whether this process has a session already."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return context is not None and context._active_spark_context is not None
+
+
+def _has_gateway() -> bool:
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return context is not None and context._gateway is not None

@@ -1,0 +1,65 @@
+"""The folder of a spool: batches by names that rise.
+
+Exactly once: a batch is a file that is durable before anybody counts on it, and the last one is
+never deleted, so that its name says what has been here. Cost: two fsyncs a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import xxhash
+
+from levada.sinks.atomic import write_atomic
+from levada.terms.texts import join_lines
+
+
+def spool_folder(root: Path, stream: str) -> Path:
+    """Where the spool of a stream is, below a checkpoint."""
+    return root / "spool" / xxhash.xxh3_64_hexdigest(stream.encode())
+
+
+class Batches:
+    """The batches in a folder."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self._forgotten = ""
+
+    def make(self) -> None:
+        """Makes the folder."""
+        self.data.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def last(self) -> str:
+        """The name of the last batch, "" if there was none."""
+        names = (path.name for path in self.data.iterdir() if _is_batch(path))
+        return max(names, default="")
+
+    def write(self, name: str, rows: pl.DataFrame | pl.Series) -> None:
+        """A batch: a frame as Parquet, lines as they are. Raises ``SinkError``."""
+        path = self.data / name
+        if isinstance(rows, pl.Series):
+            write_atomic(path, join_lines(rows))
+            return
+        beside = path.with_name(f".{path.name}.parquet")
+        rows.write_parquet(beside)
+        write_atomic(path, beside.read_bytes())
+        beside.unlink()
+
+    def forget(self, position: Mapping[str, Any]) -> None:
+        """Deletes the batches before that of a committed position: no epoch reads them again."""
+        current = position.get("file", "")
+        if current == self._forgotten:
+            return
+        for path in self.data.iterdir():
+            if _is_batch(path) and path.name < current:
+                path.unlink(missing_ok=True)
+        self._forgotten = current
+
+
+def _is_batch(path: Path) -> bool:
+    return not path.name.startswith(".")

@@ -1,0 +1,196 @@
+"""What other processes ask of an engine that runs, as files of its checkpoint
+(docs/decisions/0021-requests-are-files.md).
+
+    requests/ID.json     a request, there whole or not at all; ids sort by when they were asked
+    requests/ID.answer   what became of it
+    requested.json       the ledger: the queries that requests added and dropped, and what became of
+                         the requests whose files may still be there
+
+The ledger is one file, replaced as a whole: a request's effect and its id become durable together,
+before its own file goes. So it is done once, or refused once, whoever dies when. Who holds the
+checkpoint's lock may write the ledger; without an engine, a request is withdrawn under that lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import filelock
+import msgspec
+
+from levada.algebra.options import QueryOptions
+from levada.errors import CheckpointError, unreadable
+from levada.runtime.store.durable import replace_file, write_once
+from levada.runtime.store.sealed import read_sealed, seal, unsealed
+
+FOLDER, LEDGER, PRESENCE = "requests", "requested.json", "engine.json"
+MOST_ANSWERS = 1000  # that nobody has fetched
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """A query that is to be added; ``said``: its options by their words."""
+
+    name: str
+    text: str
+    dialect: str | None = None
+    said: dict[str, Any] = {}
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Queries to be added, all or none; or the name of one to be dropped."""
+
+    id: str
+    add: list[Asking] = []
+    drop: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of a request. ``told``: sentences if it was done; else ``refused`` says why, of
+    the query that ``notes`` names, and ``exit_code`` is that of such an error.
+    """
+
+    told: list[str] = []
+    refused: str = ""
+    notes: list[str] = []
+    exit_code: int = 0
+    added: list[str] = []
+
+
+class Added(msgspec.Struct, frozen=True):
+    """A query that a request added, as it is registered. ``before``: the last plan version of which
+    a query of the name is another one.
+    """
+
+    name: str
+    text: str
+    dialect: str
+    options: QueryOptions
+    before: int
+
+
+class Ledger(msgspec.Struct):
+    """What requests have changed: ``dropped`` has the identities of queries by name."""
+
+    added: list[Added] = []
+    dropped: dict[str, str] = {}
+    done: dict[str, Answer] = {}
+
+
+class Presence(msgspec.Struct, frozen=True):
+    """Which process runs the engine of a checkpoint; ``began`` in ms."""
+
+    pid: int
+    host: str
+    began: int
+
+
+def read_ledger(root: Path) -> Ledger:
+    """The ledger of a checkpoint. Raises ``CheckpointError``."""
+    path = root / LEDGER
+    if not path.exists():
+        return Ledger()
+    try:
+        return msgspec.json.decode(read_sealed(path), type=Ledger)
+    except msgspec.MsgspecError as error:
+        raise unreadable(path, str(error)) from error
+
+
+def write_ledger(root: Path, ledger: Ledger) -> None:
+    """Makes the ledger durable. Raises ``CheckpointError``."""
+    replace_file(root / LEDGER, seal(msgspec.json.encode(ledger)))
+
+
+def place(root: Path, request: Request) -> None:
+    """Puts a request where the engine finds it. Raises ``CheckpointError``."""
+    folder = root / FOLDER
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            f"Nothing can be asked of the engine on {root}: {error.strerror}.",
+            hint="Who may write to the checkpoint's folder may ask.",
+        ) from error
+    write_once(folder / f"{request.id}.json", seal(msgspec.json.encode(request)))
+
+
+def waiting(root: Path) -> list[str]:
+    """The ids of the requests that are there, in their order."""
+    try:
+        names = (root / FOLDER).iterdir()
+        return sorted(p.stem for p in names if p.suffix == ".json" and not p.name.startswith("."))
+    except OSError:
+        return []  # nobody has asked yet
+
+
+def read_request(root: Path, name: str) -> Request | None:
+    """A request; None if its file is none."""
+    with suppress(OSError, msgspec.MsgspecError):
+        data = unsealed((root / FOLDER / f"{name}.json").read_bytes())
+        return None if data is None else msgspec.json.decode(data, type=Request)
+    return None
+
+
+def put_answer(root: Path, name: str, answer: Answer) -> None:
+    """Answers a request, which is then no more."""
+    folder = root / FOLDER
+    replace_file(folder / f"{name}.answer", seal(msgspec.json.encode(answer)))
+    (folder / f"{name}.json").unlink(missing_ok=True)
+    for path in sorted(folder.glob("*.answer"))[:-MOST_ANSWERS]:
+        path.unlink(missing_ok=True)
+
+
+def take_answer(root: Path, name: str) -> Answer | None:
+    """The answer to a request, which is taken away; None if there is none yet."""
+    path = root / FOLDER / f"{name}.answer"
+    if not path.exists():
+        return None
+    answer = msgspec.json.decode(read_sealed(path), type=Answer)
+    path.unlink(missing_ok=True)
+    return answer
+
+
+def withdraw(root: Path, name: str) -> Answer | None:
+    """Takes a request back, under the checkpoint's lock; its answer, if it has been done."""
+    answer = take_answer(root, name) or read_ledger(root).done.get(name)
+    if answer is None:
+        (root / FOLDER / f"{name}.json").unlink(missing_ok=True)
+    return answer
+
+
+@contextmanager
+def without_engine(root: Path) -> Iterator[bool]:
+    """Holds the checkpoint's lock, so that no engine can start; False if one runs."""
+    lock = filelock.FileLock(str(root / "lock"))
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        yield False
+        return
+    except OSError:
+        yield True  # a folder that may only be read, or is gone
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def engine_runs(root: Path) -> bool:
+    """Whether an engine runs on a checkpoint now."""
+    with without_engine(root) as alone:
+        return not alone
+
+
+def mark_presence(root: Path, presence: Presence) -> None:
+    """Says which process runs the engine."""
+    replace_file(root / PRESENCE, seal(msgspec.json.encode(presence)))
+
+
+def read_presence(root: Path) -> Presence | None:
+    """Which process ran the last engine; None if that is not known."""
+    with suppress(CheckpointError, msgspec.MsgspecError):
+        return msgspec.json.decode(read_sealed(root / PRESENCE), type=Presence)
+    return None

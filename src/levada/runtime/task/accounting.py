@@ -1,0 +1,33 @@
+"""What became of the elements of a reference: each is kept, late, dead or cut, and none vanishes.
+
+The driver counts the elements of a reference when it cuts it from a file, by bytes; a task says how
+many of these it knows the fate of. The two are counted by different code from different looks at
+the file, so a difference is a mistake in one of them. Where the driver can only guess (the elements
+within a document) there is nothing to compare.
+
+Of elements of several lines a line that cannot be read is dead alone, beside its element or as all
+of it: there as many may be missing as there are such lines.
+"""
+
+from __future__ import annotations
+
+from levada.intake.elements import Elements
+from levada.intake.tables.tuples import Tuples
+from levada.sources.reference import Reference
+from levada.streams.formats import DERIVED
+from levada.streams.stream_config import StreamConfig
+
+
+def accounted(config: StreamConfig, reference: Reference, found: Elements | Tuples) -> int:
+    """Of how many of the reference's elements it is known what became of them."""
+    counted = reference.elements
+    kept = found.n if isinstance(found, Tuples) else found.elements
+    told = kept + len(found.late) + len(found.dead) - found.alone + found.cut
+    guessed = config.documents and config.element != "document"
+    if guessed or reference.format == DERIVED:
+        return counted
+    if config.element == "document" and not told and not found.dead:
+        return counted  # without a statement it is no element
+    if config.element != "line":
+        told += min(max(counted - told, 0), found.alone)
+    return told

@@ -1,0 +1,83 @@
+"""The nodes of a stage of a plan, in the order in which a task evaluates them, and what follows
+from them alone: found once a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from levada.model.time import WindowKind
+from levada.plan.sealed.plan import Plan, PlanNode
+from levada.plan.sealed.schedules import Families, Schedule
+from levada.runtime.context import load_plan
+from levada.windows.reports import only_closes
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes of one stage, inputs before consumers; those that may act without rows.
+
+    ``timed`` are those below every report of the stage, ``reported`` the others. ``schedules``: the
+    distinct ones of nodes whose reports are enumerated, and their families. ``lag``: how long after
+    it has left its windows a row may still be said to have ended, since the next periodic report is
+    the one that says it. ``closing``: those whose reports are made as soon as the watermark reaches
+    them, and not when it has passed them.
+    """
+
+    timed: tuple[PlanNode, ...]
+    reported: tuple[PlanNode, ...]
+    due: frozenset[int]
+    schedules: tuple[Schedule, ...]
+    families: Families
+    lag: int
+    closing: frozenset[int]
+
+
+@lru_cache(maxsize=8)
+def nodes_of(plan: str, stage: int) -> Nodes:
+    """The nodes of a stage of a plan, found once."""
+    sealed = load_plan(plan)
+    every = tuple(sealed.nodes[n] for n in sealed.order if sealed.nodes[n].stage == stage)
+    listed = tuple(n for n in every if n.step.needs_reports)
+    schedules = tuple(dict.fromkeys(d for n in listed for d in n.schedules.distinct))
+    above = _above(every)
+    reported = tuple(n for n in every if n.id in above)
+    return Nodes(
+        tuple(n for n in every if n.id not in above),
+        reported,
+        frozenset(n.id for n in every if n.step.due),
+        schedules,
+        Families.of(schedules),
+        max(map(_period, every), default=0),
+        _closing(sealed, reported),
+    )
+
+
+def _above(nodes: Sequence[PlanNode]) -> frozenset[int]:
+    """The nodes of a stage that say something at reports of windows, and what is above these."""
+    found: set[int] = set()
+    for node in nodes:
+        at_reports = node.layout.report and node.step.reports_of and not node.step.by_changes
+        if at_reports or not found.isdisjoint(node.inputs):
+            found.add(node.id)
+    return frozenset(found)
+
+
+def _closing(plan: Plan, nodes: Sequence[PlanNode]) -> frozenset[int]:
+    """Those of these nodes all of whose reports are closes of windows with bounds [), or of a
+    clock.
+    """
+
+    def kinds(node: PlanNode) -> tuple[WindowKind, ...]:
+        below = (found for n in node.inputs if (found := kinds(plan.nodes[n])))
+        return node.step.reports_of or next(below, ())
+
+    return frozenset(n.id for n in nodes if only_closes(kinds(n)))
+
+
+def _period(node: PlanNode) -> int:
+    """The longest period of the node's members, if it says at periodic reports what has ended."""
+    clock = node.step.clock_of_ends
+    return 0 if clock < 0 else int(node.windows.step[clock].max(initial=0))

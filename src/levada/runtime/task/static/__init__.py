@@ -1,0 +1,1 @@
+"""Static data in tasks: read by pattern, gathered by the hash of whole rows."""

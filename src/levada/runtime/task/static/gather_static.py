@@ -1,0 +1,99 @@
+"""Large static files, read by many tasks: what the tasks of ``runtime.driver.load_static`` do.
+
+    pieces of files --gather--> rows, by the hash of the whole row --settle--> a file a partition,
+    in which each row is once
+
+Cost: each row is written and read once more than where one task reads small files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from levada.kernels.keyed.route import partition_of, scatter_order
+from levada.model.checked import checked_parts
+from levada.model.frame import Frame, concat, pack, unpack
+from levada.operators.rows.edges import key_of
+from levada.plan.sealed.plan import Plan, PlanNode
+from levada.runtime.context import Context, decode_context, load_plan
+from levada.runtime.store import state_files
+from levada.runtime.task.exchange import text_identities
+from levada.runtime.task.static.static_rows import StaticPart, matching, settled
+from levada.terms.table import Terms
+from levada.terms.term_pool import Pool
+
+
+def gather(context: bytes, payload: bytes) -> list[tuple[int, Any]]:
+    """Reads some pieces; a blob of rows for each partition."""
+    decoded = decode_context(context)
+    plan, pool = load_plan(decoded.plan), Pool(decoded.seed)
+    found = matching(decoded, plan, pool, msgspec.json.decode(payload, type=list[StaticPart]))
+    boxes: list[dict[int, Frame]] = [{} for _ in range(decoded.partitions)]
+    table = np.arange(decoded.partitions, dtype=np.int32)
+    for number, rows in found.items():
+        _, h = key_of(rows, range(len(plan.nodes[number].layout.slots)))
+        order, offsets = scatter_order(partition_of(h, table), decoded.partitions)
+        for target, box in enumerate(boxes):
+            box[number] = rows.take(order[offsets[target] : offsets[target + 1]])
+    return [(target, pack(_frames(plan, pool, box))) for target, box in enumerate(boxes)]
+
+
+def settle(
+    context: bytes, number: int, partition: int, blobs: Sequence[Any]
+) -> list[tuple[int, Any]]:
+    """Writes the rows of a partition, each once."""
+    decoded = decode_context(context)
+    plan, pool = load_plan(decoded.plan), Pool(decoded.seed)
+    rows: dict[int, list[Frame]] = {}
+    for blob in blobs:
+        for node, frame in _rows(plan, pool, unpack(blob)[0]):
+            rows.setdefault(node.id, []).append(frame)
+    whole = {
+        node: settled(decoded, plan.nodes[node], concat(frames)) for node, frames in rows.items()
+    }
+    data = checked_parts(_frames(plan, pool, whole))
+    return [
+        (
+            -1,
+            msgspec.json.encode(
+                [
+                    state_files.write(
+                        decoded.root, "state", f"{decoded.epoch}-static-{partition}", data
+                    )
+                ]
+            ),
+        )
+    ]
+
+
+def read(context: Context, plan: Plan, pool: Pool, name: str) -> Iterator[tuple[PlanNode, Frame]]:
+    """The rows of a file that ``settle`` has written."""
+    return _rows(plan, pool, state_files.map_(context.root, name)[0])
+
+
+def _frames(plan: Plan, pool: Pool, rows: dict[int, Frame]) -> dict[str, Frame]:
+    """Rows by node, and the texts that they need."""
+    ids = [
+        pair
+        for node, frame in rows.items()
+        for pair in text_identities(frame, plan.nodes[node].layout)
+    ]
+    x, y = (
+        np.concatenate([np.empty(0, np.uint64), *(pair[half] for pair in ids)]) for half in (0, 1)
+    )
+    return {
+        **{str(node): frame for node, frame in rows.items() if frame.n},
+        **pool.pick(x, y).frames("terms"),
+    }
+
+
+def _rows(plan: Plan, pool: Pool, frames: Mapping[str, Frame]) -> Iterator[tuple[PlanNode, Frame]]:
+    if "terms.id" in frames:
+        pool.add(Terms.from_frames(frames, "terms"))
+    for name, frame in frames.items():
+        if name.isdigit():
+            yield plan.nodes[int(name)], frame

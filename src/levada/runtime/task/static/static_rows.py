@@ -1,0 +1,180 @@
+"""The rows that static data have in an epoch: those of patterns that read them for the first time,
+and what a replacement changes.
+
+A pattern reads the union of some static graphs, which is a set. Members that are new get all its
+rows; so do those of queries without windows, which are answered anew when one of their graphs is
+replaced. The others get the difference of the union after the replacement and before it: what is
+gone with weight -1, what is new with +1, both at the instant of the replacement
+(docs/semantics.md#static-data-that-are-replaced). Cost: by what the files hold, also where little
+has changed; a replacement reads both contents.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from levada.intake.matching.first_rows import Patterns, match_, patterns_of
+from levada.intake.matching.slots import Chunk
+from levada.intake.parse.ntriples import Triples
+from levada.intake.static_files import StaticFile, chunks, cut, of_graphs
+from levada.kernels.keyed.groups import group
+from levada.model import columns as col
+from levada.model.arrays import Bools
+from levada.model.frame import Frame, concat
+from levada.operators.interval.static_side import ALWAYS
+from levada.operators.rows.edges import key_of
+from levada.plan.sealed import steps as s
+from levada.plan.sealed.plan import Plan, PlanNode
+from levada.runtime.context import Context, load_setup
+from levada.terms.term_pool import Pool
+
+Graphs = tuple[str | None, ...]
+
+
+class StaticPart(msgspec.Struct, array_like=True):
+    """What one task reads at a time: lines of a file of the epoch's setup, or of the one ``before``
+    the replacement.
+    """
+
+    before: bool
+    file: int
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A setup's files for the members that read them (by node); ``sign`` of their rows."""
+
+    files: list[StaticFile]
+    chosen: dict[int, Bools]
+    sign: int
+
+    def wanted(self, plan: Plan) -> frozenset[str | None]:
+        """The graphs that are read."""
+        members = (
+            m
+            for n, mine in self.chosen.items()
+            for m, own in zip(plan.nodes[n].members, mine, strict=True)
+            if own
+        )
+        return frozenset(g for m in members for g in m.graphs)
+
+
+def readings(context: Context, plan: Plan) -> list[Reading]:
+    """What an epoch reads: static data as they are, and those that it replaces as they were."""
+    changing = {n.id: _changing(n, context) for n in _readers(plan)}
+    whole = {n.id: n.read_whole(context.first, context.replaced) for n in _readers(plan)}
+    found = [
+        Reading(load_setup(context.setup).static, {n: whole[n] | changing[n] for n in whole}, 1)
+    ]
+    if context.replacement is not None:
+        found.append(Reading(load_setup(context.replacement.before).static, changing, -1))
+    return found
+
+
+def parts(context: Context, plan: Plan, size: int) -> list[StaticPart]:
+    """All that is to be read, in pieces of about ``size`` bytes."""
+    return [
+        StaticPart(reading.sign < 0, number, start, stop)
+        for reading in readings(context, plan)
+        for wanted in [reading.wanted(plan)]
+        for number, file in enumerate(reading.files)
+        if file.graphs & wanted
+        for start, stop in cut(file, size)
+    ]
+
+
+def to_read(context: Context, plan: Plan) -> tuple[list[StaticPart], int]:
+    """All that is to be read, each file whole, and its size in bytes as it is on the disk."""
+    found = parts(context, plan, 1 << 62)
+    of = readings(context, plan)
+    return found, sum(os.path.getsize(of[part.before].files[part.file].path) for part in found)
+
+
+def matching(
+    context: Context, plan: Plan, pool: Pool, own: Sequence[StaticPart]
+) -> dict[int, Frame]:
+    """Each node's rows in these pieces, as often as they are there, their sign in ``#v``."""
+    found: dict[int, list[Frame]] = {}
+    for reading in readings(context, plan):
+        tables = list(_patterns(plan, reading.chosen, context.seed))
+        for part in (p for p in own if p.before == (reading.sign < 0)):
+            file = reading.files[part.file]
+            for triples in chunks(file, context.seed, part.start, part.stop):
+                for node, frame in _match_(file, triples, tables, context.seed, pool):
+                    signed = frame.with_(**{col.SIGN: np.full(frame.n, reading.sign, np.int8)})
+                    found.setdefault(node.id, []).append(signed)
+    return {number: concat(frames) for number, frames in found.items()}
+
+
+def _match_(
+    file: StaticFile,
+    triples: Triples,
+    tables: Sequence[tuple[Graphs, Patterns]],
+    seed: int,
+    pool: Pool,
+) -> Iterator[tuple[PlanNode, Frame]]:
+    for graphs, patterns in tables:
+        if not file.graphs.isdisjoint(graphs):
+            some = of_graphs(file, triples, graphs, seed)
+            yield from match_(patterns, Chunk(some, np.zeros(some.n, np.int64), pool))
+
+
+def _readers(plan: Plan) -> list[PlanNode]:
+    """The nodes of patterns over static graphs."""
+    nodes = map(plan.nodes.__getitem__, plan.order)
+    return [n for n in nodes if isinstance(n.step, (s.Match, s.Entailed)) and n.step.static]
+
+
+def _changing(node: PlanNode, context: Context) -> Bools:
+    """The members that are told what a replacement changes."""
+    touched = np.array([not context.replaced.isdisjoint(m.graphs) for m in node.members], np.bool_)
+    return (
+        touched
+        & node.alive
+        & node.layout.weighted
+        & ~node.read_whole(context.first, context.replaced)
+    )
+
+
+def _patterns(
+    plan: Plan, chosen: Mapping[int, Bools], seed: int
+) -> Iterator[tuple[Graphs, Patterns]]:
+    """The patterns of the chosen members, by the graphs that they read."""
+    nodes = [plan.nodes[n] for n in chosen]
+    choices = {
+        m.graphs for n in nodes for m, mine in zip(n.members, chosen[n.id], strict=True) if mine
+    }
+    for graphs in sorted(choices, key=str):
+        own = [
+            np.array([m.graphs == graphs for m in n.members], np.bool_) & chosen[n.id]
+            for n in nodes
+        ]
+        patterns = patterns_of(nodes, own, seed)
+        assert patterns is not None, "some member reads these graphs"
+        yield graphs, patterns
+
+
+def settled(context: Context, node: PlanNode, rows: Frame) -> Frame:
+    """Each row once: with weight +1 where it is there now and was not before, -1 where it was, not
+    at all where it stays.
+    """
+    codes, first = group(*key_of(rows, range(len(node.layout.slots))))
+    sign = rows[col.SIGN]
+    plain = rows.drop(col.SIGN)
+    if not node.layout.windows:
+        return plain if len(first) == rows.n else plain.take(first)
+    now, before = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
+    now[codes[sign > 0]] = True
+    before[codes[sign < 0]] = True
+    kept = np.flatnonzero(now != before)
+    out = plain.take(first[kept])
+    weight = np.where(now[kept], 1, -1).astype(np.int8)
+    instant = context.replacement.instant if context.replacement else ALWAYS
+    return out.with_(lo0=np.where(_changing(node, context)[out["op"]], instant, ALWAYS), w=weight)

@@ -1,0 +1,73 @@
+"""Whatever goes wrong in reading one file is that file's: it is named, and the others are read.
+
+Parsers raise what they like at damaged bytes: errors of many kinds, of memory and of overflow, and
+what stands for a panic of native code. Only what Levada itself says, and what the system says of
+itself (no disk, no descriptors, no such file any more), is no fault of the file.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from levada.errors import FileFault, LevadaError, SourceError
+
+# these numbers stand for what is in the file: a place before its beginning, or behind any end
+_OF_CONTENT = (errno.EINVAL, errno.EOVERFLOW, errno.EFBIG, errno.ENOMEM)
+
+
+@contextmanager
+def faults_of(path: str, stream: str) -> Iterator[None]:
+    """What is raised within, as the ``FileFault`` of the file at ``path``, or the ``SourceError``
+    that the system gives.
+
+    >>> with faults_of("a.csv", "s"):
+    ...     raise OverflowError("too large")
+    Traceback (most recent call last):
+    levada.errors.FileFault: The file a.csv of the stream s cannot be read: too large.
+    """
+    try:
+        yield
+    except LevadaError:
+        raise
+    except BaseException as error:
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
+        raise fault(error, f"The file {path} of the stream {stream}") from error
+
+
+def fault(error: BaseException, what: str) -> SourceError:
+    """The error of reading ``what``: a ``FileFault`` unless the system is at fault."""
+    number = error.errno if isinstance(error, OSError) else None
+    kind = FileFault if number is None or number in _OF_CONTENT else SourceError
+    return kind(f"{what} cannot be read: {reason(error)}.")
+
+
+def reason(error: BaseException) -> str:
+    """What an error says, in a line; its name where it says nothing.
+
+    >>> reason(MemoryError()), reason(KeyError("v")), reason(ValueError("no\\nway"))
+    ('MemoryError', "KeyError: 'v'", 'no')
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return str(error.strerror)
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    name = type(error).__name__
+    if isinstance(error, LookupError | AssertionError):
+        return f"{name}: {said}"
+    return said.rstrip(".") or name
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether this is a panic of a library written in Rust: no ``Exception``, but no end either."""
+    return type(error).__name__ == "PanicException"
+
+
+def shown(name: str) -> str:
+    r"""A file's name for people and JSON: bytes that are not UTF-8 as escapes.
+
+    >>> shown("a\udcff.nt"), shown("é.nt")
+    ('a\\xff.nt', 'é.nt')
+    """
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,232 @@
+"""The next piece of a file: how far whole elements reach, how many they are. One a format.
+
+A ``SourceFile`` is what the driver knows of a file: its size as last seen and whether it is
+finished. A range never ends inside an element. The last element of a file that is not finished is
+held back until another begins, a last line until its newline is there. Text is looked at in windows
+of at most ``WINDOW`` bytes, so a range is what one task parses.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from levada.errors import FileFault, SourceError, near
+from levada.kernels.text.lines import GRAPH, SUBJECT, cut_blocks, cut_groups, cut_lines
+from levada.kernels.text.records import cut_records
+from levada.model.arrays import Bytes
+from levada.sources.faults import faults_of, shown
+from levada.sources.inflate import inflate, is_packed
+from levada.sources.parquet import Layout, layout
+from levada.sources.read import (
+    LONGEST_ELEMENT,
+    Header,
+    end_lines,
+    line_end,
+    read_header,
+    read_range,
+)
+from levada.streams.formats import RDF, format_of
+from levada.streams.options import SEPARATORS
+from levada.streams.stream_config import StreamConfig
+
+WINDOW = 4 << 20
+_LEAST_WINDOW = 64 << 10
+_BYTES_A_ROW = 256
+_GROUPS = {"subject": SUBJECT, "graph": GRAPH}
+
+
+class FileRange(NamedTuple):
+    """A range of whole elements: bytes of the text, or rows of Parquet."""
+
+    start: int
+    stop: int
+    elements: int
+
+
+@dataclass(slots=True)
+class SourceFile:
+    """A file of a stream: its name and path, its size on disk as last seen, whether it will not
+    grow any more.
+
+    ``fault``: why nothing of it can be read; then it holds nothing. ``number``: its number on the
+    disk (its inode).
+    """
+
+    name: str
+    path: str
+    size: int
+    finished: bool
+    fault: str = ""
+    number: int = 0
+    content: tuple[tuple[int, int, bool], str, int] | None = field(default=None, repr=False)
+    header: Header | None = field(default=None, repr=False)
+    layout: Layout | None = field(default=None, repr=False)
+
+    @property
+    def state(self) -> tuple[int, int, bool]:
+        """What changes when there is something new to know of the file."""
+        return self.number, self.size, self.finished
+
+
+class Cutter:
+    """Cuts the files of one stream."""
+
+    def __init__(self, config: StreamConfig, scratch: Path) -> None:
+        self.config = config
+        self.scratch = scratch
+        self._copies: dict[str, set[str]] = {}  # of packed files, by name
+
+    def content(self, file: SourceFile) -> tuple[str, int]:
+        """Where the file's text or rows lie, and how much there is: (path, bytes or rows). Raises
+        ``FileFault``.
+        """
+        if file.fault:
+            return file.path, 0
+        if file.content is None or file.content[0] != file.state:
+            with faults_of(shown(file.path), self.config.name):
+                file.content = (file.state, *self._content(file))
+        return file.content[1:]
+
+    def _content(self, file: SourceFile) -> tuple[str, int]:
+        if not file.size:
+            return file.path, 0
+        if self.config.format == "parquet":
+            file.layout = layout(self.config, file.path, finished=file.finished)
+            return file.path, file.layout.rows if file.layout else 0
+        if is_packed(file.name):
+            plain = inflate(
+                self.config.name, file.name, file.path, self.scratch, finished=file.finished
+            )
+            if plain is None:
+                return file.path, 0
+            self._copies.setdefault(file.name, set()).add(str(plain))
+            return str(plain), plain.stat().st_size
+        return file.path, file.size
+
+    def held(self, file: SourceFile) -> int:
+        """How much a file holds behind its header, as far as that is known without looking at
+        it.
+        """
+        size = file.size if file.content is None else file.content[2]
+        return 0 if file.header is not None and file.header.end == size else size
+
+    def unpacked(self) -> list[str]:
+        """The names of the files of which there are unpacked copies."""
+        return list(self._copies)
+
+    def copies(self) -> set[str]:
+        """The unpacked copies."""
+        return set().union(*self._copies.values())
+
+    def clear(self, file: SourceFile | None, name: str) -> None:
+        """Deletes the unpacked copies of a file, but that of ``file`` as it is now."""
+        kept = {file.content[1]} if file is not None and file.content is not None else set()
+        for path in self._copies.pop(name, set()) - kept:
+            Path(path).unlink(missing_ok=True)
+        if kept:
+            self._copies[name] = kept
+
+    def format(self, file: SourceFile) -> str:
+        """The format of a file: quads among triples and any RDF among documents show by the ending,
+        else the stream's.
+        """
+        own = format_of(file.name)
+        mixed = own in RDF if self.config.documents else (self.config.format, own) == ("nt", "nq")
+        return own if mixed and own is not None else self.config.format
+
+    def next(self, file: SourceFile, at: int, rows: int) -> FileRange | None:
+        """The piece from ``at`` on with at most ``rows`` elements; None if nothing whole is there.
+        Raises ``FileFault``.
+        """
+        with faults_of(shown(file.path), self.config.name):
+            return self._next(file, at, rows)
+
+    def _next(self, file: SourceFile, at: int, rows: int) -> FileRange | None:
+        path, size = self.content(file)
+        if at > size and not file.fault:
+            raise SourceError(
+                f"The file {file.path} of the stream {self.config.name} became "
+                "shorter than what was read."
+            )
+        if at >= size:
+            return None
+        if self.config.format == "parquet":
+            assert file.layout is not None, "a Parquet file with rows has a layout"
+            stop = file.layout.stop(at, rows)
+            return FileRange(at, stop, stop - at)
+        if self.config.whole_files:
+            elements = 1 if self.config.element == "document" else max(size // _BYTES_A_ROW, 1)
+            return FileRange(0, size, elements) if file.finished and at == 0 else None
+        if self.config.format == "csv" and at == 0 and not self.config.header:
+            if file.header is None:
+                file.header = read_header(path, size, self.config.separator, whole=file.finished)
+                _check_columns(self.config, file)
+            if file.header is None or file.header.end == size:
+                return None
+            at = file.header.end
+        return self._text_range(path, at, size, rows, file.finished)
+
+    def _text_range(
+        self, path: str, at: int, size: int, rows: int, finished: bool
+    ) -> FileRange | None:
+        window = min(max(rows * _BYTES_A_ROW, _LEAST_WINDOW), WINDOW)
+        while True:
+            data = read_range(path, at, min(at + window, size))
+            at_end = at + len(data) == size
+            if at == 0 and data[:3].tobytes() == BOM_UTF8:  # which some editors write first
+                at, data = 3, data[3:]
+            length, elements = self._cut(data, rows, at_end and finished)
+            if length or at_end:
+                return FileRange(at, at + length, elements) if length else None
+            if window >= LONGEST_ELEMENT:
+                return self._overlong(path, at, size, finished)
+            window = min(4 * window, LONGEST_ELEMENT)
+
+    def _overlong(self, path: str, at: int, size: int, finished: bool) -> FileRange | None:
+        """The line at ``at``, of an element that is larger than any may be; a task makes a dead
+        letter of it without reading it. Raises ``FileFault`` where an element has several lines.
+        """
+        if self.config.element != "line":
+            raise FileFault(
+                f"The file {path} has an element of more than {LONGEST_ELEMENT >> 20} MB at byte "
+                f"{at}: nothing behind that is read."
+            )
+        stop = line_end(path, at, size)
+        return None if stop is None and not finished else FileRange(at, stop or size, 1)
+
+    def _cut(self, data: Bytes, rows: int, last: bool) -> tuple[int, int]:
+        """How far whole elements reach in ``data``, and how many they are."""
+        if self.config.format == "csv":
+            return cut_records(data, rows, last, ord(self.config.separator))
+        data = end_lines(data)
+        if self.config.element == "line":
+            return cut_lines(data, rows, last)
+        if self.config.element == "blankline":
+            return cut_blocks(data, rows, last)
+        return cut_groups(data, _GROUPS[self.config.element], rows, last)
+
+
+def _check_columns(config: StreamConfig, file: SourceFile) -> None:
+    """A header has every column of the schema and of the time, and none of them twice."""
+    if file.header is None:
+        return
+    columns = file.header.columns
+    needed = list(dict(config.read_columns)) + ([config.time_field] if config.time_field else [])
+    for name in needed:
+        if columns.count(name) > 1:
+            raise FileFault(f"The header of {file.path} has the column {name} twice.")
+        if name not in columns:
+            names = [" ".join(column.split()) for column in columns]
+            hint = _other_separator(config, columns) or near(name, names)
+            raise FileFault(f"The header of {file.path} has no column {name}.", hint=hint)
+
+
+def _other_separator(config: StreamConfig, columns: tuple[str, ...]) -> str:
+    """What to say of a header that another separator than the stream's would part."""
+    for word, character in (*SEPARATORS.items(), (";", ";"), ("|", "|")):
+        if character != config.separator and any(character in name for name in columns):
+            return f"Are its columns separated otherwise? Say separator={word}."
+    return ""

@@ -1,0 +1,1 @@
+"""What is surely a slip in a query that can run nevertheless: as values, with their places."""

@@ -1,0 +1,126 @@
+"""Variables that are asked for where nothing binds them (SPARQL 1.1, section 18.2.1): they have no
+value in any solution, whatever the data are.
+
+A FILTER sees its own group; in an OPTIONAL also what stands before it, in an EXISTS also the outer
+group. BIND sees what stands before it. Cost: linear in the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from levada.errors import near
+from levada.syntax.sparql import ast
+from levada.syntax.sparql.scope import in_scope, operands, visible
+from levada.translation.warnings.warning import QueryWarning
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
+
+
+def unbound(unit: ast.QueryUnit) -> list[QueryWarning]:
+    """A warning for each such variable, at its first place."""
+    walk = _Walk()
+    where = unit.where or ast.Group((), unit.form.span)
+    scope = walk.level(unit.form, where, unit.modifiers, unit.values)
+    if isinstance(unit.form, ast.Construct):
+        for triple in unit.form.template:
+            parts = (triple.subject, triple.predicate, triple.object)
+            walk.ask((p for p in parts if isinstance(p, ast.Var)), scope, "the template")
+    elif isinstance(unit.form, ast.Describe):
+        described = (n for n in unit.form.names or () if isinstance(n, ast.Var))
+        walk.ask(described, scope, "DESCRIBE")
+    return [walk.warning(name) for name in walk.asked]
+
+
+class _Walk:
+    """``asked``: the variables without a value, with their places, clauses, and what was there."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, tuple[ast.Var, str, Names]] = {}
+        self._bound: set[str] = set()  # anywhere in the query
+
+    def warning(self, name: str) -> QueryWarning:
+        """What is to be said of one of ``asked``, when all has been seen."""
+        variable, clause, scope = self.asked[name]
+        close = near(f"?{name}", (f"?{other}" for other in scope))
+        hint = close if close.startswith("Did") else ""
+        if name in self._bound:
+            hint = f"?{name} is bound elsewhere, which is not to be seen from here."
+        return QueryWarning(
+            f"?{name} stands in {clause}, and nothing binds it there.", variable.span, hint
+        )
+
+    def ask(self, variables: Iterable[ast.Var], scope: Names, clause: str) -> None:
+        """Notes the variables that are not in scope."""
+        for variable in variables:
+            if variable.name not in scope:
+                self.asked.setdefault(variable.name, (variable, clause, scope))
+
+    def level(
+        self,
+        form: ast.Form,
+        where: ast.Group,
+        modifiers: ast.Modifiers,
+        values: ast.InlineData | None,
+        outer: Names = _NONE,
+    ) -> Names:
+        """A query or sub-query; what it has in scope."""
+        self.group(where, outer)
+        scope = outer.union(in_scope(where, modifiers, values))
+        self._bound |= scope
+        for key in modifiers.group_by:
+            self._expression(key.expression, scope, "GROUP BY")
+        for item in (form.projection or ()) if isinstance(form, ast.Select) else ():
+            self._expression(item.expression or item.variable, scope, "SELECT")
+            scope |= {item.variable.name}
+        for having in modifiers.having:
+            self._expression(having, scope, "HAVING")
+        for order in modifiers.order_by:
+            self._expression(order.expression, scope, "ORDER BY")
+        return scope
+
+    def group(self, group: ast.Group, outer: Names, left: Names = _NONE) -> None:
+        """A group; ``left``: what stands before it, if it is optional."""
+        inside = outer.union(visible(group))
+        self._bound |= inside
+        before = outer
+        for element in group.elements:
+            match element:
+                case ast.Filter(condition):
+                    self._expression(condition, inside | left, "FILTER")
+                case ast.Bind(expression):
+                    self._expression(expression, before, "BIND")
+                case ast.Optional(inner):
+                    self.group(inner, outer, before)
+                case ast.SubSelect(select, where, modifiers, values):
+                    self.level(select, where, modifiers, values, outer)
+                case _:
+                    for inner in groups_of(element):
+                        self.group(inner, outer)
+            before = before.union(visible(element))
+
+    def _expression(self, expression: ast.Expression, scope: Names, clause: str) -> None:
+        match expression:
+            case ast.Var():
+                self.ask([expression], scope, clause)
+            case ast.Exists(pattern):
+                self.group(pattern, scope)
+            case _:
+                for part in operands(expression):
+                    self._expression(part, scope, clause)
+
+
+def groups_of(element: ast.Element) -> Iterator[ast.Group]:
+    """The groups directly within an element of a group."""
+    match element:
+        case ast.Group():
+            yield element
+        case ast.Union(branches):
+            yield from branches
+        case ast.Optional(group) | ast.Minus(group):
+            yield group
+        case ast.Graph(group=group) | ast.Window(_, group) | ast.Service(_, _, group):
+            yield group
+        case _:
+            return

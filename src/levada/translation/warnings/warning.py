@@ -1,0 +1,31 @@
+"""A warning: what is surely a slip in a query that can be run.
+
+It is a value. Who shows it decides where: ``levada check`` on standard error, an engine as a
+warning of Python's when the query is registered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from levada.errors import Span, pointed
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWarning:
+    """One sentence, where in the query's text it is about something, and what to do."""
+
+    message: str
+    span: Span
+    hint: str = ""
+
+    def shown(self, text: str) -> str:
+        """For people, with the line of the text and a caret.
+
+        >>> print(QueryWarning("It shows nothing.", Span(1, 5)).shown("ASK {}"))
+        Warning: line 1, column 5: It shows nothing.
+          ASK {}
+              ^
+        """
+        where = f"Warning: line {self.span.line}, column {self.span.column}: {self.message}"
+        return "\n".join([where, *pointed(text, self.span), *([self.hint] if self.hint else [])])

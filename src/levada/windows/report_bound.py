@@ -1,0 +1,74 @@
+"""How many reports are due at once: rows times reports, before any of them is made.
+
+Windows on close report at a rate, one in a step, while they hold something. So what intervals of
+time have at that rate follows from their lengths: one sum says whether it is too much for an epoch,
+and only then a sort of their ends says up to which instant it is not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from levada.errors import ManyReportsError
+from levada.model.arrays import Doubles, Longs
+from levada.model.time import Times
+
+MOST_REPORTS = 500_000
+"""How many pairs of a row and a report an epoch may have in any case."""
+MOST_OF_A_ROW = 16
+"""How many reports the rows of an epoch may have each, on the average, however many rows it has."""
+
+
+def most_reports(rows: int) -> int:
+    """How many pairs an epoch may have with so many rows; one that ends early has half of them."""
+    return max(MOST_REPORTS, MOST_OF_A_ROW * rows)
+
+
+def check_reports(start: Times, end: Times, rate: Doubles, longest: int) -> None:
+    """Raises ``ManyReportsError`` if [start, end) at these rates (reports a ms) have too many.
+
+    ``longest``: of the steps; an epoch that ends early goes that far, so that it makes a report.
+
+    >>> check_reports(np.array([0]), np.array([1000]), np.array([0.001]), 1000)
+    """
+    counts = start < end
+    start, end, rate = start[counts], end[counts], rate[counts]
+    most = most_reports(len(start))
+    if ((end - start) * rate).sum() <= most:
+        return
+    at = np.concatenate([start, end])
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    slope = np.cumsum(np.concatenate([rate, -rate])[order])
+    made = np.append(0.0, np.cumsum(slope[:-1] * np.diff(at)))
+    first, last = int(at[0]), int(at[-1]) - 1
+    until = max(int(np.interp(most // 2, made, at)), first + longest)
+    if until < last:
+        raise ManyReportsError(
+            f"An epoch would make more than {most:,} reports of rows.",
+            until=until,
+            width=until - first,
+            end=last,
+        )
+
+
+def check_listed(times: Times, at: Longs, rows: int) -> None:
+    """Raises ``ManyReportsError`` if ``rows`` rows have too many reports: so many of them are
+    ``at`` each of these instants, which are in no order.
+
+    >>> check_listed(np.array([0, 10]), np.array([3, 3]), 3)
+    """
+    most = most_reports(rows)
+    if at.sum() <= most:
+        return
+    order = np.argsort(times, kind="stable")
+    times, made = times[order], np.cumsum(at[order])
+    first, last = int(times[0]), int(times[-1])
+    until = int(times[np.searchsorted(made, most // 2)])
+    if until < last:
+        raise ManyReportsError(
+            f"An epoch would make more than {most:,} reports of rows.",
+            until=until,
+            width=until - first,
+            end=last,
+        )

@@ -1,0 +1,140 @@
+"""An epoch with too many reports ends early, and the next ones make the others: the results are
+those of the reference, wherever epochs end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_random_replacements import judged
+
+from asking import at, query
+from cases import (
+    Case,
+    Clause,
+    cases,
+    cql_cases,
+    cql_view_cases,
+    made_cases,
+    replaced_cases,
+)
+from levada.errors import ManyReportsError
+from levada.runtime.driver.epoch import Epochs
+from levada.testing.compare import same_queries
+from stepped import run_case, run_stopped
+
+EXAMPLES = int(os.environ.get("LEVADA_CASES", "0"))
+pytestmark = pytest.mark.timeout(0 if EXAMPLES else 600)
+Test = TypeVar("Test", bound=Callable[..., None])
+both = cases(most=4) | cql_cases(most=4) | cql_view_cases(most=2)
+bounds = st.sampled_from((2, 5, 12, 30, 100))
+epochs, partitions = st.sampled_from((1, 3, 1000)), st.sampled_from((1, 2))
+
+
+@contextmanager
+def at_most(reports: int) -> Iterator[list[int]]:
+    """Epochs of so many pairs of a row and a report; the instants at which epochs ended early."""
+    found: list[int] = []
+    plain = Epochs.end_early
+
+    def noted(self: Epochs, error: ManyReportsError) -> None:
+        found.append(error.until)
+        plain(self, error)
+
+    with (
+        patch("levada.windows.report_bound.MOST_REPORTS", reports),
+        patch("levada.windows.report_bound.MOST_OF_A_ROW", 0),
+        patch.object(Epochs, "end_early", noted),
+    ):
+        yield found
+
+
+def of(most: int) -> Callable[[Test], Test]:
+    """A property over so many examples, or as many as ``LEVADA_CASES`` says."""
+    return settings(
+        max_examples=EXAMPLES or most,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.filter_too_much,
+        ],
+    )
+
+
+@of(20)
+@given(both | made_cases(), epochs, partitions, bounds)
+def test_where_epochs_end_changes_nothing(case: Case, rows: int, parts: int, most: int) -> None:
+    with at_most(most):
+        got = run_case(case, epoch_rows=rows, partitions=parts)
+    assert same_queries(case.expected(), got) is None
+
+
+@of(8)
+@given(made_cases() | cases(most=2), epochs, partitions, bounds, st.integers(1, 3))
+def test_one_can_stop_between_epochs_that_end_early(
+    case: Case, rows: int, parts: int, most: int, every: int
+) -> None:
+    """Also where queries read what others make, which a stop lets them say."""
+    with at_most(most):
+        got = run_stopped(case, every, epoch_rows=rows, partitions=parts)
+    assert same_queries(case.expected(), got) is None
+
+
+@of(5)
+@given(replaced_cases(), epochs, partitions, bounds, st.booleans())
+def test_static_data_are_replaced_between_epochs_that_end_early(
+    case: Case, rows: int, parts: int, most: int, live: bool
+) -> None:
+    with at_most(most):
+        assert judged(case, {}, live=live, epoch_rows=rows, partitions=parts) is None
+
+
+@pytest.mark.parametrize("most", [4, 20])
+def test_empty_reports_follow_where_elements_are_above_an_early_end(most: int) -> None:
+    """The streams are complete then, and have not ended: more comes up."""
+    windows = {"w": Clause("step", 2000, step=1000)}
+    count = ("SELECT (COUNT(*) AS ?n)", "WINDOW :w { ?s ?p ?o }")
+    every = query(*count, windows=windows, name="every", empty_reports=True)
+    ask = query("ASK", count[1], windows=windows, name="ask", empty_reports=True)
+    elements = (at(0, ":a :p 1"), at(40_000, ":a :p 2"), at(90_500, ":b :p 2"))
+    case = Case({"http://e/s": elements}, (every, ask), 0, {})
+    with at_most(most) as ended:
+        got = run_case(case, partitions=2)
+    assert len(ended) >= 2
+    assert same_queries(case.expected(), got) is None
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_stop_ends_while_a_made_stream_is_behind(every: int) -> None:
+    head = "CONSTRUCT { ?s :n ?o }", "WINDOW :w { ?s :p ?o }"
+    windows = {"w": Clause("step", 30_000, step=1000)}
+    template = (("?s", "<http://e/n>", "?o"),)
+    maker = query(*head, windows=windows, name="m", template=template, select="SELECT ?s ?o")
+    over = {"v": ("http://e/m", Clause("step", 20_000, step=1000))}
+    reader = query("SELECT ?s ?o", "WINDOW :v { ?s :n ?o }", windows=over, name="r")
+    case = Case({"http://e/s": (at(0, ":a :p 1"), at(90_500, ":b :p 2"))}, (maker, reader), 0, {})
+    with at_most(10) as ended:
+        got = run_stopped(case, every, partitions=2)
+    assert len(ended) >= 3
+    assert same_queries(case.expected(), got) is None
+
+
+@pytest.mark.parametrize("report", ["", "periodic:1s"])
+def test_a_long_window_is_reported_in_many_epochs(report: str) -> None:
+    count = ("SELECT (COUNT(*) AS ?n)", "WINDOW :w { ?s ?p ?o }", "")
+    windows = {"w": Clause("step", 100_000, step=1000)}
+    asked = query(*count, windows=windows, output="RSTREAM", name="count")
+    case = Case({"http://e/s": (at(0, ":a :p 1"), at(250_000, ":a :p 2"))}, (asked,), 0, {})
+    with at_most(20) as ended:
+        got = run_case(case, partitions=2)
+    assert len(ended) >= 3
+    assert same_queries(case.expected(), got) is None

@@ -1,0 +1,100 @@
+"""``levada place`` and ``levada graph`` from the outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from levada.cli.main import main
+
+LINKS = [{"source": str(3 * i + j), "target": str(3 * i + j + 1), "value": 100} for i in range(12) for j in (0, 1)]  # fmt: skip
+GRAPH = json.dumps({"nodes": [{"name": str(i)} for i in range(36)], "links": LINKS})
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.json").write_text(GRAPH)
+    return tmp_path
+
+
+def test_json_is_all_that_is_on_standard_output(graph: Path) -> None:
+    """METIS prints by itself where a part has no tasks: one task here weighs as much as all."""
+    whole = json.loads(GRAPH)
+    whole["links"][0]["value"] = 10**6
+    (graph / "heavy.json").write_text(json.dumps(whole))
+    command = [sys.executable, "-m", "levada", "place", "heavy.json", "--machines", "3", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert set(told["placers"]) == {"uniform", "random", "round_robin", "first_fit", "metis", "metis_vol", "refined"}  # fmt: skip
+    assert told["placers"]["refined"]["rsd"] <= told["bound"] + 1e-9 and told["bound"] > 1
+
+
+def test_a_table_and_a_placement(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["place", "g.json", "--machines", "3", "--bound", "1%", "--out", "p.json"]) == 0
+    shown = capsys.readouterr().out
+    assert "36 tasks, 24 edges, 2,400 rows, 3 machines" in shown
+    line = next(line for line in shown.splitlines() if line.startswith("refined"))
+    assert line.split() == ["refined", "0.00%", "0.00%"]
+    machine = json.loads((graph / "p.json").read_text())["machine"]
+    assert all(machine[link["source"]] == machine[link["target"]] for link in LINKS)
+    assert main(["place", "g.json", "--machines", "3", "--from", "p.json", "--moves", "0"]) == 0
+    assert main(["graph", "sankey", "g.json", "--placement", "p.json", "--machines", "3", "--out", "s.html"]) == 0  # fmt: skip
+    assert (graph / "s.html").read_text().count('class="near"') == 24
+
+
+def test_learning_takes_the_slices_before(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["place", "g.json", "g.json", "g.json", "--machines", "3", "--json"]
+    assert main([*arguments, "--learn", "2"]) == 0
+    assert json.loads(capsys.readouterr().out)["placers"]["refined"]["share"] == 0
+    assert main([*arguments, "--learn", "3"]) == 2
+    assert "--learn 3 needs 4 slices; there are 3" in capsys.readouterr().err
+    assert main(arguments) == 2
+    assert "There are 3 send graphs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--bound", "many"], "many is no bound on RSD"),
+        (["--bound", "2.4"], "2.4 is no bound on RSD"),
+        (["--bound", "0.1%", "--machines", "5"], "No placement on 5 machines has an RSD of 0.10%"),
+        (["--unit", "bytes"], "tells nothing of bytes"),
+        (["--load", "cpu"], "tells nothing of cpu"),
+        (["--moves", "3"], "--from and --moves go together"),
+        (["--placer", "refind"], "Did you mean refined?"),
+        (["--distance", "d.json"], "d.json cannot be read"),
+        (["--from", "g.json", "--moves", "1"], "g.json is no placement"),
+    ],
+)
+def test_wrong_uses_are_sentences(
+    graph: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    machines = [] if "--machines" in more else ["--machines", "3"]
+    assert main(["place", "g.json", *machines, *more]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_more_machines_than_tasks(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = {"nodes": [{"name": "a"}], "links": [{"source": "a", "target": "a", "value": 3}]}
+    (graph / "one.json").write_text(json.dumps(one))
+    assert main(["place", "one.json", "--machines", "4", "--json"]) == 0
+    told = capsys.readouterr()
+    assert "3 machines stay empty" in told.err and "link 0: a to a is from a task to itself" in told.err  # fmt: skip
+    assert json.loads(told.out)["placers"]["refined"]["share"] == 0
+
+
+def test_graphs_in_other_formats_come_back(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("metis", "graphml"):
+        assert main(["graph", "export", "g.json", "--out", f"g.{name}"]) == 0
+        assert main(["graph", "import", f"g.{name}", "--out", "back.json"]) == 0
+        back = json.loads((graph / "back.json").read_text())
+        assert sorted(map(str, back["links"])) == sorted(map(str, LINKS))
+    assert main(["graph", "export", "g.json"]) == 2
+    assert "No format is said" in capsys.readouterr().err

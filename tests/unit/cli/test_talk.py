@@ -1,0 +1,135 @@
+"""A second process talks to an engine that runs: the commands as one types them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from levada.cli.main import main
+from levada.testing.compare import read_ndjson
+
+QUERY = """PREFIX : <http://e/>
+SELECT ?a ?n FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
+WHERE { WINDOW :w { ?a :p ?n } }
+"""
+NUMBERS = itertools.count()
+
+
+def feed(folder: Path, n: int) -> None:
+    """So many more elements, half a second apart."""
+    for i in itertools.islice(NUMBERS, n):
+        (folder / ".new").write_text(f'<http://e/a> <http://e/p> "{i}" {500 * i} .\n')
+        (folder / ".new").rename(folder / "s" / f"{i:06d}.nt")
+
+
+def levada(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "levada", *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def until(condition: object) -> None:
+    end = time.monotonic() + 60
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "hot.rq").write_text(QUERY)
+    (tmp_path / "warm.rq").write_text(QUERY.replace("PT2S", "PT4S"))
+    monkeypatch.chdir(tmp_path)
+    feed(tmp_path, 4)
+    return tmp_path
+
+
+@pytest.fixture
+def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    options = ["--master", "none", "--epoch", "0", "--checkpoint", "ck", "--out", "out"]
+    process = levada(folder, "run", "hot.rq", "--stream", "s=s", *options)
+    until(lambda: any((folder / "ck" / "manifests").glob("[0-9]*")))
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def entries(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    capsys.readouterr()
+    assert main(["ps", ".", "--json"]) == 0
+    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_second_terminal(
+    folder: Path, running: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tail = levada(folder, "tail", "ck", "--from-start", "hot")
+    until(lambda: any((folder / "ck").glob("tails/[0-9]*")))
+    assert main(["add", "ck", "warm.rq", "--report", "nonempty"]) == 0
+    assert capsys.readouterr().out.startswith("warm: added, from 1970-01-01T00:00:0")
+    (folder / "bad.rq").write_text(QUERY.replace("WHERE", "WERE"))
+    assert main(["add", "ck", "bad.rq"]) == 2
+    assert capsys.readouterr().err.startswith("levada: bad: line 3, column 1: WERE cannot stand")
+    until(lambda: entries(capsys)[0]["queries"] == ["hot", "warm"])
+    feed(folder, 20)
+    until(lambda: any((folder / "out" / "warm").glob("*.ndjson")))
+    (one,) = entries(capsys)
+    assert (one["state"], one["pid"], one["streams"]) == ("running", running.pid, ["s"])
+    assert main(["drop", "ck", "hut"]) == 2
+    assert "Did you mean hot?" in capsys.readouterr().err
+    assert main(["tail", "ck", "hut"]) == 2
+    assert "Did you mean hot?" in capsys.readouterr().err
+    assert main(["drop", "ck", "hot"]) == 0
+    assert capsys.readouterr().out.startswith("hot: dropped after epoch ")
+    feed(folder, 1)
+    said, told = tail.communicate(timeout=60)
+    assert (tail.returncode, told) == (0, "levada: The queries have been dropped.\n")
+    files = sorted((folder / "out" / "hot").glob("*.ndjson"))
+    published = read_ndjson(line for path in files for line in path.read_text().splitlines())
+    assert read_ndjson(said.splitlines()) == published
+    running.send_signal(signal.SIGTERM)
+    _, summary = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert "warm" in summary
+    assert entries(capsys)[0]["state"] == "stopped"
+    assert main(["add", "ck", "warm.rq"]) == 1
+    assert "No engine runs on the checkpoint ck." in capsys.readouterr().err
+    assert not os.listdir(folder / "ck" / "tails")
+
+
+def test_what_cannot_be_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["add", "ck", "hot.rq"], ["drop", "ck", "hot"], ["tail", "ck"]):
+        assert main(command) == 1
+        assert "ck is not a checkpoint of Levada." in capsys.readouterr().err
+    assert main(["ps", "nowhere"]) == 2
+    assert main(["add", "ck", "hot.rq", "warm.rq", "--name", "q"]) == 2
+    assert "--name is for one query, these are 2." in capsys.readouterr().err
+    assert main(["add", "ck", "hot.rq", "--t0", "noon"]) == 2
+    assert main(["tail", "ck", "--format", "parquet"]) == 2
+
+
+def test_status_that_goes_on(folder: Path, running: subprocess.Popen[str]) -> None:
+    watch = levada(folder, "status", "ck", "--watch", "--json")
+    assert watch.stdout is not None
+    first = json.loads(watch.stdout.readline())
+    feed(folder, 4)
+    second = json.loads(watch.stdout.readline())
+    assert second["epoch"] > first["epoch"]
+    watch.send_signal(signal.SIGINT)
+    watch.communicate(timeout=60)
+    assert watch.returncode == 0

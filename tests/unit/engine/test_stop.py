@@ -1,0 +1,54 @@
+"""``Engine.stop``: what has been read is said to its end, also by those who read what others make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from levada.emission.serialize import Batch
+from levada.engine.engine import Engine
+from levada.testing import MemorySink
+
+PREFIX = "PREFIX : <http://e/>\n"
+WINDOW = "FROM NAMED WINDOW :w ON :{} [RANGE PT2S STEP PT2S]"
+
+
+def maker(name: str, stream: str) -> str:
+    return (
+        f"{PREFIX}REGISTER RSTREAM :{name} AS CONSTRUCT {{ ?s :p ?v }}\n{WINDOW.format(stream)}\n"
+        "WHERE { WINDOW :w { ?s :p ?v } }"
+    )
+
+
+READER = f"{PREFIX}SELECT ?v\n{WINDOW.format('twice')}\nWHERE {{ WINDOW :w {{ ?s :p ?v }} }}"
+
+
+class StoppingSink(MemorySink):
+    """Asks the engine to stop when the first maker has said something."""
+
+    engine: Engine
+
+    def publish(self, query: str, variables: Sequence[str], epoch: int, batch: Batch) -> list[str]:
+        if query == "once":
+            assert self.engine._driver is not None
+            self.engine._driver.loop.request_stop()
+        return super().publish(query, variables, epoch, batch)
+
+
+def test_readers_say_what_follows_from_what_was_made(tmp_path: Path) -> None:
+    """The maker's reports come with one epoch, those of its readers with the next ones."""
+    path = tmp_path / "s.nt"
+    path.write_text(
+        "".join(f"<http://e/a> <http://e/p> <http://e/{t}> {t} .\n" for t in (1000, 9000))
+    )
+    sink = StoppingSink()
+    with Engine(spark=False, checkpoint=tmp_path / "checkpoint", sink=sink) as engine:
+        sink.engine = engine
+        engine.stream("s", path)
+        engine.register(maker("once", "s"), name="once")
+        engine.register(maker("twice", "once"), name="twice")
+        engine.register(READER, name="reader")
+        engine.start()
+        assert engine.await_end(60)
+    said = {name: [r.time for r in reports] for name, reports in sink.reports.items()}
+    assert said == {"once": [2000], "twice": [4000], "reader": [6000]}

@@ -1,0 +1,215 @@
+"""Streams that go by the clock: when all fall silent, what is missing is reported; the reference
+judges, and a replay gives the same.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asking import S, T, element, expected, query, register, step
+from levada.engine.engine import Engine
+from levada.errors import LevadaError
+from levada.runtime.driver.epoch import Epochs
+from levada.testing import MemorySink
+from levada.testing.compare import same
+from levada.testing.streams import ManualClock, lines, write_graph, write_lines
+
+NOW = 10**12
+ELEMENTS = [element(NOW + 500 * i, f"a{i % 3} p {i}") for i in range(6)]
+STEPS = query(
+    "SELECT ?a ?n", "WINDOW :w { ?a :p ?n }", name="steps", windows={"w": (S, step(2000, 1000))}
+)
+ABSENT = """PREFIX : <http://e/>
+SELECT ?a FROM NAMED WINDOW :w ON :s [RANGE PT2S STEP PT1S]
+WHERE { ?a :kind :Sensor FILTER NOT EXISTS { WINDOW :w { ?a :p ?n } } }"""
+
+
+class Clocked:
+    """An engine whose clock the test moves."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, at: int = NOW) -> None:
+        self.sink, self.clock = MemorySink(), ManualClock(at)
+        monkeypatch.setattr("levada.engine.driver._wall", self.clock)
+        self.engine = Engine(
+            spark=False, checkpoint=root / "ck", partitions=2, sink=self.sink, seed=7, epoch=0
+        )
+
+    def until(self, holds: Any) -> None:
+        for _ in range(2000):
+            if holds():
+                return
+            self.engine.await_end(0.01)
+        raise AssertionError("it does not come about")
+
+    def watermark(self, name: str = S) -> int:
+        record = self.engine._records().get(name)
+        return -1 if record is None else record.watermark
+
+    def record(self) -> Any:
+        return self.engine._records()[S]
+
+
+def append(path: Path, *elements: Any) -> None:
+    with path.open("a") as file:
+        file.writelines(f"{line}\n" for line in lines(list(elements)))
+
+
+def test_silence_of_all_streams_closes_their_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    e = Clocked(tmp_path, monkeypatch)
+    with e.engine:
+        e.engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS), heartbeat="1s")
+        register(e.engine, [STEPS])
+        e.engine.start()
+        e.until(lambda: e.watermark() == NOW + 2500)
+        e.clock.advance(2_999)
+        e.engine.await_end(0.1)
+        assert e.watermark() == NOW + 2500, "the last beat is before what the stream has said"
+        e.clock.advance(7_001)
+        e.until(lambda: e.watermark() == NOW + 10_000)
+        epochs = e.engine.progress().epochs
+        e.clock.advance(999)
+        e.engine.await_end(0.2)
+        assert e.engine.progress().epochs == epochs, "between beats nothing is to be done"
+        e.engine.stop()
+    assert same(expected([STEPS], {S: ELEMENTS})["steps"], e.sink.reports["steps"]) is None
+
+
+def test_what_is_absent_is_reported_at_every_close(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    e = Clocked(tmp_path, monkeypatch)
+    with e.engine:
+        e.engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS[:1]), heartbeat="1s")
+        e.engine.static(
+            write_graph(tmp_path / "g.nt", ["<http://e/a0> <http://e/kind> <http://e/Sensor>"])
+        )
+        e.engine.register(ABSENT, name="absent", empty_reports=True)
+        e.engine.start()
+        e.clock.advance(5_000)
+        e.until(lambda: e.watermark() == NOW + 5_000)
+        e.engine.stop()
+    times = [r.time - NOW for r in e.sink.reports["absent"] if r.solutions]
+    assert times == [3_000, 4_000, 5_000], "it spoke at 0, and windows are 2 s long"
+
+
+def test_lateness_is_how_long_an_element_may_be_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_lines(tmp_path / "s.nt", ELEMENTS[:1])
+    e = Clocked(tmp_path, monkeypatch)
+    with e.engine:
+        e.engine.stream(S, path, heartbeat="1s", lateness="2s")
+        register(e.engine, [STEPS])
+        e.engine.start()
+        e.clock.advance(10_500)
+        e.until(lambda: e.watermark() == NOW + 8_000)
+        append(path, element(NOW + 8_000, "a1 p 1"), element(NOW + 7_999, "a1 p 2"))
+        e.until(lambda: e.record().elements == 2 and e.record().late == 1)
+        e.engine.stop()
+
+
+def test_what_is_not_read_yet_holds_the_clock_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an element an epoch the clock is far ahead of what is read: nothing becomes late."""
+    e = Clocked(tmp_path, monkeypatch, NOW + 60_000)
+    e.engine._epoch_rows = 1
+    with e.engine:
+        e.engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS), heartbeat="1s")
+        register(e.engine, [STEPS])
+        e.engine.start()
+        e.until(lambda: e.watermark() == NOW + 60_000)
+        assert (e.record().elements, e.record().late) == (6, 0)
+        e.engine.stop()
+    assert same(expected([STEPS], {S: ELEMENTS})["steps"], e.sink.reports["steps"]) is None
+
+
+def test_a_stream_that_never_spoke_goes_by_the_clock_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds those that it shares a query with back no longer than the beat."""
+    both = query("SELECT ?a ?n", "WINDOW :w { ?a :p ?n } OPTIONAL { WINDOW :v { ?a :q ?m } }", name="both", windows={"w": (S, step(2000, 1000)), "v": (T, step(2000, 1000))})  # fmt: skip
+    e = Clocked(tmp_path, monkeypatch)
+    (tmp_path / "t").mkdir()
+    with e.engine:
+        e.engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS), heartbeat="1s")
+        e.engine.stream(T, tmp_path / "t", format="nt", heartbeat="500ms")
+        register(e.engine, [both])
+        e.engine.start()
+        e.clock.advance(60_000)
+        e.until(lambda: e.watermark(S) == e.watermark(T) == NOW + 60_000)
+        e.engine.stop()
+    right = expected([both], {S: ELEMENTS, T: []})["both"]
+    assert same(right, e.sink.reports["both"]) is None
+
+
+def test_a_beat_stands_in_the_intention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An epoch that is run again after a crash ends where it did, whatever the clock says now."""
+    manifest = Epochs._manifest
+
+    def dies(self: Any, intention: Any, *rest: Any) -> Any:
+        if intention.wall >= NOW + 10_000:
+            raise LevadaError("It dies before the manifest.")
+        return manifest(self, intention, *rest)
+
+    watermarks = []
+    for dying in (True, False):
+        e = Clocked(tmp_path, monkeypatch, NOW if dying else NOW + 500_000)
+        monkeypatch.setattr(Epochs, "_manifest", dies if dying else manifest)
+        with e.engine:
+            if dying:
+                write_lines(tmp_path / "s.nt", ELEMENTS)
+            e.engine.stream(S, tmp_path / "s.nt", heartbeat="1s")
+            register(e.engine, [STEPS])
+            e.engine._on_epoch(lambda m: watermarks.append(m.streams[S].watermark))
+            e.engine.start()
+            if dying:
+                e.until(lambda e=e: e.watermark() == NOW + 2_500)
+                e.clock.advance(10_000)
+                with pytest.raises(LevadaError, match="It dies"):
+                    e.engine.await_end(20)
+            else:
+                e.until(lambda e=e: e.watermark() == NOW + 500_000)
+                e.engine.stop()
+    assert watermarks == [NOW + 2_500, NOW + 10_000, NOW + 500_000]
+
+
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_a_run_of_what_is_there_does_not_go_by_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, keep_open: bool
+) -> None:
+    e = Clocked(tmp_path, monkeypatch, NOW + 60_000)
+    with e.engine:
+        e.engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS), heartbeat="1s")
+        register(e.engine, [STEPS])
+        e.engine.start(once=True, keep_open=keep_open)
+        e.engine.await_end()
+        assert not keep_open or e.watermark() == NOW + 2_500
+
+
+def test_static_data_are_replaced_after_what_the_clock_has_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports that were made saw the content of before: the other one begins behind them."""
+    kinds = tmp_path / "g.nt"
+    e = Clocked(tmp_path, monkeypatch)
+    with e.engine:
+        e.engine.stream(S, write_lines(tmp_path / "s.nt", ELEMENTS[:1]), heartbeat="1s")
+        e.engine.static(
+            write_graph(kinds, ["<http://e/a0> <http://e/kind> <http://e/Sensor>"]),
+            replaceable=True,
+        )
+        e.engine.register(ABSENT, name="absent", empty_reports=True)
+        e.engine.start()
+        e.clock.advance(5_000)
+        e.until(lambda: e.watermark() == NOW + 5_000)
+        e.engine.static(["<http://e/b> <http://e/kind> <http://e/Sensor>"], replaceable=True)
+        e.clock.advance(2_000)
+        e.until(lambda: e.watermark() == NOW + 7_000)
+        e.engine.stop()
+    told = {r.time - NOW: [dict(s)["a"] for s in r.solutions] for r in e.sink.reports["absent"]}
+    a, b = ["<http://e/a0>"], ["<http://e/b>"]
+    assert {t: told[t] for t in told if told[t]} == {3000: a, 4000: a, 5000: a, 6000: b, 7000: b}

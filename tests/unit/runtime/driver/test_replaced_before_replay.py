@@ -1,0 +1,110 @@
+"""A file that is replaced between the decision to read it and a replay of that epoch: what came in
+its place is never taken for it.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from levada.engine.engine import Engine
+from levada.errors import EngineError
+from levada.runtime.driver.epoch import Epochs
+from levada.runtime.store.manifest import Manifest
+from levada.testing.memory_sink import MemorySink
+
+QUERY = """SELECT ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]
+WHERE { WINDOW <w> { ?s <http://e/p> ?o } }"""
+CQL = "Select v From s [Range 10 Seconds Slide 10 Seconds]"
+
+
+def _lines(first: int, n: int = 40) -> str:
+    return "".join(
+        f'<http://e/a> <http://e/p> "{first + i}" {1000 + 100 * i} .\n' for i in range(n)
+    )
+
+
+def _write(path: Path, first: int, n: int = 40) -> None:
+    """A file of rows or triples whose values say from which file they are."""
+    if path.suffix == ".parquet":
+        pl.DataFrame(
+            {"ts": [1000 + 100 * i for i in range(n)], "v": [first + i for i in range(n)]}
+        ).write_parquet(path)
+    elif path.suffix == ".csv":
+        rows = "".join(f"{1000 + 100 * i},{first + i}\n" for i in range(n))
+        path.write_text("ts,v\n" + rows)
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress(_lines(first, n).encode()))
+    else:
+        path.write_text(_lines(first, n))
+
+
+def _replace(path: Path, first: int, n: int = 40) -> None:
+    """Another file under the name, as `mv` does it: the old one stays as it was."""
+    path.rename(path.parent.parent / "old")
+    _write(path, first, n)
+
+
+def _started(folder: Path, sink: MemorySink, name: str, files: str) -> Engine:
+    tabular = name.endswith((".csv", ".parquet"))
+    engine = Engine(spark=False, checkpoint=folder / "c", sink=sink, partitions=2)
+    how: dict[str, Any] = {"files": files}
+    if tabular:
+        how |= {"schema": {"v": "integer"}, "time": "field:ts"}
+    engine.stream("s", folder / "in", **how)
+    engine.register(CQL if tabular else QUERY, name="q", dialect="cql" if tabular else "rspql")
+    return engine
+
+
+def _values(sink: MemorySink) -> set[int]:
+    """The values of all solutions that came."""
+    return {
+        int("".join(c for c in str(value).split("^")[0] if c.isdigit()))
+        for report in sink.reports.get("q", [])
+        for solution in report.solutions
+        for _, value in solution
+    }
+
+
+@pytest.mark.parametrize("name", ["a.nt", "a.csv", "a.parquet", "a.nt.gz"])
+@pytest.mark.parametrize("files", ["sequence", "parallel"])
+@pytest.mark.parametrize("n", [40, 25])  # as long as it was, and shorter
+def test_what_came_in_its_place_is_not_read_as_if_it_were_the_file(
+    name: str, files: str, n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / name
+    _write(path, 1000)
+
+    def dies(self: Epochs, intention: object) -> None:
+        raise RuntimeError("as if the process had ended here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Epochs, "run", dies)
+        with (
+            pytest.raises(EngineError, match="as if the process"),
+            _started(tmp_path, MemorySink(), name, files) as engine,
+        ):
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+    assert (tmp_path / "c" / "intentions" / "open").exists()
+    _replace(path, 5000, n)
+    sink, told = MemorySink(), list[Manifest]()
+    for keep_open in (True, False):
+        with _started(tmp_path, sink, name, files) as engine:
+            engine._on_epoch(told.append)
+            engine.start(once=True, keep_open=keep_open)
+            engine.await_end()
+    (record,) = told[-1].streams.values()
+    if name.endswith(".gz"):  # its unpacked copy is there, and is the file that is meant
+        assert record.dead == 0
+        assert _values(sink) >= set(range(1000, 1040))
+        return
+    assert record.dead == 1
+    assert "was replaced by another before it was read" in record.reasons[0]
+    assert (record.elements, record.missing, record.replaced) == (n, 0, 1)
+    assert _values(sink) == set(range(5000, 5000 + n))

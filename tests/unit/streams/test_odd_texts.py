@@ -1,0 +1,48 @@
+"""Settings that no person writes, but fuzzing does, are refused with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from levada.engine.engine import Engine
+from levada.errors import UsageError
+from levada.streams.mapping import load_mapping
+from levada.streams.stream_config import StreamConfig
+from levada.streams.yaml_file import read_yaml
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 2013-13-45", "is not YAML: month must be in"),
+        ("a: 2013-02-30T00:00:00Z", "is not YAML: day is out of range"),
+        ("a: !!int x", "is not YAML: invalid literal"),
+        ("a: " + "[" * 3000, "is nested too deeply"),
+    ],
+)
+def test_yaml(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_yaml(path, "app file")
+
+
+def test_formulas(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    path = tmp_path / "m.yaml"
+    for formula in ("1if a else 2", "-" * 100_000 + "a", "(" * 1000):
+        path.write_text(f"let: {{ts: '{formula}'}}\ntriples: ['<a:{{a}}> <a:b> <a:c>']\n")
+        with pytest.raises(UsageError, match="formula"):
+            load_mapping(path).types()
+    assert not recwarn.list
+
+
+def test_a_regular_expression_that_is_too_deep() -> None:
+    with pytest.raises(UsageError, match="is not a regular expression"):
+        StreamConfig.of("S", "a.nt", time="filename:" + "(" * 5000 + ")" * 5000)
+
+
+def test_a_static_file_of_a_name_that_no_system_takes() -> None:
+    with Engine(spark=False) as engine, pytest.raises(UsageError, match="There is no static file"):
+        engine.static("x" * 300 + ".nt")

@@ -1,0 +1,116 @@
+"""Times of all elements, cut into epochs and read by several tasks: counted once, whatever was
+dropped in between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.model.frame import Frame
+from levada.model.time import MAX, MIN, Window, WindowKind
+from levada.windows.element_times import (
+    Seen,
+    came_up,
+    occurrences,
+    retain,
+    session_ends,
+    span,
+    steps,
+    times,
+    to_keep,
+    together,
+)
+
+K = WindowKind
+moments = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), max_size=14)
+cuts = st.lists(st.integers(0, 10), max_size=3).map(sorted)
+
+
+def seen_by(pairs: list[tuple[int, int]]) -> Frame:
+    """What a task says of triples (time, number of the triple)."""
+    ts, which = (np.array([p[i] for p in pairs], d) for i, d in enumerate((np.int64, np.uint64)))
+    return occurrences(ts, [(which, which + np.uint64(7)), (which, which)])  # type: ignore[list-item]
+
+
+@given(moments, cuts, st.integers(1, 4), st.sampled_from((MIN, 0, 3)))
+def test_steps_are_each_mth_distinct_triple(
+    pairs: list[tuple[int, int]], watermarks: list[int], step: int, start: int
+) -> None:
+    window = Window(K.COUNT, count=2, step=step)
+    ordered = [ts for ts, _ in sorted(set(pairs)) if ts >= start]
+    expected = sorted(set(ordered[step - 1 :: step]))
+    kept: list[Frame] = []
+    found: list[int] = []
+    low = MIN
+    for w in [*watermarks, MAX]:
+        now = [p for p in pairs if low <= p[0] < w]
+        ahead = [p for p in pairs if p[0] >= w][:1]  # read early, and again later by another task
+        seen, waiting = came_up(kept, [seen_by(now), seen_by(now[::2] + ahead)], w, counted=True)
+        found += [t for t in steps(window, seen, max(start, window.start)).tolist() if low <= t < w]
+        kept = [to_keep(seen, waiting, retain(seen, [window], start, w, show_empty=False))]
+        low = w
+    assert found == expected
+
+
+def test_tuples_of_one_time_are_added_up() -> None:
+    frames = [occurrences(np.array([5, 5, 8])), occurrences(np.array([5]))]
+    assert dict(zip(*(together(frames)[c].tolist() for c in ("ts", "n")), strict=True)) == {
+        5: 3,
+        8: 1,
+    }
+
+
+def test_what_was_not_counted_counts_nothing() -> None:
+    """A stream is counted from the plan on in which some query asks for it."""
+    seen, waiting = came_up(
+        [times(np.array([1, 20]))], [occurrences(np.array([30]))], 25, counted=True
+    )
+    assert seen.ts.tolist() == [1, 20] and seen.total.tolist() == [0, 0]
+    assert waiting["n"].tolist() == [1]
+
+
+def test_only_what_matters_is_kept_of_counted_times() -> None:
+    seen = Seen.of(range(100))
+    keep = retain(seen, [Window(K.COUNT, count=2, step=3)], 10, 90, show_empty=False)
+    assert seen.ts[keep].tolist() == [9, 89, *range(90, 100)]
+
+
+def test_sessions_end_a_gap_after_their_last_time() -> None:
+    ts = np.array([0, 4, 9, 14, 30])
+    assert session_ends(ts, 5).tolist() == [9, 9, 14, 19, 35]
+    assert session_ends(ts, 6).tolist() == [20, 20, 20, 20, 36]
+    assert session_ends(ts[:0], 5).tolist() == []
+    assert span(Window(K.ENDED, 6), Seen.of([0, 4]), MIN)[0].tolist() == [10, 10]
+
+
+def test_of_a_session_the_last_two_times_before_the_horizon_are_kept() -> None:
+    seen = Seen.of([0, 4, 8, 12])
+    assert seen.ts[retain(seen, [Window(K.SESSION, 5)], MIN, 10, show_empty=False)].tolist() == [
+        4,
+        8,
+        12,
+    ]
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=40).map(lambda t: sorted(set(t))),
+    st.integers(0, 60),
+    st.integers(0, 20),
+)
+def test_of_windows_on_close_a_few_times_a_step_are_kept(
+    ts: list[int], horizon: int, start: int
+) -> None:
+    for window in (
+        Window(K.CLOSE_OPEN, 10, 4),
+        Window(K.CLOSE_CLOSED, 8, 8, to=3),
+        Window(K.CLOSE_OPEN, 10, 4, 5, True),
+    ):
+        seen = Seen.of(ts)
+        keep = retain(seen, [window], start, horizon, show_empty=False)
+        kept = Seen.of(seen.ts[keep])
+        rows = [list(zip(*span(window, known, start), strict=True)) for known in (seen, kept)]
+        wanted, found = ({(s, e) for s, e in some if max(s, e) >= horizon} for some in rows)
+        assert wanted == found
+        assert len(kept.ts) <= len({(window.enter(t), window.leave(t)) for t in ts}) + 1

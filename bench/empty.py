@@ -33,6 +33,8 @@ def _force(engine: Engine, times: float) -> None:
 
     def intend(*, flush: bool = False) -> Intention | None:
         nonlocal left
+        if flush:  # the loop asks for more until there is nothing
+            return None
         if left <= 0:
             return decide(flush=flush)
         left -= 1

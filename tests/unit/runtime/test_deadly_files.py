@@ -10,6 +10,7 @@ import pytest
 
 from deadly import deadly, died, documents, letters, start
 from levada.runtime.store.manifest import Intention
+from levada.runtime.store.sealed import read_sealed
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def test_a_file_that_ends_the_process_does_so_once(tmp_path: Path, data: Path) -
     assert died(start(root, data)[0]), "the first attempt dies"
     # killed behind the verdict, before the epoch runs: the verdict stands
     assert start(root, data, killed=2)[0] == -signal.SIGKILL
-    intention = json.loads((root / "c" / "intentions" / "open").read_text())
+    intention = json.loads(read_sealed(root / "c" / "intentions" / "open"))
     assert [reference["name"] for reference, _ in intention["deadly"]] == names
     status, found = start(root, data)
     assert status == 0, found

@@ -138,3 +138,34 @@ def test_a_long_window_is_reported_in_many_epochs(report: str) -> None:
         got = run_case(case, partitions=2)
     assert len(ended) >= 3
     assert same_queries(case.expected(), got) is None
+
+
+def test_an_early_end_is_beyond_what_has_been_reported() -> None:
+    """Found by chance: reports on change at the watermark were too many, so each epoch was to end
+    there, where it stood already, and a stop forgot how far they had been.
+    """
+    windows = {
+        "v": ("http://e/s1", Clause("all")),
+        "w": ("http://e/s0", Clause("step", 4000, step=250)),
+    }
+    body = "WINDOW :v { ?s (:q/:q)+ ?x . ?s :r ?t } WINDOW :w { ?x :q ?y }"
+    tail = "ORDER BY STR(?t) LIMIT 4"
+    asked = query("SELECT DISTINCT ?t", body, tail, windows=windows, output="DSTREAM", name="q")
+    said = {
+        250: (":b :r 'ab'",),
+        1249: (":c :q :b",),
+        1749: (":b :q :a",),
+        2249: (":c :q :a", ":b :q :a", ":b :q :c", ":a :r 'ab'"),
+        2499: (":c :p 1", ":c :p 2", ":c :p 3"),
+        3249: (":b :q :c", ":b :r 'Ba'", ":b :q :a", ":a :q :a"),
+        5249: (":b :r 'b'", ":a :q :b", ":a :r 'Ba'"),
+        8250: (":b :r 'ab'",),
+    }
+    streams = {
+        "http://e/s0": (at(0, ":b :q 4"), at(1000, ":a :q 4")),
+        "http://e/s1": tuple(at(time, line) for time, lines in said.items() for line in lines),
+    }
+    case = Case(streams, (asked,), 0, {})
+    with at_most(2):
+        got = run_stopped(case, 2, epoch_rows=3, partitions=2)
+    assert same_queries(case.expected(), got) is None

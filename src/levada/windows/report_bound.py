@@ -56,6 +56,9 @@ def check_listed(times: Times, at: Longs, rows: int) -> None:
     """Raises ``ManyReportsError`` if ``rows`` rows have too many reports: so many of them are
     ``at`` each of these instants, which are in no order.
 
+    An epoch that ends early goes beyond the first instant: what reports on change there is made
+    once the watermark is above it, so an end at it would make nothing, and the next one neither.
+
     >>> check_listed(np.array([0, 10]), np.array([3, 3]), 3)
     """
     most = most_reports(rows)
@@ -64,7 +67,7 @@ def check_listed(times: Times, at: Longs, rows: int) -> None:
     order = np.argsort(times, kind="stable")
     times, made = times[order], np.cumsum(at[order])
     first, last = int(times[0]), int(times[-1])
-    until = int(times[np.searchsorted(made, most // 2)])
+    until = max(int(times[np.searchsorted(made, most // 2)]), first + 1)
     if until < last:
         raise ManyReportsError(
             f"An epoch would make more than {most:,} reports of rows.",

@@ -25,15 +25,7 @@ def run_case(
     sink = MemorySink()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        with Engine(
-            spark=spark,
-            checkpoint=root / "checkpoint",
-            epoch_rows=epoch_rows,
-            partitions=partitions,
-            sink=sink,
-            seed=7,
-            ontology=_ontology(case, root),
-        ) as engine:
+        with _engine(case, root, sink, (epoch_rows, partitions), spark) as engine:
             name_sources(engine, case, root)
             register(engine, case.queries)
             engine.start(once=True)
@@ -85,15 +77,7 @@ def run_in_two(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for part, keep_open in ((first, True), (case, False)):
-            with Engine(
-                spark=False,
-                checkpoint=root / "checkpoint",
-                epoch_rows=epoch_rows,
-                partitions=partitions,
-                sink=sink,
-                seed=7,
-                ontology=_ontology(case, root),
-            ) as engine:
+            with _engine(case, root, sink, (epoch_rows, partitions)) as engine:
                 name_sources(engine, part, root)
                 staying = [q for q in case.queries if not keep_open or q.name not in late]
                 register(engine, [*others, *staying] if keep_open else staying)
@@ -112,15 +96,7 @@ def run_stopped(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         while not ended:
-            with Engine(
-                spark=False,
-                checkpoint=root / "checkpoint",
-                epoch_rows=epoch_rows,
-                partitions=partitions,
-                sink=sink,
-                seed=7,
-                ontology=_ontology(case, root),
-            ) as engine:
+            with _engine(case, root, sink, (epoch_rows, partitions)) as engine:
                 name_sources(engine, case, root)
                 register(engine, case.queries)
                 told = _stop_after(engine, every)
@@ -143,6 +119,22 @@ def _stop_after(engine: Engine, epochs: int) -> list[Manifest]:
     return told
 
 
+def _engine(
+    case: Case, root: Path, sink: MemorySink, size: tuple[int, int], spark: object = False
+) -> Engine:
+    """An engine on the checkpoint of a case; ``size``: elements in an epoch, partitions."""
+    epoch_rows, partitions = size
+    return Engine(
+        spark=spark,
+        checkpoint=root / "checkpoint",
+        epoch_rows=epoch_rows,
+        partitions=partitions,
+        sink=sink,
+        seed=7,
+        ontology=_ontology(case, root),
+    )
+
+
 def _ontology(case: Case, root: Path) -> list[Path]:
     return [] if case.ontology is None else [write_graph(root / "ontology.nt", case.ontology)]
 
@@ -162,14 +154,7 @@ def run_replaced(
         root = Path(folder)
 
         def started(phase: int, **how: bool) -> Engine:
-            engine = Engine(
-                spark=False,
-                checkpoint=root / "checkpoint",
-                epoch_rows=epoch_rows,
-                partitions=partitions,
-                sink=sink,
-                seed=7,
-            )
+            engine = _engine(case, root, sink, (epoch_rows, partitions))
             read = (
                 ends[phase] if phase < len(ends) else {n: len(e) for n, e in case.streams.items()}
             )

@@ -42,6 +42,7 @@ from levada.kernels.text.elements import number_alike, one_time
 from levada.kernels.text.instants import instants, last_instants
 from levada.kernels.text.lines import GRAPH, SUBJECT, number_blocks, number_elements
 from levada.model.arrays import Bools
+from levada.model.segments import starts_segment
 from levada.model.term import Kind
 from levada.model.time import MAX, MIN
 from levada.sources.reference import Reference
@@ -197,9 +198,7 @@ def _said_by_graph(triples: Triples, unit: int) -> _Said:
     graph, n = triples.g, triples.n
     if graph is None or not n:
         return _Said(np.full(n, MIN, np.int64), np.zeros(n, np.bool_))
-    new = np.concatenate(
-        [np.ones(1, np.bool_), (graph.x[1:] != graph.x[:-1]) | (graph.y[1:] != graph.y[:-1])]
-    )
+    new = starts_segment(graph.x, graph.y)
     first = np.flatnonzero(new)
     found = last_instants(triples.buffer, *_ranges(graph, first), unit)
     found[graph.kind[first] != Kind.IRI] = MIN

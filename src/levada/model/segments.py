@@ -28,6 +28,29 @@ def starts_segment(*columns: npt.NDArray[Any]) -> Bools:
     return new
 
 
+def ends_segment(*columns: npt.NDArray[Any]) -> Bools:
+    """Of each row whether a segment ends with it: the last, or other than the one behind.
+
+    >>> ends_segment(np.array([3, 3, 5])).tolist()
+    [False, True, True]
+    """
+    last = np.ones(len(columns[0]), np.bool_)
+    if len(last):
+        last[:-1] = _differ(columns)
+    return last
+
+
+def place_in_segment(begins: Bools) -> Longs:
+    """0, 1, 2, .. within each segment; ``begins``: where they begin, the first row among them.
+
+    >>> place_in_segment(np.array([True, False, False, True])).tolist()
+    [0, 1, 2, 0]
+    """
+    row = np.arange(len(begins))
+    places: Longs = row - np.maximum.accumulate(np.where(begins, row, 0))
+    return places
+
+
 def _differ(columns: tuple[npt.NDArray[Any], ...]) -> Bools:
     """Of each row but the first whether it differs from the one before in any column."""
     found: Bools = columns[0][1:] != columns[0][:-1]

@@ -40,6 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from levada.model.durations import shown_duration
+from levada.model.segments import starts_segment
 
 MIN = -(2**62)
 MAX = 2**62
@@ -58,10 +59,7 @@ def distinct(times: Times) -> Times:
     [1000, 3000]
     """
     ordered: Times = times if (times[1:] > times[:-1]).all() else np.sort(times)
-    found: Times = ordered[
-        np.append(np.ones(len(times[:1]), np.bool_), ordered[1:] != ordered[:-1])
-    ]
-    return found
+    return ordered[starts_segment(ordered)]
 
 
 def in_sorted(ordered: Times, times: Times) -> npt.NDArray[np.bool_]:

@@ -24,6 +24,7 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.sums import net
 from levada.model.arrays import Ints, Longs, Words
 from levada.model.frame import Frame
+from levada.model.segments import ends_segment
 
 Weights = npt.NDArray[np.int8] | npt.NDArray[np.int64]
 
@@ -70,7 +71,7 @@ class Steps(NamedTuple):
     @property
     def final(self) -> npt.NDArray[np.bool_]:
         """Whether a step is the last one of its key."""
-        return np.append(self.of[1:] != self.of[:-1], np.ones(len(self.of[:1]), np.bool_))
+        return ends_segment(self.of)
 
 
 def steps(codes: Ints, instants: Longs) -> Steps:
@@ -82,7 +83,7 @@ def steps(codes: Ints, instants: Longs) -> Steps:
     """
     order = np.lexsort((instants, codes))
     of, at = codes[order], instants[order]
-    ends = np.append((of[1:] != of[:-1]) | (at[1:] != at[:-1]), np.ones(len(of[:1]), np.bool_))
+    ends = ends_segment(of, at)
     last = np.flatnonzero(ends)
     return Steps(order, np.cumsum(ends) - ends, last, of[last], at[last])
 

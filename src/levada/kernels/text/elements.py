@@ -11,6 +11,7 @@ import numpy as np
 
 from levada.kernels import I64, U64, kernel
 from levada.model.arrays import Ints, Longs, Words
+from levada.model.segments import starts_segment
 from levada.model.time import MIN, Times
 
 
@@ -48,7 +49,7 @@ def one_time(ts: Times, edges: Longs) -> tuple[Times, bool]:
 
 def numbers_by_columns(x: Words, y: Words) -> tuple[Ints, Longs]:
     """``number_alike`` by NumPy: the twin."""
-    new = np.append(np.ones(min(len(x), 1), bool), (x[1:] != x[:-1]) | (y[1:] != y[:-1]))
+    new = starts_segment(x, y)
     return np.cumsum(new, dtype=np.int32) - np.int32(1), np.append(np.flatnonzero(new), len(x))
 
 

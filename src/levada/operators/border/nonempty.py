@@ -25,6 +25,7 @@ from levada.kernels.time.interval import enter
 from levada.model import columns as col
 from levada.model.arrays import Ints
 from levada.model.frame import Frame
+from levada.model.segments import ends_segment, starts_segment
 from levada.model.time import MAX, MIN, Times, WindowKind
 from levada.operators.border.calendar import Calendar
 from levada.plan.sealed import steps as s
@@ -122,8 +123,7 @@ def _each_once(found: Sequence[tuple[Ints, Times]]) -> Frame:
     r = np.concatenate([np.empty(0, np.int64), *(f[1] for f in found)])
     order = np.lexsort((r, op))
     op, r = op[order], r[order]
-    new = np.ones(len(op), np.bool_)
-    new[1:] = (op[1:] != op[:-1]) | (r[1:] != r[:-1])
+    new = starts_segment(op, r)
     return Frame({"op": op[new], "r": r[new]}, int(new.sum()))
 
 
@@ -161,8 +161,7 @@ def _spans(
     """The times [start, end) in this epoch at which some window holds something; those that go on
     have no end.
     """
-    same = op[1:] == op[:-1]
-    until = np.append(np.where(same, r[1:], MAX), np.full(len(op[:1]), MAX))
+    until = np.where(ends_segment(op), MAX, np.append(r[1:], r[:1]))
     nonempty = held > 0
     old = np.flatnonzero((before.held > 0) & (calendar.high > calendar.low)).astype(np.int32)
     first = np.full(len(before.held), MAX, np.int64)

@@ -28,6 +28,7 @@ from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.arrays import Bools, Ints, Longs, Words
 from levada.model.frame import Frame, concat
+from levada.model.segments import starts_segment
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.constants import identities
 from levada.operators.rows.edges import gather, key_of
@@ -162,10 +163,6 @@ def ordered(node: PlanNode, frame: Frame, pool: Pool) -> Frame:
     return frame.take(np.lexsort((*ranks, frame[col.least(0)], frame["op"])))
 
 
-def _firsts(values: npt.NDArray[np.int32]) -> Bools:
-    return np.concatenate([[True], values[1:] != values[:-1]]) if len(values) else np.empty(0, bool)
-
-
 def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Sizes) -> Longs:
     """The number of the occurrence that each of these continues, 0 if there is none. ``rows`` are
     all of it that are ever there.
@@ -178,7 +175,7 @@ def _continue_(node: PlanNode, state: State, key: str, rows: Frame, sizes: _Size
     order = np.argsort(codes, kind="stable")
     previous = np.empty(rows.n, np.int64)
     previous[order[1:]] = rows[col.NUMBER][order[:-1]]
-    new = order[_firsts(codes[order])]
+    new = order[starts_segment(codes[order])]
     previous[new] = latest[codes[new]]
     still = sizes.leaves(rows["op"], previous) > sizes.enters(rows["op"], rows[col.NUMBER])
     return np.where((previous > 0) & still, previous, 0)

@@ -12,6 +12,7 @@ import polars as pl
 
 from levada.kernels.keyed.groups import group
 from levada.model.frame import Frame
+from levada.model.segments import place_in_segment, starts_segment
 from levada.operators.env import Env, Inputs
 from levada.operators.expressions import evaluate, order_rows
 from levada.operators.expressions.values import broadcast
@@ -64,10 +65,7 @@ def _cut(rows: Frame, offset: int, limit: int | None) -> Frame:
     """Rows offset .. offset + limit of each (member, report); they come sorted by these."""
     if not rows.n or (offset == 0 and limit is None):
         return rows
-    op, r = rows["op"], rows["r"]
-    first = np.concatenate([[True], (op[1:] != op[:-1]) | (r[1:] != r[:-1])])
-    starts = np.maximum.accumulate(np.where(first, np.arange(rows.n), 0))
-    place = np.arange(rows.n) - starts
+    place = place_in_segment(starts_segment(rows["op"], rows["r"]))
     keep = place >= offset
     if limit is not None:
         keep &= place < offset + limit

@@ -13,6 +13,7 @@ import numpy as np
 
 from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
+from levada.model.segments import place_in_segment, starts_segment
 from levada.terms.identity import identify_one
 
 
@@ -30,17 +31,6 @@ def copies(k: Words, h: Words) -> Words:
     """
     codes, _ = group(k, h)
     order = np.argsort(codes, kind="stable")
-    sorted_codes = codes[order]
-    first = (
-        np.concatenate([[True], sorted_codes[1:] != sorted_codes[:-1]])
-        if len(codes)
-        else np.empty(0, bool)
-    )
-    starts = (
-        np.maximum.accumulate(np.where(first, np.arange(len(codes)), 0))
-        if len(codes)
-        else np.empty(0, np.int64)
-    )
     out = np.empty(len(codes), np.uint64)
-    out[order] = (np.arange(len(codes)) - starts).astype(np.uint64)
+    out[order] = place_in_segment(starts_segment(codes[order])).astype(np.uint64)
     return out

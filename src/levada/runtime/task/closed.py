@@ -24,6 +24,7 @@ from levada.kernels.keyed.probe import join_pairs
 from levada.model import columns as col
 from levada.model.arrays import Ints, Longs
 from levada.model.frame import Frame, concat
+from levada.model.segments import starts_segment
 from levada.model.time import MAX, MIN, WindowKind
 from levada.operators.env import Env
 from levada.runtime.context import load_plan
@@ -62,7 +63,7 @@ def subjects_of(
 def _first(numbers: Ints) -> Longs:
     """The first row of each number; these ascend where an element is all lines of a subject."""
     if (numbers[1:] >= numbers[:-1]).all():
-        return np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)])
+        return np.flatnonzero(starts_segment(numbers))
     words = numbers.astype(np.uint64)
     return group(words, np.zeros_like(words))[1]
 

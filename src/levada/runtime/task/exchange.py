@@ -16,6 +16,7 @@ import numpy as np
 from levada.kernels.keyed.route import partition_of, scatter_order
 from levada.model.arrays import Words
 from levada.model.frame import Frame, concat, pack
+from levada.model.segments import starts_segment
 from levada.model.term import Kind
 from levada.operators.group.panes import fold
 from levada.operators.rows.compute import is_threshold, thresholds
@@ -179,7 +180,7 @@ class Exchange:
         """The identities of the texts that a frame needs."""
         if to.what is What.CLOSED:
             every = frame["file"]
-            files = every[np.append(True, every[1:] != every[:-1])[: frame.n]]
+            files = every[starts_segment(every)]
             yield files, files
             return
         node = self.plan.nodes[to.number]

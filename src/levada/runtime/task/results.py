@@ -16,7 +16,7 @@ from levada.kernels.keyed.groups import group
 from levada.model.arrays import Words
 from levada.model.checked import checked_parts
 from levada.model.frame import Frame, concat
-from levada.model.time import Times
+from levada.model.time import Times, distinct
 from levada.plan.sealed.plan import Plan, PlanNode
 from levada.runtime.context import Context
 from levada.runtime.store import state_files
@@ -103,7 +103,6 @@ def _counts(node: PlanNode, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
 def _counts_of_one(query: str, frame: Frame) -> tuple[dict[str, list[int]], Frame]:
     """The same for the rows of one query."""
     report: Times = frame["r"]
-    ordered = report if (report[1:] >= report[:-1]).all() else np.sort(report)
-    each = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-    found = {query: [len(report), int(ordered[0]), int(ordered[-1]), len(each)]}
+    each = distinct(report)
+    found = {query: [len(report), int(each[0]), int(each[-1]), len(each)]}
     return found, Frame({"op": np.full(len(each), frame["op"][0]), "r": each}, len(each))

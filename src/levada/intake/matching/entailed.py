@@ -26,6 +26,7 @@ from levada.intake.matching.slots import Chunk, Resources, resource_slot, term_s
 from levada.model import columns as col
 from levada.model.arrays import Longs
 from levada.model.frame import Column, Frame, concat
+from levada.model.segments import ranges
 from levada.model.term import Blank, Kind, Term
 from levada.plan.sealed import steps as s
 from levada.plan.sealed.patterns import MOST_COUNTED, entailed_text
@@ -75,7 +76,7 @@ class Alike:
             return frame
         counts = np.where(known, self.size[found], 1)
         rows = np.repeat(np.arange(frame.n), counts)
-        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        place = ranges(np.zeros(frame.n, np.int64), counts)
         out = frame.take(rows)
         others = np.flatnonzero(known[rows])
         at = self.start[found[rows[others]]] + place[others]
@@ -154,10 +155,7 @@ class Ways:
             if not len(own):
                 continue
             way = np.repeat(own, counts[own])
-            place = np.arange(len(way)) - np.repeat(
-                np.cumsum(counts[own]) - counts[own], counts[own]
-            )
-            at = matched[starts[self.pattern[way]] + place]
+            at = matched[ranges(starts[self.pattern[own]], counts[own])]
             if form.resource:
                 resource = chunk.triples.o.kind[at] <= Kind.BLANK
                 way, at = way[resource].astype(np.int64), at[resource]

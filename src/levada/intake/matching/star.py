@@ -26,6 +26,7 @@ from levada.kernels.keyed.groups import group
 from levada.kernels.keyed.keyed import combine, mix
 from levada.kernels.keyed.star import meet
 from levada.model.arrays import Bools, Ints, Longs
+from levada.model.segments import ranges
 from levada.plan.sealed import steps as s
 
 
@@ -120,9 +121,7 @@ def _first(patterns: Longs, counts: Longs, legs: Legs) -> tuple[Ints, Longs]:
     members = np.flatnonzero(counts[patterns] > 0)
     own = patterns[members]
     many = counts[own]
-    before = np.cumsum(many) - many
-    places = np.arange(int(many.sum())) + np.repeat(legs.starts[own] - before, many)
-    return np.repeat(members, many).astype(np.int32), places
+    return np.repeat(members, many).astype(np.int32), ranges(legs.starts[own], many)
 
 
 def _met(patterns: Longs, wanted: Ints, legs: Legs) -> tuple[Longs, Longs]:

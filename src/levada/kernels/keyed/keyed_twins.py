@@ -20,6 +20,7 @@ from levada.kernels.keyed.sums import Weights
 from levada.kernels.keyed.sums_dd import Sums
 from levada.kernels.time.interval import Params
 from levada.model.arrays import Bools, Doubles, Ints, Longs, Words
+from levada.model.segments import ranges
 from levada.model.time import MAX, MIN, Times, Window, WindowKind
 
 
@@ -53,8 +54,7 @@ def _joint_codes(k: Words, h: Words, run: Buckets) -> tuple[Ints, Ints]:
 def _ranges(low: Longs, high: Longs) -> tuple[Longs, Longs]:
     """For each row i all places of low[i]:high[i], as (i, place)."""
     many = high - low
-    row = np.repeat(np.arange(len(low)), many)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(low, many)
+    return np.repeat(np.arange(len(low)), many), ranges(low, many)
 
 
 def join_pairs_twin(k: Words, h: Words, s: Times, e: Times, run: Buckets) -> tuple[Ints, Ints]:

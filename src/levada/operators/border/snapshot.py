@@ -27,6 +27,7 @@ from levada.model import columns as col
 from levada.model.arrays import Bools, Longs
 from levada.model.frame import Frame, concat
 from levada.model.query import Output
+from levada.model.segments import ranges
 from levada.model.time import MAX, MIN, Times
 from levada.operators.border import report_buffer
 from levada.operators.border.calendar import Calendar
@@ -154,7 +155,7 @@ def _at_reports(rows: Frame, found: Lifetimes, due: Frame) -> Frame | None:
     start = places(due, op, found.start)
     many = places(due, op, found.until) - start
     at = np.repeat(np.arange(len(many)), many)
-    report = np.repeat(start, many) + np.arange(len(at)) - np.repeat(np.cumsum(many) - many, many)
+    report = ranges(start, many)
     copies = found.count[at]
     at, report = np.repeat(at, copies), np.repeat(report, copies)
     return rows.take(found.row[at]).drop("w").with_(r=due["r"][report]) if len(at) else None

@@ -28,7 +28,7 @@ from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.arrays import Bools, Ints, Longs, Words
 from levada.model.frame import Frame, concat
-from levada.model.segments import starts_segment
+from levada.model.segments import ranges, starts_segment
 from levada.operators.env import Env, Inputs
 from levada.operators.rows.constants import identities
 from levada.operators.rows.edges import gather, key_of
@@ -197,7 +197,7 @@ def _due(state: State, key: str, like: Frame, new: _New, sizes: _Sizes) -> Frame
     of = np.repeat(np.tile(np.arange(len(m)), 2), counts)
     if not len(of):
         return None
-    q = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(1, len(of) + 1)
+    q = ranges(begins + 1, counts)
     found = tallies.find(state, f"{key}.rows", *number(new.k[of], new.h[of], q))
     if found is None:
         return None

@@ -18,6 +18,7 @@ from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.expression import Call, Expression, Function, Param, Var
 from levada.model.frame import Frame
+from levada.model.segments import ranges
 from levada.model.term import Kind, Term
 from levada.model.time import TIMELESS
 from levada.operators.env import Env, Inputs
@@ -219,9 +220,4 @@ def _passing(
             low, high = np.searchsorted(bounds, values, side="left"), np.full(len(values), n)
     counts = high - low
     rows = np.repeat(np.arange(len(values)), counts)
-    starts = (
-        np.repeat(low - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-        if len(values)
-        else rows
-    )
-    return rows, (starts + np.arange(len(rows))).astype(np.int64)
+    return rows, ranges(low, counts)

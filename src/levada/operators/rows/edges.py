@@ -17,6 +17,7 @@ from levada.kernels.keyed.keyed import combine, mix
 from levada.model import columns as col
 from levada.model.arrays import Words
 from levada.model.frame import Column, Frame
+from levada.model.segments import ranges
 from levada.model.time import MAX, MIN
 from levada.plan.sealed.layout import DTYPES, Facet, Layout, slot_columns
 from levada.plan.sealed.plan import Consumer, FanOut, home_number
@@ -75,8 +76,7 @@ def fan_out(
     if (counts == 1).all():
         return None, fan.members[first]
     rows = np.repeat(np.arange(len(op), dtype=np.int64), counts)
-    starts = np.repeat(first - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    return rows, fan.members[(starts + np.arange(len(rows))).astype(np.int64)]
+    return rows, fan.members[ranges(first, counts)]
 
 
 def along(frame: Frame, consumer: Consumer, source: Layout) -> Frame:

@@ -17,6 +17,7 @@ from levada.kernels.keyed.keyed import combine
 from levada.model import columns as col
 from levada.model.arrays import Longs, Words
 from levada.model.frame import Frame, concat
+from levada.model.segments import ranges
 from levada.model.time import MAX
 from levada.windows.state.pieces import State
 
@@ -36,7 +37,7 @@ def find(state: State, key: str, k: Words, h: Words) -> tuple[Longs, Frame] | No
         first = np.searchsorted(kept[col.KEY], wanted, "left")
         counts = np.searchsorted(kept[col.KEY], wanted, "right") - first
         of = np.repeat(order, counts)
-        at = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(of))
+        at = ranges(first, counts)
         same = kept[col.CHECK][at] == h[of]
         if same.any():
             places.append(of[same])

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,8 @@ class Soak:
         self.process.wait()
         if self.rng.random() < 0.5:
             for child in below:
-                child.kill()
+                with suppress(psutil.NoSuchProcess):  # ends by itself without a driver
+                    child.kill()
         psutil.wait_procs(below, timeout=60)
         self.kills += 1
 

@@ -33,7 +33,6 @@ from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.streams.formats import RDF, word_of
 from levada.streams.options import OPTIONS
 from levada.streams.stream_config import STDIN, StreamConfig
-from levada.streams.yaml_file import read_yaml
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 
 FORMATS = tuple(map(str, Format))
@@ -155,6 +154,8 @@ def _check_once(kind: str, names: list[str]) -> None:
 
 def load_app(path: Path) -> App:
     """The application of an app file. Raises ``UsageError``."""
+    from levada.streams.yaml_file import read_yaml  # here: only app files need YAML
+
     document = read_yaml(path, "app file")
     sections = _mapping(document, "", ("streams", "static", "queries", "options"))
     base = path.parent

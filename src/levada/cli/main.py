@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
@@ -263,6 +262,8 @@ app.add_typer(machines, name="machine")
 @app.command("version")
 def _version() -> None:
     """Print the versions of Levada and of what it runs on."""
+    from importlib.metadata import version as installed_version
+
     python = ".".join(map(str, sys.version_info[:3]))
     print(
         f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, "

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from levada.algebra.schema import Regime
 from levada.engine.asked import Asked, note
@@ -24,9 +25,11 @@ from levada.errors import UsageError, near
 from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, is_derived, shown
 from levada.plan.lowering.scans import StreamFacts
-from levada.runtime.driver.catalog import Registered
-from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.streams.stream_config import StreamConfig
+
+if TYPE_CHECKING:
+    from levada.runtime.driver.catalog import Registered
+    from levada.runtime.driver.publishing.lifetime import Lifetime
 
 
 class Registry:
@@ -176,6 +179,9 @@ class Registry:
 
 
 def _registered(query: Prepared) -> Registered:
+    # here: the commands that only look at queries register none, and load no checkpoint
+    from levada.runtime.driver.catalog import Registered
+
     asked = query.asked
     return Registered(asked.name, asked.text, asked.spoken, asked.options, query.plannable)
 

@@ -67,6 +67,8 @@ def _check_shown(app: App, mode: Mode) -> None:
     if not mode.watch:
         app.check_output()
         return
+    if app.options.shape == "state":
+        raise UsageError("--watch shows results, and --as state writes them.", hint="Leave one.")
     if app.options.out != STDOUT:
         message = "--watch shows results on the terminal, and --out writes them to a folder."
         raise UsageError(message, hint="Leave one of the two out.")

@@ -266,6 +266,7 @@ class Engine(Awaited, Told):
             )
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
+            self._registry.begin()
             self._start(Tempo(self._interval, self._epoch_rows, once, keep_open, self._max_rows))
         except BaseException:
             self._close()

@@ -123,7 +123,7 @@ def _of_no_window(
         hint = hint or f"There are the streams {', '.join(names)}. "
         hint += READ_BY
         message = "The query has no window, and there are no static data that it could read."
-    yield QueryWarning(message, read.default, hint)
+    yield QueryWarning(message, read.default, hint, of_data=True)
 
 
 def _no_graphs(
@@ -142,4 +142,5 @@ def _no_graphs(
             yield QueryWarning(f"<{name}> is a stream, and no static graph.", span, hint)
         elif graphs is not None:
             known = near(name, (graph for graph in graphs if graph is not None))
-            yield QueryWarning(f"There is no static graph <{name}>.", span, known)
+            message = f"There is no static graph <{name}>."
+            yield QueryWarning(message, span, known, of_data=True)

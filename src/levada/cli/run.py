@@ -49,7 +49,7 @@ def check_run(app: App, mode: Mode) -> None:
             "--keep-open is for --once.", hint="Without --once the windows stay open anyway."
         )
     if not app.queries:
-        raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
+        _check_added(app.options.checkpoint)
     if app.options.summary is not None and Path(app.options.summary).is_dir():
         raise UsageError(
             f"The summary cannot be written to {app.options.summary}: it is a folder.",
@@ -58,6 +58,21 @@ def check_run(app: App, mode: Mode) -> None:
     if app.options.out == STDOUT and sys.stdout is None:  # as `>&-` leaves it
         raise UsageError("There is no standard output for results.", hint="Say --out DIR.")
     _check_shown(app, mode)
+
+
+def _check_added(checkpoint: str | None) -> None:
+    """Without query files, a checkpoint's queries that `levada add` has added are run. Raises
+    ``UsageError`` if there are none.
+    """
+    hint = "Give query files, or an app file with --app."
+    if checkpoint is None:
+        raise UsageError("There is no query.", hint=hint)
+    # here: a run with queries need not look
+    from levada.runtime.store.requests import read_ledger
+
+    if not read_ledger(Path(checkpoint)).added:
+        message = f"There is no query, and none was added to the checkpoint {checkpoint}."
+        raise UsageError(message, hint=hint)
 
 
 def _check_shown(app: App, mode: Mode) -> None:

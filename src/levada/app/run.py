@@ -16,7 +16,7 @@ import psutil
 from levada.app.app_file import STDOUT, App
 from levada.app.prepare import queries_of
 from levada.app.signals import stopped_by_signals
-from levada.emission.formats import Format, check_fits, check_stdout
+from levada.emission.formats import Format, check_fits, check_state, check_stdout
 from levada.engine.asked import note
 from levada.engine.engine import Engine
 from levada.engine.telling.remarks import unread
@@ -24,6 +24,7 @@ from levada.engine.telling.status import counts_of, reasons
 from levada.engine.telling.summary import Progress, StreamCounts, Summary
 from levada.model.names import shown
 from levada.runtime.driver.catalog import Registered
+from levada.runtime.driver.publishing.tables import StateFiles
 from levada.runtime.store.manifest import Manifest
 from levada.sinks import Sink
 from levada.sinks.files import FileSink, Roll, claimed
@@ -55,7 +56,11 @@ def run_app(
     form = Format(app.options.format)
     out = Path(app.options.out)
     roll = Roll(age=app.options.roll)
-    sink = on_results or FileSink(out, form, roll, terms=app.options.terms, claimed=True)
+    terms, state = app.options.terms, app.options.shape == "state"
+    files = (
+        StateFiles(out, form, terms) if state else FileSink(out, form, roll, terms, claimed=True)
+    )
+    sink = on_results or files
     engine = _engine(app, sink, master, spark)
     began, cpu = time.monotonic(), cpu_seconds()
     temporary = engine.root if engine.temporary else None
@@ -105,11 +110,13 @@ def _tell(engine: Engine, app: App, form: Format) -> None:
         engine.static(static.path, static.graph, static.format, reload=static.reload)
     for registered in engine.register_all(queries_of(app)):
         with note(registered.name):
-            registered._check_fits(form)
+            registered._check_fits(form, state=app.options.shape == "state")
 
     def fits(query: Registered, queries: int) -> None:
         with note(query.name):
             check_fits(form, query.name, query.query.form, query.query.output)
+            if app.options.shape == "state":
+                check_state(form, query.name, query.query.output)
         if app.options.out == STDOUT:
             check_stdout(form, queries)
 

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
@@ -69,6 +68,7 @@ def _run(
     result_format: o.ResultFormat = None,
     roll: o.Roll = None,
     terms: o.Terms = False,
+    shape: o.As = None,
     summary: o.SummaryFile = None,
     overwrite: o.Overwrite = False,
     checkpoint: o.Checkpoint = None,
@@ -93,6 +93,7 @@ def _run(
         "format": result_format,
         "roll": roll,
         "terms": terms,
+        "as": shape,
         "checkpoint": checkpoint,
         "master": master,
         "epoch": epoch,
@@ -263,6 +264,8 @@ app.add_typer(machines, name="machine")
 @app.command("version")
 def _version() -> None:
     """Print the versions of Levada and of what it runs on."""
+    from importlib.metadata import version as installed_version
+
     python = ".".join(map(str, sys.version_info[:3]))
     print(
         f"levada {installed_version('levada')}, Spark {installed_version('pyspark')}, "

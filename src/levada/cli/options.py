@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from levada.algebra.options import WORDS as OPTION_WORDS
-from levada.emission.formats import Format, meant
-from levada.errors import UsageError
+from levada.emission.formats import SHAPES, Format, meant
+from levada.errors import UsageError, near
 from levada.streams.options import OPTIONS
 
 _SOURCES, _RESULTS, _MEANING, _RUNNING = (
@@ -24,6 +24,13 @@ def _format(word: str) -> str:
     """The word of a result format. Raises ``UsageError`` with the one that may be meant."""
     if word not in list(Format):
         raise UsageError(f"--format: there is no format {word}.", hint=meant(word))
+    return word
+
+
+def _shape(word: str) -> str:
+    """How results are written: ``SHAPES``. Raises ``UsageError``."""
+    if word not in SHAPES:
+        raise UsageError(f"--as is changes or state, not {word}.", hint=near(word, SHAPES))
     return word
 
 
@@ -146,6 +153,16 @@ Terms = Annotated[
     typer.Option(
         "--terms",
         help="Parquet and Arrow with N-Triples texts in place of values.",
+        rich_help_panel=_RESULTS,
+    ),
+]
+As = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        parser=_shape,
+        metavar="changes|state",
+        help="With --out DIR: a relation's changes (default), or a file of its present rows.",
         rich_help_panel=_RESULTS,
     ),
 ]

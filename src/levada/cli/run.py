@@ -49,7 +49,7 @@ def check_run(app: App, mode: Mode) -> None:
             "--keep-open is for --once.", hint="Without --once the windows stay open anyway."
         )
     if not app.queries:
-        raise UsageError("There is no query.", hint="Give query files, or an app file with --app.")
+        _check_added(app.options.checkpoint)
     if app.options.summary is not None and Path(app.options.summary).is_dir():
         raise UsageError(
             f"The summary cannot be written to {app.options.summary}: it is a folder.",
@@ -60,6 +60,21 @@ def check_run(app: App, mode: Mode) -> None:
     _check_shown(app, mode)
 
 
+def _check_added(checkpoint: str | None) -> None:
+    """Without query files, a checkpoint's queries that `levada add` has added are run. Raises
+    ``UsageError`` if there are none.
+    """
+    hint = "Give query files, or an app file with --app."
+    if checkpoint is None:
+        raise UsageError("There is no query.", hint=hint)
+    # here: a run with queries need not look
+    from levada.runtime.store.requests import read_ledger
+
+    if not read_ledger(Path(checkpoint)).added:
+        message = f"There is no query, and none was added to the checkpoint {checkpoint}."
+        raise UsageError(message, hint=hint)
+
+
 def _check_shown(app: App, mode: Mode) -> None:
     """What holds for results that are for people. Raises ``UsageError``."""
     if mode.times is not None and app.options.out != STDOUT:
@@ -67,6 +82,8 @@ def _check_shown(app: App, mode: Mode) -> None:
     if not mode.watch:
         app.check_output()
         return
+    if app.options.shape == "state":
+        raise UsageError("--watch shows results, and --as state writes them.", hint="Leave one.")
     if app.options.out != STDOUT:
         message = "--watch shows results on the terminal, and --out writes them to a folder."
         raise UsageError(message, hint="Leave one of the two out.")

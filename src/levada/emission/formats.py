@@ -41,6 +41,8 @@ WHOLE = (Format.JSONLD, Format.JELLY)
 TABLES = (Format.ARROW, Format.PARQUET)
 HEADED = (Format.CSV, Format.TSV)
 LINES = (Format.NDJSON, *HEADED, Format.NQ, Format.TRIG)
+SHAPES = ("changes", "state")
+"""How files have a relation: what comes and goes, or what is there."""
 _SOLUTIONS = (Format.SRJ, Format.SRX)
 _GRAPHS = (Format.NT, Format.NQ, Format.TRIG, *WHOLE)
 _ANY = (Format.NDJSON, *HEADED, *TABLES)
@@ -92,6 +94,22 @@ def check_fits(chosen: Format, query: str, form: Form, output: Output) -> None:
         hint = "Say --format " + ", ".join(able[:-1]) + f" or {able[-1]}."
         raise UsageError(
             f"{chosen} cannot hold the results of the query {query}, which is {what}.", hint=hint
+        )
+
+
+def check_state(form: Format, query: str, output: Output) -> None:
+    """Raises ``UsageError`` if a query has no state, or the format cannot hold it."""
+    if output is not Output.RELATION:
+        raise UsageError(
+            f"The results of the query {query} are no relation ({output}): they have no state.",
+            hint="Leave --as state out, or ask for the relation: CQL without Istream, Dstream "
+            "or Rstream.",
+        )
+    if form not in _ANY:
+        able = ", ".join(_ANY[:-1])
+        raise UsageError(
+            f"{form} cannot hold the state of the query {query}.",
+            hint=f"Say --format {able} or {_ANY[-1]}.",
         )
 
 

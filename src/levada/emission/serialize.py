@@ -11,7 +11,7 @@ and object. Lines end with a line feed. The one report of a query without window
 in CSV and TSV nothing.
 
 Invariants: the reports of a batch do not fall, and neither do those of its lines (at one report
-inserts stand before deletes); solutions keep their order within a report; a line of NDJSON holds a
+deletes stand before inserts); solutions keep their order within a report; a line of NDJSON holds a
 whole report. Cost: vectorised per distinct term (``decode``) and per row, without Python per row or
 report; a small batch goes a term at a time (``few``).
 """

@@ -203,6 +203,7 @@ class Engine(Awaited, Told):
         format: str = "ndjson",
         terms: bool = False,
         overwrite: bool = False,
+        as_: str = "changes",
         **said: Unpack[QueryWords],
     ) -> Query:
         """A query, before or while the engine runs; raises ``QueryError`` if it cannot be.
@@ -212,17 +213,17 @@ class Engine(Awaited, Told):
         ``options``. A query that comes while the engine runs gives the results of a fresh run over
         the elements after the largest event time that its streams had seen.
         ``sink`` is called with each report (``Query.subscribe``). ``out``, ``format``, ``terms``,
-        ``overwrite``: files, as the command line's options of these names.
+        ``overwrite``, ``as_``: files, as the command line's options of these names.
         """
         chosen = options or options_of(said)
-        files = None if out is None else Files.of(out, format, terms=terms, overwrite=overwrite)
+        files = Files.given(out, format, terms=terms, overwrite=overwrite, shape=as_)
         with self._registry.lock:  # no epoch of the query before its files
             asked = Asked(text, name or self._registry.free_name(), dialect, chosen)
             query = self.register_all([asked])[0]
             try:
                 if files is not None:
-                    query._check_fits(files.form)
-                    self._outputs.add(query.name, files, self._open().facts.id, self._held)
+                    query._check_fits(files.form, state=files.state)
+                    self._outputs.add(query.name, files, self._open(), self._held)
             except BaseException:
                 query.unregister()
                 raise
@@ -265,6 +266,7 @@ class Engine(Awaited, Told):
             )
             raise UsageError("The engine has no stream and no query.", hint=hint)
         try:
+            self._registry.begin()
             self._start(Tempo(self._interval, self._epoch_rows, once, keep_open, self._max_rows))
         except BaseException:
             self._close()

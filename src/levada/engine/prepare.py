@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from levada.algebra import nodes as a
 from levada.algebra.schema import Regime
@@ -33,7 +33,6 @@ from levada.optimizer.rule import Context
 from levada.plan.lowering.lower import Lowered, lower
 from levada.plan.lowering.scans import StreamFacts
 from levada.plan.topology.check_size import check_plan
-from levada.plan.topology.topology import Topology
 from levada.syntax import parse
 from levada.syntax.cql.ast import Script
 from levada.syntax.cql.parser import parse_script
@@ -44,6 +43,9 @@ from levada.translation.sparql.windows import iri
 from levada.translation.warnings.cql import warnings_of_cql
 from levada.translation.warnings.sparql import warnings_of
 from levada.translation.warnings.warning import QueryWarning
+
+if TYPE_CHECKING:
+    from levada.plan.topology.topology import Topology
 
 T = TypeVar("T")
 
@@ -141,6 +143,8 @@ class Prepared:
 
 def share(queries: Iterable[Prepared], known: Known) -> Topology:
     """The shared topology of queries that begin together; makers stand before readers."""
+    from levada.plan.topology.topology import Topology  # here: `levada check` shares nothing
+
     topology = Topology(known.streams, known.replaceable)
     for query in queries:
         topology.add(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 import polars as pl
 
-from levada.emission.formats import Format, check_fits
+from levada.emission.formats import Format, check_fits, check_state
 from levada.emission.serialize import Batch
 from levada.emission.tables import table
 from levada.engine.python.bell import Bell, set_or_later
@@ -235,8 +235,12 @@ class Query(Tabular):
         """Takes the query out; its results stay readable."""
         self._engine.unregister(self)
 
-    def _check_fits(self, form: Format) -> None:
-        """Raises ``UsageError`` if files of this format cannot hold the query's results."""
+    def _check_fits(self, form: Format, *, state: bool = False) -> None:
+        """Raises ``UsageError`` if files of this format cannot hold the query's results, or its
+        state.
+        """
+        if state:
+            check_state(form, self.name, self._query.output)
         check_fits(form, self.name, self._query.form, self._query.output)
 
 

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from levada.algebra.schema import Regime
 from levada.engine.asked import Asked, note
@@ -24,9 +25,12 @@ from levada.errors import UsageError, near
 from levada.intake.static_files import StaticFile, named
 from levada.model.names import check_query_name, derived_by, is_derived, shown
 from levada.plan.lowering.scans import StreamFacts
-from levada.runtime.driver.catalog import Registered
-from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.streams.stream_config import StreamConfig
+from levada.translation.warnings.warning import QueryWarning
+
+if TYPE_CHECKING:
+    from levada.runtime.driver.catalog import Registered
+    from levada.runtime.driver.publishing.lifetime import Lifetime
 
 
 class Registry:
@@ -51,6 +55,8 @@ class Registry:
         self.dropped: set[str] = set()
         self.lock = threading.RLock()
         self.changed = True
+        self._begun = False
+        self._unsure: list[str] = []  # queries that lack what may still be named
         self._registered = 0  # queries so far, also those that have been taken out
 
     def free_name(self) -> str:
@@ -94,7 +100,7 @@ class Registry:
                 order = order_by_makers(new, self.known)
                 found = {name: _registered(new[name]) for name in order}
                 for prepared in new.values():
-                    _warn(prepared)
+                    self._warn(prepared)
             except BaseException:
                 self.known.said = said
                 for name in algebra:
@@ -105,6 +111,23 @@ class Registry:
             self._registered += len(found)
             self.changed = True
             return [found[asked.name] for asked in batch]
+
+    def begin(self) -> None:
+        """The engine starts: all is named. What queries still lack is told now."""
+        with self.lock:
+            self._begun = True
+            for name in dict.fromkeys(self._unsure):
+                if (query := self.queries.get(name)) is not None:
+                    asked = Asked(query.text, name, query.dialect, query.options)
+                    self._warn(prepare(asked, self.known), only_of_data=True)
+            self._unsure = []
+
+    def _warn(self, query: Prepared, *, only_of_data: bool = False) -> None:
+        for warning in query.warnings:
+            if warning.of_data and not self._begun:
+                self._unsure.append(query.asked.name)
+            elif warning.of_data or not only_of_data:
+                _tell(query, warning)
 
     def _check_names(self, batch: Sequence[Asked]) -> None:
         """No two names are equal, or differ by case only."""
@@ -176,11 +199,13 @@ class Registry:
 
 
 def _registered(query: Prepared) -> Registered:
+    # here: the commands that only look at queries register none, and load no checkpoint
+    from levada.runtime.driver.catalog import Registered
+
     asked = query.asked
     return Registered(asked.name, asked.text, asked.spoken, asked.options, query.plannable)
 
 
-def _warn(query: Prepared) -> None:
-    for warning in query.warnings:
-        # at whoever registers: of ``Engine.register_all``
-        warnings.warn(f"{query.asked.name}: {warning.shown(query.asked.text)}", stacklevel=4)
+def _tell(query: Prepared, warning: QueryWarning) -> None:
+    # at whoever registers or starts: of ``Engine.register_all`` or ``Engine.start``
+    warnings.warn(f"{query.asked.name}: {warning.shown(query.asked.text)}", stacklevel=5)

@@ -30,7 +30,7 @@ from levada.model.time import MIN
 from levada.sinks.atomic import sink_error, write_atomic
 
 OWNER, LOCK = ".levada", ".levada.lock"
-_RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static)\.(" + "|".join(Format) + ")")
+_RESULT = re.compile(r"([0-9]{9}-[0-9]{4}|-?[0-9]{14,}|static|state)\.(" + "|".join(Format) + ")")
 
 
 @dataclass(frozen=True, slots=True)

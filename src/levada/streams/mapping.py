@@ -30,7 +30,6 @@ import pyoxigraph as ox
 
 from levada.errors import UsageError, near
 from levada.model.term import RDF, XSD
-from levada.streams.yaml_file import read_yaml
 
 How = Literal["text", "value", "iri", "whole", "literal", "blank"]
 ROW = "row"
@@ -107,6 +106,8 @@ def _formulas() -> ModuleType:
 
 def load_mapping(path: str | Path) -> RowMapping:
     """A mapping file. Raises ``UsageError`` that says where."""
+    from levada.streams.yaml_file import read_yaml  # here: only mapping files need YAML
+
     document = read_yaml(Path(path), "mapping file")
     try:
         mapping = _mapping(document)

@@ -2,6 +2,7 @@
 see a result, stop a query with Ctrl-C, go on; and over a pipe.
 """
 
+import io
 import os
 import re
 import subprocess
@@ -14,9 +15,11 @@ from typing import Any
 import pexpect
 import polars as pl
 import pytest
+from rich.console import Console
 
-from levada.app.app_file import App
+from levada.app.app_file import App, QuerySource, StaticSource
 from levada.cli.shell.complete import candidates
+from levada.cli.shell.look import look
 from levada.cli.shell.session import Session
 from levada.cli.shell.statements import is_whole, query_of
 from levada.cli.shell.terminal import statements_of
@@ -59,7 +62,7 @@ class Terminal:
             cwd=str(folder),
             env=environment(folder),
             encoding="utf-8",
-            dimensions=(40, 200),
+            dimensions=(40, 80),
         )
         self.shown = ""
         self.sees("levada>")
@@ -132,7 +135,8 @@ def test_type_complete_mistake_result_interrupt_resume_and_end(
     terminal.types(CTRL_C)
     terminal.enters("\\d")
     shown = terminal.sees("rooms.ttl")
-    assert re.search(r"^temp\s", shown, re.MULTILINE), "in a table as wide as the terminal"
+    row = r"temp\s+temp.nt\s+nt\s+6\s+1970-01-01T00:00:01Z\s+1970-01-01T00:00:09Z"
+    assert re.search(row, shown), shown
     terminal.types(CTRL_D)
     terminal.child.expect(pexpect.EOF)
     terminal.child.close()
@@ -264,3 +268,33 @@ def test_a_word_is_completed(before: str, expected: str) -> None:
     )
     session = Session(App(streams=streams))
     assert expected in candidates(before, session, ("\\follow", "\\format"))[1]
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_what_is_there_breaks_no_word_and_no_time(folder: Path, width: int) -> None:
+    deep = folder / "a-folder-with-a-long-name" / "and-another-one-below-it"
+    deep.mkdir(parents=True)
+    (deep / "trips.csv").write_text("line,km,left\nU4,1.5,2024-01-31T09:00:00Z\n")
+    trips = {"schema": "line:string;km:double", "time": "field:left"}
+    app = App(
+        (
+            StreamConfig.of("temp", folder / "temp.nt"),
+            StreamConfig.of("trips", deep / "trips.csv", **trips),
+            StreamConfig.of("gone", folder / "no.nt"),
+        ),
+        (StaticSource(str(deep / "rooms.ttl"), "http://e/graph-of-the-rooms"),),
+        (QuerySource("hot", HOT),),
+    )
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    for table in look(app, "iso"):
+        console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    times = r"1970-01-01T00:00:01Z +1970-01-01T00:00:03Z"
+    assert re.search(rf"^temp +\S+temp\.nt +nt +3 +{times}", shown, re.MULTILINE), shown
+    at = "2024-01-31T09:00:00Z"
+    assert re.search(rf"^trips +\S*trips\.csv +csv +1 +{at} +{at}", shown, re.MULTILINE), shown
+    assert re.search(r"^trips .*line string, km double", shown, re.MULTILINE), shown
+    assert re.search(r"^hot +rspql +PREFIX : <http://e/> SELECT", shown, re.MULTILINE), shown
+    assert re.search(r"^gone: The stream gone is not there", shown, re.MULTILINE), shown

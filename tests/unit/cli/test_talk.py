@@ -133,3 +133,26 @@ def test_status_that_goes_on(folder: Path, running: subprocess.Popen[str]) -> No
     watch.send_signal(signal.SIGINT)
     watch.communicate(timeout=60)
     assert watch.returncode == 0
+
+
+def test_a_run_without_query_files_goes_on_with_what_was_added(
+    folder: Path, running: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed(folder, 4)
+    assert main(["add", "ck", "warm.rq"]) == 0
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    feed(folder, 12)
+    again = ["run", "--stream", "s=s", "--master", "none", "--once", "--checkpoint"]
+    capsys.readouterr()
+    assert main([*again, "ck", "--format", "csv"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+    newest = max(int(path.stem) for path in (folder / "s").iterdir())
+    assert {a for _, a, _ in rows} == {"http://e/a"} and max(int(n) for *_, n in rows) == newest
+    # without a query that was added there is nothing to do
+    for folder_ in ("ck2", "new"):
+        assert main([*again, folder_]) == 2
+        said = f"levada: There is no query, and none was added to the checkpoint {folder_}. "
+        assert capsys.readouterr().err == said + "Give query files, or an app file with --app.\n"
+        assert main(["run", "hot.rq", *again[1:], "ck2"]) == 0
+        capsys.readouterr()

@@ -8,8 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from levada.emission.formats import Format, meant
-from levada.errors import UsageError
+from levada.emission.formats import SHAPES, Format, meant
+from levada.errors import UsageError, near
+from levada.runtime.driver.publishing.tables import StateFiles
+from levada.runtime.store.checkpoint import Checkpoint
 from levada.sinks import Sink
 from levada.sinks.files import FileSink, claimed
 
@@ -22,19 +24,35 @@ class Files:
     form: Format
     terms: bool
     overwrite: bool
+    state: bool = False
 
     @classmethod
-    def of(
-        cls, folder: str | os.PathLike[str], form: str, *, terms: bool, overwrite: bool
-    ) -> Files:
-        """As they are said. Raises ``UsageError``.
+    def given(
+        cls,
+        folder: str | os.PathLike[str] | None,
+        form: str,
+        *,
+        terms: bool,
+        overwrite: bool,
+        shape: str = "changes",
+    ) -> Files | None:
+        """As they are said; without a folder there are none. Raises ``UsageError``.
 
-        >>> Files.of("out", "csv", terms=False, overwrite=False).form
+        >>> Files.given("out", "csv", terms=False, overwrite=False).form
         <Format.CSV: 'csv'>
         """
+        if folder is None:
+            if shape != "changes":
+                raise UsageError("A state is a file: say where with out=.")
+            return None
         if form not in list(Format):
             raise UsageError(f"There is no format of results {form}.", hint=meant(form))
-        return cls(Path(folder), Format(form), terms, overwrite)
+        if shape not in SHAPES:
+            raise UsageError(
+                f"Results are written as changes or as state, not as {shape}.",
+                hint=near(shape, SHAPES),
+            )
+        return cls(Path(folder), Format(form), terms, overwrite, shape == "state")
 
 
 @dataclass
@@ -44,15 +62,18 @@ class Outputs:
     sinks: dict[str, Sink] = field(default_factory=dict)
     _claimed: set[Path] = field(default_factory=set)
 
-    def add(self, query: str, files: Files, owner: str, held: ExitStack) -> None:
-        """A query's files; ``owner`` is the checkpoint's id. Raises ``UsageError``,
-        ``SinkError``.
-        """
+    def add(self, query: str, files: Files, checkpoint: Checkpoint, held: ExitStack) -> None:
+        """A query's files, which are the checkpoint's. Raises ``UsageError``, ``SinkError``."""
         folder = files.folder.absolute()
         if folder not in self._claimed:
-            held.enter_context(claimed(folder, owner, overwrite=files.overwrite))
+            held.enter_context(claimed(folder, checkpoint.facts.id, overwrite=files.overwrite))
             self._claimed.add(folder)
-        self.sinks[query] = FileSink(folder, files.form, terms=files.terms, claimed=True)
+        if files.state:
+            self.sinks[query] = StateFiles(
+                folder, files.form, terms=files.terms, checkpoint=checkpoint.root
+            )
+        else:
+            self.sinks[query] = FileSink(folder, files.form, terms=files.terms, claimed=True)
 
     def forget(self, queries: Iterable[str]) -> None:
         """Of queries that come under a name that had files."""

@@ -8,6 +8,7 @@ and ``to_rdflib`` make Python objects, as they say.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,12 +38,12 @@ class Table:
     texts: pl.DataFrame
 
 
-class Tabular:
+class Tabular(ABC):
     """What has results."""
 
+    @abstractmethod
     def _table(self) -> Table:
         """The results there are."""
-        raise NotImplementedError
 
     def to_polars(self, *, terms: bool = False) -> pl.DataFrame:
         """A frame of a row a solution (CONSTRUCT: a triple) with values of a type a column.

@@ -16,10 +16,7 @@ from levada.algebra.nodes import Bgp, Node, Query
 from levada.algebra.tree import children
 from levada.errors import QueryError
 from levada.model.time import MIN
-from levada.plan.encoding.plans import encode_plan
 from levada.plan.lowering.scans import StreamFacts
-from levada.plan.topology.catalog_file import encode_catalog
-from levada.plan.topology.topology import Topology
 
 LARGE = 40  # operators and patterns
 _MARGIN = 60  # calls
@@ -66,6 +63,11 @@ def size(pattern: Node) -> int:
 
 
 def _plan(query: Query, facts: Mapping[str, StreamFacts]) -> None:
+    # here: small queries, which nearly all are, are looked at without what seals plans
+    from levada.plan.encoding.plans import encode_plan
+    from levada.plan.topology.catalog_file import encode_catalog
+    from levada.plan.topology.topology import Topology
+
     topology = Topology(facts)
     topology.add("", query, MIN)
     encode_plan(topology.seal())

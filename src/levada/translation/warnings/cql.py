@@ -13,7 +13,7 @@ from levada.model.durations import shown_duration
 from levada.syntax.cql.ast import Combination, Script, Statement, Table, WindowSpec
 from levada.syntax.cql.parser import parse_script
 from levada.syntax.sparql.source import place_of
-from levada.translation.warnings.sparql import bare_number
+from levada.translation.warnings.sparql import MINUTES, bare_number, capital_minutes
 from levada.translation.warnings.warning import QueryWarning
 
 _BARE = re.compile(r"\[\s*Range\s+(\d{5,})\s*(?:Slide\b|\])", re.IGNORECASE)
@@ -27,7 +27,7 @@ def warnings_of_cql(text: str) -> tuple[QueryWarning, ...]:
     'A number alone counts seconds: 90000 is P1DT1H.'
     """
     bare = list(_BARE.finditer(text))
-    if not (bare or _SLIDE.search(text)):
+    if not (bare or _SLIDE.search(text) or MINUTES.search(text)):
         return ()
     windows = [table.window for table in _tables(parse_script(text))]
     lengths = {window.range for window in windows}
@@ -35,6 +35,8 @@ def warnings_of_cql(text: str) -> tuple[QueryWarning, ...]:
     for number in bare:
         if int(number[1]) * 1000 in lengths:
             found += bare_number(number[1], place_of(text, number.start(1)))
+    slides = {window.slide for window in windows if window.slide}
+    found += capital_minutes(text, {*(r for r in lengths if r), *slides})
     return tuple(sorted(found, key=lambda w: (w.span.line, w.span.column)))
 
 

@@ -19,6 +19,8 @@ from levada.translation.warnings.unbound import unbound
 from levada.translation.warnings.warning import QueryWarning
 
 _BARE = re.compile(r"\b(?:RANGE|SESSION)\s+(\d+)\s*(?:STEP|SLIDE|TUMBLING|\])", re.IGNORECASE)
+MINUTES = re.compile(r"\b(?i:RANGE|STEP|SLIDE|SESSION)\s+(\d+)\s*M\b")
+"""A capital M behind a number: minutes in all dialects, months to who thinks of ISO 8601."""
 
 
 def warnings_of(
@@ -88,6 +90,22 @@ def _bare_numbers(unit: ast.QueryUnit, text: str) -> Iterator[QueryWarning]:
     for found in _BARE.finditer(text):
         if int(found[1]) * 1000 in lengths:
             yield from bare_number(found[1], place_of(text, found.start(1)))
+    lengths |= {spec.step for spec in specs if isinstance(spec, ast.Range) and spec.step}
+    yield from capital_minutes(text, lengths)
+
+
+def capital_minutes(text: str, lengths: Collection[int]) -> Iterator[QueryWarning]:
+    """Warnings for ``5M`` where such a duration is one of these lengths."""
+    for found in MINUTES.finditer(text):
+        if int(found[1]) * UNITS["m"] in lengths:
+            number, span = found[1], place_of(text, found.start(1))
+            yield QueryWarning(
+                f"{number}M is minutes here; in ISO 8601 an M without T is months, of which "
+                "no length is fixed.",
+                span,
+                f"Write {number}m or PT{number}M; a month is as many days as are meant, such as "
+                f"P{30 * int(number)}D.",
+            )
 
 
 def bare_number(digits: str, span: Span) -> Iterator[QueryWarning]:
@@ -123,7 +141,7 @@ def _of_no_window(
         hint = hint or f"There are the streams {', '.join(names)}. "
         hint += READ_BY
         message = "The query has no window, and there are no static data that it could read."
-    yield QueryWarning(message, read.default, hint)
+    yield QueryWarning(message, read.default, hint, of_data=True)
 
 
 def _no_graphs(
@@ -142,4 +160,5 @@ def _no_graphs(
             yield QueryWarning(f"<{name}> is a stream, and no static graph.", span, hint)
         elif graphs is not None:
             known = near(name, (graph for graph in graphs if graph is not None))
-            yield QueryWarning(f"There is no static graph <{name}>.", span, known)
+            message = f"There is no static graph <{name}>."
+            yield QueryWarning(message, span, known, of_data=True)

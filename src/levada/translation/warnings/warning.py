@@ -13,11 +13,15 @@ from levada.errors import Span, pointed
 
 @dataclass(frozen=True, slots=True)
 class QueryWarning:
-    """One sentence, where in the query's text it is about something, and what to do."""
+    """One sentence, where in the query's text it is about something, and what to do.
+
+    ``of_data``: it may be gone when more streams or static data are named.
+    """
 
     message: str
     span: Span
     hint: str = ""
+    of_data: bool = False
 
     def shown(self, text: str) -> str:
         """For people, with the line of the text and a caret.

@@ -23,6 +23,16 @@ UNREAD = "The window <v> is declared, and nothing reads it: it only makes report
 ELSEWHERE = "?o is bound elsewhere, which is not to be seen from here."
 OUTSIDE = "This pattern is in no window, and there are no static data that it could read."
 PUT = "Put it into WINDOW <w> { .. }, or name static data by --static FILE."
+MONTHS = "Write {0}m or PT{0}M; a month is as many days as are meant, such as P{1}D."
+
+
+def minutes(number: int) -> str:
+    return (
+        f"{number}M is minutes here; in ISO 8601 an M without T is months, of which no length is "
+        "fixed."
+    )
+
+
 NO_WINDOW = "The query has no window, and there are no static data that it could read."
 
 
@@ -59,6 +69,9 @@ def unbound(name: str, clause: str) -> str:
         ("ASK FROM NAMED WINDOW <w> ON <e:s> [ELEMENTS 2 STEP 5] { WINDOW <w> { ?s ?p ?o } }", 5, "3 of each 5 triples are in no window: STEP is more than the window holds.", ""),
         ("ASK FROM NAMED WINDOW <w> ON <e:s> [RANGE 90000 STEP 60] { WINDOW <w> { ?s ?p ?o } }", 43, "A number alone counts seconds: 90000 is P1DT1H.", "Write PT1M30S if milliseconds are meant, else P1DT1H."),
         (f"ASK {W} {{ {READ} GRAPH <e:s> {{ ?s ?p ?o }} }}", 92, "<e:s> is a stream, and no static graph.", f"e:s is a stream. {STREAM}"),
+        ("ASK FROM NAMED WINDOW <w> ON <e:s> [RANGE 5M STEP 60s] { WINDOW <w> { ?s ?p ?o } }", 43, minutes(5), MONTHS.format(5, 150)),
+        ("ASK FROM STREAM <e:s> [RANGE 2h STEP 3 M] { ?s ?p ?o }", 38, minutes(3), MONTHS.format(3, 90)),
+        ("ASK { STREAM <e:s> [RANGE 1M] { ?s ?p ?o } }", 27, minutes(1), MONTHS.format(1, 30)),
         ("ASK FROM <e:s> { ?s ?p ?o }", 10, "<e:s> is a stream, and no static graph.", f"e:s is a stream. {STREAM}"),
     ],
 )  # fmt: skip
@@ -144,3 +157,11 @@ def test_an_engine_warns_once_for_each_registration() -> None:
     assert len(caught) == 1
     assert Path(caught[0].filename).name != "registry.py"
     engine.close()
+
+
+def test_minutes_of_cql_with_a_capital_m() -> None:
+    assert [w.message for w in warnings_of_cql("Select k From A [Range 5 M Slide 1 m]")] == [
+        minutes(5)
+    ]
+    assert not warnings_of_cql("Select k From A [Range 5 Minutes]")
+    assert not of("ASK FROM STREAM <e:s> [RANGE 5m STEP 1m] { ?s ?p 'RANGE 7M' }")

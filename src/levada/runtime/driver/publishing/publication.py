@@ -23,6 +23,7 @@ from levada.model.time import distinct
 from levada.plan.sealed.plan import Plan, QueryPlan
 from levada.runtime.driver.publishing.lifetime import Lifetime
 from levada.runtime.driver.publishing.rolling import Due, at_once, oldest, together
+from levada.runtime.driver.publishing.tables import StateFiles, give, prepare_states
 from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Held, Manifest
@@ -65,6 +66,8 @@ class Publication:
         self._needed: KeptEpoch | None = None  # the oldest epoch that another process reads
         last = self.checkpoint.last
         self._before = 0 if last is None else last.epoch  # the last epoch of the run before
+        self._plan = -1  # that of the last epoch that was published
+        prepare_states(self.checkpoint, self.sink, self.files)
 
     @property
     def due(self) -> Due:
@@ -94,6 +97,9 @@ class Publication:
         """What the manifest says is to be published now. Reports are counted here, where those of
         all tasks are together.
         """
+        if manifest.plan != self._plan:
+            self._plan = manifest.plan
+            self._begin_states(manifest)
         found = (
             (held.epoch, query, batch)
             for held in manifest.rolled
@@ -101,11 +107,21 @@ class Publication:
         )
         for epoch, query, batch in together(found):
             if self.sink is not None:
-                self.sink.publish(query.name, query.variables, epoch, batch)
+                give(self.sink, query, epoch, batch)
                 known = self.reports.get(query.name, 0)
                 self.reports[query.name] = known + len(distinct(batch.report))
             if query.name in self.files:
-                self.files[query.name].publish(query.name, query.variables, epoch, batch)
+                give(self.files[query.name], query, epoch, batch)
+
+    def _begin_states(self, manifest: Manifest) -> None:
+        """The files of states that are new, or another query's, with the plan that has them."""
+        sinks = (self.sink, *self.files.values())
+        if not any(isinstance(sink, StateFiles) for sink in sinks):
+            return
+        for query in self.checkpoint.load_plan(manifest.plan).queries.values():
+            for sink in (self.sink, self.files.get(query.name)):
+                if isinstance(sink, StateFiles):
+                    sink.begin(query, manifest.epoch)
 
     def read_one(self, epoch: Published, lifetime: Lifetime) -> Iterator[Batch]:
         """The batch of one query, if it has results in an epoch, or empty reports that it shows."""

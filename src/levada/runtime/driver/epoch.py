@@ -125,7 +125,7 @@ class Epochs:
         )
         gone = {} if flush else self.sourcing.gone()
         broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
-        said = self.sourcing.silence(references, last.streams, wall)
+        said = self.sourcing.silence(references, last.positions, wall)
         silence = frozenset() if flush else said
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)

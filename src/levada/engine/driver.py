@@ -115,6 +115,8 @@ class Driver:
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._statics.place()
         self.suspended = Suspended.of(checkpoint.root, tempo.most_rows)
+        if self.suspended.queries:
+            self._catalog.drop(checkpoint.newest_plan())
         chosen = executor()
         self._late = chosen if isinstance(chosen, Late) else None
         self.epochs = self._epochs_of(checkpoint, configs, sourcing, chosen)
@@ -307,6 +309,7 @@ class Driver:
             self.epochs.end_early(error)
         except ExcessError as error:
             self._suspend(error, self._catalog.plan(intention.plan))
+            self._catalog.drop(intention.plan)
         self._awaits = ""
 
     def _suspend(self, error: ExcessError, plan: Plan) -> None:
@@ -338,6 +341,7 @@ class Driver:
         known = checkpoint.load_topology(intention.plan)[1]
         if any(name not in asked or asked[name].identity != was for name, was in known.items()):
             forget(checkpoint.root)
+            self._catalog.drop(intention.plan)
             return ""
         self.epochs.rehearse(intention)
         return text

@@ -11,7 +11,7 @@ import pytest
 
 from levada.errors import EngineError
 from levada.runtime.context import decode_context
-from levada.runtime.driver import unread_files
+from levada.runtime.driver import epoch, unread_files
 from levada.runtime.task.intake import IntakeTask, Payload
 
 CALLS = ("link", "replace", "fsync", "fdatasync", "unlink")
@@ -29,6 +29,7 @@ class Fate:
         for name in CALLS:
             monkeypatch.setattr(os, name, self._doomed(getattr(os, name)))
         monkeypatch.setattr(unread_files, "deaths", nobody)
+        monkeypatch.setattr(epoch, "rehearse", lambda job: None)
 
     def _doomed(self, call: Any) -> Any:
         def step(*args: Any, **kwargs: Any) -> Any:

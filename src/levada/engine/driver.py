@@ -37,6 +37,7 @@ from levada.runtime.driver.statics import Statics
 from levada.runtime.late import Late
 from levada.runtime.local import Executor
 from levada.runtime.store.checkpoint import Checkpoint
+from levada.runtime.store.deaths import forget, one_more
 from levada.runtime.store.manifest import Intention, Manifest
 from levada.runtime.store.requests import Presence, mark_presence
 from levada.streams.stream_config import StreamConfig
@@ -45,6 +46,7 @@ Tell = Callable[[Manifest], None]
 SPARK, STATIC = "Spark is starting", "static data are being read"
 MOST_HERE = 1_000_000  # elements of an epoch that does not wait for Spark: some 2 s in one process
 MOST_BYTES_HERE = 256 << 20
+TWICE = 2  # deaths of an epoch of which reading is not guilty, before it is rehearsed
 MOST_STATIC_HERE = 16 << 20  # bytes
 
 
@@ -113,6 +115,8 @@ class Driver:
         self._stamps = StaticStamps(checkpoint.root, self._statics.files)
         self._statics.place()
         self.suspended = Suspended.of(checkpoint.root, tempo.most_rows)
+        if self.suspended.queries:
+            self._catalog.drop(checkpoint.newest_plan())
         chosen = executor()
         self._late = chosen if isinstance(chosen, Late) else None
         self.epochs = self._epochs_of(checkpoint, configs, sourcing, chosen)
@@ -305,6 +309,7 @@ class Driver:
             self.epochs.end_early(error)
         except ExcessError as error:
             self._suspend(error, self._catalog.plan(intention.plan))
+            self._catalog.drop(intention.plan)
         self._awaits = ""
 
     def _suspend(self, error: ExcessError, plan: Plan) -> None:
@@ -322,8 +327,24 @@ class Driver:
             raise unreadable(path, "it is no intention") from error
 
     def _examine(self, text: str) -> str:
+        """What is to run in place of an epoch that died: "" if it is dropped, since it died of what
+        is asked, and now other things are.
+        """
         intention = self._intention(text)
-        return msgspec.json.encode(self.epochs.examine(intention)).decode()
+        examined = self.epochs.examine(intention)
+        if examined is not intention:
+            return msgspec.json.encode(examined).decode()
+        checkpoint = self.epochs.checkpoint
+        if intention.epoch <= self.last.epoch or one_more(checkpoint.root, intention.epoch) < TWICE:
+            return text
+        asked = self._registry.queries
+        known = checkpoint.load_topology(intention.plan)[1]
+        if any(name not in asked or asked[name].identity != was for name, was in known.items()):
+            forget(checkpoint.root)
+            self._catalog.drop(intention.plan)
+            return ""
+        self.epochs.rehearse(intention)
+        return text
 
     def _publish(self, manifest: Manifest) -> None:
         self.publication.publish(manifest)

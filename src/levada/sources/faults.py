@@ -2,7 +2,8 @@
 
 Parsers raise what they like at damaged bytes: errors of many kinds, of memory and of overflow, and
 what stands for a panic of native code. Only what Levada itself says, and what the system says of
-itself (no disk, no descriptors, no such file any more), is no fault of the file.
+itself (no disk, no descriptors), is no fault of the file; a file that was deleted before its part
+of an epoch was read is told of like one that was replaced (``read``).
 """
 
 from __future__ import annotations

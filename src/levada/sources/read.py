@@ -24,6 +24,7 @@ from levada.kernels.text.bytes_ import parsing_room
 from levada.kernels.text.records import OPEN_QUOTE, cut_records, scan_records
 from levada.model.arrays import Bytes
 from levada.sources.fingerprint import check_same
+from levada.sources.inflate import is_packed
 from levada.sources.parquet import read_rows
 from levada.sources.reference import Reference
 from levada.streams.formats import LINES
@@ -124,8 +125,24 @@ def _of_the_same(reference: Reference) -> Iterator[None]:
     """
     try:
         yield
+    except (SourceError, OSError):
+        _check_there(reference)
+        raise
     finally:
         check_same(reference.path, reference.fingerprint)
+
+
+def _check_there(reference: Reference) -> None:
+    """Raises ``FileFault`` if the file was deleted: it is gone for good, however often the epoch is
+    run. Where its folder is gone, too (as of a disk that is not mounted), or what the checkpoint
+    holds (which has no fingerprint, or is unpacked), that is not known.
+    """
+    path = reference.path
+    ours = not reference.fingerprint or is_packed(reference.name)
+    if not ours and not os.path.exists(path) and os.path.isdir(os.path.dirname(path) or "."):
+        raise FileFault(
+            f"The file {path} was deleted before it was read: that part of it is lost."
+        ) from None
 
 
 def end_lines(data: Bytes) -> Bytes:

@@ -26,7 +26,7 @@ from levada.kernels.keyed.keyed import combine
 from levada.kernels.time.interval import Params, enter, leave
 from levada.model.arrays import Words
 from levada.model.frame import Frame, concat
-from levada.model.time import MAX, MIN, Times, Window, WindowKind, distinct
+from levada.model.time import MAX, MIN, Times, Window, WindowKind, distinct, in_sorted
 from levada.plan.sealed.schedules import Schedule
 
 _EMPTY = np.empty(0, np.int64)
@@ -77,9 +77,9 @@ def occurrences(ts: Times, terms: Sequence[tuple[Words, Words]] = ()) -> Frame:
     tuples (no terms).
     """
     if not terms:
-        distinct, n = np.unique(ts, return_counts=True)
-        none = np.zeros(len(distinct), np.uint64)
-        return Frame({"ts": distinct, "n": n.astype(np.int64), "k": none, "h": none})
+        each, n = np.unique(ts, return_counts=True)
+        none = np.zeros(len(each), np.uint64)
+        return Frame({"ts": each, "n": n.astype(np.int64), "k": none, "h": none})
     k, h = terms[0]
     for x, y in terms[1:]:
         k, h = combine(k, h, x, y)
@@ -106,43 +106,84 @@ def _each_once(rows: Frame) -> Frame:
     return rows.take(first).with_(n=n)
 
 
-def came_up(
-    kept: Sequence[Frame], fresh: Sequence[Frame], w: int, counted: bool
-) -> tuple[Seen, Frame]:
-    """What is below the watermark ``w``, and the rows that wait for it.
+def fresh_of(kept: Sequence[Frame], arrived: Sequence[Frame], *, counted: bool) -> Frame:
+    """What has arrived and is not there yet, in order. What has come up already does not arrive
+    again.
+    """
+    rows = alike([_none(counted), *arrived], counted=counted)
+    if not rows.n or not kept:
+        return rows
+    if not counted:
+        known = distinct(np.concatenate([f["ts"] for f in kept]))
+        return rows.where(~in_sorted(known, rows["ts"]))
+    least = int(rows["ts"][0])
+    known_rows = concat([f.where(f["ts"] >= least) for f in _same_columns(kept, counted=True)])
+    both = concat([known_rows, rows])
+    new = np.arange(both.n) >= known_rows.n
+    order = np.lexsort((new, both["h"], both["k"], both["ts"]))
+    same = np.zeros(both.n, bool)
+    same[1:] = True
+    for column in ("ts", "k", "h"):
+        same[1:] &= np.diff(both[column][order]) == 0
+    known_already = np.zeros(both.n, bool)
+    known_already[order] = same
+    known_already &= (both["k"] | both["h"]) != 0
+    return rows.where(~known_already[known_rows.n :])
+
+
+def below(frames: Sequence[Frame], w: int, *, counted: bool) -> Seen:
+    """What is below the watermark ``w``; no triple is in two of the frames.
 
     Rows of before that nobody counted are of elements that count for no window that counts now.
     """
     if not counted:
-        ts = together([*kept, *fresh])["ts"] if kept or fresh else _EMPTY
-        return Seen(ts[ts < w], np.zeros(int(np.count_nonzero(ts < w)), np.int64)), Frame(
-            {"ts": ts[ts >= w]}
-        )
-    rows = _each_once(
-        concat([_uncounted(), *(f if "n" in f else _uncounted(f["ts"]) for f in [*kept, *fresh])])
-    )
-    up = rows.where(rows["ts"] < w)
-    ts, at = np.unique(up["ts"], return_inverse=True)
+        ts = distinct(np.concatenate([_EMPTY, *(f["ts"] for f in frames)]))
+        ts = ts[ts < w]
+        return Seen(ts, np.zeros(len(ts), np.int64))
+    rows = concat([_none(True), *_same_columns(frames, counted=True)])
+    rows = rows.where(rows["ts"] < w)
+    ts, at = np.unique(rows["ts"], return_inverse=True)
     n = np.zeros(len(ts), np.int64)
-    np.add.at(n, at, up["n"])
-    return Seen(ts, np.cumsum(n)), rows.where(rows["ts"] >= w)
+    np.add.at(n, at, rows["n"])
+    return Seen(ts, np.cumsum(n))
+
+
+def as_sums(rows: Frame, w: int) -> Frame:
+    """Of what has come up the sums alone: one row for each time."""
+    if "n" not in rows:
+        return rows
+    waits = (rows["ts"] >= w).astype(np.uint64)
+    return _each_once(rows.with_(k=rows["k"] * waits, h=rows["h"] * waits))
+
+
+def handed_on(gone: Frame, left: Times) -> Frame:
+    """What rows that go give to the times that are left, each to the one behind it; nothing where
+    nobody counts.
+    """
+    if "n" not in gone or not gone.n:
+        return gone.slice(0, 0)
+    gone = gone.where(gone["n"] > 0)
+    return _uncounted(left[np.searchsorted(left, gone["ts"])]).with_(n=gone["n"])
+
+
+def alike(frames: Sequence[Frame], *, counted: bool) -> Frame:
+    """Frames of times as one, in order, counted or not."""
+    return together(_same_columns(frames, counted=counted))
+
+
+def _same_columns(frames: Iterable[Frame], *, counted: bool) -> list[Frame]:
+    if counted:
+        return [f if "n" in f else _uncounted(f["ts"]) for f in frames]
+    return [f.select(["ts"]) for f in frames]
+
+
+def _none(counted: bool) -> Frame:
+    return _uncounted() if counted else Frame({"ts": _EMPTY})
 
 
 def _uncounted(ts: Times = _EMPTY) -> Frame:
     none = np.zeros(len(ts), np.uint64)
     return Frame({"ts": ts, "n": np.zeros(len(ts), np.int64), "k": none, "h": none}, len(ts))
-
-
-def to_keep(seen: Seen, waiting: Frame, keep: npt.NDArray[np.bool_]) -> Frame:
-    """The frame of what stays: what waits, and of what has come up the rows ``keep``, the last one
-    always.
-    """
-    if "n" not in waiting:
-        return Frame({"ts": np.concatenate([seen.ts[keep], waiting["ts"]])})
-    keep = keep.copy()
-    keep[-1:] = True
-    up = _uncounted(seen.ts[keep]).with_(n=np.diff(seen.total[keep], prepend=0))
-    return concat([up, waiting])
 
 
 def span(w: Window, seen: Seen, start: int) -> tuple[Times, Times]:

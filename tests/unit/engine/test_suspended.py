@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
+from fate import Fate, published, survived
 from levada import Engine
+from levada.emission.formats import Format
+from levada.engine.suspended import Suspended
 from levada.engine.telling.status import read_status
+from levada.sinks.files import FileSink
 
 PAIRS = """PREFIX : <http://e/> SELECT ?a ?b FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?a :p ?x . ?b :p ?y } }"""
+CHANGES = 12  # of the disk: from the suspension to the commit of the epoch without the query
 COUNT = """PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON <http://e/s>
 [RANGE PT1S STEP PT1S] WHERE { WINDOW :w { ?a :p ?x } }"""
 
@@ -83,3 +88,52 @@ def test_what_folds_is_bounded_in_memory_and_not_suspended(tmp_path: Path) -> No
         engine.start(once=True)
         first = next(query.results())
         assert str(1500 * 1500) in first.rows["n"][0]
+
+
+def attempt(folder: Path, root: Path, names: str, kills: Any = None, fate: Any = None) -> bool:
+    """A run with some of two queries; whether it came to its end."""
+    engine = Engine(
+        spark=False, checkpoint=root / "ck", epoch_rows=30, partitions=2, max_rows=500, seed=7,
+        sink=FileSink(root / "out", Format.NDJSON), keep_results=False,
+    )  # fmt: skip
+    engine.stream("http://e/s", folder / "s.nt")
+    for name in names.split():
+        engine.register({"pairs": PAIRS, "count": COUNT}[name], name=name)
+    return bool(survived(engine, kills, fate))
+
+
+@pytest.mark.filterwarnings("ignore:The query pairs is suspended")
+def test_killed_before_any_change_of_the_disk(
+    stream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, while and after the suspension is written: the same query is suspended, and what the
+    other one reports is what it reports alone.
+    """
+    fate, add, at = Fate(monkeypatch), Suspended.add, list[int]()
+
+    def adds(self: Suspended, *arguments: Any) -> None:
+        at.append(fate.calls)
+        add(self, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Suspended, "add", adds)
+        assert attempt(tmp_path, tmp_path / "whole", "pairs count", None, fate)
+    whole = published(tmp_path / "whole")
+    assert attempt(tmp_path, tmp_path / "alone", "count")
+    alone = published(tmp_path / "alone")
+    counts = {name: text for name, text in whole.items() if "/pairs/" not in name}
+    assert reported(counts) == reported(alone) and len(reported(alone)) > 2
+    suspended = []
+    for k in range(at[0] - 1, at[0] + CHANGES):
+        root = tmp_path / str(k)
+        assert not attempt(tmp_path, root, "pairs count", k, fate), f"the kill before {k} came"
+        suspended.append((root / "ck" / "suspended.json").exists())
+        assert attempt(tmp_path, root, "pairs count"), f"after a kill before call {k}"
+        assert list(read_status(root / "ck").suspended) == ["pairs"], k
+        assert published(root) == whole, f"after a kill before call {k}"
+    assert suspended == sorted(suspended) and not suspended[0] and sum(suspended) > CHANGES // 2
+
+
+def reported(files: dict[str, str]) -> list[str]:
+    """All lines of results."""
+    return sorted(line for text in files.values() for line in text.splitlines())

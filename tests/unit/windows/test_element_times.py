@@ -8,50 +8,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.model.frame import Frame
-from levada.model.time import MAX, MIN, Window, WindowKind
+from levada.model.time import MIN, Window, WindowKind
 from levada.windows.element_times import (
     Seen,
-    came_up,
     occurrences,
     retain,
     session_ends,
     span,
-    steps,
-    times,
-    to_keep,
     together,
 )
 
 K = WindowKind
-moments = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), max_size=14)
-cuts = st.lists(st.integers(0, 10), max_size=3).map(sorted)
-
-
-def seen_by(pairs: list[tuple[int, int]]) -> Frame:
-    """What a task says of triples (time, number of the triple)."""
-    ts, which = (np.array([p[i] for p in pairs], d) for i, d in enumerate((np.int64, np.uint64)))
-    return occurrences(ts, [(which, which + np.uint64(7)), (which, which)])  # type: ignore[list-item]
-
-
-@given(moments, cuts, st.integers(1, 4), st.sampled_from((MIN, 0, 3)))
-def test_steps_are_each_mth_distinct_triple(
-    pairs: list[tuple[int, int]], watermarks: list[int], step: int, start: int
-) -> None:
-    window = Window(K.COUNT, count=2, step=step)
-    ordered = [ts for ts, _ in sorted(set(pairs)) if ts >= start]
-    expected = sorted(set(ordered[step - 1 :: step]))
-    kept: list[Frame] = []
-    found: list[int] = []
-    low = MIN
-    for w in [*watermarks, MAX]:
-        now = [p for p in pairs if low <= p[0] < w]
-        ahead = [p for p in pairs if p[0] >= w][:1]  # read early, and again later by another task
-        seen, waiting = came_up(kept, [seen_by(now), seen_by(now[::2] + ahead)], w, counted=True)
-        found += [t for t in steps(window, seen, max(start, window.start)).tolist() if low <= t < w]
-        kept = [to_keep(seen, waiting, retain(seen, [window], start, w, show_empty=False))]
-        low = w
-    assert found == expected
 
 
 def test_tuples_of_one_time_are_added_up() -> None:
@@ -60,15 +27,6 @@ def test_tuples_of_one_time_are_added_up() -> None:
         5: 3,
         8: 1,
     }
-
-
-def test_what_was_not_counted_counts_nothing() -> None:
-    """A stream is counted from the plan on in which some query asks for it."""
-    seen, waiting = came_up(
-        [times(np.array([1, 20]))], [occurrences(np.array([30]))], 25, counted=True
-    )
-    assert seen.ts.tolist() == [1, 20] and seen.total.tolist() == [0, 0]
-    assert waiting["n"].tolist() == [1]
 
 
 def test_only_what_matters_is_kept_of_counted_times() -> None:

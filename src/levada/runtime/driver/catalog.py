@@ -72,6 +72,7 @@ class Catalog:
         self._identities: dict[str, str] = {}
         self._lifetime: dict[str, Lifetime] = {}
         self._new_streams = False  # there are some that the last plan does not know
+        self._dropped = 0  # a version that is in no manifest, and whose number processes know
         self._altered: set[str] = set()  # streams of which the last plan knows other facts
         self.edited: list[QueryPlan] = []  # others than those of their names in the run before
         self.goes_on = False  # a query does, from before the last call
@@ -86,6 +87,8 @@ class Catalog:
         """
         first = self._topology is None
         topology = self._loaded(last)
+        anew = not topology.version
+        topology.version = max(topology.version, self._dropped)
         gone = self._gone(topology, queries, dropped)
         self.goes_on = len(topology.queries) > len(gone)
         for name in gone:
@@ -103,7 +106,7 @@ class Catalog:
         others = [n for n in gone if first and n in queries and n not in dropped]
         self.edited = [topology.queries[name] for name in others]
         self._begin(topology, queries)
-        changed = gone or new or not topology.version or self._new_streams
+        changed = gone or new or anew or self._new_streams
         return (
             self._sealed(topology, queries, 0 if last is None else last.plan) if changed else None
         )
@@ -190,6 +193,12 @@ class Catalog:
         self._identities = {n: r.identity for n, r in queries.items()}
         self._checkpoint.save_plan(plan, topology, self._identities)
         return plan
+
+    def drop(self, version: int) -> None:
+        """The epoch that had this plan is dropped: the next plan has another number, since
+        processes keep plans by them.
+        """
+        self._dropped = max(self._dropped, version)
 
     def plan(self, version: int) -> Plan:
         """A plan version of the checkpoint."""

@@ -3,6 +3,7 @@
     intend   -> what epoch N will do (the loop writes it ahead)
     run      -> one job on the executor; the manifest is the commit; what it names is published
     examine  -> after a death: the same intention without what ends a process that reads it
+    rehearse -> after a second one: whether the epoch itself is what ends the process
     recover  -> publishes the last manifest again
 
 ``run`` of the same intention gives the same results, whoever runs it and however often.
@@ -15,12 +16,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from levada.errors import ManyReportsError
+from levada.errors import EngineError, ManyReportsError
 from levada.intake.static_files import StaticFile, replaced
 from levada.model.limits import MOST_ROWS
-from levada.model.names import is_derived
+from levada.model.names import is_derived, shown
 from levada.model.time import MAX, MIN
-from levada.plan.sealed.plan import Plan
+from levada.plan.sealed.plan import Plan, whose
 from levada.runtime.context import (
     Context,
     Control,
@@ -45,6 +46,7 @@ from levada.runtime.store import state_files
 from levada.runtime.store.checkpoint import Checkpoint
 from levada.runtime.store.manifest import Intention, Manifest, StreamRecord, read_manifest
 from levada.runtime.task.intake import Payload
+from levada.runtime.task.probe import rehearse
 from levada.runtime.task.static.static_rows import parts, to_read
 from levada.streams.stream_config import StreamConfig
 
@@ -123,7 +125,7 @@ class Epochs:
         )
         gone = {} if flush else self.sourcing.gone()
         broken, after = ({}, after) if flush else self.sourcing.broken(last.positions, after)
-        said = self.sourcing.silence(references, last.streams, wall)
+        said = self.sourcing.silence(references, last.positions, wall)
         silence = frozenset() if flush else said
         setup = last.setup if flush and last.setup else self.setup()
         replacement = self._replacement(setup)
@@ -231,6 +233,26 @@ class Epochs:
         context = self._context(intention)
         static = parts(context, self._plan(intention.plan), load_static.PIECE)
         return without_deadly(intention, context, [part for part in static if not part.before])
+
+    def rehearse(self, intention: Intention) -> None:
+        """Runs an epoch in a process apart. Raises ``EngineError`` if that dies."""
+        context = self._context(intention)
+        died = rehearse(self._job(intention, context))
+        self.checkpoint.unlink(self._gathered)
+        self._gathered = []
+        if died is None:
+            return
+        (at, how), plan = died, self._plan(intention.plan)
+        members = range(len(plan.nodes[at].members)) if at >= 0 else ()
+        names = sorted({name for m in members for name in whose(plan, at, m)})
+        where = f" in the operator {type(plan.nodes[at].step).__name__}" if names else ""
+        whom = f" of {', '.join(map(shown, names))}" if names else ""
+        raise EngineError(
+            f"Epoch {intention.epoch} ended the process twice, and a process apart with "
+            f"{how}{where}{whom}. What it reads is not to blame; nothing of it is published.",
+            hint=f"Start without {' or '.join(map(shown, names)) or 'the query that is new'}: "
+            "the others go on from there. And please report it.",
+        )
 
     def _sweep(self, setup: str) -> None:
         """Deletes static data that no epoch will read, and what runs of before have left."""

@@ -9,7 +9,7 @@ in ``failure``. An epoch that may not run yet (``may_run``) waits, written ahead
 An epoch that ended its process would end the next one, too. So one that is found at the start, and
 of which no file ``told`` says that it failed with an error, is examined before it runs, and so is
 one that lost a task on Spark: ``examine`` gives the intention that is to run in its place, which is
-durable before it does (docs/decisions/0016-what-kills-is-set-aside.md).
+durable before it does, or "" to drop it (docs/decisions/0016-what-kills-is-set-aside.md).
 
 No Structured Streaming query: it would cost 50 CPU-ms an epoch for what this file does
 (docs/decisions/0006).
@@ -127,12 +127,15 @@ class Loop:
             self._told.unlink()
         else:
             intention = self._examined(intention)
+        if not intention:
+            self._open.unlink()
+            return None
         return intention if self._run_whole(intention) else None
 
     def _examined(self, intention: str) -> str:
         """What is to run in place of this intention, in its file."""
         examined = self._examine(intention)
-        if examined != intention:
+        if examined not in ("", intention):
             replace_file(self._open, seal(examined.encode()))
         return examined
 
@@ -160,7 +163,8 @@ class Loop:
             examined = self._examined(intention)
             if examined == intention:
                 raise
-            self._run(examined)
+            if examined:
+                self._run(examined)
 
     def _pause(self) -> None:
         """After an epoch briefly, then longer and longer: what flows is seen soon, and who waits

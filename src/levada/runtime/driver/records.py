@@ -26,6 +26,7 @@ def records_of(
         _count_files(record, before, intention, name)
         record.missing = before.missing + _missing(name, intention, own)
         record.watermark, record.known = int(new[i]), int(complete[i])
+        record.partitions = _ahead(record, state.lateness)
         record.ended = state.ended and not record.known > record.watermark
         read = sum(c.elements for c in own)
         slowest = (
@@ -36,6 +37,14 @@ def records_of(
         record.ahead = 0 if record.watermark <= slowest else before.ahead + read
         records[name] = record
     return records
+
+
+def _ahead(record: StreamRecord, lateness: int) -> dict[str, int]:
+    """The largest times of the partitions that may raise the watermark. One that is not beyond what
+    is complete holds it back, or does not, as one of which nothing is known.
+    """
+    least = max(record.watermark, record.known) + lateness
+    return {name: ts for name, ts in record.partitions.items() if ts > least}
 
 
 def count_passed(

@@ -255,9 +255,7 @@ class Sourcing:
             return self.sources[config.name].finished(partition)
         return config.files == "parallel" and config.whole_files and partition < greatest
 
-    def silence(
-        self, references: Sequence[Reference], records: Mapping[str, StreamRecord], wall: int
-    ) -> Silence:
+    def silence(self, references: Sequence[Reference], positions: Positions, wall: int) -> Silence:
         """Who has said nothing for longer than its stream's ``idle``: streams (as partition ""),
         and partitions.
         """
@@ -269,9 +267,9 @@ class Sourcing:
                 continue
             own = {(config.name, "")}
             if config.files == "parallel":
-                own |= {
-                    (config.name, p) for p in records.get(config.name, StreamRecord()).partitions
-                }
+                read = self.at(positions, config).get("files", {})
+                last = max(read, default="")
+                own |= {(config.name, p) for p in read if not self._finished(config, p, last)}
                 # also those that speak for the first time
                 own |= {key for key in heard if key[0] == config.name}
             for key in own:

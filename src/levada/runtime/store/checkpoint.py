@@ -202,10 +202,13 @@ class Checkpoint:
 
     def streams(self) -> tuple[str, ...]:
         """The streams that have numbers here: those of the last catalog that was written."""
-        versions = [
-            int(p.name.split("-", 1)[0]) for p in (self.root / "plans").glob("[0-9]*.catalog")
-        ]
-        return self.load_topology(max(versions))[0].streams if versions else ()
+        version = self.newest_plan()
+        return self.load_topology(version)[0].streams if version else ()
+
+    def newest_plan(self) -> int:
+        """The last plan version that was written, whether an epoch had it or not; 0: none."""
+        names = (p.name for p in (self.root / "plans").glob("[0-9]*.catalog"))
+        return max((int(name.split("-", 1)[0]) for name in names), default=0)
 
     def ordered(self, streams: Iterable[str]) -> list[str]:
         """These streams in the order of the plans, which number them; new ones behind."""

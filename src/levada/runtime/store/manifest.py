@@ -58,7 +58,10 @@ class Held(msgspec.Struct):
 
 
 class StreamRecord(msgspec.Struct):
-    """A stream after an epoch: W, largest event times, by partition too, counts since the start.
+    """A stream after an epoch: W, largest event times, counts since the start.
+
+    ``partitions``: the largest times of those that are ahead of what is complete; the others say
+    nothing to the watermark.
 
     ``missing``: elements of references of which tasks have not said what became of them, or more
     than there are: 0, unless something is wrong.

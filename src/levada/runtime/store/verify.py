@@ -23,6 +23,7 @@ from levada.plan.encoding.plans import read_plan
 from levada.plan.topology.catalog_file import read_catalog
 from levada.runtime.context import SETUPS, Setup
 from levada.runtime.store.checkpoint import Facts, facts_of, newest_manifest
+from levada.runtime.store.deaths import DEATHS
 from levada.runtime.store.manifest import Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
 from levada.runtime.store.read_log import logs_of
@@ -105,6 +106,8 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
         yield Item("suspended", SUSPENDED)
     if (root / LEDGER).exists():
         yield Item("requested", LEDGER)
+    if (root / DEATHS).exists():
+        yield Item("deaths", DEATHS)
     found: dict[Item, None] = {}
     epochs = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
     if epochs:
@@ -196,7 +199,7 @@ def _check(root: Path, item: Item, tell: Tell) -> None:
             read_catalog(path)
         case "setup":
             read_file(path, Setup, SETUPS)
-        case "letters" | "suspended":
+        case "letters" | "suspended" | "deaths":
             read_sealed(path)
         case "requested":
             read_ledger(root)

@@ -1,9 +1,12 @@
 """What ends a process that reads it: found out in a process apart, after a death that nobody has
 explained (docs/decisions/0016-what-kills-is-set-aside.md).
 
-    deaths  -> which payloads, and how each ended the process
-    main    -> that process: one intake after the other, and a number behind each that came to an
-               end
+    deaths    -> which payloads, and how each ended the process
+    rehearse  -> how a whole job ends the process, and in which node
+    main      -> that process: one intake after the other, and a line behind each that came to an
+                 end; or a whole job, and a line before each node
+
+A job that is rehearsed writes what its tasks write, and nobody names it.
 
 The process does all that an intake task does but for writing, on the same Python and with the same
 modules. It has no memory bound of its own, but the system is told to end it before any other when
@@ -26,10 +29,15 @@ from pathlib import Path
 
 import msgspec
 
-from levada.runtime.context import decode_context
+from levada.plan.sealed.plan import PlanNode
+from levada.runtime.context import decode_context, load_plan
+from levada.runtime.local import Blob, Job, deliver
+from levada.runtime.task import tasks
+from levada.runtime.task.exchange import Exchange
 from levada.runtime.task.intake import IntakeTask, Payload
+from levada.runtime.task.stage import StageTask
 
-_READY = b"ready\n"
+_READY, _DONE = b"ready\n", b"done"
 
 
 def deaths(context: bytes, payloads: Sequence[bytes]) -> dict[int, str]:
@@ -53,9 +61,27 @@ def _try(context: bytes, payloads: Sequence[bytes]) -> tuple[int, str]:
     """How many of the payloads a fresh process has read, and how it ended. One that does not even
     start has read them all: it says nothing of them.
     """
+    told, status = _apart(context, payloads)
+    return (len(payloads), "") if told is None else (len(told), _ending(status))
+
+
+def rehearse(job: Job) -> tuple[int, str] | None:
+    """The node in which a job ends a fresh process (-1: before the first) and how it does; None if
+    it does not.
+    """
+    told, status = _apart(job.context, job.payloads, str(job.stages), str(job.partitions))
+    if told is None or told[-1:] == [_DONE] or status == 0:
+        return None
+    return (int(told[-1]) if told else -1), _ending(status)
+
+
+def _apart(
+    context: bytes, payloads: Sequence[bytes], *arguments: str
+) -> tuple[list[bytes] | None, int]:
+    """The lines that a fresh process has told, and its status; None if it did not start."""
     path = os.pathsep.join(folder for folder in sys.path if folder)
     run = subprocess.run(
-        [sys.executable, "-m", "levada.runtime.task.probe"],
+        [sys.executable, "-m", "levada.runtime.task.probe", *arguments],
         input=b"\n".join([context, *payloads]),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -66,8 +92,8 @@ def _try(context: bytes, payloads: Sequence[bytes]) -> tuple[int, str]:
     if not run.stdout.startswith(_READY):
         message = "What ended the engine could not be looked for: no process of Python starts here."
         warnings.warn(message, stacklevel=1)
-        return len(payloads), ""
-    return run.stdout.count(b"\n") - 1, _ending(run.returncode)
+        return None, 0
+    return run.stdout.splitlines()[1:], run.returncode
 
 
 def _ending(status: int) -> str:
@@ -83,7 +109,7 @@ def _ending(status: int) -> str:
 
 def main() -> None:
     """Reads the context and the payloads from standard input, a line each, and tells on standard
-    output of each that is read.
+    output of each that is read. With numbers of stages and partitions: runs the job.
     """
     told = os.dup(1)
     os.dup2(2, 1)  # what native code prints is no answer
@@ -92,11 +118,46 @@ def main() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
     context, *payloads = sys.stdin.buffer.read().split(b"\n")
     os.write(told, _READY)
+    if sys.argv[1:]:
+        stages, partitions = map(int, sys.argv[1:])
+        with suppress(Exception):
+            _run(told, Job(context, [p for p in payloads if p], stages, partitions))
+        os.write(told, _DONE + b"\n")
+        return
     for payload in payloads:
         # what raises is no death: the epoch itself will say it
         with suppress(Exception):
             IntakeTask(decode_context(context)).read(msgspec.json.decode(payload, type=Payload))
         os.write(told, b"read\n")
+
+
+class _TellingStage(StageTask):
+    """A stage that tells of each node before it is evaluated."""
+
+    told = 1
+
+    def _node(self, node: PlanNode, exchange: Exchange) -> None:
+        os.write(self.told, b"%d\n" % node.id)
+        super()._node(node, exchange)
+
+
+def _run(told: int, job: Job) -> None:
+    """A job as the local executor runs it."""
+    _TellingStage.told = told
+    context = decode_context(job.context)
+    plan = load_plan(context.plan)
+    sent = [pair for payload in job.payloads for pair in tasks.intake(job.context, payload)]
+    for number in range(1, job.stages + 1):
+        inboxes = deliver(sent, job.partitions)
+        sent = [
+            pair
+            for p in range(job.partitions)
+            for pair in _TellingStage(context, plan, number, p).run(_as_bytes(inboxes[p]))
+        ]
+
+
+def _as_bytes(blobs: Sequence[Blob]) -> list[bytes]:
+    return [bytes(blob) for blob in blobs]
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ from levada.windows.element_times import Seen
 from levada.windows.intervals import latest_end, outer
 from levada.windows.reports import Progress
 from levada.windows.state import term_runs
+from levada.windows.state.kept_times import KeptTimes
 from levada.windows.state.pieces import State, read_head
 
 
@@ -255,15 +256,15 @@ class StageTask:
         counted = element_times.counted_streams(of_families)
         known: dict[int, Seen] = {}
         for i in sorted({i for d in of_families for i in d.streams if i >= 0}):
-            key, w = f"times.{i}", int(self.progress.new[i])
-            fresh = self.times.get(i, [])
-            kept = [self.state.whole(p) for p in self.state.pieces(key)]
-            known[i], waiting = element_times.came_up(kept, fresh, w, i in counted)
+            fresh, w = self.times.get(i, []), int(self.progress.new[i])
+            times = KeptTimes(self.state, f"times.{i}", fresh, w, counted=i in counted)
+            known[i] = times.seen
             if fresh or self.progress.moved:
-                self._keep_times(key, i, known[i], waiting)
+                times.keep(self._matter(i, times.seen))
         return known
 
-    def _keep_times(self, key: str, stream: int, seen: Seen, waiting: Frame) -> None:
+    def _matter(self, stream: int, seen: Seen) -> npt.NDArray[np.bool_]:
+        """Which times of a stream still matter to reports that are listed."""
         horizon = int(self.progress.new.min(initial=MAX))
         keep = np.zeros(len(seen.ts), bool)
         for number in np.unique(self.nodes.families.alike({stream: seen.ts})).tolist():
@@ -272,8 +273,7 @@ class StageTask:
                 w for w, i in zip(schedule.windows, schedule.streams, strict=True) if i == stream
             ]
             keep |= element_times.retain(seen, own, schedule.start, horizon, schedule.show_empty)
-        left = element_times.to_keep(seen, waiting, keep)
-        self.state.replace(key, [self.state.put({"": left}, left.n, (MAX, 0, 0))] if left.n else [])
+        return keep
 
     def _node(self, node: PlanNode, exchange: Exchange) -> None:
         """Evaluates a node if it has rows or reports; its output goes on."""

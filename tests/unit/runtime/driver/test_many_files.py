@@ -5,6 +5,7 @@ that were read long ago, and each is read once.
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -79,3 +80,40 @@ def test_files_of_any_name_and_replaced_ones_are_read_once_over_new_starts(tmp_p
     assert (record.replaced, record.dead, record.late) == (2, 0, 0)
     (position,) = told[-1].positions.values()
     assert len(position["files"]) < 60
+
+
+def test_manifests_do_not_grow_with_files_that_may_grow(tmp_path: Path) -> None:
+    """3,000 files that stay open while new ones come; who is silent holds no watermark back."""
+    each, rounds = 100, 30
+    (tmp_path / "in").mkdir()
+    _write(tmp_path / "in", "0000.nt", 0)
+    sink, told, sizes = MemorySink(), list[Manifest](), list[int]()
+    with Engine(spark=False, checkpoint=tmp_path / "c", sink=sink, partitions=1) as engine:
+        engine.stream("s", tmp_path / "in", files="parallel", idle="50ms")
+        engine.register(QUERY, name="q")
+
+        def tell(manifest: Manifest) -> None:
+            told.append(manifest)
+            sizes.append((tmp_path / "c" / "manifests" / str(manifest.epoch)).stat().st_size)
+
+        engine._on_epoch(tell)
+        engine.start()
+        for n in range(rounds):
+            for i in range(n * each, (n + 1) * each):
+                _write(tmp_path / "in", f"{i:04}.nt", i)
+            end = time.monotonic() + 60
+            while time.monotonic() < end and not (
+                told and told[-1].streams["s"].elements >= (n + 1) * each
+            ):
+                time.sleep(0.01)
+            time.sleep(0.1)
+        with (tmp_path / "in" / "0007.nt").open("a") as file:  # one of the first speaks again
+            file.write("<http://e/a> <http://e/p> <http://e/v9000> 9000 .\n")
+        end = time.monotonic() + 60
+        while time.monotonic() < end and told[-1].streams["s"].watermark < 9000:
+            time.sleep(0.01)
+    record = told[-1].streams["s"]
+    assert (record.elements, record.late, record.dead) == (each * rounds + 1, 0, 0)
+    assert record.watermark == 9000
+    assert max(len(m.streams["s"].partitions) for m in told) <= 3 * each
+    assert max(sizes) < 3 * max(sizes[: len(sizes) // 4])

@@ -1,5 +1,5 @@
-"""A file that is replaced between the decision to read it and a replay of that epoch: what came in
-its place is never taken for it.
+"""A file that is replaced or deleted between the decision to read it and a replay of that epoch:
+what came in its place is never taken for it, and what is gone ends no engine.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from levada.engine.engine import Engine
-from levada.errors import EngineError
+from levada.errors import EngineError, SourceError
 from levada.runtime.driver.epoch import Epochs
-from levada.runtime.store.manifest import Manifest
+from levada.runtime.store.manifest import Intention, Manifest
 from levada.testing.memory_sink import MemorySink
 
 QUERY = """SELECT ?o FROM NAMED WINDOW <w> ON <s> [RANGE PT10S STEP PT10S]
@@ -52,12 +52,29 @@ def _replace(path: Path, first: int, n: int = 40) -> None:
 def _started(folder: Path, sink: MemorySink, name: str, files: str) -> Engine:
     tabular = name.endswith((".csv", ".parquet"))
     engine = Engine(spark=False, checkpoint=folder / "c", sink=sink, partitions=2)
-    how: dict[str, Any] = {"files": files}
+    how: dict[str, Any] = {"files": files, "format": name.removesuffix(".gz").rpartition(".")[2]}
     if tabular:
         how |= {"schema": {"v": "integer"}, "time": "field:ts"}
     engine.stream("s", folder / "in", **how)
     engine.register(CQL if tabular else QUERY, name="q", dialect="cql" if tabular else "rspql")
     return engine
+
+
+def _die_in_an_epoch(folder: Path, name: str, files: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that has written down what it will read, and no more."""
+
+    def dies(self: Epochs, intention: object) -> None:
+        raise RuntimeError("as if the process had ended here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Epochs, "run", dies)
+        with (
+            pytest.raises(EngineError, match="as if the process"),
+            _started(folder, MemorySink(), name, files) as engine,
+        ):
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+    assert (folder / "c" / "intentions" / "open").exists()
 
 
 def _values(sink: MemorySink) -> set[int]:
@@ -79,19 +96,7 @@ def test_what_came_in_its_place_is_not_read_as_if_it_were_the_file(
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / name
     _write(path, 1000)
-
-    def dies(self: Epochs, intention: object) -> None:
-        raise RuntimeError("as if the process had ended here")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Epochs, "run", dies)
-        with (
-            pytest.raises(EngineError, match="as if the process"),
-            _started(tmp_path, MemorySink(), name, files) as engine,
-        ):
-            engine.start(once=True, keep_open=True)
-            engine.await_end()
-    assert (tmp_path / "c" / "intentions" / "open").exists()
+    _die_in_an_epoch(tmp_path, name, files, monkeypatch)
     _replace(path, 5000, n)
     sink, told = MemorySink(), list[Manifest]()
     for keep_open in (True, False):
@@ -108,3 +113,91 @@ def test_what_came_in_its_place_is_not_read_as_if_it_were_the_file(
     assert "was replaced by another before it was read" in record.reasons[0]
     assert (record.elements, record.missing, record.replaced) == (n, 0, 1)
     assert _values(sink) == set(range(5000, 5000 + n))
+
+
+@pytest.mark.parametrize("name", ["a.nt", "a.csv", "a.parquet", "a.nt.gz"])
+@pytest.mark.parametrize("files", ["sequence", "parallel"])
+def test_what_was_deleted_ends_no_engine(
+    name: str, files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / name
+    _write(path, 1000)
+    _die_in_an_epoch(tmp_path, name, files, monkeypatch)
+    path.unlink()
+    _write(path.with_name("b" + name[1:]), 5000)
+    sink, told = MemorySink(), list[Manifest]()
+    for keep_open in (True, False):
+        with _started(tmp_path, sink, name, files) as engine:
+            engine._on_epoch(told.append)
+            engine.start(once=True, keep_open=keep_open)
+            engine.await_end()
+    (record,) = told[-1].streams.values()
+    if name.endswith(".gz"):  # its unpacked copy is there
+        assert (record.dead, record.elements + record.late) == (0, 80)
+        assert _values(sink) >= set(range(1000, 1040))
+        return
+    assert record.dead == 1
+    assert f"{path} was deleted before it was read" in record.reasons[0]
+    assert (record.elements, record.missing) == (40, 0)
+    assert _values(sink) == set(range(5000, 5040))
+
+
+def test_without_its_folder_the_epoch_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a disk that is not mounted: a sentence, and nothing is lost."""
+    (tmp_path / "in").mkdir()
+    _write(tmp_path / "in" / "a.nt", 1000)
+    _die_in_an_epoch(tmp_path, "a.nt", "sequence", monkeypatch)
+    (tmp_path / "in").rename(tmp_path / "away")
+    for _ in range(2):
+        with (
+            pytest.raises(SourceError, match="is not there: no file or directory"),
+            _started(tmp_path, MemorySink(), "a.nt", "sequence") as engine,
+        ):
+            engine.start(once=True)
+    (tmp_path / "away").rename(tmp_path / "in")
+    sink = MemorySink()
+    with _started(tmp_path, sink, "a.nt", "sequence") as engine:
+        engine.start(once=True)
+        engine.await_end()
+    assert _values(sink) == set(range(1000, 1040))
+
+
+def test_a_single_file_that_is_deleted_in_mid_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it is there again, whatever it holds, the run goes on."""
+    path = tmp_path / "in.nt"
+    _write(path, 1000)
+
+    def started(sink: MemorySink) -> Engine:
+        engine = Engine(spark=False, checkpoint=tmp_path / "c", sink=sink, partitions=1)
+        engine.stream("s", path)
+        engine.register(QUERY, name="q")
+        return engine
+
+    run = Epochs.run
+
+    def deletes(self: Epochs, intention: Intention) -> None:
+        path.unlink()
+        run(self, intention)
+
+    sink, told = MemorySink(), list[Manifest]()
+    with monkeypatch.context() as patched:
+        patched.setattr(Epochs, "run", deletes)
+        with started(sink) as engine:
+            engine._on_epoch(told.append)
+            engine.start(once=True, keep_open=True)
+            engine.await_end()
+    (record,) = told[-1].streams.values()
+    assert (record.dead, record.elements, record.missing) == (1, 0, 0)
+    assert "was deleted before it was read" in record.reasons[0]
+    with pytest.raises(SourceError, match="is not there"), started(sink) as engine:
+        engine.start(once=True)
+    _write(path, 5000)
+    with started(sink) as engine:
+        engine.start(once=True)
+        engine.await_end()
+    assert _values(sink) == set(range(5000, 5040))

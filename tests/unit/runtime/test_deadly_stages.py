@@ -1,0 +1,114 @@
+"""An operator that ends its process: twice, then the start says which one, and who starts without
+its query goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levada.runtime.store.deaths import DEATHS
+from levada.runtime.store.verify import verify
+
+ABORTS = """
+import os
+import levada.operators.table as table
+evaluate = table.evaluate
+def deadly(node, frames, env):
+    if type(node.step).__name__ == "Panes" and int(env.progress.new.max()) > 2500:
+        os.abort()
+    return evaluate(node, frames, env)
+table.evaluate = deadly
+"""
+RUN = """
+import json, os, sys
+from pathlib import Path
+import levada
+from levada.emission.formats import Format
+from levada.errors import LevadaError
+from levada.runtime.local import LocalExecutor
+from levada.sinks.files import FileSink
+
+root, names, killed = Path(sys.argv[1]), sys.argv[2].split(","), int(sys.argv[3])
+HEAD = "PREFIX : <http://e/> SELECT %s FROM NAMED WINDOW :w ON <http://e/S> [RANGE PT1S STEP PT1S] "
+TEXTS = {
+    "plain": HEAD % "?s ?o" + "WHERE { WINDOW :w { ?s :p ?o } }",
+    "sums": HEAD % "?s (SUM(?o) AS ?n)" + "WHERE { WINDOW :w { ?s :p ?o } } GROUP BY ?s",
+}
+run = LocalExecutor.run
+def doomed(self, job):
+    if json.loads(job.context)["epoch"] == killed:
+        os.kill(os.getpid(), 9)
+    return run(self, job)
+LocalExecutor.run = doomed
+try:
+    sink = FileSink(root / "out", Format.CSV)
+    with levada.Engine(spark=False, checkpoint=root / "c", epoch_rows=5, sink=sink) as engine:
+        engine.stream("http://e/S", root.parent / "s.nt")
+        for name in names:
+            engine.register(TEXTS[name], name=name)
+        engine.start(once=True)
+        engine.await_end()
+    print(json.dumps(sorted(
+        line for path in (root / "out" / "plain").glob("*.csv") for line in path.read_text().splitlines()[1:]
+    )))
+except LevadaError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    integer = "http://www.w3.org/2001/XMLSchema#integer"
+    lines = (
+        f'<http://e/a{i % 3}> <http://e/p> "{i}"^^<{integer}> {1000 + 200 * i} .\n'
+        for i in range(25)
+    )
+    (tmp_path / "s.nt").write_text("".join(lines))
+    return tmp_path
+
+
+def start(root: Path, names: str, killed: int = -1, *, bare: str = "") -> tuple[int, Any]:
+    """An engine in a process of its own; its status and what it says."""
+    tools = root.parent / f"tools{len(bare)}"
+    tools.mkdir(exist_ok=True)
+    (tools / "sitecustomize.py").write_text(bare)
+    run = subprocess.run(
+        [sys.executable, "-c", RUN, str(root), names, str(killed)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tools), *filter(None, sys.path)])},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    return run.returncode, json.loads(run.stdout) if run.stdout else run.stderr
+
+
+def test_an_operator_that_ends_the_process_does_so_twice(folder: Path) -> None:
+    status, whole = start(folder / "whole", "plain,sums")
+    assert status == 0 and len(whole) > 10
+    root = folder / "root"
+    for _ in range(2):
+        assert start(root, "plain,sums", bare=ABORTS)[0] == -signal.SIGABRT
+    for _ in range(2):
+        status, said = start(root, "plain,sums", bare=ABORTS)
+        assert status == 0
+        assert "ended the process twice, and a process apart with SIGABRT" in said
+        assert "in the operator Panes of sums." in said
+        assert "Start without sums: the others go on from there." in said
+    assert not verify(root / "c").damaged
+    assert start(root, "plain", bare=ABORTS) == (0, whole)
+    assert not (root / "c" / DEATHS).exists()
+
+
+def test_a_process_that_is_killed_again_and_again_goes_on(folder: Path) -> None:
+    _, whole = start(folder / "whole", "plain,sums")
+    root = folder / "root"
+    for _ in range(4):
+        assert start(root, "plain,sums", killed=3)[0] == -signal.SIGKILL
+    assert json.loads((root / "c" / DEATHS).read_text().splitlines()[0])["times"] == 3
+    assert start(root, "plain,sums") == (0, whole)

@@ -22,7 +22,7 @@ from levada.plan.encoding.document import read_file
 from levada.plan.encoding.plans import read_plan
 from levada.plan.topology.catalog_file import read_catalog
 from levada.runtime.context import SETUPS, Setup
-from levada.runtime.store.checkpoint import Facts, facts_of, newest_manifest
+from levada.runtime.store.checkpoint import TABLES, Facts, facts_of, newest_manifest
 from levada.runtime.store.deaths import DEATHS
 from levada.runtime.store.manifest import Intention, Manifest, read_manifest
 from levada.runtime.store.read_log import check as check_log
@@ -108,6 +108,9 @@ def _items(root: Path, facts: Facts) -> Iterator[Item]:
         yield Item("requested", LEDGER)
     if (root / DEATHS).exists():
         yield Item("deaths", DEATHS)
+    if (root / TABLES).exists():
+        there = sorted(p.name for p in (root / TABLES).iterdir() if p.name[0] != ".")
+        yield from (Item("table", f"{TABLES}/{name}") for name in there)
     found: dict[Item, None] = {}
     epochs = [int(p.name) for p in (root / "manifests").glob("*") if p.name.isdigit()]
     if epochs:
@@ -199,7 +202,7 @@ def _check(root: Path, item: Item, tell: Tell) -> None:
             read_catalog(path)
         case "setup":
             read_file(path, Setup, SETUPS)
-        case "letters" | "suspended" | "deaths":
+        case "letters" | "suspended" | "deaths" | "table":
             read_sealed(path)
         case "requested":
             read_ledger(root)

@@ -30,7 +30,7 @@ from levada.errors import CheckpointError, SinkError, UsageError
 from levada.model.query import Form
 from levada.model.time import MIN
 from levada.plan.sealed.plan import QueryPlan
-from levada.runtime.store.checkpoint import Checkpoint
+from levada.runtime.store.checkpoint import TABLES, Checkpoint
 from levada.runtime.store.durable import replace_file
 from levada.runtime.store.manifest import read_manifest
 from levada.runtime.store.sealed import read_sealed, seal
@@ -38,7 +38,6 @@ from levada.sinks import Sink
 from levada.sinks.atomic import write_atomic
 from levada.sinks.files import OWNER
 
-FOLDER = "tables"
 TIMES = "#"  # how often a row is there; no variable has such a name
 
 
@@ -131,7 +130,7 @@ class StateFiles:
 
     def _path(self, query: QueryPlan) -> Path:
         assert self.checkpoint is not None, "the checkpoint is open when an epoch is published"
-        return self.checkpoint / FOLDER / query.name
+        return self.checkpoint / TABLES / query.name
 
     def _write(self, query: QueryPlan, found: Relation) -> None:
         """The file, whole, unless it is there as it is to be."""
@@ -197,7 +196,7 @@ def prepare_states(
     """Tells sinks of states what the checkpoint knows, when a run begins; what is not kept up by
     this run is forgotten, since a later one would go on from what is old.
     """
-    folder = checkpoint.root / FOLDER
+    folder = checkpoint.root / TABLES
     before = _plan_before(checkpoint)
     for each in (sink, *files.values()):
         if isinstance(each, StateFiles):

@@ -8,8 +8,8 @@ A step that would pass the last core is cut there.
 
 The plans from which local search goes on are that one, and those of replications that give each
 operator its part of all cores, with tuples from beside and from far away. ``nodes`` and ``steps``
-bound the search, so that it is the same on every machine; ``seconds`` of ``clock``, if given, end it
-earlier, with the best plan so far.
+bound the search, so that it is the same on every machine; ``seconds`` of ``clock``, if given, end
+it earlier, with the best plan so far.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ KILLS = int(os.environ.get("LEVADA_KILLS", "5"))
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60 * (KILLS + 5))]
 S = "http://e/s"
 TEXT = f"""PREFIX : <http://e/>
-SELECT ?a ?n FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S] WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"""
+SELECT ?a ?n FROM NAMED WINDOW :w ON <{S}> [RANGE PT2S STEP PT1S]
+WHERE {{ WINDOW :w {{ ?a :p ?n }} }}"""
 REFERENCE = "PREFIX : <http://e/>\nSELECT ?a ?n WHERE { GRAPH :w { ?a :p ?n } }"
 RUN = f"""
 import sys, time
@@ -46,7 +47,9 @@ from levada.sinks.files import FileSink
 from levada_kill import arm
 root, point = Path(sys.argv[1]), int(sys.argv[2])
 out = FileSink(root / "out", Format.NDJSON)
-engine = Engine(spark=False, checkpoint=root / "ck", epoch_rows=7, partitions=2, sink=out, keep_results=False)
+engine = Engine(
+    spark=False, checkpoint=root / "ck", epoch_rows=7, partitions=2, sink=out, keep_results=False
+)
 engine.stream("{S}", root / "s")
 engine.register('''{TEXT}''', name="always")
 if point:

@@ -30,8 +30,9 @@ cuts = st.lists(st.integers(0, 10), max_size=3).map(sorted)
 
 def seen_by(pairs: list[tuple[int, int]]) -> Frame:
     """What a task says of triples (time, number of the triple)."""
-    ts, which = (np.array([p[i] for p in pairs], d) for i, d in enumerate((np.int64, np.uint64)))
-    return occurrences(ts, [(which, which + np.uint64(7)), (which, which)])  # type: ignore[list-item]
+    ts = np.array([at for at, _ in pairs], np.int64)
+    which = np.array([number for _, number in pairs], np.uint64)
+    return occurrences(ts, [(which, which + np.uint64(7)), (which, which)])
 
 
 @given(moments, cuts, st.integers(1, 4), st.sampled_from((MIN, 0, 3)))

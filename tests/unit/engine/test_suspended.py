@@ -11,7 +11,8 @@ import pytest
 from levada import Engine
 from levada.engine.telling.status import read_status
 
-PAIRS = """PREFIX : <http://e/> SELECT ?a ?b FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]
+PAIRS = """PREFIX : <http://e/> SELECT ?a ?b
+FROM NAMED WINDOW :w ON <http://e/s> [RANGE PT1S STEP PT1S]
 WHERE { WINDOW :w { ?a :p ?x . ?b :p ?y } }"""
 COUNT = """PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON <http://e/s>
 [RANGE PT1S STEP PT1S] WHERE { WINDOW :w { ?a :p ?x } }"""

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -217,7 +218,7 @@ def check_lives(talk: Talk, name: str, seed: int) -> None:
     starts = sorted(talk.starts.get(name, []))
     question = ReferenceQuery(REFERENCE, {"http://e/w": (S, Clause("step", 2000, 1000).window({}))})
     covered = 0
-    for start, after in zip(starts, [*starts[1:], 2**60], strict=True):
+    for start, after in pairwise([*starts, 2**60]):
         own = [r for r in got if start < r.time <= after - 1 or (start < 0 and r.time < after)]
         covered += len(own)
         last = max((r.time for r in own), default=start)
